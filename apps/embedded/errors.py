@@ -1,0 +1,2 @@
+class StartError(Exception):
+    """Why the workbench cannot start: one sentence for the person at the terminal."""

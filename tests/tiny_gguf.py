@@ -1,0 +1,118 @@
+"""A model of half a megabyte with random weights: real enough for llama.cpp to serve.
+
+It reads and writes bytes, so any text is a prompt, one token per byte (and one for the start).
+What it writes is nonsense in lower-case letters, a function of prompt and seed. It hardly ever
+ends by itself, but under a JSON schema it closes strings, lists and objects after a few tokens.
+"""
+
+import math
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+SPECIAL_TOKENS = ["<unk>", "<s>", "</s>"]
+SPECIAL_TYPES = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL]
+UNK, BOS, EOS = range(3)
+VOCABULARY = len(SPECIAL_TOKENS) + 256
+CONTEXT = 8192  # tokens; a slot may be given less
+WIDTH = 64
+HEADS = 4
+KV_HEADS = 2
+HEAD_WIDTH = WIDTH // HEADS
+FEED_FORWARD = 128
+LAYERS = 2
+# Dimension 0 holds the same number for every token and no layer changes it, so its column in the
+# output matrix acts as a bias: it decides how likely each byte is whatever the prompt was.
+BIAS_DIMENSION = 0
+BIAS_INPUT = 0.8
+BIAS_AFTER_NORM = 5.0  # about what the final normalisation makes of BIAS_INPUT
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<{{ message.role }}>{{ message.content }}\n{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+
+
+def write_tiny_gguf(path: Path, *, embeddings: bool = False) -> Path:
+    """Write the model and return its path; `embeddings` makes a mean-pooling one instead."""
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_name("tiny")
+    writer.add_context_length(CONTEXT)
+    writer.add_embedding_length(WIDTH)
+    writer.add_block_count(LAYERS)
+    writer.add_feed_forward_length(FEED_FORWARD)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(KV_HEADS)
+    writer.add_rope_dimension_count(HEAD_WIDTH)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(VOCABULARY)
+    if embeddings:
+        writer.add_pooling_type(gguf.PoolingType.MEAN)
+    add_tokenizer(writer)
+    for name, weights in random_weights(embeddings=embeddings).items():
+        writer.add_tensor(name, weights.astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def add_tokenizer(writer: gguf.GGUFWriter) -> None:
+    writer.add_tokenizer_model("llama")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(SPECIAL_TOKENS + [f"<0x{byte:02X}>" for byte in range(256)])
+    writer.add_token_types(SPECIAL_TYPES + [gguf.TokenType.BYTE] * 256)
+    writer.add_token_scores([0.0] * VOCABULARY)
+    writer.add_unk_token_id(UNK)
+    writer.add_bos_token_id(BOS)
+    writer.add_eos_token_id(EOS)
+    writer.add_add_space_prefix(False)
+    writer.add_chat_template(CHAT_TEMPLATE)
+
+
+def random_weights(*, embeddings: bool) -> dict[str, np.ndarray]:
+    """Tensors by GGUF name, shaped (outputs, inputs); the same on every call."""
+    rng = np.random.default_rng(0)
+
+    def random(outputs: int, inputs: int, scale: float) -> np.ndarray:
+        return rng.normal(0.0, scale, (outputs, inputs))
+
+    def layer_output(inputs: int) -> np.ndarray:
+        weights = random(WIDTH, inputs, 0.05)
+        weights[BIAS_DIMENSION] = 0.0
+        return weights
+
+    tokens = random(VOCABULARY, WIDTH, 0.1)
+    tokens[:, BIAS_DIMENSION] = 0.0 if embeddings else BIAS_INPUT
+    output = random(VOCABULARY, WIDTH, 0.08)
+    output[:, BIAS_DIMENSION] = token_biases() / BIAS_AFTER_NORM
+    weights = {
+        "token_embd.weight": tokens,
+        "output_norm.weight": np.ones(WIDTH),
+        "output.weight": output,
+    }
+    for layer in range(LAYERS):
+        block = f"blk.{layer}"
+        weights[f"{block}.attn_norm.weight"] = np.ones(WIDTH)
+        weights[f"{block}.attn_q.weight"] = random(HEADS * HEAD_WIDTH, WIDTH, 0.2)
+        weights[f"{block}.attn_k.weight"] = random(KV_HEADS * HEAD_WIDTH, WIDTH, 0.2)
+        weights[f"{block}.attn_v.weight"] = random(KV_HEADS * HEAD_WIDTH, WIDTH, 0.05)
+        weights[f"{block}.attn_output.weight"] = layer_output(HEADS * HEAD_WIDTH)
+        weights[f"{block}.ffn_norm.weight"] = np.ones(WIDTH)
+        weights[f"{block}.ffn_gate.weight"] = random(FEED_FORWARD, WIDTH, 0.05)
+        weights[f"{block}.ffn_up.weight"] = random(FEED_FORWARD, WIDTH, 0.05)
+        weights[f"{block}.ffn_down.weight"] = layer_output(FEED_FORWARD)
+    return weights
+
+
+def token_biases() -> np.ndarray:
+    """Added to each token's logit, shape (VOCABULARY,): how much more likely than a letter."""
+    likelihood = dict.fromkeys(b"abcdefghijklmnopqrstuvwxyz", 1.0)
+    likelihood |= {ord(" "): 4.0} | dict.fromkeys(b"0123456789", 0.05)
+    likelihood |= {ord('"'): 1.5} | dict.fromkeys(b",]}", 1.0)
+    biases = np.full(VOCABULARY, math.log(1e-6))
+    for byte, times in likelihood.items():
+        biases[len(SPECIAL_TOKENS) + byte] = math.log(times)
+    return biases
