@@ -1,0 +1,29 @@
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from apps.core.models import ApiKey
+
+
+class Command(BaseCommand):
+    help = "Make a key for the HTTP API and print it, once."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", help="what the key is for, such as 'nightly import'")
+        parser.add_argument("--user", help="whose key it is (default: the first admin)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        users = User.objects.filter(is_active=True)
+        username = options["user"]
+        user = (
+            users.filter(username=username) if username else users.filter(is_superuser=True)
+        ).first()
+        if user is None:
+            raise CommandError(
+                f"There is no active user {username!r}."
+                if username
+                else "There is no admin yet. Start the workbench once with `make run`."
+            )
+        _, token = ApiKey.issue(user=user, name=options["name"])
+        self.stdout.write(token)

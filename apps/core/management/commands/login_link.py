@@ -1,0 +1,21 @@
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ObjectDoesNotExist
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from apps.core.login_links import create_login_link
+
+
+class Command(BaseCommand):
+    help = "Print a link that logs a person in once."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("username", nargs="?", help="whom to let in (default: the first admin)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            path = create_login_link(username=options["username"])
+        except ObjectDoesNotExist as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"http://127.0.0.1:{settings.PORT}{path}")

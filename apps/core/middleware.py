@@ -1,0 +1,38 @@
+"""Default deny for pages. The API has its own guard, which answers programs in their language."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+
+
+class LoginRequired(LoginRequiredMiddleware):
+    """Every page needs a login unless its view says `login_not_required`.
+
+    Routes of the API are left to NinjaAPI(auth=...), which is global as well: here a program with a
+    valid key would be sent to the login page.
+    """
+
+    def process_view(
+        self,
+        request: HttpRequest,
+        view_func: Callable[..., HttpResponseBase],
+        view_args: tuple[Any, ...],
+        view_kwargs: dict[str, Any],
+    ) -> HttpResponseBase | None:
+        match = request.resolver_match
+        is_route = match is not None and match.namespace == "api-1"
+        if is_route and match is not None and match.url_name not in {"openapi-view", "openapi-json"}:
+            return None
+        return super().process_view(request, view_func, view_args, view_kwargs)
+
+    def handle_no_permission(
+        self, request: HttpRequest, view_func: Callable[..., HttpResponseBase]
+    ) -> HttpResponseBase:
+        """A fragment cannot show a login page inside a page: htmx is told to go there instead."""
+        if request.headers.get("HX-Request"):
+            return HttpResponse(status=401, headers={"HX-Redirect": reverse("core:login")})
+        return super().handle_no_permission(request, view_func)

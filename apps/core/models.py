@@ -1,0 +1,106 @@
+"""What every room shares: who owns a row, keys for programs, one-time links for people."""
+
+import hashlib
+import secrets
+from datetime import timedelta
+from typing import Self, TypeVar
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.db import models
+from django.utils import timezone
+
+T_co = TypeVar("T_co", bound=models.Model, covariant=True)
+
+API_KEY_PREFIX = "wb_"
+LOGIN_LINK_LIFETIME = timedelta(hours=12)
+
+
+def digest(token: str) -> str:
+    """SHA-256 of a token of ours, hex. They are 256 random bits, so a slow hash would add nothing."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+class OwnedQuerySet(models.QuerySet[T_co]):
+    """Rows of one user. Pages and routes start every look-up here: what is not yours is not there."""
+
+    def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        return self.filter(owner_id=user.pk)
+
+
+class Owned(models.Model):
+    """A row that belongs to one user."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        abstract = True
+
+
+class ApiKey(models.Model):
+    """A key another program sends as `Authorization: Bearer wb_...`. Only its hash is kept."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys")
+    name = models.CharField(max_length=100)
+    start = models.CharField(max_length=12, help_text="The first characters, to tell keys apart.")
+    token_hash = models.CharField(max_length=64, unique=True)
+    created = models.DateTimeField(auto_now_add=True)
+    last_used = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created", "-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.start}…)"
+
+    @classmethod
+    def issue(cls, *, user: User, name: str) -> tuple[Self, str]:
+        """A new key and its token, which cannot be shown a second time."""
+        token = API_KEY_PREFIX + secrets.token_urlsafe(32)
+        key = cls.objects.create(user=user, name=name, start=token[:8], token_hash=digest(token))
+        return key, token
+
+    @classmethod
+    def user_of(cls, token: str) -> User | None:
+        """The active user a token belongs to. Notes the use, at most once a minute."""
+        key = (
+            cls.objects.select_related("user")
+            .filter(token_hash=digest(token), user__is_active=True)
+            .first()
+        )
+        if key is None:
+            return None
+        now = timezone.now()
+        if key.last_used is None or now - key.last_used > timedelta(minutes=1):
+            cls.objects.filter(pk=key.pk).update(last_used=now)
+        return key.user
+
+
+class LoginLink(models.Model):
+    """A link that logs one person in once, for the first visit and for a forgotten password."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    token_hash = models.CharField(max_length=64, unique=True)
+    created = models.DateTimeField(auto_now_add=True)
+    used = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"Login link of {self.user}"
+
+    @classmethod
+    def issue(cls, user: User) -> str:
+        """A new token. Older links of that user stop working: there is one way in at a time."""
+        cls.objects.filter(user=user).delete()
+        token = secrets.token_urlsafe(32)
+        cls.objects.create(user=user, token_hash=digest(token))
+        return token
+
+    @classmethod
+    def redeem(cls, token: str) -> User | None:
+        """The user the token lets in, the first time it is shown; None ever after."""
+        link = cls.objects.filter(token_hash=digest(token))
+        taken = link.filter(
+            used=None, created__gt=timezone.now() - LOGIN_LINK_LIFETIME, user__is_active=True
+        ).update(used=timezone.now())
+        return link.get().user if taken else None

@@ -1,0 +1,54 @@
+"""Numbers and times as people read them. Built into every template (settings.TEMPLATES)."""
+
+from typing import Any
+
+from django import template
+from django.utils.safestring import SafeString, mark_safe
+
+from apps.core import markdown as safe_markdown
+
+register = template.Library()
+
+
+@register.filter
+def percent(share: float | None, digits: int = 0) -> str:
+    """0.9231 -> 92 %; with an argument of 1: 92.3 %. A dash where nothing was measured."""
+    return "–" if share is None else f"{share * 100:.{digits}f} %"
+
+
+@register.filter
+def number(value: float | None, digits: int = 0) -> str:
+    """12345.678 -> 12,346."""
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+@register.filter
+def duration(seconds: float | None) -> str:
+    """0.0423 -> 42 ms, 3.21 -> 3.2 s, 95 -> 1 min 35 s, 4000 -> 1 h 6 min."""
+    if seconds is None:
+        return "–"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+@register.filter
+def milliseconds(value: float | None) -> str:
+    return duration(None if value is None else value / 1000)
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    """Sanitised HTML of what a model or a person wrote."""
+    return mark_safe(safe_markdown.render(text))  # noqa: S308 - nh3 has the last word in render()
+
+
+@register.filter
+def get(mapping: dict[str, Any], key: str) -> Any:
+    """mapping[key], for keys that are data."""
+    return mapping.get(key)

@@ -1,0 +1,52 @@
+"""What happens while a model answers. The last event of a complete answer is Done."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The prompt is being read. All counts in tokens; the first one means that a slot has started."""
+
+    total: int
+    cached: int
+    processed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the answer: usually one token, never empty."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A piece of a call, as the server streams it: `index`, perhaps `id`, part of `function`."""
+
+    delta: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the answer cost. Zero where the server does not say."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    tokens_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """`stop`: the model ended its turn; `length`: max_tokens or the context; `tool_calls`."""
+
+    finish_reason: str
+
+
+Event = Progress | Reasoning | Token | ToolCall | Usage | Done

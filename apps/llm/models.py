@@ -1,0 +1,99 @@
+"""The model servers people talk to, and what was last seen of them."""
+
+
+from django.db import models
+
+from apps.core import crypto
+from apps.llm.endpoint import Endpoint
+
+
+class Kind(models.TextChoices):
+    LLAMA_SERVER = "llama-server"
+    ROUTER = "router"
+    LLAMA_SWAP = "llama-swap"
+    OLLA = "olla"
+    LITELLM = "litellm"
+    OPENAI = "openai"
+
+
+class State(models.TextChoices):
+    READY = "ready"
+    LOADING = "loading"
+    UNREACHABLE = "unreachable"
+    UNAUTHORIZED = "unauthorized"
+    UNKNOWN = "unknown"
+
+
+class Use(models.TextChoices):
+    """What a server is asked for. Each use has one default server and model."""
+
+    CHAT = "chat"
+    EMBEDDINGS = "embeddings"
+    GENERATION = "generation"
+
+
+class Server(models.Model):
+    """One address that speaks the OpenAI protocol. Shared by all users, managed by staff."""
+
+    name = models.CharField(max_length=100, unique=True)
+    base_url = models.URLField(max_length=500, help_text="Ends in /v1")
+    encrypted_key = models.TextField(blank=True, default="")
+    parallel = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="Slots, stated by a person where the server does not say."
+    )
+    from_settings = models.BooleanField(
+        default=False, help_text="Named by LLM_BASE_URL or EMBED_BASE_URL and kept in step with it."
+    )
+    created = models.DateTimeField(auto_now_add=True)
+
+    # What discovery last saw. See `apps.llm.discovery.Facts` for the shape of `facts`.
+    kind = models.CharField(max_length=20, choices=Kind, default=Kind.OPENAI)
+    state = models.CharField(max_length=20, choices=State, default=State.UNKNOWN)
+    facts = models.JSONField(default=dict)
+    seen = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(self.base_url, crypto.decrypt(self.encrypted_key))
+
+    def set_key(self, key: str) -> None:
+        self.encrypted_key = crypto.encrypt(key)
+
+    @property
+    def slots(self) -> int:
+        """How many requests it works on at once: what the server says, else a person, else one."""
+        return self.facts.get("slots") or self.parallel or 1
+
+    @property
+    def slots_source(self) -> str:
+        if self.facts.get("slots"):
+            return str(self.facts["slots_source"])
+        return "stated by you" if self.parallel else "assumed"
+
+    @property
+    def context(self) -> int | None:
+        """Tokens one slot holds, where the server says."""
+        return self.facts.get("context")
+
+    @property
+    def model_ids(self) -> list[str]:
+        return [model["id"] for model in self.facts.get("models", [])]
+
+
+class DefaultServer(models.Model):
+    """Which server and model a use gets when nothing else was chosen."""
+
+    use = models.CharField(max_length=20, choices=Use, unique=True)
+    server = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="defaults")
+    model = models.CharField(
+        max_length=300, blank=True, help_text="Empty: the first model the server names."
+    )
+
+    def __str__(self) -> str:
+        return f"{self.use}: {self.server}"

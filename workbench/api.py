@@ -1,0 +1,78 @@
+"""The HTTP API: one router a room, one shape for every error."""
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, AuthorizationError, HttpError, ValidationError
+
+from apps.chat.api import router as chat
+from apps.classifiers.api import router as classifiers
+from apps.core.api import ApiError, BearerKey, BrowserSession
+from apps.datasets.api import router as datasets
+from apps.generation.api import router as generation
+from apps.llm.api import router as servers
+from apps.llm.errors import LLMError
+from apps.llm.services import NoServer
+
+api = NinjaAPI(title="Workbench", version="1", auth=[BearerKey(), BrowserSession()])
+for router in (servers, chat, datasets, classifiers, generation):
+    api.add_router("", router)
+
+
+def _answer(
+    request: HttpRequest,
+    status: int,
+    code: str,
+    detail: str,
+    errors: list[dict[str, Any]] | None = None,
+) -> HttpResponse:
+    body = {"code": code, "detail": detail, "errors": errors or []}
+    return api.create_response(request, body, status=status)
+
+
+@api.exception_handler(ApiError)
+def _api_error(request: HttpRequest, error: ApiError) -> HttpResponse:
+    answer = _answer(request, error.status, error.code, error.detail, error.errors)
+    if error.retry_after is not None:
+        answer["Retry-After"] = str(error.retry_after)
+    return answer
+
+
+@api.exception_handler(AuthenticationError)
+def _unauthenticated(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
+    return _answer(
+        request, 401, "unauthorized", "Send a valid key as `Authorization: Bearer wb_...`."
+    )
+
+
+@api.exception_handler(AuthorizationError)
+def _forbidden(request: HttpRequest, error: AuthorizationError) -> HttpResponse:
+    return _answer(request, 403, "forbidden", "This is not allowed to you.")
+
+
+@api.exception_handler(ValidationError)
+def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    errors = [{"loc": list(e["loc"]), "msg": e["msg"]} for e in error.errors]
+    where = "; ".join(f"{'.'.join(map(str, e['loc'][1:]))}: {e['msg']}" for e in errors[:3])
+    return _answer(request, 422, "invalid", f"The request is not valid: {where}", errors)
+
+
+@api.exception_handler(Http404)
+def _not_found(request: HttpRequest, error: Http404) -> HttpResponse:
+    return _answer(request, 404, "not_found", "It is not there, or it is not yours.")
+
+
+@api.exception_handler(HttpError)
+def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+    return _answer(request, error.status_code, "bad_request", str(error))
+
+
+@api.exception_handler(LLMError)
+def _model_server_failed(request: HttpRequest, error: LLMError) -> HttpResponse:
+    return _answer(request, 502, error.code, str(error))
+
+
+@api.exception_handler(NoServer)
+def _no_server(request: HttpRequest, error: NoServer) -> HttpResponse:
+    return _answer(request, 503, "no_server", str(error))

@@ -1,0 +1,66 @@
+"""Reading the environment: one function per type, each error naming the variable and the remedy."""
+
+import os
+import secrets
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+TRUE = {"1", "true", "yes", "on"}
+FALSE = {"0", "false", "no", "off"}
+
+
+def text(name: str, default: str = "") -> str:
+    """The value of `name`, or of the file named by `name`_FILE (a mounted secret)."""
+    file = os.environ.get(f"{name}_FILE")
+    if file:
+        try:
+            return Path(file).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ImproperlyConfigured(f"{name}_FILE: cannot read {file}: {error.strerror}.") from error
+    # An empty variable means "not set": compose files and Makefiles pass them along that way.
+    return os.environ.get(name, "").strip() or default
+
+
+def integer(name: str, default: int) -> int:
+    value = text(name)
+    try:
+        return int(value) if value else default
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} must be a whole number, not {value!r}.") from error
+
+
+def boolean(name: str, default: bool = False) -> bool:
+    value = text(name).lower()
+    if not value:
+        return default
+    if value not in TRUE | FALSE:
+        raise ImproperlyConfigured(f"{name} must be true or false, not {value!r}.")
+    return value in TRUE
+
+
+def words(name: str, default: list[str]) -> list[str]:
+    """A comma-separated list."""
+    value = text(name)
+    return [word.strip() for word in value.split(",") if word.strip()] if value else default
+
+
+def kept_secret(path: Path) -> str:
+    """A random secret that is made once and kept in a file only its user can read."""
+    try:
+        return path.read_text(encoding="ascii")
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Written under a name of our own and linked into place: when several processes start at once
+    # the first link wins and everybody reads the same secret.
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(secrets.token_urlsafe(48))
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+    return path.read_text(encoding="ascii")

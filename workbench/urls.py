@@ -1,0 +1,13 @@
+from django.urls import include, path
+
+from workbench.api import api
+
+urlpatterns = [
+    path("", include("apps.core.urls")),
+    path("chat/", include("apps.chat.urls")),
+    path("datasets/", include("apps.datasets.urls")),
+    path("classify/", include("apps.classifiers.urls")),
+    path("generate/", include("apps.generation.urls")),
+    path("servers/", include("apps.llm.urls")),
+    path("api/v1/", api.urls),
+]
