@@ -6,7 +6,7 @@ from apps.llm.models import Server
 from apps.llm.services import normalised_base_url
 
 
-class ServerForm(forms.ModelForm[Server]):
+class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs alone
     api_key = forms.CharField(
         required=False,
         label="Key",

@@ -1,0 +1,53 @@
+"""What the children write, in one file: when, which process, what."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+FORMAT = "%(asctime)s %(name)-15s %(message)s"
+# Six files of 5 MB: weeks of ordinary use, and never a full disk.
+FILE_BYTES = 5_000_000
+OLD_FILES = 5
+CHUNK_BYTES = 65_536
+
+
+class ProcessLog:
+    def __init__(self, path: Path, *, file_bytes: int = FILE_BYTES) -> None:
+        self.path = path
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._handler = RotatingFileHandler(
+            path, maxBytes=file_bytes, backupCount=OLD_FILES, encoding="utf-8"
+        )
+        self._handler.setFormatter(logging.Formatter(FORMAT))
+        # A full disk must not write a traceback per line to the terminal.
+        self._handler.handleError = lambda record: None  # type: ignore[method-assign]
+
+    def write(self, process: str, line: str) -> None:
+        self._handler.handle(
+            logging.LogRecord(process, logging.INFO, "", 0, line, args=None, exc_info=None)
+        )
+
+    def close(self) -> None:
+        self._handler.close()
+
+
+async def lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
+    """The lines of a stream until it ends; one that is longer than a chunk comes in pieces."""
+    rest = b""
+    while chunk := await stream.read(CHUNK_BYTES):
+        *complete, rest = (rest + chunk).split(b"\n")
+        for line in complete:
+            yield _text(line)
+        if len(rest) >= CHUNK_BYTES:
+            yield _text(rest)
+            rest = b""
+    if rest:
+        yield _text(rest)
+
+
+def _text(line: bytes) -> str:
+    """Printable text: a child's escape sequences must not reach the terminal of the log's reader."""
+    text = line.decode("utf-8", errors="replace").rstrip("\r")
+    return "".join(c if c.isprintable() or c == "\t" else "?" for c in text)

@@ -1,0 +1,242 @@
+"""Starts the children in order, watches them, starts again what ended, and ends them all.
+
+Why no library: honcho 2.0 stops everything when one process ends and has no readiness gates;
+supervisor 4 is a daemon with a configuration file of its own and no readiness gates either. circus
+has not been released for a year and brings a ZeroMQ control plane, for what are 200 lines of asyncio.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from apps.embedded.errors import StartError
+from apps.embedded.process_log import ProcessLog, lines
+from apps.embedded.readiness import Ready
+from apps.embedded.watchdog import Watchdog
+
+POLL_SECONDS = 0.05
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SUPERVISOR = "supervisor"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Child:
+    """A process to keep running."""
+
+    name: str
+    argv: Sequence[str | Path]
+    env: Mapping[str, str]
+    ready: Ready | None = None
+    """None: ready as soon as it runs."""
+    after: Sequence[str] = ()
+    """Starts when these are ready."""
+    uses: Sequence[str] = ()
+    """These are ended only after it."""
+    needed: bool = False
+    """When it ends before it was ever ready, the workbench does not start."""
+    grace: float = 10.0
+    """Seconds between SIGTERM and SIGKILL."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backoff:
+    """How long to wait before a child is started again, in seconds."""
+
+    first: float = 1.0
+    longest: float = 30.0
+    well_after: float = 60.0
+    """A child that ran this long ran well: its next end counts as the first."""
+
+    def after(self, failures: int) -> float:
+        return min(self.longest, self.first * 2.0 ** min(failures - 1, 16))
+
+
+@dataclass
+class _State:
+    child: Child
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once, at the first time it is ready."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the supervisor has ended it for good."""
+    process: asyncio.subprocess.Process | None = None
+    last_line: str = ""
+
+
+class Supervisor:
+    def __init__(
+        self,
+        children: Sequence[Child],
+        *,
+        log: ProcessLog,
+        say: Callable[[str], None],
+        backoff: Backoff | None = None,
+    ) -> None:
+        self._states = {child.name: _State(child) for child in children}
+        self._log = log
+        self._say = say
+        self._backoff = backoff or Backoff()
+        self._watchdog = Watchdog()
+        self._stop = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._error: BaseException | None = None
+
+    async def run(self, when_started: Callable[["Supervisor"], Awaitable[None]]) -> None:
+        """Keep the children running until a signal, then end them.
+
+        Raises:
+            StartError: a needed child could not start.
+        """
+        self._listen_to_signals()
+        tasks = [asyncio.create_task(self._keep(state)) for state in self._states.values()]
+        tasks.append(asyncio.create_task(when_started(self)))
+        for task in tasks:
+            task.add_done_callback(self._stop_on_error)
+        try:
+            await self._stop.wait()
+        finally:
+            await self._end_all(tasks)
+        if self._error is not None:
+            raise self._error
+
+    async def wait_ready(self, name: str) -> None:
+        await self._states[name].ready.wait()
+
+    def stop(self) -> None:
+        """End everything; asked a second time, without grace."""
+        if self._stop.is_set():
+            self._hurry.set()
+        self._stop.set()
+
+    def _listen_to_signals(self) -> None:
+        for number in STOP_SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, self.stop)
+
+    def _stop_on_error(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._error = self._error or error
+            self._stop.set()
+
+    # --- One child ----------------------------------------------------------------------------
+
+    async def _keep(self, state: _State) -> None:
+        """Run one child again and again."""
+        for name in state.child.after:
+            await self.wait_ready(name)
+        failures = 0
+        while not self._stop.is_set():
+            started = time.monotonic()
+            how = await self._run_once(state)
+            if self._stop.is_set():
+                return
+            if state.child.needed and not state.ready.is_set():
+                raise StartError(self._why_not_started(state, how))
+            if time.monotonic() - started >= self._backoff.well_after:
+                failures = 0
+            failures += 1
+            pause = self._backoff.after(failures)
+            self._tell(f"{state.child.name} {how}; starting it again in {pause:g} s.")
+            await asyncio.sleep(pause)
+
+    async def _run_once(self, state: _State) -> str:
+        """Start the child, wait for its end and say how it ended."""
+        child = state.child
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *child.argv,
+                env=child.env,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                # Its own group: Ctrl-C in the terminal reaches only us, and we end it whole.
+                start_new_session=True,
+            )
+        except OSError as error:
+            return f"could not be started ({error.strerror})"
+        state.process = process
+        self._watchdog.watch(self._groups())
+        reading = asyncio.create_task(self._read(state, process))
+        asking = asyncio.create_task(self._ask_until_ready(state))
+        try:
+            code = await process.wait()
+        finally:
+            asking.cancel()
+            _signal_group(process, signal.SIGKILL)  # what it left behind would hold its port
+            state.process = None
+            self._watchdog.watch(self._groups())
+        await reading
+        return f"ended unexpectedly ({_reason(code)})"
+
+    async def _read(self, state: _State, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        async for line in lines(process.stdout):
+            state.last_line = line.strip() or state.last_line
+            self._log.write(state.child.name, line)
+
+    async def _ask_until_ready(self, state: _State) -> None:
+        if state.child.ready is not None:
+            while not await state.child.ready():
+                await asyncio.sleep(POLL_SECONDS)
+        state.ready.set()
+        self._log.write(SUPERVISOR, f"{state.child.name} is ready")
+
+    def _why_not_started(self, state: _State, how: str) -> str:
+        last = f' Its last words: "{state.last_line}".' if state.last_line else ""
+        return f"{state.child.name} {how} before it was ready.{last} More in {self._log.path}."
+
+    # --- The end ------------------------------------------------------------------------------
+
+    async def _end_all(self, tasks: "Sequence[asyncio.Task[None]]") -> None:
+        self._log.write(SUPERVISOR, "stopping")
+        await asyncio.gather(*(self._end(state) for state in self._states.values()))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._watchdog.close()
+
+    async def _end(self, state: _State) -> None:
+        for other in self._states.values():
+            if state.child.name in other.child.uses:
+                await other.ended.wait()
+        process = state.process
+        if process is not None:
+            _signal_group_leader(process, signal.SIGTERM)
+            await self._wait_politely(process, state.child.grace)
+            _signal_group(process, signal.SIGKILL)
+            await process.wait()
+        self._log.write(SUPERVISOR, f"{state.child.name} has ended")
+        state.ended.set()
+
+    async def _wait_politely(self, process: asyncio.subprocess.Process, grace: float) -> None:
+        """Until it has ended, its grace is over, or the person pressed Ctrl-C again."""
+        end = asyncio.create_task(process.wait())
+        hurry = asyncio.create_task(self._hurry.wait())
+        await asyncio.wait({end, hurry}, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+        end.cancel()
+        hurry.cancel()
+
+    def _groups(self) -> list[int]:
+        return [s.process.pid for s in self._states.values() if s.process is not None]
+
+    def _tell(self, line: str) -> None:
+        self._log.write(SUPERVISOR, line)
+        self._say(line)
+
+
+def _signal_group_leader(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    """Only the leader: Celery's master, for instance, ends its pool in its own order."""
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(number)
+
+
+def _signal_group(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def _reason(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
