@@ -94,7 +94,7 @@ def word_start(piece: str) -> str:
 def add_tensors(writer: gguf.GGUFWriter, tensors: dict[str, np.ndarray], *, blocks: int) -> None:
     """Add float32 `tensors` under llama.cpp's names: matrices as F16, everything else as it is."""
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.BERT, blocks)
-    for original, tensor in tensors.items():
+    for original, tensor in sorted(tensors.items()):  # the same file every time
         if original in UNUSED_TENSORS:
             continue
         name = names.get_name(original, try_suffixes=(".weight", ".bias"))
