@@ -17,7 +17,9 @@ def text(name: str, default: str = "") -> str:
         try:
             return Path(file).read_text(encoding="utf-8").strip()
         except OSError as error:
-            raise ImproperlyConfigured(f"{name}_FILE: cannot read {file}: {error.strerror}.") from error
+            raise ImproperlyConfigured(
+                f"{name}_FILE: cannot read {file}: {error.strerror}."
+            ) from error
     # An empty variable means "not set": compose files and Makefiles pass them along that way.
     return os.environ.get(name, "").strip() or default
 

@@ -17,7 +17,9 @@ DATA_DIR = Path(env.text("WORKBENCH_DATA", str(BASE_DIR / "var"))).expanduser().
 # --- This site ---------------------------------------------------------------
 
 DEBUG = env.boolean("WORKBENCH_DEBUG")
-SECRET_KEY = env.text("WORKBENCH_SECRET_KEY") or env.kept_secret(DATA_DIR / "secrets" / "django-key")
+SECRET_KEY = env.text("WORKBENCH_SECRET_KEY") or env.kept_secret(
+    DATA_DIR / "secrets" / "django-key"
+)
 PORT = env.integer("WORKBENCH_PORT", 8000)
 ALLOWED_HOSTS = env.words("WORKBENCH_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.words("WORKBENCH_ORIGINS", [])
@@ -119,6 +121,8 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         "transaction_mode": "IMMEDIATE",
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
+    # A file in tests too: an SQLite in memory has locks of its own and no WAL.
+    DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
 elif DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     # Persistent connections and ASGI do not mix: a pool gives each short transaction one instead.
     DATABASES["default"]["OPTIONS"] = {"pool": {"min_size": 0, "max_size": 16, "timeout": 20}}

@@ -25,7 +25,11 @@ class LoginRequired(LoginRequiredMiddleware):
     ) -> HttpResponseBase | None:
         match = request.resolver_match
         is_route = match is not None and match.namespace == "api-1"
-        if is_route and match is not None and match.url_name not in {"openapi-view", "openapi-json"}:
+        if (
+            is_route
+            and match is not None
+            and match.url_name not in {"openapi-view", "openapi-json"}
+        ):
             return None
         return super().process_view(request, view_func, view_args, view_kwargs)
 

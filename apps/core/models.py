@@ -41,7 +41,9 @@ class Owned(models.Model):
 class ApiKey(models.Model):
     """A key another program sends as `Authorization: Bearer wb_...`. Only its hash is kept."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_keys"
+    )
     name = models.CharField(max_length=100)
     start = models.CharField(max_length=12, help_text="The first characters, to tell keys apart.")
     token_hash = models.CharField(max_length=64, unique=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 from weakref import WeakKeyDictionary
 
+import httpx2  # what the SDK speaks through: it lets errors amid a stream pass as they are
 import numpy as np
 import openai  # noqa: TID251 - this is the room it is banned to
 from numpy.typing import NDArray
@@ -96,9 +97,7 @@ class Client:
                 stream=True,
                 stream_options={"include_usage": True},
                 extra_body={"return_progress": True, **params},
-                timeout=openai.Timeout(
-                    None, connect=CONNECT_SECONDS, read=FIRST_BYTE_SECONDS
-                ),
+                timeout=openai.Timeout(None, connect=CONNECT_SECONDS, read=FIRST_BYTE_SECONDS),
                 **known,
             ) as response:
                 async for data in _event_data(response.iter_bytes()):
@@ -182,9 +181,7 @@ class Client:
         return count if isinstance(count, int) else None
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Endpoint, Client]] = (
-    WeakKeyDictionary()
-)
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Endpoint, Client]] = WeakKeyDictionary()
 
 
 def client_for(endpoint: Endpoint) -> Client:
@@ -221,6 +218,10 @@ class _translated:
             case openai.APIConnectionError():
                 raise errors.Unreachable(
                     "Nobody answers at the model server's address. Is it running?"
+                ) from error
+            case httpx2.TransportError():
+                raise errors.CutOff(
+                    "The connection to the model server broke before the answer was complete."
                 ) from error
             case openai.APIError():
                 raise errors.from_reply(None, error.body or str(error)) from error
@@ -269,7 +270,9 @@ def _events(data: dict[str, Any]) -> list[Event]:
     found: list[Event] = []
     if progress := data.get("prompt_progress"):
         found.append(
-            Progress(progress.get("total", 0), progress.get("cache", 0), progress.get("processed", 0))
+            Progress(
+                progress.get("total", 0), progress.get("cache", 0), progress.get("processed", 0)
+            )
         )
     for choice in data.get("choices") or ():
         delta = choice.get("delta") or {}

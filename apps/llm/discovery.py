@@ -114,7 +114,9 @@ def _model(item: dict[str, Any]) -> ModelFacts:
         state=status.get("value") or "loaded",
         context=meta.get("n_ctx") or item.get("context_length"),
         context_trained=meta.get("n_ctx_train"),
-        embeddings=None if not arguments else bool({"--embedding", "--embeddings"} & set(arguments)),
+        embeddings=None
+        if not arguments
+        else bool({"--embedding", "--embeddings"} & set(arguments)),
     )
 
 

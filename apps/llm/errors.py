@@ -140,7 +140,9 @@ def from_reply(status: int | None, body: Any, retry_after: str | None = None) ->
         case 404:
             return UnknownModel(f"The server does not know this model or address: {message}")
         case 413 | 429:
-            return Busy(f"The server takes no more requests for now: {message}", _seconds(retry_after))
+            return Busy(
+                f"The server takes no more requests for now: {message}", _seconds(retry_after)
+            )
         case 501:
             return NotSupported(f"The server was started without this: {message}")
         case 503 if "loading" in message.lower():

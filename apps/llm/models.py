@@ -1,6 +1,5 @@
 """The model servers people talk to, and what was last seen of them."""
 
-
 from django.db import models
 
 from apps.core import crypto

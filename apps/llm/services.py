@@ -106,8 +106,6 @@ def _record(server: Server, facts: discovery.Facts) -> Server:
     return server
 
 
-
-
 async def slots_of(server: Server) -> list[dict[str, Any]]:
     """What is known of each slot now, in the shape of the API; empty where the server shows none."""
     states = await discovery.slot_states(client_for(server.endpoint)) or []

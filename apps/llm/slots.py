@@ -93,9 +93,7 @@ async def in_flight(server_id: int) -> dict[Lane, int]:
     """How many permits are held now."""
     now = time.time() * 1000
     redis = async_redis()
-    return {
-        lane: int(await redis.zcount(_lane_key(server_id, lane), now, "+inf")) for lane in Lane
-    }
+    return {lane: int(await redis.zcount(_lane_key(server_id, lane), now, "+inf")) for lane in Lane}
 
 
 async def _take(

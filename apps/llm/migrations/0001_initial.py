@@ -5,39 +5,112 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Server',
+            name="Server",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100, unique=True)),
-                ('base_url', models.URLField(help_text='Ends in /v1', max_length=500)),
-                ('encrypted_key', models.TextField(blank=True, default='')),
-                ('parallel', models.PositiveSmallIntegerField(blank=True, help_text='Slots, stated by a person where the server does not say.', null=True)),
-                ('from_settings', models.BooleanField(default=False, help_text='Named by LLM_BASE_URL or EMBED_BASE_URL and kept in step with it.')),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('kind', models.CharField(choices=[('llama-server', 'Llama Server'), ('router', 'Router'), ('llama-swap', 'Llama Swap'), ('olla', 'Olla'), ('litellm', 'Litellm'), ('openai', 'Openai')], default='openai', max_length=20)),
-                ('state', models.CharField(choices=[('ready', 'Ready'), ('loading', 'Loading'), ('unreachable', 'Unreachable'), ('unauthorized', 'Unauthorized'), ('unknown', 'Unknown')], default='unknown', max_length=20)),
-                ('facts', models.JSONField(default=dict)),
-                ('seen', models.DateTimeField(blank=True, null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=100, unique=True)),
+                ("base_url", models.URLField(help_text="Ends in /v1", max_length=500)),
+                ("encrypted_key", models.TextField(blank=True, default="")),
+                (
+                    "parallel",
+                    models.PositiveSmallIntegerField(
+                        blank=True,
+                        help_text="Slots, stated by a person where the server does not say.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "from_settings",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Named by LLM_BASE_URL or EMBED_BASE_URL and kept in step with it.",
+                    ),
+                ),
+                ("created", models.DateTimeField(auto_now_add=True)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("llama-server", "Llama Server"),
+                            ("router", "Router"),
+                            ("llama-swap", "Llama Swap"),
+                            ("olla", "Olla"),
+                            ("litellm", "Litellm"),
+                            ("openai", "Openai"),
+                        ],
+                        default="openai",
+                        max_length=20,
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("ready", "Ready"),
+                            ("loading", "Loading"),
+                            ("unreachable", "Unreachable"),
+                            ("unauthorized", "Unauthorized"),
+                            ("unknown", "Unknown"),
+                        ],
+                        default="unknown",
+                        max_length=20,
+                    ),
+                ),
+                ("facts", models.JSONField(default=dict)),
+                ("seen", models.DateTimeField(blank=True, null=True)),
             ],
             options={
-                'ordering': ['pk'],
+                "ordering": ["pk"],
             },
         ),
         migrations.CreateModel(
-            name='DefaultServer',
+            name="DefaultServer",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('use', models.CharField(choices=[('chat', 'Chat'), ('embeddings', 'Embeddings'), ('generation', 'Generation')], max_length=20, unique=True)),
-                ('model', models.CharField(blank=True, help_text='Empty: the first model the server names.', max_length=300)),
-                ('server', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='defaults', to='llm.server')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "use",
+                    models.CharField(
+                        choices=[
+                            ("chat", "Chat"),
+                            ("embeddings", "Embeddings"),
+                            ("generation", "Generation"),
+                        ],
+                        max_length=20,
+                        unique=True,
+                    ),
+                ),
+                (
+                    "model",
+                    models.CharField(
+                        blank=True,
+                        help_text="Empty: the first model the server names.",
+                        max_length=300,
+                    ),
+                ),
+                (
+                    "server",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="defaults",
+                        to="llm.server",
+                    ),
+                ),
             ],
         ),
     ]

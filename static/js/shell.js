@@ -1,0 +1,25 @@
+// What every page shares: an error of a fragment is said, not swallowed.
+
+document.addEventListener("htmx:responseError", (event) => {
+  say(`The workbench answered with an error (${event.detail.xhr.status}). Try again, or look at its log.`);
+});
+document.addEventListener("htmx:sendError", () => {
+  say("The workbench cannot be reached. Is it still running?");
+});
+
+let spoken = null;
+
+function say(text) {
+  spoken ??= document.createElement("p");
+  spoken.className = "notice notice-bad";
+  spoken.setAttribute("role", "alert");
+  spoken.textContent = text;
+  document.getElementById("main").prepend(spoken);
+}
+
+// A page that asks the server again and again stops doing so while nobody looks.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (document.hidden && event.detail.elt.getAttribute("hx-trigger")?.includes("every")) {
+    event.preventDefault();
+  }
+});

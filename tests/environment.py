@@ -1,0 +1,17 @@
+"""Loaded before Django's settings (pytest -p): a data folder and a Redis of the test run's own."""
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+FOLDER = Path(tempfile.mkdtemp(prefix="workbench-tests-"))
+REDIS_SOCKET = FOLDER / "redis.sock"
+
+os.environ["WORKBENCH_DATA"] = str(FOLDER / "var")
+os.environ["REDIS_URL"] = f"unix://{REDIS_SOCKET}?db=0"
+for name in ("DATABASE_URL", "LLM_BASE_URL", "LLM_API_KEY", "EMBED_BASE_URL", "EMBED_API_KEY"):
+    os.environ.pop(name, None)
+
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
