@@ -48,6 +48,6 @@ async def lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
 
 
 def _text(line: bytes) -> str:
-    """Printable text: a child's escape sequences must not reach the terminal of the log's reader."""
+    """Only what can be printed: an escape sequence would act on its reader's terminal."""
     text = line.decode("utf-8", errors="replace").rstrip("\r")
     return "".join(c if c.isprintable() or c == "\t" else "?" for c in text)

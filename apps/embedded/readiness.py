@@ -1,4 +1,4 @@
-"""Does a child answer yet? One cheap question each, asked several times a second while it starts."""
+"""Does a child answer yet? One cheap question, asked many times a second while it starts."""
 
 import asyncio
 import contextlib

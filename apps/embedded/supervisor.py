@@ -1,8 +1,8 @@
 """Starts the children in order, watches them, starts again what ended, and ends them all.
 
 Why no library: honcho 2.0 stops everything when one process ends and has no readiness gates;
-supervisor 4 is a daemon with a configuration file of its own and no readiness gates either. circus
-has not been released for a year and brings a ZeroMQ control plane, for what are 200 lines of asyncio.
+supervisor 4 and circus are daemons with a configuration file and a control channel of their own,
+and have no readiness gates either.
 """
 
 import asyncio
@@ -10,9 +10,10 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from apps.embedded.errors import StartError
 from apps.embedded.process_log import ProcessLog, lines
@@ -20,6 +21,8 @@ from apps.embedded.readiness import Ready
 from apps.embedded.watchdog import Watchdog
 
 POLL_SECONDS = 0.05
+LAST_LINES_SECONDS = 1.0
+LAST_LINE_CHARACTERS = 300
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SUPERVISOR = "supervisor"
 
@@ -35,6 +38,8 @@ class Child:
     """None: ready as soon as it runs."""
     after: Sequence[str] = ()
     """Starts when these are ready."""
+    late: bool = False
+    """Starts when everything that the person waits for is there."""
     uses: Sequence[str] = ()
     """These are ended only after it."""
     needed: bool = False
@@ -64,6 +69,7 @@ class _State:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the supervisor has ended it for good."""
     process: asyncio.subprocess.Process | None = None
+    reading: "asyncio.Task[None] | None" = None
     last_line: str = ""
 
 
@@ -72,28 +78,34 @@ class Supervisor:
         self,
         children: Sequence[Child],
         *,
+        folder: Path,
         log: ProcessLog,
         say: Callable[[str], None],
         backoff: Backoff | None = None,
     ) -> None:
+        """`folder` is where the children run."""
         self._states = {child.name: _State(child) for child in children}
+        self._folder = folder
         self._log = log
         self._say = say
         self._backoff = backoff or Backoff()
         self._watchdog = Watchdog()
+        self._started = asyncio.Event()
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._error: BaseException | None = None
 
-    async def run(self, when_started: Callable[["Supervisor"], Awaitable[None]]) -> None:
+    async def run(self, while_starting: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Keep the children running until a signal, then end them.
+
+        `while_starting` runs beside the first children; the late ones start when it is through.
 
         Raises:
             StartError: a needed child could not start.
         """
         self._listen_to_signals()
         tasks = [asyncio.create_task(self._keep(state)) for state in self._states.values()]
-        tasks.append(asyncio.create_task(when_started(self)))
+        tasks.append(asyncio.create_task(self._start(while_starting)))
         for task in tasks:
             task.add_done_callback(self._stop_on_error)
         try:
@@ -114,6 +126,8 @@ class Supervisor:
 
     def _listen_to_signals(self) -> None:
         for number in STOP_SIGNALS:
+            if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+                continue  # started with nohup
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
 
     def _stop_on_error(self, task: "asyncio.Task[None]") -> None:
@@ -121,12 +135,18 @@ class Supervisor:
             self._error = self._error or error
             self._stop.set()
 
+    async def _start(self, while_starting: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        await while_starting()
+        self._started.set()
+
     # --- One child ----------------------------------------------------------------------------
 
     async def _keep(self, state: _State) -> None:
         """Run one child again and again."""
         for name in state.child.after:
             await self.wait_ready(name)
+        if state.child.late:
+            await self._started.wait()
         failures = 0
         while not self._stop.is_set():
             started = time.monotonic()
@@ -139,7 +159,7 @@ class Supervisor:
                 failures = 0
             failures += 1
             pause = self._backoff.after(failures)
-            self._tell(f"{state.child.name} {how}; starting it again in {pause:g} s.")
+            self._tell(f"{state.child.name} {how}; starting it again in {pause:g} s.{_why(state)}")
             await asyncio.sleep(pause)
 
     async def _run_once(self, state: _State) -> str:
@@ -149,6 +169,7 @@ class Supervisor:
             process = await asyncio.create_subprocess_exec(
                 *child.argv,
                 env=child.env,
+                cwd=self._folder,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
@@ -159,16 +180,17 @@ class Supervisor:
             return f"could not be started ({error.strerror})"
         state.process = process
         self._watchdog.watch(self._groups())
-        reading = asyncio.create_task(self._read(state, process))
+        state.reading = asyncio.create_task(self._read(state, process))
         asking = asyncio.create_task(self._ask_until_ready(state))
         try:
             code = await process.wait()
         finally:
             asking.cancel()
             _signal_group(process, signal.SIGKILL)  # what it left behind would hold its port
+            await process.wait()
+            await asyncio.wait({state.reading}, timeout=LAST_LINES_SECONDS)
             state.process = None
             self._watchdog.watch(self._groups())
-        await reading
         return f"ended unexpectedly ({_reason(code)})"
 
     async def _read(self, state: _State, process: asyncio.subprocess.Process) -> None:
@@ -179,14 +201,15 @@ class Supervisor:
 
     async def _ask_until_ready(self, state: _State) -> None:
         if state.child.ready is not None:
-            while not await state.child.ready():
+            while not await state.child.ready():  # noqa: ASYNC110 - another process, no event
                 await asyncio.sleep(POLL_SECONDS)
         state.ready.set()
         self._log.write(SUPERVISOR, f"{state.child.name} is ready")
 
     def _why_not_started(self, state: _State, how: str) -> str:
-        last = f' Its last words: "{state.last_line}".' if state.last_line else ""
-        return f"{state.child.name} {how} before it was ready.{last} More in {self._log.path}."
+        return (
+            f"{state.child.name} {how} before it was ready.{_why(state)} More in {self._log.path}."
+        )
 
     # --- The end ------------------------------------------------------------------------------
 
@@ -208,6 +231,8 @@ class Supervisor:
             await self._wait_politely(process, state.child.grace)
             _signal_group(process, signal.SIGKILL)
             await process.wait()
+        if state.reading is not None:
+            await asyncio.wait({state.reading}, timeout=LAST_LINES_SECONDS)
         self._log.write(SUPERVISOR, f"{state.child.name} has ended")
         state.ended.set()
 
@@ -236,6 +261,13 @@ def _signal_group_leader(process: asyncio.subprocess.Process, number: signal.Sig
 def _signal_group(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
+
+
+def _why(state: _State) -> str:
+    """What it said last, when it never got as far as being ready."""
+    if state.ready.is_set() or not state.last_line:
+        return ""
+    return f' It said: "{state.last_line[:LAST_LINE_CHARACTERS]}".'
 
 
 def _reason(code: int) -> str:

@@ -1,0 +1,66 @@
+"""What the person who starts the workbench chose: the settings, as far as `up` needs them."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from workbench import env
+
+LOOPBACK = "127.0.0.1"
+# An address to listen on that is none to connect to.
+ANY_ADDRESS = {"0.0.0.0": LOOPBACK, "": LOOPBACK, "::": "::1"}  # noqa: S104 - compared, not bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    root: Path
+    """The repository."""
+    data: Path
+    host: str = LOOPBACK
+    port: int = 8000
+    redis_url: str = ""
+    """Empty: a Redis of our own."""
+    llm_base_url: str = ""
+    """Empty: a llama.cpp of our own; the same for `embed_base_url`."""
+    llm_api_key: str = ""
+    embed_base_url: str = ""
+    embed_api_key: str = ""
+    chat_model: str = ""
+    """A GGUF file, owner/repo:file.gguf, or empty for the one we bring; so `embed_model`."""
+    embed_model: str = ""
+
+    @property
+    def secrets(self) -> Path:
+        return self.data / "secrets"
+
+    @property
+    def log(self) -> Path:
+        return self.data / "logs" / "workbench.log"
+
+    @property
+    def reachable_host(self) -> str:
+        return ANY_ADDRESS.get(self.host, self.host)
+
+    @property
+    def address(self) -> str:
+        host = f"[{self.reachable_host}]" if ":" in self.reachable_host else self.reachable_host
+        return f"http://{host}:{self.port}"
+
+
+def from_settings() -> Options:
+    return Options(
+        root=settings.BASE_DIR,
+        data=settings.DATA_DIR,
+        host=os.environ.get("WORKBENCH_HOST", "").strip() or LOOPBACK,
+        port=settings.PORT,
+        # Not the setting: that has a default, and only the person can say "mine".
+        redis_url=env.text("REDIS_URL"),
+        llm_base_url=settings.LLM_BASE_URL,
+        llm_api_key=settings.LLM_API_KEY,
+        embed_base_url=settings.EMBED_BASE_URL,
+        embed_api_key=settings.EMBED_API_KEY,
+        chat_model=settings.CHAT_MODEL,
+        embed_model=settings.EMBED_MODEL,
+    )

@@ -1,0 +1,47 @@
+"""TCP ports of this machine."""
+
+import errno
+import socket
+
+from apps.embedded.errors import StartError
+
+LOOPBACK = "127.0.0.1"
+
+
+def free_port() -> int:
+    """A loopback port that is free now; the kernel gives it to no one else for a while."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def check_port(host: str, port: int) -> None:
+    """Can the web server listen there?
+
+    Raises:
+        StartError: no.
+    """
+    if not 0 < port < 65536:
+        raise StartError(f"WORKBENCH_PORT must be between 1 and 65535, not {port}.")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            # As the server does it: connections that have just been closed do not count as in use.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise StartError(_why_not(host, port, error)) from error
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"Port {port} is in use by another program: stop that,"
+            f" or choose another port, for instance WORKBENCH_PORT={port % 65535 + 1}."
+        )
+    if error.errno == errno.EACCES:
+        return f"Port {port} is reserved for the system: choose one above 1023 with WORKBENCH_PORT."
+    return f"The workbench cannot listen on {host}:{port} (WORKBENCH_HOST): {error.strerror}."

@@ -1,0 +1,140 @@
+"""Which processes the workbench on one machine is made of: options in, children out."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from apps.embedded.options import LOOPBACK, Options
+from apps.embedded.readiness import http_ready
+from apps.embedded.redis_server import RedisServer
+from apps.embedded.supervisor import Child
+
+# Each process with a matrix to multiply would start a thread per core, beside llama.cpp's.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+CHAT_SLOTS = 4
+WORKER_PROCESSES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Llama:
+    """A llama.cpp server of our own."""
+
+    model: Path
+    port: int
+    context_per_slot: int
+
+    @property
+    def base_url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}/v1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What was found or prepared; None where the person named a server of his own."""
+
+    key: str
+    """Of our llama.cpp servers."""
+    key_file: Path
+    redis: RedisServer | None
+    chat: Llama | None
+    embeddings: Llama | None
+
+
+def children(options: Options, parts: Parts, inherited: Mapping[str, str]) -> list[Child]:
+    """Everything to run. Redis and the web server start first: a person is waiting for them."""
+    env = child_env(options, parts, inherited)
+    redis = [parts.redis.child(env)] if parts.redis is not None else []
+    llamas = _llamas(parts, env)
+    return [*redis, *llamas, *_django(options, env, [child.name for child in [*redis, *llamas]])]
+
+
+def child_env(options: Options, parts: Parts, inherited: Mapping[str, str]) -> dict[str, str]:
+    """What the person set, completed by what we started."""
+    changes = {
+        "WORKBENCH_DATA": str(options.data),
+        "DJANGO_SETTINGS_MODULE": "workbench.settings",
+        "PYTHONUNBUFFERED": "1",  # lines reach the log when they are written
+        "EMBED_API_KEY": options.embed_api_key,
+        "LLM_API_KEY": options.llm_api_key,
+    }
+    if parts.redis is not None:
+        changes["REDIS_URL"] = parts.redis.url
+    if parts.chat is not None:
+        changes |= {"LLM_BASE_URL": parts.chat.base_url, "LLM_API_KEY": parts.key}
+    if parts.embeddings is not None:
+        changes |= {"EMBED_BASE_URL": parts.embeddings.base_url, "EMBED_API_KEY": parts.key}
+    # A secret from a file would win over what is set here; it has been read already.
+    from_files = {f"{name}_FILE" for name in changes}
+    return {k: v for k, v in inherited.items() if k not in from_files} | changes
+
+
+def _llamas(parts: Parts, env: Mapping[str, str]) -> list[Child]:
+    found = []
+    if parts.chat is not None:
+        slots = ["--parallel", str(CHAT_SLOTS)]
+        found.append(_llama("chat-model", parts.chat, parts.key_file, slots, env))
+    if parts.embeddings is not None:
+        found.append(_llama("embed-model", parts.embeddings, parts.key_file, ["--embeddings"], env))
+    return found
+
+
+def _llama(
+    name: str, llama: Llama, key_file: Path, flags: list[str], env: Mapping[str, str]
+) -> Child:
+    return Child(
+        name=name,
+        argv=[
+            *(sys.executable, "-m", "apps.embedded.llama_server"),
+            *("--model", llama.model, "--alias", llama.model.stem),
+            *("--port", str(llama.port), "--api-key-file", key_file),
+            *("--context-per-slot", str(llama.context_per_slot)),
+            *flags,
+        ],
+        env=env,
+        ready=http_ready(LOOPBACK, llama.port),
+        late=True,
+    )
+
+
+def _django(options: Options, env: Mapping[str, str], servers: list[str]) -> list[Child]:
+    celery = [sys.executable, "-m", "celery", "-A", "workbench"]
+    return [
+        Child(
+            name="web",
+            argv=[
+                *(sys.executable, "-m", "uvicorn", "workbench.asgi:application"),
+                *("--host", options.host, "--port", str(options.port)),
+                *("--loop", "uvloop", "--http", "httptools", "--lifespan", "off"),
+                *("--no-access-log", "--timeout-graceful-shutdown", "5"),
+            ],
+            env=env,
+            # Any answer but a failure: WORKBENCH_HOSTS may not list the address asked here.
+            ready=http_ready(options.reachable_host, options.port, below=500),
+            after=["redis"] if "redis" in servers else [],
+            uses=servers,
+            needed=True,
+        ),
+        Child(
+            name="worker",
+            argv=[
+                *(*celery, "worker", "-Q", "default,pump", "-c", str(WORKER_PROCESSES)),
+                *("--loglevel", "INFO", "-n", "workbench@%h", "--without-gossip"),
+            ],
+            # SIGTERM as SIGQUIT: finish what can be finished soon, put the rest back in the queue.
+            env={**env, **ONE_THREAD, "REMAP_SIGTERM": "SIGQUIT"},
+            late=True,
+            uses=servers,
+            grace=15.0,  # above CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT
+        ),
+        Child(
+            name="beat",
+            argv=[
+                *(*celery, "beat", "--loglevel", "WARNING", "--pidfile="),
+                *("-s", options.data / "celerybeat-schedule"),
+            ],
+            env={**env, **ONE_THREAD},
+            late=True,
+            uses=servers,
+        ),
+    ]

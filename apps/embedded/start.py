@@ -1,0 +1,105 @@
+"""The start, in order: what must be true, what must be there, then the processes."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from apps.embedded import checks, database, model_files, redis_server, services
+from apps.embedded.errors import StartError
+from apps.embedded.options import Options
+from apps.embedded.ports import check_port, free_port
+from apps.embedded.process_log import ProcessLog
+from apps.embedded.supervisor import Supervisor
+from workbench.env import kept_secret
+
+# A first import from a cold disk takes long; an answer that takes longer will not come.
+WEB_SECONDS = 90.0
+
+Say = Callable[[str], None]
+
+
+def start(options: Options, *, say: Say, announce: Say) -> None:
+    """Run the workbench until a signal ends it; `announce` gets the one line with the address.
+
+    Raises:
+        StartError: it cannot run.
+    """
+    with checks.held_folder(options.data):
+        check_port(options.host, options.port)
+        if options.redis_url:
+            checks.check_redis(options.redis_url)
+        try:
+            parts = prepare(options, say)
+        except OSError as error:
+            raise StartError(f"The data folder {options.data} cannot be used: {error}") from error
+        database.migrate_if_needed(say)
+        asyncio.run(_run(options, parts, say, announce))
+
+
+def prepare(options: Options, say: Say) -> services.Parts:
+    """Files, keys and ports of what we are to run ourselves."""
+    key_file = options.secrets / "llama-key"
+    return services.Parts(
+        key=kept_secret(key_file),
+        key_file=key_file,
+        redis=None if options.redis_url else _redis(options),
+        chat=None if options.llm_base_url else _chat(options, say),
+        embeddings=None if options.embed_base_url else _embeddings(options, say),
+    )
+
+
+def _redis(options: Options) -> redis_server.RedisServer:
+    password = kept_secret(options.secrets / "redis-password")
+    return redis_server.prepare(options.data / "redis", password)
+
+
+def _chat(options: Options, say: Say) -> services.Llama:
+    model = model_files.chat_model(
+        options.chat_model, root=options.root, folder=_models(options), report=say
+    )
+    return _llama(model)
+
+
+def _embeddings(options: Options, say: Say) -> services.Llama:
+    model = model_files.embed_model(options.embed_model, folder=_models(options), report=say)
+    return _llama(model)
+
+
+def _llama(model: model_files.ModelFile) -> services.Llama:
+    return services.Llama(
+        model=model.path, port=free_port(), context_per_slot=model.context_per_slot
+    )
+
+
+def _models(options: Options) -> Path:
+    return options.data / "models"
+
+
+async def _run(options: Options, parts: services.Parts, say: Say, announce: Say) -> None:
+    children = services.children(options, parts, os.environ)
+    log = ProcessLog(options.log)
+    supervisor = Supervisor(children, folder=options.root, log=log, say=say)
+    env = services.child_env(options, parts, os.environ)
+    try:
+        await supervisor.run(lambda: _announce_when_ready(supervisor, options, env, announce))
+    finally:
+        log.close()
+
+
+async def _announce_when_ready(
+    supervisor: Supervisor, options: Options, env: Mapping[str, str], announce: Say
+) -> None:
+    path, _ = await asyncio.gather(database.register(options.root, env), _web_ready(supervisor))
+    announce(f"Workbench is ready: {options.address}{path}")
+
+
+async def _web_ready(supervisor: Supervisor) -> None:
+    try:
+        async with asyncio.timeout(WEB_SECONDS):
+            await supervisor.wait_ready("web")
+    except TimeoutError as error:
+        raise StartError(
+            f"The web server did not answer within {WEB_SECONDS:.0f} seconds:"
+            " the log in the data folder says why."
+        ) from error

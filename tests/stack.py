@@ -1,0 +1,194 @@
+"""The whole workbench as a person starts it, for tests that walk through it."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from apps.embedded.embedding_model import prepare
+from apps.embedded.ports import free_port
+
+ROOT = Path(__file__).resolve().parent.parent
+READY_LINE = re.compile(r"Workbench is ready: (?P<login>(?P<base>http://[^/]+)/\S+)")
+# What a person may have set in his shell, and a test must not inherit.
+OURS = re.compile(r"(WORKBENCH|LLM|EMBED|REDIS|DATABASE|CELERY|DJANGO)_")
+
+
+class NotReady(Exception):
+    """It ended, or took too long, before it printed its address. The message is what it said."""
+
+
+class Stack:
+    """`manage.py up` in a data folder and on a port of its own.
+
+    with Stack() as stack:
+        page.goto(stack.login_url)
+    """
+
+    def __init__(
+        self,
+        env: Mapping[str, str] | None = None,
+        *,
+        data: Path | None = None,
+        ready_within: float = 60.0,
+    ) -> None:
+        """`env` comes on top; `data` is kept at the end, a folder of our own is not."""
+        self._own_data = data is None
+        self.data = data or Path(tempfile.mkdtemp(prefix="workbench-"))
+        self.port = free_port()
+        self.env = clean_env() | {
+            "WORKBENCH_DATA": str(self.data),
+            "WORKBENCH_PORT": str(self.port),
+        }
+        self.env |= env or {}
+        if not self.env.keys() & {"WORKBENCH_EMBED_MODEL", "EMBED_BASE_URL"}:
+            self.env["WORKBENCH_EMBED_MODEL"] = str(cached_embedding_model())
+        self.url = ""
+        self.login_url = ""
+        self._ready_within = ready_within
+        self._said: list[str] = []
+
+    def __enter__(self) -> Self:
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "up"],
+            cwd=ROOT,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._ready = threading.Event()
+        self._reader.start()
+        if not self._ready.wait(self._ready_within) or not self.url:
+            self.stop()
+            raise NotReady(self.said() + self.log())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        code = self.stop()
+        survivors = self.processes()
+        kill_all(survivors)
+        if error is None:
+            assert not survivors, f"survived the end: {survivors}"
+            assert code in (0, -signal.SIGKILL), f"exit code {code}: {self.said()}"
+        if self._own_data:
+            shutil.rmtree(self.data)
+
+    def stop(self) -> int:
+        """Press Ctrl-C and wait for the end; the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        try:
+            code = self.process.wait(timeout=40)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        self._reader.join(timeout=5)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+    def said(self) -> str:
+        """What it wrote to the terminal."""
+        return "".join(self._said)
+
+    def log(self) -> str:
+        """What its processes wrote."""
+        log = self.data / "logs" / "workbench.log"
+        return log.read_text(encoding="utf-8") if log.exists() else ""
+
+    def processes(self, name: str = "") -> list[psutil.Process]:
+        """Those that belong to this data folder, or of them those with `name` in their command."""
+        return [process for process in processes_of(self.data) if name in command_of(process)]
+
+    def wait_for_log(self, text: str, *, within: float = 30.0) -> None:
+        deadline = time.monotonic() + within
+        while text not in self.log():
+            assert time.monotonic() < deadline, f"no {text!r} in the log:\n{self.log()}"
+            time.sleep(0.1)
+
+    def manage(self, *arguments: str) -> str:
+        """What a `manage.py` command prints, run beside the stack on its database and Redis."""
+        children = self.processes("uvicorn")
+        env = children[0].environ() if children else self.env
+        return subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._said.append(line)
+            if found := READY_LINE.search(line):
+                self.url, self.login_url = found["base"], found["login"]
+                self._ready.set()
+        self._ready.set()
+
+
+def clean_env() -> dict[str, str]:
+    """The environment without any setting of the workbench."""
+    return {name: value for name, value in os.environ.items() if not OURS.match(name)}
+
+
+def cached_embedding_model() -> Path:
+    """Prepared once for all runs of the tests."""
+    cache = Path(os.environ.get("WORKBENCH_TEST_CACHE") or ROOT / ".cache")
+    return prepare(cache, lambda line: None)
+
+
+def processes_of(data: Path) -> list[psutil.Process]:
+    """Every process that was started for this data folder."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and _belongs(process, data):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def _belongs(process: psutil.Process, data: Path) -> bool:
+    # By its environment; Redis writes its title over that, but works inside the folder.
+    return process.environ().get("WORKBENCH_DATA") == str(data) or Path(
+        process.cwd()
+    ).is_relative_to(data)
+
+
+def command_of(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def kill_all(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        try:
+            process.kill()
+        except psutil.Error:
+            continue
