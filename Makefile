@@ -1,0 +1,33 @@
+# Two commands matter: `make run` and `make test`. Both set up what they need.
+.PHONY: help run test check format clean
+.DEFAULT_GOAL := help
+PYTHON_BIN := .venv/bin/python
+ARGS ?=
+
+help:  ## Show this list
+	@grep -E '^[a-z]+: .*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
+
+run:  ## Set up, start everything, print the address; Ctrl-C ends it
+	@scripts/setup run
+	@exec $(PYTHON_BIN) manage.py up
+
+test:  ## Set up and run all tests; ARGS="tests/chat -x" for some
+	@scripts/setup test
+	@chromium="$$(scripts/chromium)" && \
+		WORKBENCH_CHROMIUM="$$chromium" exec $(PYTHON_BIN) -m pytest $(ARGS)
+
+check:  ## Format, lint, types, migrations, Django's own checks
+	@scripts/setup test
+	$(PYTHON_BIN) -m ruff format --check
+	$(PYTHON_BIN) -m ruff check
+	$(PYTHON_BIN) -m mypy apps workbench
+	$(PYTHON_BIN) manage.py makemigrations --check --dry-run
+	$(PYTHON_BIN) manage.py check
+
+format:  ## Format the code and mend what the linter can
+	@scripts/setup test
+	$(PYTHON_BIN) -m ruff format
+	$(PYTHON_BIN) -m ruff check --fix
+
+clean:  ## Remove what is installed and cached; your data in var/ stays
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache
