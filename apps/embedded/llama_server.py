@@ -81,9 +81,11 @@ def server_params(args: argparse.Namespace, key: str) -> xllamacpp.CommonParams:
     params.api_keys = [key]
     if args.alias:
         params.model_alias = {args.alias}
-    # Each slot owns its share: a pool shared by all slots fails every request when it overflows.
     params.n_parallel = args.parallel
-    params.kv_unified = False
+    # Each slot owns its share: a pool shared by all slots fails every request when it overflows.
+    # Embeddings share one all the same: with split caches llama.cpp cuts texts of unequal length
+    # into batches of equal length, and a causal model's mean is then taken of the last cut alone.
+    params.kv_unified = args.embeddings
     params.n_ctx = args.parallel * args.context_per_slot
     params.cpuparams.n_threads = args.threads
     params.cpuparams_batch.n_threads = args.threads
