@@ -1,4 +1,4 @@
-"""The standing cast: alice owns things, bob may not see them, carol is staff. Everything else is real."""
+"""The standing cast: alice owns, bob may not see it, carol is staff. All else is real."""
 
 import shutil
 import subprocess

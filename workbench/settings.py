@@ -1,4 +1,4 @@
-"""All settings, read once from the environment. Every one has a default that works on one machine."""
+"""All settings, read once from the environment. Each has a default that works on one machine."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -91,7 +91,7 @@ TEMPLATES: list[dict[str, Any]] = [
     }
 ]
 
-# Nothing but our own files may run, style, frame or be fetched: what a model wrote cannot call home.
+# Nothing but our own files may run, style or be fetched: what a model wrote cannot call home.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],

@@ -31,12 +31,8 @@ class LoginRequired(LoginRequiredMiddleware):
             and match.url_name not in {"openapi-view", "openapi-json"}
         ):
             return None
-        return super().process_view(request, view_func, view_args, view_kwargs)
-
-    def handle_no_permission(
-        self, request: HttpRequest, view_func: Callable[..., HttpResponseBase]
-    ) -> HttpResponseBase:
-        """A fragment cannot show a login page inside a page: htmx is told to go there instead."""
-        if request.headers.get("HX-Request"):
+        answer = super().process_view(request, view_func, view_args, view_kwargs)
+        if answer is not None and request.headers.get("HX-Request"):
+            # A login page cannot be shown inside a page: htmx is told to go there instead.
             return HttpResponse(status=401, headers={"HX-Redirect": reverse("core:login")})
-        return super().handle_no_permission(request, view_func)
+        return answer

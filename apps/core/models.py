@@ -17,12 +17,12 @@ LOGIN_LINK_LIFETIME = timedelta(hours=12)
 
 
 def digest(token: str) -> str:
-    """SHA-256 of a token of ours, hex. They are 256 random bits, so a slow hash would add nothing."""
+    """SHA-256 of a token of ours, hex: of 256 random bits, so a slow hash would add nothing."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 class OwnedQuerySet(models.QuerySet[T_co]):
-    """Rows of one user. Pages and routes start every look-up here: what is not yours is not there."""
+    """Rows of one user. Every look-up starts here: what is not yours is not there."""
 
     def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         return self.filter(owner_id=user.pk)

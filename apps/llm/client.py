@@ -11,7 +11,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 from weakref import WeakKeyDictionary
 
 import httpx2  # what the SDK speaks through: it lets errors amid a stream pass as they are
@@ -79,7 +79,7 @@ class Client:
         await self._sdk.close()
 
     async def stream_chat(self, request: ChatRequest) -> AsyncIterator[Event]:
-        """The answer as it is written. Closing the iterator closes the connection, which frees the slot.
+        """The answer as it is written. Closing the iterator frees the server's slot at once.
 
         Raises:
             LLMError: anything short of a complete answer, also after some events.
@@ -92,7 +92,7 @@ class Client:
         with _translated():
             async with self._sdk.chat.completions.with_streaming_response.create(
                 model=request.model,
-                messages=list(request.messages),  # type: ignore[arg-type]
+                messages=cast(list[Any], request.messages),
                 max_tokens=request.max_tokens,
                 stream=True,
                 stream_options={"include_usage": True},

@@ -8,6 +8,7 @@ The order of the questions follows what each kind answers: only llama-server has
 import re
 import shlex
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from apps.llm import errors
@@ -158,7 +159,7 @@ def _slots_of_arguments(command_lines: list[list[str]]) -> tuple[int | None, str
 
 
 def _parallel(arguments: list[str]) -> int:
-    for flag, value in zip(arguments, arguments[1:], strict=False):
+    for flag, value in pairwise(arguments):
         if flag in {"-np", "--parallel"} and value.isdecimal():
             return int(value)
     return AUTO_SLOTS

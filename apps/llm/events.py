@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The prompt is being read. All counts in tokens; the first one means that a slot has started."""
+    """The prompt is being read, in tokens. The first one means that a slot has started."""
 
     total: int
     cached: int

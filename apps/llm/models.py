@@ -78,7 +78,8 @@ class Server(models.Model):
     @property
     def context(self) -> int | None:
         """Tokens one slot holds, where the server says."""
-        return self.facts.get("context")
+        tokens: int | None = self.facts.get("context")
+        return tokens
 
     @property
     def model_ids(self) -> list[str]:

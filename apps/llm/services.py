@@ -87,9 +87,9 @@ def target(server: Server, model: str = "") -> Target:
 
 async def look_at(server: Server, *, max_age: timedelta = FRESH_FOR) -> Server:
     """The server with facts no older than `max_age`, asked anew where they are."""
-    if server.seen is not None and server.state == State.READY:
-        if timezone.now() - server.seen < max_age:
-            return server
+    fresh = server.seen is not None and timezone.now() - server.seen < max_age
+    if fresh and server.state == State.READY:
+        return server
     facts = await discovery.look(client_for(server.endpoint))
     return await in_db(_record, server, facts)
 
@@ -107,7 +107,7 @@ def _record(server: Server, facts: discovery.Facts) -> Server:
 
 
 async def slots_of(server: Server) -> list[dict[str, Any]]:
-    """What is known of each slot now, in the shape of the API; empty where the server shows none."""
+    """What is known of each slot now, in the API's shape; empty where the server shows none."""
     states = await discovery.slot_states(client_for(server.endpoint)) or []
     return [
         {

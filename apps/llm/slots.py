@@ -32,12 +32,13 @@ class Lane(StrEnum):
 
 
 # KEYS: permits of each lane (sorted sets), the mark that a person is active.
-# ARGV: lane, permit, width, lease ms, idle-after-chat ms. Redis's own clock, so that machines agree.
+# ARGV: lane, permit, width, lease ms, idle-after-chat ms. Redis's clock, so that machines agree.
 _TAKE = """
 local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-local people, rows, width = redis.call('ZCARD', KEYS[1]), redis.call('ZCARD', KEYS[2]), tonumber(ARGV[3])
+local people, rows = redis.call('ZCARD', KEYS[1]), redis.call('ZCARD', KEYS[2])
+local width = tonumber(ARGV[3])
 if ARGV[1] == 'interactive' then redis.call('SET', KEYS[3], 1, 'PX', ARGV[5]) end
 if people + rows >= width then return 0 end
 if ARGV[1] == 'batch' then
@@ -106,7 +107,13 @@ async def _take(
         _lane_key(server_id, Lane.BATCH),
         _active_key(server_id),
     ]
-    arguments = [lane, name, width, LEASE_SECONDS * 1000, IDLE_AFTER_CHAT_SECONDS * 1000]
+    arguments: list[str | int] = [
+        lane,
+        name,
+        width,
+        LEASE_SECONDS * 1000,
+        IDLE_AFTER_CHAT_SECONDS * 1000,
+    ]
     pause = BATCH_POLL_SECONDS if lane is Lane.BATCH else INTERACTIVE_POLL_SECONDS
     while not await take(keys=keys, args=arguments):
         if waiting is not None:
