@@ -1,10 +1,8 @@
 """What `up` does to the database before and while the web server starts."""
 
-import asyncio
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
+from django.conf import settings
 from django.core.management import call_command
 from django.db import Error as DatabaseError
 from django.db import connection, connections
@@ -12,9 +10,11 @@ from django.db.migrations.executor import MigrationExecutor
 
 from apps.embedded.errors import StartError
 
+SERVER_SETTINGS = ("LLM_BASE_URL", "LLM_API_KEY", "EMBED_BASE_URL", "EMBED_API_KEY")
+
 
 def migrate_if_needed(report: Callable[[str], None]) -> None:
-    """Bring the tables up to date; looking takes a fifth of what `migrate` takes.
+    """Bring the tables up to date; on most starts looking is all there is to do.
 
     Raises:
         StartError: the database cannot be opened or changed.
@@ -31,27 +31,20 @@ def migrate_if_needed(report: Callable[[str], None]) -> None:
         connections.close_all()  # this process goes on for days
 
 
-async def register(root: Path, env: Mapping[str, str]) -> str:
-    """Write the model servers into the database and return the path of a login link.
+def register(servers: Mapping[str, str]) -> str:
+    """Write the model servers into the database and return the path of a login link."""
+    # Here, because these imports take as long as the rest of the start; by now the web server
+    # is starting too, and nobody waits.
+    from apps.core.login_links import create_login_link
+    from apps.llm.services import configure_servers
 
-    In a process of its own: it must see the addresses that `up` has only just chosen, and it
-    imports every app, which the supervisor need not hold in memory for days.
-    """
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, root / "manage.py", "up_register"),
-        env=env,
-        cwd=root,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    # This process read its settings before it chose where its servers listen.
+    for name in SERVER_SETTINGS:
+        setattr(settings, name, servers.get(name, ""))
     try:
-        output, errors = await process.communicate()
+        configure_servers()
+        return create_login_link()
+    except DatabaseError as error:
+        raise StartError(f"The model servers could not be written down: {error}") from error
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode != 0:
-        last = (errors.decode(errors="replace").strip().splitlines() or ["no reason given"])[-1]
-        raise StartError(f"The model servers could not be written into the database: {last}")
-    return output.decode().strip().splitlines()[-1]
+        connections.close_all()

@@ -1,7 +1,9 @@
 """What the children write, in one file: when, which process, what."""
 
 import asyncio
+import contextlib
 import logging
+import os
 from collections.abc import AsyncIterator
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -31,6 +33,24 @@ class ProcessLog:
 
     def close(self) -> None:
         self._handler.close()
+
+
+@contextlib.asynccontextmanager
+async def output_pipe() -> AsyncIterator[tuple[int, asyncio.StreamReader]]:
+    """Where a child writes, and where we read it.
+
+    asyncio's own pipe has a catch: with it, the end of a child is not seen while a child of its
+    own still holds the pipe open.
+    """
+    read_end, write_end = os.pipe()
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_end, "rb", buffering=0)
+    )
+    try:
+        yield write_end, reader
+    finally:
+        transport.close()
 
 
 async def lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:

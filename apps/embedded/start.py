@@ -90,7 +90,9 @@ async def _run(options: Options, parts: services.Parts, say: Say, announce: Say)
 async def _announce_when_ready(
     supervisor: Supervisor, options: Options, env: Mapping[str, str], announce: Say
 ) -> None:
-    path, _ = await asyncio.gather(database.register(options.root, env), _web_ready(supervisor))
+    path, _ = await asyncio.gather(
+        asyncio.to_thread(database.register, env), _web_ready(supervisor)
+    )
     announce(f"Workbench is ready: {options.address}{path}")
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.embedded.errors import StartError
-from apps.embedded.process_log import ProcessLog, lines
+from apps.embedded.process_log import ProcessLog, lines, output_pipe
 from apps.embedded.readiness import Ready
 from apps.embedded.watchdog import Watchdog
 
@@ -164,23 +164,36 @@ class Supervisor:
 
     async def _run_once(self, state: _State) -> str:
         """Start the child, wait for its end and say how it ended."""
-        child = state.child
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *child.argv,
-                env=child.env,
-                cwd=self._folder,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                # Its own group: Ctrl-C in the terminal reaches only us, and we end it whole.
-                start_new_session=True,
-            )
-        except OSError as error:
-            return f"could not be started ({error.strerror})"
-        state.process = process
-        self._watchdog.watch(self._groups())
-        state.reading = asyncio.create_task(self._read(state, process))
+        async with output_pipe() as (write_end, reader):
+            try:
+                process = await self._spawn(state.child, write_end)
+            except OSError as error:
+                return f"could not be started ({error.strerror})"
+            finally:
+                os.close(write_end)
+            state.process = process
+            self._watchdog.watch(self._groups())
+            state.reading = asyncio.create_task(self._read(state, reader))
+            return await self._until_end(state, process, state.reading)
+
+    async def _spawn(self, child: Child, output: int) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *child.argv,
+            env=child.env,
+            cwd=self._folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            # Its own group: Ctrl-C in the terminal reaches only us, and we end it whole.
+            start_new_session=True,
+        )
+
+    async def _until_end(
+        self,
+        state: _State,
+        process: asyncio.subprocess.Process,
+        reading: "asyncio.Task[None]",
+    ) -> str:
         asking = asyncio.create_task(self._ask_until_ready(state))
         try:
             code = await process.wait()
@@ -188,14 +201,14 @@ class Supervisor:
             asking.cancel()
             _signal_group(process, signal.SIGKILL)  # what it left behind would hold its port
             await process.wait()
-            await asyncio.wait({state.reading}, timeout=LAST_LINES_SECONDS)
+            await asyncio.wait({reading}, timeout=LAST_LINES_SECONDS)
+            reading.cancel()
             state.process = None
             self._watchdog.watch(self._groups())
         return f"ended unexpectedly ({_reason(code)})"
 
-    async def _read(self, state: _State, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout is not None
-        async for line in lines(process.stdout):
+    async def _read(self, state: _State, output: asyncio.StreamReader) -> None:
+        async for line in lines(output):
             state.last_line = line.strip() or state.last_line
             self._log.write(state.child.name, line)
 
