@@ -5,11 +5,11 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
-from ninja import Field, Router, Schema
+from ninja import Field, Router, Schema, Status
 
 from apps.core.api import ApiError, Page, not_found, owner, page
 from apps.llm import services
-from apps.llm.models import Server
+from apps.llm.models import ADDRESS_PATTERN, Server
 
 router = Router(tags=["servers"])
 
@@ -41,14 +41,14 @@ class ServerOut(Schema):
 
 class ServerIn(Schema):
     name: str = Field(min_length=1, max_length=100)
-    base_url: str = Field(pattern=r"^https?://[^\s@\\]+$", max_length=500)
+    base_url: str = Field(pattern=ADDRESS_PATTERN, max_length=500)
     api_key: str = ""
     parallel: int | None = Field(None, ge=1, le=1024)
 
 
 class ServerPatch(Schema):
     name: str | None = Field(None, min_length=1, max_length=100)
-    base_url: str | None = Field(None, pattern=r"^https?://[^\s@\\]+$", max_length=500)
+    base_url: str | None = Field(None, pattern=ADDRESS_PATTERN, max_length=500)
     api_key: str | None = None
     parallel: int | None = Field(None, ge=1, le=1024)
 
@@ -114,7 +114,7 @@ def add_server(request: HttpRequest, data: ServerIn) -> Any:
     )
     server.set_key(data.api_key)
     _save(server)
-    return 201, _show(async_to_sync(services.look_at)(server))
+    return Status(201, _show(async_to_sync(services.look_at)(server)))
 
 
 @router.patch("/servers/{pk}", response=ServerOut)
@@ -139,7 +139,7 @@ def change_server(request: HttpRequest, pk: int, data: ServerPatch) -> Any:
 def remove_server(request: HttpRequest, pk: int) -> Any:
     _staff(request)
     _get(pk).delete()
-    return 204, None
+    return Status(204, None)
 
 
 @router.post("/servers/{pk}/probe", response=ServerOut)

@@ -1,9 +1,17 @@
 """The model servers people talk to, and what was last seen of them."""
 
+from django.core.validators import RegexValidator
 from django.db import models
 
 from apps.core import crypto
 from apps.llm.endpoint import Endpoint
+
+# No user name, password or backslash: parsers disagree about which host such an address means.
+ADDRESS_PATTERN = r"^https?://[\w.:\[\]-]+(/[\w./~-]*)?$"
+ADDRESS = RegexValidator(
+    ADDRESS_PATTERN,
+    "Enter an address such as http://127.0.0.1:8080/v1.",
+)
 
 
 class Kind(models.TextChoices):
@@ -35,7 +43,8 @@ class Server(models.Model):
     """One address that speaks the OpenAI protocol. Shared by all users, managed by staff."""
 
     name = models.CharField(max_length=100, unique=True)
-    base_url = models.URLField(max_length=500, help_text="Ends in /v1")
+    # Not a URLField: it refuses the host names of a Compose file ("http://llama-swap:8080").
+    base_url = models.CharField(max_length=500, validators=[ADDRESS], help_text="Ends in /v1")
     encrypted_key = models.TextField(blank=True, default="")
     parallel = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="Slots, stated by a person where the server does not say."

@@ -111,7 +111,7 @@ async def _take(
         lane,
         name,
         width,
-        LEASE_SECONDS * 1000,
+        int(LEASE_SECONDS * 1000),
         IDLE_AFTER_CHAT_SECONDS * 1000,
     ]
     pause = BATCH_POLL_SECONDS if lane is Lane.BATCH else INTERACTIVE_POLL_SECONDS
@@ -126,4 +126,4 @@ async def _renew(server_id: int, name: str, lane: Lane) -> None:
     renew = async_redis().register_script(_RENEW)
     while True:
         await asyncio.sleep(RENEW_SECONDS)
-        await renew(keys=[_lane_key(server_id, lane)], args=[name, LEASE_SECONDS * 1000])
+        await renew(keys=[_lane_key(server_id, lane)], args=[name, int(LEASE_SECONDS * 1000)])

@@ -1,0 +1,49 @@
+from io import StringIO
+
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.test import Client
+
+from apps.core.models import ApiKey
+
+
+def test_command_prints_a_key_that_works(carol: User) -> None:
+    out = StringIO()
+    call_command("create_api_key", "nightly", user="carol", stdout=out)
+    token = out.getvalue().strip()
+    answer = Client().get("/api/v1/servers", headers={"authorization": f"Bearer {token}"})
+    assert answer.status_code == 200
+    assert ApiKey.objects.get().last_used is not None
+
+
+def test_only_the_hash_is_kept(alice: User) -> None:
+    key, token = ApiKey.issue(user=alice, name="x")
+    assert token.startswith("wb_")
+    assert token not in {key.token_hash, key.start, key.name}
+
+
+def test_settings_page_shows_a_new_key_once(browser: Client) -> None:
+    browser.post("/settings/keys/", {"name": "laptop"})
+    assert b'data-testid="new-key">wb_' in browser.get("/settings/").content
+    assert b'data-testid="new-key">wb_' not in browser.get("/settings/").content
+
+
+def test_a_revoked_key_no_longer_works(alice: User, browser: Client) -> None:
+    key, token = ApiKey.issue(user=alice, name="x")
+    browser.post(f"/settings/keys/{key.pk}/revoke/")
+    answer = Client().get("/api/v1/servers", headers={"authorization": f"Bearer {token}"})
+    assert answer.status_code == 401
+    assert answer.json()["code"] == "unauthorized"
+
+
+def test_somebody_elses_key_is_not_there(alice: User, bobs_browser: Client) -> None:
+    key, _ = ApiKey.issue(user=alice, name="x")
+    assert bobs_browser.post(f"/settings/keys/{key.pk}/revoke/").status_code == 404
+    assert ApiKey.objects.exists()
+
+
+def test_the_key_of_an_inactive_user_is_refused(alice: User) -> None:
+    _, token = ApiKey.issue(user=alice, name="x")
+    User.objects.update(is_active=False)
+    answer = Client().get("/api/v1/servers", headers={"authorization": f"Bearer {token}"})
+    assert answer.status_code == 401

@@ -1,0 +1,63 @@
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.test import Client
+from django.utils import timezone
+
+from apps.core.login_links import create_login_link
+from apps.core.models import LoginLink
+
+
+def test_the_first_link_makes_the_admin_and_lets_them_in_once(db: None) -> None:
+    link = create_login_link()
+    browser = Client()
+    assert browser.get(link).status_code == 302
+    assert browser.get("/settings/").status_code == 200
+    assert User.objects.get().is_superuser
+    assert Client().get(link).status_code == 410
+
+
+def test_an_old_link_is_refused(db: None) -> None:
+    link = create_login_link()
+    LoginLink.objects.update(created=timezone.now() - timedelta(hours=13))
+    assert Client().get(link).status_code == 410
+
+
+def test_a_new_link_ends_the_one_before(db: None) -> None:
+    first, second = create_login_link(), create_login_link()
+    assert Client().get(first).status_code == 410
+    assert Client().get(second).status_code == 302
+
+
+def test_the_link_is_not_kept_in_the_clear(db: None) -> None:
+    token = create_login_link().split("/")[-2]
+    assert not LoginLink.objects.filter(token_hash__contains=token).exists()
+
+
+def test_an_inactive_user_gets_no_link(alice: User) -> None:
+    alice.is_active = False
+    alice.save()
+    with pytest.raises(CommandError, match="no active user alice"):
+        call_command("login_link", "alice")
+
+
+def test_password(alice: User) -> None:
+    alice.set_password("correct horse")
+    alice.save()
+    browser = Client()
+    wrong = browser.post("/login/", {"username": "alice", "password": "wrong"})
+    assert b"correct username and password" in wrong.content
+    right = browser.post("/login/", {"username": "alice", "password": "correct horse"})
+    assert right.status_code == 302
+
+
+def test_the_login_page_does_not_send_people_elsewhere(alice: User) -> None:
+    alice.set_password("correct horse")
+    alice.save()
+    answer = Client().post(
+        "/login/", {"username": "alice", "password": "correct horse", "next": "http://evil/"}
+    )
+    assert answer["location"] == "/"

@@ -1,0 +1,69 @@
+import re
+
+import pytest
+
+from apps.core.markdown import render
+
+# What a model might write to run something, to call home, or to break out of its place.
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg onload=alert(1)>",
+    "<iframe src='javascript:alert(1)'></iframe>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "[x](javascript:alert(1))",
+    "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "[x](vbscript:msgbox(1))",
+    "[x](  JaVaScRiPt:alert(1))",
+    "![x](http://127.0.0.1:1/?d=secret)",
+    "![x](data:image/svg+xml;base64,PHN2Zz4=)",
+    '[x](http://a "onmouseover=alert(1)")',
+    "<div hx-get='/settings/' hx-trigger='load'>",
+    "<form action='/logout/' method='post'><button>x</button></form>",
+    "<style>body{display:none}</style>",
+    "<base href='http://evil/'>",
+    "<meta http-equiv='refresh' content='0;url=http://evil/'>",
+    "`<script>alert(1)</script>`",
+    "```html\n<script>alert(1)</script>\n```",
+    "<math><mi//xlink:href='data:x,<script>alert(1)</script>'>",
+    "<<script>script>alert(1)<</script>/script>",
+    "| a | b |\n|---|---|\n| <img src=x onerror=alert(1)> | x |",
+    '![" onerror="alert(1)](x)',
+    "<details ontoggle=alert(1) open>",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.parametrize("before", ["", "Text\n\n", "- ", "> ", "`", "```\n"])
+def test_nothing_runs_and_nothing_calls_home(payload: str, before: str) -> None:
+    html = render(before + payload)
+    tags = re.findall(r"<\s*([a-z0-9]+)([^>]*)>", html, re.IGNORECASE)
+    assert not {name for name, _ in tags} & {
+        *("script", "img", "svg", "iframe", "form", "style", "base", "meta", "object", "math"),
+        *("div", "details", "button"),
+    }
+    for _, attributes in tags:
+        assert not re.search(r"\s(on\w+|style|hx-[a-z]+|src|srcset)\s*=", attributes, re.IGNORECASE)
+        assert not re.search(r"href=.{0,3}(javascript|data|vbscript):", attributes, re.IGNORECASE)
+
+
+def test_markdown_is_rendered() -> None:
+    html = render("**bold** and `code`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nx = 1\n```")
+    assert "<strong>bold</strong>" in html
+    assert "<td>1</td>" in html
+    assert '<code class="language-python">' in html
+
+
+def test_an_image_of_another_site_becomes_a_link() -> None:
+    html = render("![a cat](https://example.org/cat.png)")
+    assert html.count('href="https://example.org/cat.png"') == 1
+
+
+def test_links_do_not_hand_over_who_came() -> None:
+    assert 'rel="noopener noreferrer nofollow"' in render("https://example.org")
+
+
+def test_long_nonsense_is_rendered_in_linear_time() -> None:
+    assert render("[" * 20_000)
+    assert render("*a " * 20_000)
