@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 
+import numpy as np
 import pytest
 import yaml
 
@@ -32,7 +33,7 @@ ENV = compose.FILLED_IN | {"EMBED_API_KEY": "embed-key"}
 # The flags we know the meaning of: ones that a llama.cpp of our time takes, none it has dropped.
 KNOWN_FLAGS = {
     *("--host", "--port", "--model", "--alias", "--embeddings", "--metrics", "--cache-ram"),
-    *("-np", "-c", "-b", "-ub", "-sps", "-ctk", "-ctv", "-ngl"),
+    *("-np", "-c", "-b", "-ub", "-sps", "-ctk", "-ctv", "--kv-unified"),
 }
 
 
@@ -94,16 +95,18 @@ def test_the_parser_refuses_what_llama_server_would(refused: str) -> None:
 @pytest.mark.parametrize("name", [*FROM_COMPOSE, *FROM_LLAMA_SWAP])
 def test_llama_server_understands_its_command(name: str) -> None:
     params = understood(arguments(name))
-    # Explicit slots, each with its own share: a pool fails every request when it overflows.
     assert params["n_parallel"] > 1
-    assert params["kv_unified"] is False
     assert params["endpoint_metrics"] is True
     assert params["embedding"] is name.startswith("embed")
-    per_slot = params["n_ctx"] // params["n_parallel"]
+    share = params["n_ctx"] // params["n_parallel"]
     if params["embedding"]:
-        assert params["n_ubatch"] == params["n_batch"] == per_slot == 2048
+        # The longest text in every slot at once still fits into the pool.
+        assert params["n_ubatch"] == params["n_batch"] == share == 2048
+        assert params["kv_unified"] is True
     else:
-        assert per_slot >= 4096
+        # A pool would fail every request when it overflows.
+        assert params["kv_unified"] is False
+        assert share >= 4096
         assert params["slot_prompt_similarity"] == pytest.approx(0.5)
 
 
@@ -210,27 +213,35 @@ def ask(url: str, key: str = "", body: dict[str, Any] | None = None) -> Any:
         return json.load(answer)
 
 
-@pytest.mark.parametrize("name", ["llm-cpu", "embed-cpu", "chat"])
-def test_the_command_serves(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["llm-cpu", "chat"])
+def test_the_command_serves_chat(name: str, tmp_path: Path) -> None:
     params = understood(arguments(name))  # skips where the parser cannot be called
-    embeddings = name.startswith("embed")
-    model = write_tiny_gguf(tmp_path / "tiny.gguf", embeddings=embeddings)
     # llama-swap's children listen on loopback without a key: llama-swap asks for it.
-    key = {"llm-cpu": "llm-key", "embed-cpu": "embed-key"}.get(name, "")
-    with served(name, model) as url:
+    key = "llm-key" if name == "llm-cpu" else ""
+    with served(name, write_tiny_gguf(tmp_path / "tiny.gguf")) as url:
         if key:
             with pytest.raises(HTTPError, match="401"):
                 ask(f"{url}/props")
         props = ask(f"{url}/props", key)
         assert props["total_slots"] == 4
-        assert (
-            props["default_generation_settings"]["n_ctx"] * props["total_slots"] == params["n_ctx"]
-        )
-        if embeddings:
-            text = "word " * 250  # 1251 tokens of the tiny model, more than the default takes
-            answer = ask(f"{url}/v1/embeddings", key, {"input": [text, "short"], "model": "embed"})
-            assert len(answer["data"]) == 2
-        else:
-            body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 4}
-            answer = ask(f"{url}/v1/chat/completions", key, body)
-            assert answer["usage"]["completion_tokens"] > 0
+        assert props["default_generation_settings"]["n_ctx"] == params["n_ctx"] // 4
+        body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 4}
+        answer = ask(f"{url}/v1/chat/completions", key, body)
+        assert answer["usage"]["completion_tokens"] > 0
+
+
+@pytest.mark.parametrize("name", ["embed-cpu", "embed"])
+def test_the_command_serves_embeddings(name: str, tmp_path: Path) -> None:
+    understood(arguments(name))
+    key = "embed-key" if name == "embed-cpu" else ""
+    # About 1,600 tokens in the second: more than an unset -ub takes.
+    texts = ["a short text", "words " * 200, "one of another length altogether"]
+    with served(name, write_tiny_gguf(tmp_path / "tiny.gguf", embeddings=True)) as url:
+
+        def embed(texts: list[str]) -> np.ndarray:
+            answer = ask(f"{url}/v1/embeddings", key, {"input": texts, "model": "embed"})
+            return np.array([item["embedding"] for item in answer["data"]])
+
+        assert ask(f"{url}/props", key)["total_slots"] == 4
+        alone = np.concatenate([embed([text]) for text in texts])
+        assert (alone * embed(texts)).sum(axis=1) == pytest.approx(1, abs=1e-3)
