@@ -15,12 +15,12 @@ ADDRESS = RegexValidator(
 
 
 class Kind(models.TextChoices):
-    LLAMA_SERVER = "llama-server"
-    ROUTER = "router"
-    LLAMA_SWAP = "llama-swap"
-    OLLA = "olla"
-    LITELLM = "litellm"
-    OPENAI = "openai"
+    LLAMA_SERVER = "llama-server", "llama-server"
+    ROUTER = "router", "llama-server router"
+    LLAMA_SWAP = "llama-swap", "llama-swap"
+    OLLA = "olla", "Olla"
+    LITELLM = "litellm", "LiteLLM"
+    OPENAI = "openai", "OpenAI-compatible"
 
 
 class State(models.TextChoices):

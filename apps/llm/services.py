@@ -68,6 +68,10 @@ def configure_servers() -> list[Server]:
     return configured
 
 
+def make_default(server: Server, use: Use) -> None:
+    DefaultServer.objects.update_or_create(use=use, defaults={"server": server, "model": ""})
+
+
 def default_target(use: Use) -> Target:
     """The server and model a use gets when nothing else was chosen.
 

@@ -7,5 +7,6 @@ urlpatterns = [
     path("", views.index, name="index"),
     path("cards/", views.cards, name="cards"),
     path("add/", views.add, name="add"),
+    path("<int:pk>/default/", views.make_default, name="make_default"),
     path("<int:pk>/remove/", views.remove, name="remove"),
 ]

@@ -88,3 +88,15 @@ def test_ten_servers_cost_no_more_queries_than_one(
         Server.objects.create(name=f"Server {number}", base_url="http://127.0.0.1:1/v1")
     with django_assert_max_num_queries(5):
         browser.get("/servers/")
+
+
+def test_staff_makes_another_the_default(staff_browser: Client, server: Server) -> None:
+    other = Server.objects.create(name="Other", base_url="http://127.0.0.1:1/v1")
+    staff_browser.post(f"/servers/{other.pk}/default/", {"use": "chat"})
+    assert DefaultServer.objects.get(use="chat").server == other
+    assert DefaultServer.objects.get(use="generation").server == server
+    assert staff_browser.post(f"/servers/{other.pk}/default/", {"use": "x"}).status_code == 400
+
+
+def test_only_staff_makes_a_default(browser: Client, server: Server) -> None:
+    assert browser.post(f"/servers/{server.pk}/default/", {"use": "chat"}).status_code == 403
