@@ -1,0 +1,43 @@
+"""What the documentation says is so."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+ROOT = Path(__file__).parent.parent
+READ_BY_SETTINGS = re.compile(r'env\.(?:text|integer|boolean|words)\(\s*"(\w+)"', re.MULTILINE)
+
+
+def test_every_setting_is_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    settings = (ROOT / "workbench" / "settings.py").read_text(encoding="utf-8")
+    names = READ_BY_SETTINGS.findall(settings)
+    assert len(names) > 10
+    assert [name for name in names if f"`{name}`" not in readme] == []
+
+
+@pytest.mark.parametrize("document", ["README.md", *map(str, Path("docs").glob("*.md"))])
+def test_links_and_pictures_lead_somewhere(document: str) -> None:
+    page = ROOT / document
+    for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_vendored_scripts_carry_the_version_in_their_name() -> None:
+    base = (ROOT / "templates" / "base.html").read_text(encoding="utf-8")
+    for name in ("htmx", "echarts"):
+        (script,) = (ROOT / "static" / "vendor" / name).glob("*.min.js")
+        version = re.fullmatch(rf"{name}-([\d.]+)\.min\.js", script.name)
+        assert version is not None
+        assert version[1] in script.read_text(encoding="utf-8")
+        if name == "htmx":
+            assert script.name in base
+
+
+def test_the_api_documents_itself(browser: Client) -> None:
+    assert b"swagger" in browser.get("/api/v1/docs").content
+    document = json.loads(browser.get("/api/v1/openapi.json").content)
+    assert "/api/v1/servers" in document["paths"]
