@@ -10,6 +10,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from apps.embedded.errors import StartError
 
+POSTGRES_SECONDS = 5
 SERVER_SETTINGS = ("LLM_BASE_URL", "LLM_API_KEY", "EMBED_BASE_URL", "EMBED_API_KEY")
 
 
@@ -19,16 +20,34 @@ def migrate_if_needed(report: Callable[[str], None]) -> None:
     Raises:
         StartError: the database cannot be opened or changed.
     """
+    _check_postgres()
     try:
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
             report("Preparing the database.")
             call_command("migrate", verbosity=0, interactive=False)
     except DatabaseError as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise StartError(f"The database (DATABASE_URL) cannot be used: {lines[-1]}") from error
+        raise _unusable(error) from error
     finally:
         connections.close_all()  # this process goes on for days
+
+
+def _check_postgres() -> None:
+    """Ask once, outside the pool: that would ask for 20 seconds and log each time."""
+    if connection.vendor != "postgresql":
+        return
+    import psycopg  # here, because a start with SQLite has no use for it
+
+    parameters = {**connection.get_connection_params(), "connect_timeout": POSTGRES_SECONDS}
+    try:
+        psycopg.connect(**parameters).close()
+    except psycopg.Error as error:
+        raise _unusable(error) from error
+
+
+def _unusable(error: Exception) -> StartError:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return StartError(f"The database (DATABASE_URL) cannot be used: {lines[0]}")
 
 
 def register(servers: Mapping[str, str]) -> str:

@@ -1,0 +1,271 @@
+"""`manage.py up` as a person meets it: real processes, tiny models."""
+
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from apps.embedded.ports import free_port
+from tests.stack import ROOT, NotReady, Stack, clean_env
+from tests.tiny_gguf import write_tiny_gguf
+
+SECOND_START_SECONDS = 5.0
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("models")
+    return {
+        "WORKBENCH_CHAT_MODEL": str(write_tiny_gguf(folder / "chat.gguf")),
+        "WORKBENCH_EMBED_MODEL": str(write_tiny_gguf(folder / "embed.gguf", embeddings=True)),
+    }
+
+
+@pytest.fixture(scope="module")
+def stack(models: dict[str, str]) -> Iterator[Stack]:
+    with Stack(models) as stack:
+        stack.wait_for_log("supervisor      chat-model is ready")
+        yield stack
+
+
+def wait_for(condition: Callable[[], object], *, within: float = 20.0) -> None:
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def status(url: str) -> int:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        code: int = answer.status
+        return code
+
+
+def the_only(stack: Stack, name: str) -> psutil.Process:
+    """The process of that name which the supervisor started (a worker has children)."""
+    (found,) = (p for p in stack.processes(name) if p.ppid() == stack.process.pid)
+    return found
+
+
+# --- It runs ---------------------------------------------------------------------------------
+
+
+def test_it_says_one_line(stack: Stack) -> None:
+    lines = stack.said().splitlines()
+
+    assert lines[0] == "Preparing the database."
+    assert lines[1] == f"Workbench is ready: {stack.login_url}"
+    assert status(stack.login_url) == 200
+
+
+def test_a_model_answers_only_with_the_key(stack: Stack) -> None:
+    server = the_only(stack, "--parallel")
+    base_url = server.environ()["LLM_BASE_URL"]
+    key = server.environ()["LLM_API_KEY"]
+
+    with_key = urllib.request.Request(
+        f"{base_url}/models", headers={"Authorization": f"Bearer {key}"}
+    )
+    with urllib.request.urlopen(with_key, timeout=10) as answer:
+        assert b'"chat"' in answer.read()
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(f"{base_url}/props", timeout=10)
+
+
+def test_everything_is_private(stack: Stack) -> None:
+    open_to_others = [
+        path
+        for path in [stack.data, *stack.data.rglob("*")]
+        if stat.S_IMODE(path.stat().st_mode) & 0o077
+    ]
+
+    assert open_to_others == []
+
+
+def test_no_secret_is_in_a_command_line(stack: Stack) -> None:
+    secrets = [path.read_text() for path in (stack.data / "secrets").iterdir()]
+    commands = [" ".join(process.cmdline()) for process in stack.processes()]
+
+    assert len(secrets) >= 3
+    assert not [command for command in commands for secret in secrets if secret in command]
+
+
+def test_no_secret_is_in_the_log(stack: Stack) -> None:
+    for path in (stack.data / "secrets").iterdir():
+        assert path.read_text() not in stack.log(), path.name
+    assert stack.login_url.split("/")[-2] not in stack.log()
+
+
+def test_a_command_beside_it_uses_the_same_database(stack: Stack) -> None:
+    assert stack.manage("login_link").startswith("http://127.0.0.1:")
+
+
+def test_what_is_killed_is_started_again(stack: Stack) -> None:
+    worker = the_only(stack, "celery -A workbench worker")
+    web = the_only(stack, "uvicorn")
+    worker.kill()
+    web.kill()
+
+    wait_for(lambda: "web ended unexpectedly (killed by SIGKILL); starting it" in stack.said())
+    wait_for(lambda: "worker ended unexpectedly (killed by SIGKILL); starting it" in stack.said())
+    wait_for(lambda: answers(stack.url))
+
+
+def answers(url: str) -> bool:
+    try:
+        return status(f"{url}/health") == 200
+    except OSError:
+        return False
+
+
+def test_a_second_one_on_the_same_folder(stack: Stack) -> None:
+    said = refusal({"WORKBENCH_DATA": str(stack.data)})
+
+    assert said == (
+        f"The workbench is already running on the data folder {stack.data}"
+        f" (process {stack.process.pid}):"
+        " stop that one, or choose another folder with WORKBENCH_DATA."
+    )
+
+
+# --- It ends ---------------------------------------------------------------------------------
+
+
+def test_ctrl_c_ends_every_child_and_the_second_start_is_quick(
+    models: dict[str, str], tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    with Stack(models, data=data):
+        pass  # on leaving, the stack asserts that nothing survives and that the exit code is 0
+
+    began = time.monotonic()
+    with Stack(models, data=data) as stack:
+        assert answers(stack.url)
+        took = time.monotonic() - began
+        assert "Preparing" not in stack.said()
+
+    # Two cores that others use too: a slower machine may take longer, but not twice.
+    assert took < SECOND_START_SECONDS * 2, f"the second start took {took:.1f} s"
+
+
+def test_sigterm_ends_it_as_well(models: dict[str, str], tmp_path: Path) -> None:
+    with Stack(models, data=tmp_path) as stack:
+        stack.process.send_signal(signal.SIGTERM)
+        stack.process.wait(timeout=30)
+
+
+def test_nothing_survives_kill_9(models: dict[str, str], tmp_path: Path) -> None:
+    with Stack(models, data=tmp_path) as stack:
+        stack.wait_for_log("worker is ready")
+        assert len(stack.processes()) > 5
+
+        stack.process.kill()
+
+        wait_for(lambda: not stack.processes())
+
+
+def test_a_folder_without_room_for_a_socket_path(models: dict[str, str], tmp_path: Path) -> None:
+    with Stack(models, data=tmp_path / ("x" * 100) / "with space") as stack:
+        stack.wait_for_log("celery.apps.worker: workbench@")
+        assert "redis://" in the_only(stack, "uvicorn").environ()["REDIS_URL"]
+
+
+# --- It cannot start -------------------------------------------------------------------------
+
+
+def refusal(env: dict[str, str]) -> str:
+    """What it says instead of starting: one line, without a traceback."""
+    ended = subprocess.run(
+        [sys.executable, "manage.py", "up"],
+        cwd=ROOT,
+        env=clean_env() | {"WORKBENCH_PORT": str(free_port())} | env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.returncode == 1, ended.stderr
+    assert ended.stdout == ""
+    (line,) = ended.stderr.splitlines()
+    return line
+
+
+def test_a_port_in_use(models: dict[str, str], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        said = refusal({**models, "WORKBENCH_DATA": str(tmp_path), "WORKBENCH_PORT": str(port)})
+
+    assert said == (
+        f"Port {port} is in use by another program: stop that,"
+        f" or choose another port, for instance WORKBENCH_PORT={port + 1}."
+    )
+
+
+def test_a_port_that_is_none(tmp_path: Path) -> None:
+    said = refusal({"WORKBENCH_DATA": str(tmp_path), "WORKBENCH_PORT": "99999"})
+
+    assert said == "WORKBENCH_PORT must be between 1 and 65535, not 99999."
+
+
+def test_an_unreadable_model(models: dict[str, str], tmp_path: Path) -> None:
+    said = refusal(
+        {**models, "WORKBENCH_DATA": str(tmp_path), "WORKBENCH_CHAT_MODEL": "/nowhere/model.gguf"}
+    )
+
+    assert said.startswith("The model file /nowhere/model.gguf (WORKBENCH_CHAT_MODEL) cannot be")
+
+
+def test_no_network_for_a_download(models: dict[str, str], tmp_path: Path) -> None:
+    env = {
+        **models,
+        "WORKBENCH_DATA": str(tmp_path),
+        "WORKBENCH_CHAT_MODEL": "alice/models:model.gguf",
+        "HF_ENDPOINT": f"http://127.0.0.1:{free_port()}",
+    }
+    with pytest.raises(NotReady) as raised, Stack(env, data=tmp_path):
+        pass
+
+    first, second = str(raised.value).splitlines()
+    assert first == "Fetching alice/models:model.gguf from Hugging Face, this once."
+    assert "could not be fetched" in second
+
+
+@pytest.mark.xfail(reason="the settings write a secret there before `up` can look")
+def test_a_data_folder_that_cannot_be(models: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    said = refusal({**models, "WORKBENCH_DATA": str(tmp_path / "file" / "data")})
+
+    assert "cannot be written" in said
+    assert "WORKBENCH_DATA" in said
+
+
+def test_a_redis_that_does_not_answer(models: dict[str, str], tmp_path: Path) -> None:
+    env = {"WORKBENCH_DATA": str(tmp_path), "REDIS_URL": f"redis://127.0.0.1:{free_port()}/0"}
+
+    assert refusal(models | env).startswith("The Redis named by REDIS_URL does not answer: ")
+
+
+def test_a_database_that_does_not_answer(models: dict[str, str], tmp_path: Path) -> None:
+    url = f"postgres://me:s3cret@127.0.0.1:{free_port()}/workbench"
+    said = refusal({**models, "WORKBENCH_DATA": str(tmp_path), "DATABASE_URL": url})
+
+    assert said.startswith("The database (DATABASE_URL) cannot be used: ")
+    assert "s3cret" not in said
+
+
+def test_a_model_that_llama_cpp_does_not_take(models: dict[str, str], tmp_path: Path) -> None:
+    """The rest works, so it starts; what is wrong is said at the terminal, not only in the log."""
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF and nothing else")
+    with Stack({**models, "WORKBENCH_CHAT_MODEL": str(broken)}, data=tmp_path / "data") as stack:
+        wait_for(lambda: "chat-model ended unexpectedly (exit code 1)" in stack.said())
+        wait_for(lambda: f"could not load {broken}" in stack.said())
