@@ -7,7 +7,7 @@ The order of the questions follows what each kind answers: only llama-server has
 
 import re
 import shlex
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +28,9 @@ class ModelFacts:
     context_trained: int | None = None
     embeddings: bool | None = None
     """None: nobody said. Asking costs a request, so it is found out when first used."""
+    weights: list[int] = field(default_factory=list)
+    """Parameters, bytes and width of the model, where the server says: they tell one model from
+    another of the same name."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,7 @@ async def look(client: Client) -> Facts:
         return Facts(
             State.READY,
             Kind.LLAMA_SERVER,
-            [
-                ModelFacts(m.id, m.state, context or m.context, m.context_trained, m.embeddings)
-                for m in models
-            ],
+            [replace(m, context=context or m.context) for m in models],
             props["total_slots"],
             "the server's /props",
             context,
@@ -118,6 +118,9 @@ def _model(item: dict[str, Any]) -> ModelFacts:
         embeddings=None
         if not arguments
         else bool({"--embedding", "--embeddings"} & set(arguments)),
+        weights=[
+            meta[name] for name in ("n_params", "size", "n_embd") if isinstance(meta.get(name), int)
+        ],
     )
 
 

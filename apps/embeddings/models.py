@@ -1,0 +1,29 @@
+"""Every embedding ever computed, by model and text."""
+
+from django.db import models
+
+
+class EmbeddingModel(models.Model):
+    """A model as told apart by what its server says of it, not merely by its name."""
+
+    fingerprint = models.CharField(max_length=64, unique=True)
+    name = models.CharField(max_length=300)
+    dimensions = models.PositiveIntegerField()
+    created = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Embedding(models.Model):
+    model = models.ForeignKey(EmbeddingModel, on_delete=models.CASCADE, related_name="embeddings")
+    text_hash = models.BinaryField(max_length=32, help_text="SHA-256 of the text in UTF-8.")
+    vector = models.BinaryField(help_text="Unit length, float32, little-endian.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["model", "text_hash"], name="embedding_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model}: {bytes(self.text_hash).hex()[:12]}"
