@@ -1,4 +1,7 @@
-"""Loaded before Django's settings (pytest -p): a data folder and a Redis of the test run's own."""
+"""Loaded before Django's settings (pytest -p): a data folder and a Redis of the test run's own.
+
+SQLite, unless WORKBENCH_TEST_DATABASE_URL names a PostgreSQL server to make a test database on.
+"""
 
 import atexit
 import os
@@ -13,5 +16,8 @@ os.environ["WORKBENCH_DATA"] = str(FOLDER / "var")
 os.environ["REDIS_URL"] = f"unix://{REDIS_SOCKET}?db=0"
 for name in ("DATABASE_URL", "LLM_BASE_URL", "LLM_API_KEY", "EMBED_BASE_URL", "EMBED_API_KEY"):
     os.environ.pop(name, None)
+
+if database := os.environ.get("WORKBENCH_TEST_DATABASE_URL"):
+    os.environ["DATABASE_URL"] = database
 
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
