@@ -1,3 +1,4 @@
+import logging
 import os
 import sys
 from typing import Any
@@ -17,6 +18,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         os.umask(OTHERS_MAY_NOTHING)
+        logging.getLogger().setLevel(logging.WARNING)  # the terminal is for what we have to say
         try:
             start(from_settings(), say=self._say, announce=self._announce)
         except StartError as error:
