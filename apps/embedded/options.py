@@ -1,6 +1,5 @@
 """What the person who starts the workbench chose: the settings, as far as `up` needs them."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +52,7 @@ def from_settings() -> Options:
     return Options(
         root=settings.BASE_DIR,
         data=settings.DATA_DIR,
-        host=os.environ.get("WORKBENCH_HOST", "").strip() or LOOPBACK,
+        host=env.text("WORKBENCH_HOST", LOOPBACK),
         port=settings.PORT,
         # Not the setting: that has a default, and only the person can say "mine".
         redis_url=env.text("REDIS_URL"),

@@ -119,7 +119,14 @@ def _django(options: Options, env: Mapping[str, str], servers: list[str]) -> lis
             name="worker",
             argv=[
                 *(*celery, "worker", "-Q", "default,pump", "-c", str(WORKER_PROCESSES)),
-                *("--loglevel", "INFO", "-n", "workbench@%h", "--without-gossip"),
+                *(
+                    "--loglevel",
+                    "INFO",
+                    "-n",
+                    "workbench@%h",
+                    "--without-gossip",
+                    "--without-mingle",
+                ),
             ],
             # SIGTERM as SIGQUIT: finish what can be finished soon, put the rest back in the queue.
             env={**env, **ONE_THREAD, "REMAP_SIGTERM": "SIGQUIT"},

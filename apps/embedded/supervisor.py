@@ -23,6 +23,7 @@ from apps.embedded.watchdog import Watchdog
 POLL_SECONDS = 0.05
 LAST_LINES_SECONDS = 1.0
 LAST_LINE_CHARACTERS = 300
+PATIENCE_SECONDS = 3.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SUPERVISOR = "supervisor"
 
@@ -228,7 +229,11 @@ class Supervisor:
 
     async def _end_all(self, tasks: "Sequence[asyncio.Task[None]]") -> None:
         self._log.write(SUPERVISOR, "stopping")
+        impatient = asyncio.get_running_loop().call_later(
+            PATIENCE_SECONDS, self._say, "Still stopping; Ctrl-C again stops at once."
+        )
         await asyncio.gather(*(self._end(state) for state in self._states.values()))
+        impatient.cancel()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

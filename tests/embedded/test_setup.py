@@ -1,0 +1,116 @@
+"""`scripts/setup` and `scripts/chromium`, up to where they would install something."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A folder with the scripts, and a PATH with little more than a shell."""
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    (tmp_path / "bin").mkdir()
+    for name in ("bash", "cat", "dirname", "env", "id"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name) or name)
+    (tmp_path / "requirements.txt").write_text("Django==5.2.19\n")
+    return tmp_path
+
+
+def program(machine: Path, name: str, script: str) -> None:
+    path = machine / "bin" / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o700)
+
+
+def run(machine: Path, *command: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [machine / "scripts" / command[0], *command[1:]],
+        env={"PATH": str(machine / "bin"), "HOME": str(machine)} | env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_no_python(machine: Path) -> None:
+    ended = run(machine, "setup", "run")
+
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("Python 3.11 or newer is needed and was not found: install it")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_an_old_python(machine: Path) -> None:
+    program(machine, "python3", "exit 1")  # it answers "too old" to the question for its version
+
+    assert "Python 3.11 or newer is needed" in run(machine, "setup", "run").stderr
+
+
+def test_a_python_without_venv(machine: Path) -> None:
+    program(machine, "python3", 'case "$2" in *ensurepip*) exit 1;; esac')
+    ended = run(machine, "setup", "run")
+
+    assert ended.returncode == 1
+    assert "This Python (python3) has no venv module: install it" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def fake_venv(machine: Path) -> None:
+    """Its Python has a version, and pip writes down what it was asked for."""
+    (machine / ".venv" / "bin").mkdir(parents=True)
+    python = machine / ".venv" / "bin" / "python"
+    python.write_text('#!/bin/sh\n[ "$1" = -VV ] && echo Python 3.11 || echo "$@" >> pip.log\n')
+    python.chmod(0o700)
+
+
+def test_it_installs_again_only_what_changed(machine: Path) -> None:
+    fake_venv(machine)
+
+    assert "Installing requirements.txt" in run(machine, "setup", "run").stderr
+    assert run(machine, "setup", "run").stderr == ""
+    (machine / "requirements.txt").write_text("Django==5.2.20\n")
+    assert "Installing requirements.txt" in run(machine, "setup", "run").stderr
+    assert len((machine / "pip.log").read_text().splitlines()) == 2
+
+
+def test_the_tests_need_more(machine: Path) -> None:
+    fake_venv(machine)
+    (machine / "requirements-dev.txt").write_text("-r requirements.txt\npytest==9.2.0\n")
+
+    assert "Installing requirements-dev.txt" in run(machine, "setup", "test").stderr
+    assert run(machine, "setup", "test").stderr == ""
+    assert run(machine, "setup", "run").stderr == "", "what the tests need includes it"
+
+
+def test_the_chromium_that_is_there(machine: Path) -> None:
+    program(machine, "chromium-browser", "exit 1")  # Ubuntu's, which asks for a snap
+    program(machine, "google-chrome", "echo Google Chrome 143")
+
+    assert run(machine, "chromium").stdout.strip() == str(machine / "bin" / "google-chrome")
+
+
+def test_the_chromium_that_was_named(machine: Path) -> None:
+    program(machine, "chromium", "echo Chromium 143")
+    program(machine, "my-chromium", "echo Chromium 144")
+    named = str(machine / "bin" / "my-chromium")
+
+    assert run(machine, "chromium", WORKBENCH_CHROMIUM=named).stdout.strip() == named
+
+
+def test_without_any_playwright_brings_its_own(machine: Path) -> None:
+    fake_venv(machine)
+    ended = run(machine, "chromium")
+
+    assert ended.returncode == 0
+    assert ended.stdout == ""
+    assert (machine / "pip.log").read_text() == "-m playwright install chromium\n"
+
+
+@pytest.mark.parametrize("script", ["scripts/setup", "scripts/chromium", ".ci/run"])
+def test_it_can_be_executed(script: str) -> None:
+    assert os.access(ROOT / script, os.X_OK)
