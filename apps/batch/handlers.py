@@ -1,0 +1,76 @@
+"""What a feature hands the pump: one async function that works a row."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeVar, cast
+
+from apps.llm.client import Client
+from apps.llm.events import Usage
+
+T = TypeVar("T")
+
+
+class Verdict(StrEnum):
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A row to be worked. `attempt` counts from 1."""
+
+    index: int
+    attempt: int
+    input: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the rows of a batch share while one pump works on them."""
+
+    batch_id: int
+    spec: dict[str, Any]
+    model: str
+    client: Client
+    _made: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
+
+    def once(self, make: Callable[[dict[str, Any]], T]) -> T:
+        """`make(spec)`, worked out for the first row and remembered for the others."""
+        if make not in self._made:
+            self._made[make] = make(self.spec)
+        return cast(T, self._made[make])
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a row.
+
+    `code` and `reason` belong to a rejection: the kind, for counting, and the sentence. `prompt` is
+    what of the prompt was this row's own. `fingerprint` (at most 32 characters) makes an accepted
+    row unique: the pump rejects a second one as a duplicate.
+    """
+
+    verdict: Verdict
+    output: Any = None
+    raw: str = ""
+    code: str = ""
+    reason: str = ""
+    usage: Usage = field(default_factory=lambda: Usage(0, 0, 0))
+    prompt: str = ""
+    fingerprint: str | None = None
+
+
+Handler = Callable[[Work, Context], Awaitable[Outcome]]
+"""May raise LLMError: the pump reads `.transient` and tries again later, or the row has failed."""
+
+_handlers: dict[str, Handler] = {}
+
+
+def register(name: str, handler: Handler) -> None:
+    """Called from a feature's AppConfig.ready."""
+    _handlers[name] = handler
+
+
+def find(name: str) -> Handler | None:
+    return _handlers.get(name)

@@ -1,0 +1,71 @@
+"""The fenced lease of a server's one pump: compare-and-set, the same on SQLite and PostgreSQL."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.batch.models import PumpLease
+
+LEASE = timedelta(seconds=45)
+HEARTBEAT_SECONDS = 10.0
+
+
+class LeaseLost(Exception):
+    """Another pump has taken over: stop at once, what you know is no longer true."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    server_id: int
+    token: int
+
+
+def take(server_id: int) -> Lease | None:
+    """The lease, if nobody holds it; None while another pump does."""
+    now = timezone.now()
+    PumpLease.objects.get_or_create(
+        server_id=server_id, defaults={"until": now - LEASE, "heartbeat": now}
+    )
+    with transaction.atomic():
+        row = PumpLease.objects.filter(server_id=server_id)
+        held = row.values_list("token", flat=True).get()
+        taken = row.filter(token=held, until__lt=now).update(
+            token=held + 1, until=now + LEASE, heartbeat=now
+        )
+    return Lease(server_id, held + 1) if taken else None
+
+
+def give_back(lease: Lease) -> None:
+    now = timezone.now()
+    PumpLease.objects.filter(server_id=lease.server_id, token=lease.token).update(
+        until=now - timedelta(seconds=1), heartbeat=now
+    )
+
+
+@contextmanager
+def fence(lease: Lease) -> Iterator[None]:
+    """A transaction that only the lease's holder gets into. Renews the lease on the way.
+
+    The UPDATE locks the lease's row until the commit, so nobody can take over in between: what is
+    written inside was written by the one pump of its server.
+
+    Raises:
+        LeaseLost: nothing was written.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        held = PumpLease.objects.filter(server_id=lease.server_id, token=lease.token).update(
+            until=now + LEASE, heartbeat=now
+        )
+        if not held:
+            raise LeaseLost(f"The lease of server {lease.server_id} went to another pump.")
+        yield
+
+
+def renew(lease: Lease) -> None:
+    with fence(lease):
+        pass

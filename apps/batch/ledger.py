@@ -1,0 +1,245 @@
+"""What a pump reads from and writes into the database. Every write is behind the lease's fence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Exists, F, OuterRef, Q
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from apps.batch.handlers import Outcome, Verdict
+from apps.batch.leases import Lease, fence
+from apps.batch.models import ACTIVE, OPEN, Batch, BatchStatus, Item, ItemStatus
+from apps.llm.events import Usage
+from apps.llm.models import Server
+
+MAX_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A pending row as it was read."""
+
+    pk: int
+    batch_id: int
+    index: int
+    attempts: int
+    input: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A row goes to the server now. Counts an attempt, so that a row that kills is noticed."""
+
+    row: Row
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    row: Row
+    outcome: Outcome
+    worked_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """The row goes back to pending: for later, or because it was not the row's fault."""
+
+    row: Row
+    reason: str = ""
+    code: str = ""
+    wait_s: float = 0.0
+    counts: bool = False
+    """Whether the attempt counts; the last one that does makes the row failed."""
+    permanent: bool = False
+    """Trying again would change nothing: failed at once."""
+    usage: Usage = field(default_factory=lambda: Usage(0, 0, 0))
+
+
+Entry = Started | Finished | PutBack
+
+
+def recover(lease: Lease) -> int:
+    """Rows that a dead pump left running are pending again. Returns how many."""
+    with fence(lease):
+        left = Item.objects.filter(
+            batch__server_id=lease.server_id, status=ItemStatus.RUNNING, token__lt=lease.token
+        )
+        # Updates through a join are a subquery over all items in some databases: by keys instead.
+        keys = dict(left.values_list("pk", "attempts"))
+        dead = [pk for pk, attempts in keys.items() if attempts >= MAX_ATTEMPTS]
+        Item.objects.filter(pk__in=dead).update(
+            status=ItemStatus.FAILED,
+            code="worker_died",
+            reason=f"The worker ended {MAX_ATTEMPTS} times while this row was running.",
+            finished=timezone.now(),
+        )
+        Item.objects.filter(pk__in=keys.keys() - set(dead)).update(status=ItemStatus.PENDING)
+    return len(keys)
+
+
+def active_batches(server_id: int) -> list[Batch]:
+    return list(Batch.objects.filter(server_id=server_id, status__in=ACTIVE).order_by("pk"))
+
+
+def status_of(batch_ids: Sequence[int]) -> dict[int, str]:
+    """States by batch; a deleted one is missing."""
+    return dict(Batch.objects.filter(pk__in=batch_ids).values_list("pk", "status"))
+
+
+def finish_batches(lease: Lease) -> int:
+    """Batches without a pending or running row are done. Returns how many."""
+    still_open = Item.objects.filter(batch=OuterRef("pk"), status__in=OPEN)
+    with fence(lease):
+        return (
+            Batch.objects.filter(server_id=lease.server_id, status__in=ACTIVE)
+            .filter(~Exists(still_open))
+            .update(status=BatchStatus.DONE, reason="", finished=timezone.now())
+        )
+
+
+def pending(batch_id: int, *, limit: int, skip: frozenset[int]) -> list[Row]:
+    """The next rows whose time has come, in order, without the few dozen in `skip`."""
+    due = Q(not_before=None) | Q(not_before__lte=timezone.now())
+    found = (
+        Item.objects.filter(due, batch_id=batch_id, status=ItemStatus.PENDING, code="")
+        .order_by("index")
+        .values_list("pk", "batch_id", "index", "attempts", "input")[: limit + len(skip)]
+    )
+    return [Row(*values) for values in found if values[0] not in skip][:limit]
+
+
+def note(lease: Lease, reason: str) -> None:
+    """Says at every active batch of the server why it waits; an empty reason takes that back."""
+    with fence(lease):
+        Batch.objects.filter(server_id=lease.server_id, status__in=ACTIVE).exclude(
+            reason=reason
+        ).update(reason=reason)
+
+
+def rest(lease: Lease, batch_ids: Sequence[int], *, status: BatchStatus, reason: str) -> None:
+    """Takes batches out of the work, with the reason on the page."""
+    with fence(lease):
+        Batch.objects.filter(pk__in=batch_ids, status__in=ACTIVE).update(
+            status=status, reason=reason
+        )
+
+
+def write(lease: Lease, entries: Sequence[Entry]) -> None:
+    """One transaction for what happened to a few rows.
+
+    Raises:
+        LeaseLost: nothing was written.
+    """
+    with fence(lease):
+        now = timezone.now()
+        _start(lease, [entry for entry in entries if isinstance(entry, Started)], now)
+        for entry in entries:
+            if isinstance(entry, Finished):
+                _finish(lease, entry, now)
+            elif isinstance(entry, PutBack):
+                _put_back(lease, entry, now)
+
+
+def _start(lease: Lease, entries: list[Started], now: datetime) -> None:
+    if not entries:
+        return
+    Item.objects.filter(
+        pk__in=[entry.row.pk for entry in entries], status=ItemStatus.PENDING
+    ).update(
+        status=ItemStatus.RUNNING,
+        token=lease.token,
+        attempts=F("attempts") + 1,
+        reason="",
+        not_before=None,
+    )
+    for batch_id, model in {entry.row.batch_id: entry.model for entry in entries}.items():
+        batch = Batch.objects.filter(pk=batch_id, status=BatchStatus.QUEUED)
+        batch.update(
+            status=BatchStatus.RUNNING, reason="", model=model, started=Coalesce("started", now)
+        )
+
+
+def _finish(lease: Lease, entry: Finished, now: datetime) -> None:
+    outcome, usage = entry.outcome, entry.outcome.usage
+    verdict, code, reason = outcome.verdict, outcome.code, outcome.reason
+    fingerprint = outcome.fingerprint if verdict is Verdict.ACCEPTED else None
+    if fingerprint is not None:
+        twin = _accepted_twin(entry.row.batch_id, fingerprint)
+        if twin is not None:
+            verdict, code, fingerprint = Verdict.REJECTED, "duplicate", None
+            reason = f"Duplicate of row {twin + 1}."
+    written = Item.objects.filter(
+        pk=entry.row.pk, status=ItemStatus.RUNNING, token=lease.token
+    ).update(
+        status=ItemStatus(verdict),
+        code=code,
+        reason=reason,
+        output=outcome.output,
+        prompt=_storable(outcome.prompt),
+        raw=_storable(outcome.raw),
+        fingerprint=fingerprint,
+        finished=now,
+        prompt_tokens=usage.prompt_tokens,
+        cached_tokens=usage.cached_tokens,
+        completion_tokens=usage.completion_tokens,
+    )
+    if written:
+        Batch.objects.filter(pk=entry.row.batch_id).update(
+            worked_s=F("worked_s") + entry.worked_s,
+            prompt_tokens=F("prompt_tokens") + usage.prompt_tokens,
+            cached_tokens=F("cached_tokens") + usage.cached_tokens,
+            completion_tokens=F("completion_tokens") + usage.completion_tokens,
+        )
+
+
+def _accepted_twin(batch_id: int, fingerprint: str) -> int | None:
+    """The index of an accepted row with the same fingerprint."""
+    return (
+        Item.objects.filter(batch_id=batch_id, fingerprint=fingerprint, status=ItemStatus.ACCEPTED)
+        .values_list("index", flat=True)
+        .first()
+    )
+
+
+def _put_back(lease: Lease, entry: PutBack, now: datetime) -> None:
+    mine = Item.objects.filter(pk=entry.row.pk, status=ItemStatus.RUNNING, token=lease.token)
+    if entry.permanent or (entry.counts and entry.row.attempts + 1 >= MAX_ATTEMPTS):
+        tries = "" if entry.permanent else f" (tried {entry.row.attempts + 1} times)"
+        mine.update(
+            status=ItemStatus.FAILED,
+            code=entry.code,
+            reason=f"{entry.reason}{tries}",
+            finished=now,
+        )
+        return
+    mine.update(
+        status=ItemStatus.PENDING,
+        reason=entry.reason,
+        attempts=F("attempts") - (0 if entry.counts else 1),
+        not_before=now + timedelta(seconds=entry.wait_s) if entry.wait_s else None,
+    )
+
+
+def server_of(server_id: int) -> Server | None:
+    return Server.objects.filter(pk=server_id).first()
+
+
+def has_work(server_id: int) -> bool:
+    return Batch.objects.filter(server_id=server_id, status__in=ACTIVE).exists()
+
+
+def has_orphans(server_id: int) -> bool:
+    """Rows left running in a job that was paused or cancelled when its pump died."""
+    return Item.objects.filter(
+        batch__in=Batch.objects.filter(server_id=server_id).exclude(status__in=ACTIVE),
+        status=ItemStatus.RUNNING,
+    ).exists()
+
+
+def _storable(text: str) -> str:
+    """PostgreSQL's text holds no NUL, and no database half a surrogate pair."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")

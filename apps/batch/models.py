@@ -1,0 +1,115 @@
+"""Work done in the background on a model server's slots, whatever it is for.
+
+The row is the truth: a message only wakes a pump, and every state a job can be in is here.
+"""
+
+from django.db import models
+
+from apps.batch.fields import OrderedJSONField
+from apps.core.models import Owned, OwnedQuerySet
+from apps.llm.models import Server
+
+
+class BatchStatus(models.TextChoices):
+    QUEUED = "queued"
+    RUNNING = "running"
+    PAUSED = "paused"
+    DONE = "done"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class ItemStatus(models.TextChoices):
+    PENDING = "pending"
+    RUNNING = "running"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    FAILED = "failed"
+
+
+ACTIVE = (BatchStatus.QUEUED, BatchStatus.RUNNING)
+"""A pump works on these."""
+OPEN = (ItemStatus.PENDING, ItemStatus.RUNNING)
+FINISHED = (ItemStatus.ACCEPTED, ItemStatus.REJECTED, ItemStatus.FAILED)
+
+
+class Batch(Owned):
+    """Many rows for one handler, one server and one model."""
+
+    server = models.ForeignKey(Server, on_delete=models.SET_NULL, null=True, related_name="+")
+    model = models.CharField(
+        max_length=300, blank=True, help_text="Empty: the first one the server names at the start."
+    )
+    handler = models.CharField(max_length=50)
+    spec = OrderedJSONField(help_text="What the rows share: the handler knows its shape.")
+    status = models.CharField(max_length=10, choices=BatchStatus, default=BatchStatus.QUEUED)
+    reason = models.TextField(blank=True, help_text="Why it waits, rests or failed, as a sentence.")
+    weight = models.PositiveSmallIntegerField(default=1, help_text="Its share beside other jobs.")
+    total = models.PositiveIntegerField(default=0)
+    started = models.DateTimeField(null=True, blank=True)
+    finished = models.DateTimeField(null=True, blank=True)
+
+    # Sums over the rows, kept in the transaction that finishes a row: no page adds up 100,000.
+    worked_s = models.FloatField(default=0.0, help_text="Seconds in which rows were in flight.")
+    prompt_tokens = models.BigIntegerField(default=0)
+    cached_tokens = models.BigIntegerField(default=0)
+    completion_tokens = models.BigIntegerField(default=0)
+
+    objects = OwnedQuerySet.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["server", "status"])]
+
+    def __str__(self) -> str:
+        return f"Batch {self.pk} ({self.handler}, {self.status})"
+
+
+class Item(models.Model):
+    """One row. `running` with the token of a pump that has lost its lease means: start again."""
+
+    batch = models.ForeignKey(Batch, on_delete=models.CASCADE, related_name="items")
+    index = models.PositiveIntegerField()
+    status = models.CharField(max_length=10, choices=ItemStatus, default=ItemStatus.PENDING)
+    code = models.CharField(max_length=30, blank=True, help_text="The kind of reason, for counts.")
+    reason = models.TextField(blank=True, help_text="Why it was rejected, failed or put back.")
+    attempts = models.PositiveSmallIntegerField(default=0)
+    token = models.BigIntegerField(default=0, help_text="The lease under which it runs.")
+    not_before = models.DateTimeField(null=True, blank=True)
+    finished = models.DateTimeField(null=True, blank=True)
+
+    input = OrderedJSONField(null=True, blank=True)
+    output = OrderedJSONField(null=True, blank=True)
+    prompt = models.TextField(blank=True, help_text="What of the prompt was this row's own.")
+    raw = models.TextField(blank=True, help_text="What the model wrote, to the letter.")
+    fingerprint = models.CharField(
+        max_length=32, null=True, blank=True, help_text="Two accepted rows never share one."
+    )
+    prompt_tokens = models.PositiveIntegerField(default=0)
+    cached_tokens = models.PositiveIntegerField(default=0)
+    completion_tokens = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["batch", "index"], name="one_item_per_index")
+        ]
+        indexes = [
+            # Counts by status and reason come from the index alone; so does the next pending row.
+            models.Index(fields=["batch", "status", "code", "index"], name="item_state"),
+            models.Index(fields=["batch", "fingerprint"], name="item_fingerprint"),
+            models.Index(fields=["batch", "finished"], name="item_finished"),
+        ]
+
+    def __str__(self) -> str:
+        return f"Row {self.index} of batch {self.batch_id}"
+
+
+class PumpLease(models.Model):
+    """Who may work on a server's rows. The token only grows: whoever holds an older one is out."""
+
+    server = models.OneToOneField(Server, on_delete=models.CASCADE, related_name="pump_lease")
+    token = models.BigIntegerField(default=0)
+    until = models.DateTimeField()
+    heartbeat = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"Pump of {self.server_id}, token {self.token}"

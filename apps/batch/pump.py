@@ -1,0 +1,433 @@
+"""One pump per model server: it keeps every slot busy with the rows of all running jobs.
+
+A dispatcher starts a row the moment a slot is free; a writer commits what became of rows, one
+commit each, beside it, so that no slot waits for the database; a watcher sees pause, resume and
+cancel. Whoever takes the lease later finds in the rows all there is to know.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+
+from django.db import OperationalError
+from redis.exceptions import RedisError
+
+from apps.batch import handlers, leases, ledger
+from apps.batch.handlers import Context, Handler, Work
+from apps.batch.leases import Lease, LeaseLost
+from apps.batch.ledger import Entry, Finished, PutBack, Row, Started
+from apps.batch.models import BatchStatus
+from apps.batch.turns import Turns
+from apps.core.db import in_db
+from apps.llm import errors
+from apps.llm.models import Server, State
+from apps.llm.services import look_at, target
+from apps.llm.slots import Lane, permit
+
+log = logging.getLogger(__name__)
+
+Stop = Callable[[], bool]
+
+# A Celery message that runs long is delivered a second time (Redis: after an hour).
+SLICE_SECONDS = 600.0
+DRAIN_SECONDS = 60.0
+WATCH_SECONDS = 1.0
+LOOK_EVERY_SECONDS = 30.0
+READ_AHEAD_ROWS = 64
+BACKOFF_SECONDS = 2.0
+BACKOFF_LIMIT_SECONDS = 60.0
+AWAY_SECONDS = (0.5, 10.0)
+# So many rows in a row that can never succeed: it is the job, not the row.
+SAME_FAILURES = 20
+
+# The row is not to blame and nothing was done for it: no attempt is counted, the pump waits.
+NOT_THE_ROW = (errors.Unreachable, errors.Loading, errors.Busy)
+# No row of this job can succeed until a person has changed something.
+NOT_THIS_JOB = (errors.Unauthorized, errors.UnknownModel, errors.NotSupported)
+
+
+async def run(
+    server_id: int,
+    *,
+    seconds: float = SLICE_SECONDS,
+    should_stop: Stop = lambda: False,
+) -> bool:
+    """Works off a server's jobs until there are none or the slice is over.
+
+    Does nothing while another pump holds the server's lease. Returns whether there is more to do.
+    """
+    deadline = time.monotonic() + seconds
+    while await in_db(ledger.has_work, server_id) or await in_db(ledger.has_orphans, server_id):
+        if should_stop() or time.monotonic() >= deadline:
+            return True
+        lease = await in_db(leases.take, server_id)
+        if lease is None:
+            return False
+        replaced = False
+        try:
+            await Pump(lease, deadline=deadline, should_stop=should_stop).work()
+        except* LeaseLost as lost:
+            log.warning("%s", lost.exceptions[0])
+            replaced = True
+        finally:
+            await in_db(leases.give_back, lease)
+        if replaced:
+            return False
+        # Looks again after giving the lease back: a job that was queued just before found it held.
+    return False
+
+
+@dataclass
+class Job:
+    """An active batch as the pump knows it."""
+
+    id: int
+    weight: int
+    handler: Handler
+    context: Context
+    ready: deque[Row] = field(default_factory=deque)
+    running: int = 0
+    dry: bool = False
+    """No pending row was left when last asked."""
+    since: float = 0.0
+    """Until when the time it worked is on its account."""
+    failures: int = 0
+    """Permanent failures since a row last came through."""
+
+
+class Pump:
+    def __init__(self, lease: Lease, *, deadline: float, should_stop: Stop) -> None:
+        self.lease = lease
+        self.width = 1
+        self._deadline = deadline
+        self._should_stop = should_stop
+        self._stopping = False
+        self._server: Server | None = None
+        self._jobs: dict[int, Job] = {}
+        self._turns = Turns()
+        self._tasks: dict[asyncio.Task[Entry], Row] = {}
+        self._taken: set[int] = set()  # rows read ahead, running or not yet written
+        self._entries: deque[Entry] = deque()
+        self._written = asyncio.Event()
+        self._something = asyncio.Event()  # for the dispatcher
+        self._to_write = asyncio.Event()
+        self._away: errors.LLMError | None = None
+        self._ceiling: int | None = None
+
+    async def work(self) -> None:
+        """Until no job is active, the slice is over or a stop was asked for.
+
+        Raises:
+            ExceptionGroup[LeaseLost]: another pump has taken over; all requests were closed.
+        """
+        lost = await in_db(ledger.recover, self.lease)
+        if lost:
+            log.info("%s rows of an earlier pump start again.", lost)
+        async with asyncio.TaskGroup() as group:
+            helpers = [group.create_task(self._write()), group.create_task(self._watch())]
+            try:
+                await self._dispatch()
+                await self._drain()
+            finally:
+                await self._close_streams()
+            await self._all_written()
+            for helper in helpers:
+                helper.cancel()
+
+    # --- Dispatching ---------------------------------------------------------
+
+    async def _dispatch(self) -> None:
+        await self._look(max_age=timedelta(0))
+        while not self._is_over():
+            self._something.clear()
+            if self._away is not None:
+                await self._wait_for_server()
+                continue
+            await self._read_ahead()
+            self._start_rows()
+            if not self._jobs_with_rows() and not self._tasks and not self._entries:
+                if not await self._find_jobs():
+                    return
+                if any(not job.dry for job in self._jobs.values()):
+                    continue
+            await _wait(self._something, WATCH_SECONDS / 2)
+
+    def _is_over(self) -> bool:
+        self._stopping = self._stopping or self._should_stop() or time.monotonic() >= self._deadline
+        return self._stopping
+
+    def _start_rows(self) -> None:
+        while len(self._tasks) < self._limit() and (ready := self._jobs_with_rows()):
+            job = self._jobs[self._turns.pick({job.id: job.weight for job in ready})]
+            row = job.ready.popleft()
+            if not job.running:
+                job.since = time.monotonic()
+            job.running += 1
+            self._record(Started(row, job.context.model))
+            task = asyncio.create_task(self._ask(job, row))
+            self._tasks[task] = row
+            charged = self._turns.start(job.id)
+            task.add_done_callback(partial(self._row_is_over, job, row, charged))
+
+    def _limit(self) -> int:
+        return min(self.width, self._ceiling or self.width)
+
+    def _jobs_with_rows(self) -> list[Job]:
+        return [job for job in self._jobs.values() if job.ready]
+
+    async def _read_ahead(self) -> None:
+        for job in list(self._jobs.values()):
+            if job.dry or len(job.ready) >= self.width:
+                continue
+            skip = frozenset(self._taken)
+            rows = await in_db(ledger.pending, job.id, limit=READ_AHEAD_ROWS, skip=skip)
+            job.dry = len(rows) < READ_AHEAD_ROWS
+            if job.id in self._jobs:  # not paused meanwhile
+                job.ready.extend(rows)
+                self._taken.update(row.pk for row in rows)
+
+    # --- One row -------------------------------------------------------------
+
+    async def _ask(self, job: Job, row: Row) -> Entry:
+        work = Work(row.index, row.attempts + 1, row.input)
+        try:
+            async with permit(self.lease.server_id, width=self.width, lane=Lane.BATCH):
+                outcome = await job.handler(work, job.context)
+        except errors.LLMError as error:
+            return await self._judge(job, row, error)
+        except RedisError as error:
+            self._away = errors.Unreachable(f"Redis does not answer: {error}.")
+            return PutBack(row)
+        job.failures = 0
+        return Finished(row, outcome, self._worked(job))
+
+    def _worked(self, job: Job) -> float:
+        now = time.monotonic()
+        worked, job.since = now - job.since, now
+        return worked
+
+    async def _judge(self, job: Job, row: Row, error: errors.LLMError) -> PutBack:
+        """What an error means: for the server, for the job, or for this row alone."""
+        if isinstance(error, NOT_THE_ROW):
+            self._away = error
+            return PutBack(row)
+        if isinstance(error, NOT_THIS_JOB):
+            await self._set_aside([job.id], BatchStatus.PAUSED, str(error))
+            return PutBack(row)
+        if isinstance(error, errors.PoolExhausted):
+            self._ceiling = max(1, self.width // 2)
+        if error.transient:
+            wait = backoff(row.attempts + 1)
+            return PutBack(row, str(error), error.code, wait_s=wait, counts=True)
+        job.failures += 1
+        if job.failures >= SAME_FAILURES:
+            reason = f"{SAME_FAILURES} rows one after the other failed for good: {error}"
+            await self._set_aside([job.id], BatchStatus.FAILED, reason)
+        return PutBack(row, str(error), error.code, permanent=True)
+
+    def _row_is_over(self, job: Job, row: Row, charged: float, task: "asyncio.Task[Entry]") -> None:
+        """A callback, so that it also sees a task that was cancelled before it began."""
+        del self._tasks[task]
+        job.running -= 1
+        entry = self._entry_of(task, row)
+        tokens = charged
+        if isinstance(entry, Finished):
+            usage = entry.outcome.usage
+            tokens = usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens
+        self._turns.finish(job.id, charged=charged, tokens=tokens)
+        self._record(entry)
+        self._something.set()
+
+    @staticmethod
+    def _entry_of(task: "asyncio.Task[Entry]", row: Row) -> Entry:
+        if task.cancelled():
+            return PutBack(row)
+        if (error := task.exception()) is None:
+            return task.result()
+        log.error("Row %s of batch %s", row.index, row.batch_id, exc_info=error)
+        reason = "The workbench made a mistake with this row: see the worker's log."
+        return PutBack(row, reason, "internal_error", permanent=True)
+
+    # --- Writing -------------------------------------------------------------
+
+    def _record(self, entry: Entry) -> None:
+        self._entries.append(entry)
+        self._written.clear()
+        self._to_write.set()
+
+    async def _write(self) -> None:
+        """Commits entries in order: up to and with one finished row at a time."""
+        while True:
+            await self._to_write.wait()
+            self._to_write.clear()
+            while self._entries:
+                commit = _up_to_one_result(self._entries)
+                await self._commit(commit)
+                for entry in commit:
+                    self._entries.popleft()
+                    if not isinstance(entry, Started):
+                        self._taken.discard(entry.row.pk)
+                        self._retry_later(entry)
+                self._something.set()
+            self._written.set()
+
+    def _retry_later(self, entry: Entry) -> None:
+        """A row that went back is found again by asking the database."""
+        if isinstance(entry, PutBack) and entry.row.batch_id in self._jobs:
+            self._jobs[entry.row.batch_id].dry = False
+
+    async def _commit(self, entries: list[Entry]) -> None:
+        while True:
+            try:
+                return await in_db(ledger.write, self.lease, entries)
+            except OperationalError as error:  # locked for longer than the timeout, disk full
+                log.warning("The database takes no rows just now: %s", error)
+                await asyncio.sleep(1)
+
+    async def _all_written(self) -> None:
+        while self._entries:
+            await self._written.wait()
+
+    # --- Watching ------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """Sees what people do with the jobs, and keeps the lease."""
+        renewed = looked = time.monotonic()
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            try:
+                await self._obey()
+                if time.monotonic() - renewed >= leases.HEARTBEAT_SECONDS:
+                    renewed = time.monotonic()
+                    await in_db(leases.renew, self.lease)
+            except OperationalError as error:
+                log.warning("The database is busy: %s", error)
+                continue
+            if time.monotonic() - looked >= LOOK_EVERY_SECONDS and self._away is None:
+                looked = time.monotonic()
+                await self._look()
+            for job in self._jobs.values():
+                job.dry = False  # a waiting row's time may have come
+            self._something.set()
+
+    async def _obey(self) -> None:
+        """Pause: nothing new starts. Cancel: open streams are closed, which frees their slots."""
+        await self._find_jobs(finish=False)
+        elsewhere = {row.batch_id for row in self._tasks.values()} - self._jobs.keys()
+        if not elsewhere:
+            return
+        states = await in_db(ledger.status_of, list(elsewhere))
+        for task, row in list(self._tasks.items()):
+            gone = row.batch_id in elsewhere and row.batch_id not in states
+            if gone or states.get(row.batch_id) == BatchStatus.CANCELLED:
+                task.cancel()
+
+    async def _find_jobs(self, *, finish: bool = True) -> bool:
+        """Brings the jobs in step with the database. Returns whether any is active."""
+        if finish:
+            await in_db(ledger.finish_batches, self.lease)
+        batches = await in_db(ledger.active_batches, self.lease.server_id)
+        for gone in self._jobs.keys() - {batch.pk for batch in batches}:
+            self._forget(gone)
+        for batch in batches:
+            if batch.pk in self._jobs:
+                self._jobs[batch.pk].weight = max(1, batch.weight)
+                continue
+            handler = handlers.find(batch.handler)
+            if handler is None:
+                reason = f"Nothing here knows how to work “{batch.handler}” rows."
+                await self._set_aside([batch.pk], BatchStatus.FAILED, reason)
+            elif self._server is not None:
+                chosen = target(self._server, batch.model)
+                context = Context(batch.pk, batch.spec, chosen.model, chosen.client)
+                self._jobs[batch.pk] = Job(batch.pk, max(1, batch.weight), handler, context)
+        return bool(self._jobs)
+
+    def _forget(self, batch_id: int) -> None:
+        job = self._jobs.pop(batch_id)
+        self._taken.difference_update(row.pk for row in job.ready)
+        job.ready.clear()
+
+    async def _set_aside(self, batch_ids: list[int], status: BatchStatus, reason: str) -> None:
+        await in_db(ledger.rest, self.lease, batch_ids, status=status, reason=reason)
+        for batch_id in batch_ids:
+            if batch_id in self._jobs:
+                self._forget(batch_id)
+
+    # --- The server ----------------------------------------------------------
+
+    async def _look(self, *, max_age: timedelta = timedelta(seconds=LOOK_EVERY_SECONDS)) -> None:
+        server = await in_db(ledger.server_of, self.lease.server_id)
+        if server is None:  # removed: its jobs have none any more
+            self._stopping = True
+            return
+        server = await look_at(server, max_age=max_age)
+        self._server, self.width = server, server.slots
+        if server.state == State.UNAUTHORIZED:
+            await self._find_jobs(finish=False)
+            reason = server.facts.get("error", "The server refuses the key.")
+            await self._set_aside(list(self._jobs), BatchStatus.PAUSED, reason)
+        elif server.state != State.READY:
+            self._away = errors.Unreachable(
+                server.facts.get("error") or "The model server is not ready."
+            )
+
+    async def _wait_for_server(self) -> None:
+        """Until the server answers again. The jobs say what they wait for; no row pays for it."""
+        error = self._away
+        assert error is not None
+        log.info("Server %s: waiting. %s", self.lease.server_id, error)
+        await in_db(ledger.note, self.lease, f"Waiting for the model server: {error}")
+        pause, longest = AWAY_SECONDS
+        if isinstance(error, errors.Busy) and error.retry_after:
+            pause = error.retry_after
+        while not self._is_over() and await self._find_jobs():
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+            pause = min(2 * pause, longest)
+            self._away = None
+            await self._look(max_age=timedelta(0))
+            if self._away is None:
+                break
+        for job_id in list(self._jobs):  # which model they use is known only now
+            self._forget(job_id)
+        await in_db(ledger.note, self.lease, "")
+        await self._find_jobs(finish=False)
+
+    # --- The end -------------------------------------------------------------
+
+    async def _drain(self) -> None:
+        """Lets the rows in flight finish, within reason; nothing new starts."""
+        until = time.monotonic() + DRAIN_SECONDS
+        while self._tasks and not self._should_stop() and time.monotonic() < until:
+            await asyncio.wait(list(self._tasks), timeout=WATCH_SECONDS)
+
+    async def _close_streams(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def backoff(attempt: int) -> float:
+    """Seconds before attempt number `attempt` + 1: exponential, with full jitter."""
+    longest = min(BACKOFF_LIMIT_SECONDS, BACKOFF_SECONDS * 2 ** (attempt - 1))
+    return random.uniform(longest / 2, longest)  # noqa: S311 - jitter
+
+
+def _up_to_one_result(entries: deque[Entry]) -> list[Entry]:
+    results = [at for at, entry in enumerate(entries) if not isinstance(entry, Started)]
+    return list(entries)[: results[1] if len(results) > 1 else None]
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass

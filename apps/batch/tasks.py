@@ -1,0 +1,68 @@
+"""Celery's part: waking pumps. A message lost or delivered twice changes nothing."""
+
+import asyncio
+import logging
+import mmap
+import os
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_shutting_down
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+from apps.batch import pump, services
+from apps.core.redis import close_async_redis
+from apps.llm.client import close_clients
+
+log = logging.getLogger(__name__)
+
+# A message that found no worker in time is not missed: beat looks every 15 seconds.
+MESSAGE_SECONDS = 60
+
+# One byte that the worker and the pool processes forked from it share. Only the worker hears that
+# it shall end, and would wait for the slice of a pump that knows nothing of it.
+_ending = mmap.mmap(-1, 1)
+
+
+@worker_shutting_down.connect
+def _note_the_end(**_: Any) -> None:
+    _ending[0] = 1
+
+
+@shared_task(name="apps.batch.tasks.run_pump", expires=MESSAGE_SECONDS)
+def run_pump(server_id: int) -> None:
+    """Works on a server's rows for one slice, and goes to the end of the queue for the next."""
+    parent = os.getppid()
+    # An orphan (the worker was killed, its child not) ends too: nobody would stop it otherwise.
+    more = asyncio.run(_pump(server_id, lambda: bool(_ending[0]) or os.getppid() != parent))
+    if more and not _ending[0]:
+        run_pump.delay(server_id)
+
+
+async def _pump(server_id: int, should_stop: pump.Stop) -> bool:
+    try:
+        return await pump.run(server_id, should_stop=should_stop)
+    finally:
+        await close_clients()
+        await close_async_redis()
+
+
+@shared_task(name="apps.batch.tasks.wake_pumps", expires=MESSAGE_SECONDS)
+def wake_pumps() -> None:
+    """Beat's: whatever became of a message or a worker, rows do not wait for ever."""
+    for server_id in services.servers_to_wake():
+        run_pump.delay(server_id)
+
+
+def wake(server_id: int | None) -> None:
+    """Sends a pump to work after the current transaction. Without a broker beat does it later."""
+    if server_id is not None:
+        transaction.on_commit(lambda: _send(server_id))
+
+
+def _send(server_id: int) -> None:
+    try:
+        run_pump.delay(server_id)
+    except OperationalError as error:
+        log.warning("No message could be sent, the job starts a little later: %s", error)
