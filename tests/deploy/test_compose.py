@@ -1,8 +1,13 @@
 """docker-compose.yml, read: no container engine is needed."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -56,6 +61,21 @@ def test_a_required_variable_says_what_to_do(name: str) -> None:
 def test_the_example_leaves_no_secret_filled_in() -> None:
     example = compose.env_example()
     assert {name for name, value in example.items() if not value} >= SECRETS
+
+
+def test_the_example_works_with_its_secrets_filled_in() -> None:
+    written = dict(re.findall(r"^([A-Z_]+)=(.+)$", compose.ENV_EXAMPLE.read_text(), re.MULTILINE))
+    app = compose.load({name: compose.FILLED_IN[name] for name in SECRETS} | written)
+    host = urlsplit(app["services"]["web"]["environment"]["LLM_BASE_URL"]).hostname
+    assert f"{host}:host-gateway" in app["services"]["web"]["extra_hosts"]
+
+
+def test_the_documentation_names_real_variables_and_services() -> None:
+    text = (compose.REPOSITORY / "docs/deploy.md").read_text()
+    assert set(re.findall(r"^([A-Z_]+)=", text, re.MULTILINE)) <= set(compose.env_example())
+    named = re.findall(r"compose (?:run|exec)(?: -\S+)* (\w+)", text)
+    named += re.findall(r"compose (?:logs|up) -\S+(?: --\w+)* (\w[\w ]*)", text)
+    assert {name for names in named for name in names.split()} <= set(SERVICES)
 
 
 def test_the_example_shows_the_defaults() -> None:
@@ -197,3 +217,11 @@ def test_images_say_which(name: str) -> None:
 def test_the_gpu_is_asked_for(name: str) -> None:
     [device] = SERVICES[name]["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
+
+
+@pytest.mark.skipif(shutil.which("caddy") is None, reason="no caddy on the PATH")
+def test_the_proxy_accepts_its_configuration(tmp_path: Path) -> None:
+    env = SERVICES["proxy"]["environment"] | {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    command = ["caddy", "validate", "--adapter", "caddyfile", "--config", "deploy/Caddyfile"]
+    done = subprocess.run(command, cwd=compose.REPOSITORY, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
