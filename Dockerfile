@@ -19,7 +19,7 @@ ENV PATH=/app:/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1
 
-RUN useradd --system --uid 10001 --user-group --home-dir /data --no-create-home workbench \
+RUN useradd --uid 10001 --user-group --home-dir /data --no-create-home workbench \
     && install -d -m 700 -o workbench -g workbench /data
 
 COPY --from=packages /opt/venv /opt/venv
