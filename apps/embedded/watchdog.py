@@ -3,7 +3,8 @@
 A shell of one megabyte reads, on a pipe that only the supervisor holds open, which process groups
 are alive; when the pipe closes, for whatever reason, it kills the last ones it was told of. Linux's
 PR_SET_PDEATHSIG would reach each child but not the child's own children, exists nowhere else, and
-needs code between fork and exec.
+needs code between fork and exec. What that would see and this does not: a child that was started
+in the last milliseconds before the kill.
 """
 
 import contextlib

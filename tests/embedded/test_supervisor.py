@@ -256,6 +256,7 @@ def test_nothing_survives_a_killed_supervisor(tmp_path: Path) -> None:
         env={**os.environ, "FOLDER": str(tmp_path), "PYTHONPATH": str(ROOT)},
     )
     wait_for(lambda: (tmp_path / "pids").exists())
+    wait_for(lambda: "child is ready" in (tmp_path / "log").read_text())
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert all(map(alive, pids))
 
