@@ -14,6 +14,7 @@ from apps.llm.client import Client, client_for
 from apps.llm.models import DefaultServer, Server, State, Use
 
 FRESH_FOR = timedelta(seconds=15)
+DEMO_MODEL = "workbench-demo"
 
 SETTINGS_SERVERS = (
     # name, settings of its address and key, what it is the default for
@@ -36,6 +37,11 @@ class Target:
     @property
     def client(self) -> Client:
         return client_for(self.server.endpoint)
+
+    @property
+    def is_demo(self) -> bool:
+        """Whether it is the small model this workbench brings along, which knows little else."""
+        return self.server.from_settings and DEMO_MODEL in self.model
 
 
 def normalised_base_url(url: str) -> str:
