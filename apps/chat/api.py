@@ -1,3 +1,359 @@
-from ninja import Router
+"""Chat over HTTP."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from django.http import HttpRequest, HttpResponseBase
+from ninja import Field, Router, Schema, Status
+from pydantic import ConfigDict
+
+from apps.chat import generation, services, sse
+from apps.chat.models import TITLE_LENGTH, Conversation, Message, Role, SystemPrompt
+from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.llm.models import Server
 
 router = Router(tags=["chat"])
+
+
+class Params(Schema):
+    """Sampling, as llama-server and the OpenAI API name it. Unknown names are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=10)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    top_k: Annotated[int, Field(ge=0)] | None = None
+    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    seed: int | None = None
+    stop: list[str] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    repeat_penalty: Annotated[float, Field(ge=0, le=10)] | None = None
+    reasoning_budget_tokens: Annotated[int, Field(ge=-1)] | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+
+
+class SystemPromptIn(Schema):
+    name: str = Field(min_length=1, max_length=100)
+    text: str = Field(min_length=1)
+
+
+class SystemPromptOut(Schema):
+    id: int
+    name: str
+    version: int
+    text: str
+
+
+class ConversationIn(Schema):
+    title: str = Field("", max_length=TITLE_LENGTH)
+    server: int | None = None
+    model: str = Field("", max_length=300)
+    system_prompt: int | None = None
+    params: Params | None = None
+
+
+class ConversationPatch(Schema):
+    title: str | None = Field(None, min_length=1, max_length=TITLE_LENGTH)
+    server: int | None = None
+    model: str | None = Field(None, max_length=300)
+    system_prompt: int | None = None
+    params: Params | None = None
+    active_leaf: int | None = None
+
+
+class ConversationOut(Schema):
+    id: int
+    title: str
+    server: int | None
+    model: str
+    system_prompt: int | None
+    params: dict[str, Any]
+    active_leaf: int | None
+    created: datetime
+    updated: datetime
+
+
+class UsageOut(Schema):
+    prompt_tokens: int
+    cached_tokens: int | None
+    completion_tokens: int | None
+    ttft_ms: float | None
+    tokens_per_second: float | None
+
+
+class ErrorOut(Schema):
+    code: str
+    detail: str
+
+
+class MessageOut(Schema):
+    id: int
+    parent: int | None
+    role: str
+    content: str
+    reasoning: str
+    status: str
+    error: ErrorOut | None
+    finish_reason: str
+    model: str
+    usage: UsageOut | None
+    kept_from: int | None
+    created: datetime
+    finished: datetime | None
+
+
+class ConversationWithMessages(ConversationOut):
+    messages: list[MessageOut]
+
+
+class MessageIn(Schema):
+    content: str
+    parent: int | None = None
+    params: Params | None = None
+    response_format: dict[str, Any] | None = None
+    tools: list[dict[str, Any]] | None = None
+
+
+class AnswerStarted(Schema):
+    id: int
+    status: str
+
+
+class TurnOut(Schema):
+    question: MessageOut
+    answer: AnswerStarted
+    events: str
+
+
+class RegeneratedOut(Schema):
+    answer: AnswerStarted
+    events: str
+
+
+@router.get("/system-prompts", response=Page[SystemPromptOut])
+def list_system_prompts(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
+    """The newest version of each."""
+    services.system_prompts_of(owner(request))
+    prompts = SystemPrompt.objects.owned_by(owner(request)).latest_versions()
+    return page(prompts, _system_prompt, limit=limit, after=after)
+
+
+@router.post("/system-prompts", response={201: SystemPromptOut})
+def save_system_prompt(request: HttpRequest, data: SystemPromptIn) -> Any:
+    """A changed text is a new version; old conversations keep theirs."""
+    prompt = services.save_system_prompt(owner=owner(request), name=data.name, text=data.text)
+    return Status(201, _system_prompt(prompt))
+
+
+@router.get("/conversations", response=Page[ConversationOut])
+def list_conversations(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
+    """Newest first."""
+    conversations = Conversation.objects.owned_by(owner(request))
+    return page(conversations, _conversation, limit=limit, after=after, newest_first=True)
+
+
+@router.post("/conversations", response={201: ConversationOut})
+def open_conversation(request: HttpRequest, data: ConversationIn) -> Any:
+    conversation = services.open_conversation(
+        owner=owner(request),
+        title=data.title,
+        server=_server(data.server),
+        model=data.model,
+        system_prompt=_prompt_of(request, data.system_prompt),
+        params=_given(data.params),
+    )
+    return Status(201, _conversation(conversation))
+
+
+@router.get("/conversations/{pk}", response=ConversationWithMessages)
+def get_conversation(request: HttpRequest, pk: int, tree: bool = False) -> Any:
+    """With the messages of the active branch, or with all of them."""
+    conversation = _get(request, pk)
+    if tree:
+        messages = list(conversation.messages.all())
+        generation.settle(messages)
+    else:
+        messages = [shown.message for shown in services.active_branch(conversation)]
+    return _conversation(conversation) | {"messages": [_message(m) for m in messages]}
+
+
+@router.patch("/conversations/{pk}", response=ConversationOut)
+def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) -> Any:
+    conversation = _get(request, pk)
+    given = data.dict(exclude_unset=True)
+    if "server" in given:
+        conversation.server = _server(given["server"])
+    if "system_prompt" in given:
+        conversation.system_prompt = _prompt_of(request, given["system_prompt"])
+    if "params" in given:
+        conversation.params = _given(data.params)
+    for name in ("title", "model"):
+        if given.get(name) is not None:
+            setattr(conversation, name, given[name])
+    conversation.save()
+    if given.get("active_leaf") is not None:
+        message = conversation.messages.filter(pk=given["active_leaf"]).first()
+        if message is None:
+            raise not_found("message")
+        services.show_branch(message)
+        conversation.refresh_from_db()
+    return _conversation(conversation)
+
+
+@router.delete("/conversations/{pk}", response={204: None})
+def delete_conversation(request: HttpRequest, pk: int) -> Any:
+    services.delete(_get(request, pk))
+    return Status(204, None)
+
+
+@router.post("/conversations/{pk}/messages", response={202: TurnOut})
+def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
+    """Starts an answer. Follow it at `events`, or look at it again later."""
+    if data.tools:
+        raise ApiError(422, "tools_not_supported", "Tools are not supported yet: leave them out.")
+    conversation = _get(request, pk)
+    parent = None
+    if data.parent is not None:
+        parent = conversation.messages.filter(pk=data.parent).first()
+        if parent is None:
+            raise not_found("message")
+    asked_with: dict[str, Any] = {"params": _given(data.params)}
+    if data.response_format is not None:
+        asked_with["response_format"] = data.response_format
+    try:
+        question, answer = services.ask(
+            conversation, data.content, parent=parent, request=asked_with
+        )
+    except services.StillAnswering as error:
+        raise ApiError(409, error.code, str(error)) from error
+    except services.ChatError as error:
+        raise ApiError(422, error.code, str(error)) from error
+    return Status(202, {"question": _message(question), **_started(answer)})
+
+
+@router.get("/answers/{pk}", response=MessageOut)
+def get_answer(request: HttpRequest, pk: int) -> Any:
+    """While it is being written: with the text so far."""
+    return _message(_answer(request, pk), live=True)
+
+
+@router.get("/answers/{pk}/events")
+def answer_events(request: HttpRequest, pk: int, after: str | None = None) -> HttpResponseBase:
+    """Server-sent events: a snapshot or what came after a position, then as it is written.
+
+    The position is the `id` of an event, as `?after=` or as the header `Last-Event-ID`.
+    """
+    position = sse.position_of(request.headers.get("Last-Event-ID") or after)
+    return sse.response(_answer(request, pk), position)
+
+
+@router.post("/answers/{pk}/stop", response=MessageOut)
+def stop_answer(request: HttpRequest, pk: int) -> Any:
+    """Stops it at the model server and keeps its text."""
+    return _message(services.stop(_answer(request, pk)), live=True)
+
+
+@router.post("/answers/{pk}/regenerate", response={202: RegeneratedOut})
+def regenerate_answer(request: HttpRequest, pk: int) -> Any:
+    """Another answer to the same question, beside this one."""
+    try:
+        again = services.answer_again(_answer(request, pk))
+    except services.StillAnswering as error:
+        raise ApiError(409, error.code, str(error)) from error
+    return Status(202, _started(again))
+
+
+def _get(request: HttpRequest, pk: int) -> Conversation:
+    conversations = Conversation.objects.owned_by(owner(request)).select_related("active_leaf")
+    conversation = conversations.filter(pk=pk).first()
+    if conversation is None:
+        raise not_found("conversation")
+    return conversation
+
+
+def _answer(request: HttpRequest, pk: int) -> Message:
+    """Settled: what it says of its status is true."""
+    answer = Message.objects.owned_by(owner(request)).answers().filter(pk=pk).first()
+    if answer is None:
+        raise not_found("answer")
+    generation.settle([answer])
+    return answer
+
+
+def _server(pk: int | None) -> Server | None:
+    if pk is None:
+        return None
+    server = Server.objects.filter(pk=pk).first()
+    if server is None:
+        raise not_found("server")
+    return server
+
+
+def _prompt_of(request: HttpRequest, pk: int | None) -> SystemPrompt | None:
+    if pk is None:
+        return None
+    prompt = SystemPrompt.objects.owned_by(owner(request)).filter(pk=pk).first()
+    if prompt is None:
+        raise not_found("system prompt")
+    return prompt
+
+
+def _given(params: Params | None) -> dict[str, Any]:
+    return params.dict(exclude_none=True) if params else {}
+
+
+def _started(answer: Message) -> dict[str, Any]:
+    return {
+        "answer": {"id": answer.pk, "status": answer.status},
+        "events": f"/api/v1/answers/{answer.pk}/events",
+    }
+
+
+def _system_prompt(prompt: SystemPrompt) -> dict[str, Any]:
+    return {
+        "id": prompt.pk,
+        "name": prompt.name,
+        "version": prompt.version,
+        "text": prompt.text,
+    }
+
+
+def _conversation(conversation: Conversation) -> dict[str, Any]:
+    return {
+        "id": conversation.pk,
+        "title": conversation.title,
+        "server": conversation.server_id,
+        "model": conversation.model,
+        "system_prompt": conversation.system_prompt_id,
+        "params": conversation.params,
+        "active_leaf": conversation.active_leaf_id,
+        "created": conversation.created,
+        "updated": conversation.updated,
+    }
+
+
+def _message(message: Message, *, live: bool = False) -> dict[str, Any]:
+    status, content, reasoning = str(message.status), message.content, message.reasoning
+    if live and not message.is_finished:
+        so_far = generation.so_far(message)
+        status, content, reasoning = so_far.status, so_far.text, so_far.reasoning
+    error = None
+    if message.error_code:
+        error = {"code": message.error_code, "detail": message.error_detail}
+    return {
+        "id": message.pk,
+        "parent": message.parent_id,
+        "role": message.role,
+        "content": content,
+        "reasoning": reasoning,
+        "status": status,
+        "error": error,
+        "finish_reason": message.finish_reason,
+        "model": message.model,
+        "usage": message.usage if message.role == Role.ASSISTANT else None,
+        "kept_from": message.kept_from,
+        "created": message.created,
+        "finished": message.finished,
+    }

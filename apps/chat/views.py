@@ -1,6 +1,187 @@
+from typing import Any
+
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.chat import services
+from apps.chat.models import TITLE_LENGTH, Conversation, Message, Role, SystemPrompt
+from apps.core.api import owner
+from apps.llm import services as llm
+from apps.llm.models import Use
+
+LIST_LENGTH = 50
+
+# What the built-in demo model knows about, and what any model can answer.
+SUGGESTIONS = (
+    "What can I do with this workbench?",
+    "How do I train a classifier?",
+    "Write a negative review of a kettle.",
+    "Write a support ticket about a late parcel as JSON.",
+)
 
 
+@require_safe
 def index(request: HttpRequest) -> HttpResponse:
-    return render(request, "base.html")
+    """An empty conversation, to be begun."""
+    context = _page(request) | {
+        "prompts": services.system_prompts_of(owner(request)),
+        "suggestions": SUGGESTIONS,
+        "chosen": request.GET.get("prompt", ""),
+    }
+    try:
+        target = llm.default_target(Use.CHAT)
+    except llm.NoServer as error:
+        context["no_server"] = str(error)
+    else:
+        context["target"] = target
+    return render(request, "chat/index.html", context)
+
+
+@require_POST
+def begin(request: HttpRequest) -> HttpResponse:
+    """The first question of a new conversation."""
+    prompt = None
+    if chosen := request.POST.get("system_prompt"):
+        prompts = SystemPrompt.objects.owned_by(owner(request))
+        prompt = get_object_or_404(prompts, pk=chosen if chosen.isdecimal() else 0)
+    content = request.POST.get("content", "")
+    if not content.strip():
+        messages.error(request, str(services.NotAQuestion()))
+        return redirect("chat:index")
+    conversation = services.open_conversation(owner=owner(request), system_prompt=prompt)
+    services.ask(conversation, content)
+    return redirect("chat:conversation", conversation.pk)
+
+
+@require_safe
+def older(request: HttpRequest) -> HttpResponse:
+    """The next part of the list of conversations."""
+    start = request.GET.get("from", "0")
+    return render(
+        request, "chat/_list.html", _list(request, int(start) if start.isdecimal() else 0)
+    )
+
+
+@require_safe
+def conversation(request: HttpRequest, pk: int) -> HttpResponse:
+    found = _get(request, pk)
+    return render(request, "chat/conversation.html", _page(request) | _thread(found))
+
+
+@require_POST
+def ask(request: HttpRequest, pk: int) -> HttpResponse:
+    """One more question: returns it and its answer, which is being written."""
+    found = _get(request, pk)
+    try:
+        question, answer = services.ask(found, request.POST.get("content", ""))
+    except services.ChatError as error:
+        said = render(request, "chat/_refused.html", {"sentence": str(error)}, status=422)
+        said["HX-Retarget"], said["HX-Reswap"] = "#refused", "innerHTML"
+        return said
+    shown = [services.Shown(question, [question.pk]), services.Shown(answer, [answer.pk])]
+    return render(request, "chat/_thread.html", {"conversation": found, "shown": shown})
+
+
+@require_POST
+def rename(request: HttpRequest, pk: int) -> HttpResponse:
+    found = _get(request, pk)
+    if title := request.POST.get("title", "").strip()[:TITLE_LENGTH]:
+        found.title = title
+        found.save(update_fields=["title"])
+    return render(request, "chat/_title.html", {"conversation": found, "renamed": True})
+
+
+@require_POST
+def delete(request: HttpRequest, pk: int) -> HttpResponse:
+    found = _get(request, pk)
+    services.delete(found)
+    messages.success(request, f"“{found}” was deleted.")
+    return redirect("chat:index")
+
+
+@require_safe
+def answer(request: HttpRequest, pk: int) -> HttpResponse:
+    """One answer as it is now: the page asks for it when the events have ended."""
+    found = _get_answer(request, pk)
+    shown = next(
+        (s for s in services.active_branch(found.conversation) if s.message.pk == pk),
+        services.Shown(found, [found.pk]),
+    )
+    context = {"conversation": found.conversation, "item": shown, "message": shown.message}
+    return render(request, "chat/_answer.html", context)
+
+
+@require_POST
+def stop(request: HttpRequest, pk: int) -> HttpResponse:
+    """The page learns of the end from the answer's events."""
+    services.stop(_get_answer(request, pk))
+    return HttpResponse(status=204)
+
+
+@require_POST
+def answer_again(request: HttpRequest, pk: int) -> HttpResponse:
+    found = _get_answer(request, pk)
+    try:
+        services.answer_again(found)
+    except services.StillAnswering as error:
+        said = render(request, "chat/_refused.html", {"sentence": str(error)}, status=422)
+        said["HX-Retarget"], said["HX-Reswap"] = "#refused", "innerHTML"
+        return said
+    return _whole_thread(request, found.conversation_id)
+
+
+@require_POST
+def show(request: HttpRequest, pk: int) -> HttpResponse:
+    """Another branch: the one through this message."""
+    found = get_object_or_404(Message.objects.owned_by(owner(request)), pk=pk)
+    services.show_branch(found)
+    return _whole_thread(request, found.conversation_id)
+
+
+def _whole_thread(request: HttpRequest, pk: int) -> HttpResponse:
+    return render(request, "chat/_thread.html", _thread(_get(request, pk)))
+
+
+def _get(request: HttpRequest, pk: int) -> Conversation:
+    conversations = Conversation.objects.owned_by(owner(request))
+    return get_object_or_404(
+        conversations.select_related("server", "system_prompt", "active_leaf"), pk=pk
+    )
+
+
+def _get_answer(request: HttpRequest, pk: int) -> Message:
+    answers = Message.objects.owned_by(owner(request)).answers()
+    return get_object_or_404(answers.select_related("conversation"), pk=pk)
+
+
+def _page(request: HttpRequest) -> dict[str, Any]:
+    return _list(request, 0)
+
+
+def _list(request: HttpRequest, start: int) -> dict[str, Any]:
+    mine = Conversation.objects.owned_by(owner(request)).only("title", "updated", "owner")
+    found = list(mine[start : start + LIST_LENGTH + 1])
+    return {
+        "conversations": found[:LIST_LENGTH],
+        "next_start": start + LIST_LENGTH if len(found) > LIST_LENGTH else None,
+    }
+
+
+def _thread(found: Conversation) -> dict[str, Any]:
+    shown = services.active_branch(found)
+    context: dict[str, Any] = {"conversation": found, "shown": shown, "cut_before": _cut(shown)}
+    try:
+        target = services.target_of(found)
+    except llm.NoServer as error:
+        return context | {"no_server": str(error)}
+    return context | {"target": target}
+
+
+def _cut(shown: list[services.Shown]) -> int | None:
+    """The first message that the newest answer's prompt still held."""
+    for item in reversed(shown):
+        if item.message.role == Role.ASSISTANT and item.message.is_finished:
+            return item.message.kept_from
+    return None

@@ -1,0 +1,451 @@
+"""One answer, from question to saved message, as a background task of the web process.
+
+A process runs its answers under a name of its own and renews a heartbeat in Redis. Each answer
+says there who runs it, so any process can pass Stop on, and can see when the runner is gone: then
+what the answer's events still hold is saved and the answer is marked interrupted, whenever it is
+read next.
+"""
+
+import asyncio
+import contextvars
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from django.db import transaction
+from django.utils import timezone
+from redis.exceptions import RedisError
+
+from apps.chat import context, stream
+from apps.chat.models import Conversation, Message, Role, Status
+from apps.chat.stream import STOPPED, AnswerLog, Entry
+from apps.core.db import in_db
+from apps.core.redis import async_redis, sync_redis
+from apps.llm import services as llm
+from apps.llm.client import ChatRequest
+from apps.llm.errors import LLMError
+from apps.llm.events import Done, Progress, Reasoning, Token, Usage
+from apps.llm.models import Server, Use
+from apps.llm.slots import Lane, permit
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 15
+RENEW_SECONDS = 3
+# An answer that nobody has begun to run within this time will not be run any more.
+START_WITHIN = timedelta(seconds=15)
+# Slots and context of a server seldom change; asking costs the first token some milliseconds.
+FACTS_AGE = timedelta(minutes=1)
+STOP_SECONDS = 2.0
+
+INTERRUPTED = "interrupted"
+INTERRUPTED_DETAIL = "The workbench was stopped while this was being written. Ask again."
+
+
+@dataclass(frozen=True)
+class Job:
+    """All an answer needs from the database."""
+
+    server: Server
+    model: str
+    system: str | None
+    turns: list[context.Turn]
+    counted: context.Counted | None
+    params: dict[str, Any]
+    response_format: dict[str, Any] | None
+
+
+@dataclass
+class Outcome:
+    """What became of an answer. Filled while it runs, saved at its end however it ends."""
+
+    status: Status = Status.INTERRUPTED
+    error_code: str = INTERRUPTED
+    error_detail: str = INTERRUPTED_DETAIL
+    finish_reason: str = ""
+    model: str = ""
+    kept_from: int | None = None
+    progress: Progress | None = None
+    usage: Usage | None = None
+    tokens: int = 0
+    sent: float = 0.0
+    first_token: float | None = None
+    last_token: float = 0.0
+
+    def ended(
+        self, status: Status, finish_reason: str = "", *, code: str = "", detail: str = ""
+    ) -> None:
+        self.status, self.finish_reason = status, finish_reason
+        self.error_code, self.error_detail = code, detail
+
+    def count_token(self) -> None:
+        self.last_token = time.perf_counter()
+        self.tokens += 1
+        if self.first_token is None:
+            self.first_token = self.last_token
+
+    def measured(self) -> dict[str, Any]:
+        """The numbers of this answer; an answer that was cut short has those of its beginning."""
+        if self.usage is not None:
+            prompt, cached = self.usage.prompt_tokens, self.usage.cached_tokens
+            completion = self.usage.completion_tokens
+        elif self.progress is not None:
+            prompt, cached = self.progress.total, self.progress.cached
+            completion = self.tokens
+        else:
+            return {}
+        return {
+            "prompt_tokens": prompt,
+            "cached_tokens": cached,
+            "completion_tokens": completion,
+            "ttft_ms": self._ttft_ms(),
+            "tokens_per_second": self._tokens_per_second(completion),
+        }
+
+    def _ttft_ms(self) -> float | None:
+        return None if self.first_token is None else round((self.first_token - self.sent) * 1000, 1)
+
+    def _tokens_per_second(self, completion: int) -> float | None:
+        if self.usage is not None and self.usage.tokens_per_second:
+            return round(self.usage.tokens_per_second, 2)
+        if self.first_token is None or completion < 2 or self.last_token <= self.first_token:
+            return None
+        return round((completion - 1) / (self.last_token - self.first_token), 2)
+
+
+async def start(answer_id: int) -> None:
+    """Begins to write an answer in this process. Returns at once."""
+    await _runner().start(answer_id)
+
+
+async def stop(answer_id: int) -> None:
+    """Stops an answer, whichever process writes it, and waits a moment for its end.
+
+    The connection to the model server is closed, which frees its slot; the text is kept.
+    """
+    redis = async_redis()
+    runner = await redis.get(_runner_of(answer_id))
+    if not isinstance(runner, bytes):
+        return
+    orders = _orders(runner.decode())
+    await redis.rpush(orders, answer_id)
+    await redis.expire(orders, HEARTBEAT_SECONDS)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(STOP_SECONDS):
+            async for entry in stream.follow(answer_id):
+                if entry is not None and entry.is_end:
+                    break
+
+
+async def events(answer: Message, after: int | None = None) -> AsyncIterator[Entry | None]:
+    """An answer's events after a position, or from a snapshot on; None says it is still quiet."""
+    if answer.is_finished and (after is None or not await stream.exists(answer.pk)):
+        for entry in saved_entries(answer):
+            yield entry
+        return
+    async with aclosing(stream.follow(answer.pk, after)) as entries:  # type: ignore[type-var]
+        async for entry in entries:
+            if entry is None and await in_db(_settled_now, answer):
+                break
+            yield entry
+        else:
+            return
+    for entry in saved_entries(answer):
+        yield entry
+
+
+def saved_entries(answer: Message) -> list[Entry | None]:
+    """The events of a finished answer, from the database. They have no position."""
+    snapshot = stream.Snapshot(answer.status, answer.content, answer.reasoning)
+    found: list[Entry | None] = [Entry(0, "snapshot", snapshot.as_json())]
+    if answer.usage is not None:
+        found.append(Entry(0, "usage", stream.as_json(answer.usage)))
+    if answer.error_code:
+        data = {"code": answer.error_code, "detail": answer.error_detail}
+        found.append(Entry(0, "error", stream.as_json(data)))
+    else:
+        found.append(Entry(0, "done", stream.as_json({"finish_reason": answer.finish_reason})))
+    return found
+
+
+def so_far(answer: Message) -> stream.Snapshot:
+    """What an unfinished answer says up to now. Synchronous."""
+    return stream.stored(sync_redis(), answer.pk)
+
+
+def settle(answers: Iterable[Message]) -> None:
+    """Marks those answers interrupted whose runner is gone, and saves the text they had.
+
+    To be called before an unfinished answer is shown. Synchronous: it uses the database.
+    """
+    for answer in answers:
+        if not answer.is_finished and not _is_running(answer):
+            _interrupt(answer)
+
+
+def _settled_now(answer: Message) -> bool:
+    """Whether a quiet answer is at its end: saved by whoever ran it, or left behind by him."""
+    answer.refresh_from_db()
+    settle([answer])
+    return answer.is_finished
+
+
+def _is_running(answer: Message) -> bool:
+    redis = sync_redis()
+    runner = redis.get(_runner_of(answer.pk))
+    if runner is None:
+        return timezone.now() - answer.created < START_WITHIN
+    assert isinstance(runner, bytes)
+    return bool(redis.exists(_heartbeat(runner.decode())))
+
+
+def _interrupt(answer: Message) -> None:
+    left = so_far(answer)
+    Message.objects.unfinished().filter(pk=answer.pk).update(
+        status=Status.INTERRUPTED,
+        content=_storable(left.text),
+        reasoning=_storable(left.reasoning),
+        error_code=INTERRUPTED,
+        error_detail=INTERRUPTED_DETAIL,
+        finished=timezone.now(),
+    )
+    answer.refresh_from_db()
+
+
+class _Runner:
+    """The answers that one event loop is writing."""
+
+    def __init__(self) -> None:
+        self.name = uuid.uuid4().hex
+        self._work: dict[int, asyncio.Task[None]] = {}
+        self._stopped: set[int] = set()
+        self._tasks: set[asyncio.Task[None]] = set()  # the loop itself holds tasks weakly
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def start(self, answer_id: int) -> None:
+        pipeline = async_redis().pipeline(transaction=False)
+        pipeline.set(_heartbeat(self.name), 1, ex=HEARTBEAT_SECONDS)
+        pipeline.set(_runner_of(answer_id), self.name, ex=stream.UNFINISHED_EXPIRES_SECONDS)
+        await pipeline.execute()
+        # A context of its own: the request's would bind the answer to a thread that ends with it.
+        task = asyncio.create_task(self._run(answer_id), context=contextvars.Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+        if self._keeper is None:
+            self._keeper = asyncio.create_task(self._keep(), context=contextvars.Context())
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not self._tasks and self._keeper is not None:
+            self._keeper.cancel()
+            self._keeper = None
+
+    async def _keep(self) -> None:
+        """Renews the heartbeat and obeys orders to stop, while there are answers to write."""
+        while True:
+            try:
+                await async_redis().set(_heartbeat(self.name), 1, ex=HEARTBEAT_SECONDS)
+                order = await async_redis().blpop([_orders(self.name)], timeout=RENEW_SECONDS)
+            except RedisError as error:
+                logger.warning("No heartbeat for the answers being written: %s", error)
+                await asyncio.sleep(1)
+            else:
+                if order is not None:
+                    self._stop(int(order[1]))
+
+    def _stop(self, answer_id: int) -> None:
+        self._stopped.add(answer_id)
+        if work := self._work.get(answer_id):
+            work.cancel()
+
+    async def _run(self, answer_id: int) -> None:
+        outcome = Outcome()
+        async with AnswerLog(answer_id) as log:
+            work = asyncio.create_task(_write(answer_id, log, outcome))
+            self._work[answer_id] = work
+            if answer_id in self._stopped:  # the order came before the work began
+                work.cancel()
+            try:
+                await work
+            except asyncio.CancelledError:
+                if answer_id in self._stopped:
+                    outcome.ended(Status.STOPPED, STOPPED)
+            except (LLMError, llm.NoServer) as error:
+                code = error.code if isinstance(error, LLMError) else "no_server"
+                outcome.ended(Status.FAILED, code=code, detail=str(error))
+            except Exception:
+                logger.exception("Answer %s failed", answer_id)
+                detail = "The workbench failed while it wrote this. Its log says why."
+                outcome.ended(Status.FAILED, code="internal_error", detail=detail)
+            finally:
+                await asyncio.wait([work])
+                self._work.pop(answer_id, None)
+                self._stopped.discard(answer_id)
+                await self._finish(answer_id, log, outcome)
+
+    async def _finish(self, answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
+        """Saves, then says so: whoever reads the end finds the answer saved."""
+        try:
+            await in_db(_save, answer_id, log, outcome)
+            if measured := outcome.measured():
+                log.add("usage", **measured)
+            if outcome.error_code:
+                await log.end("error", code=outcome.error_code, detail=outcome.error_detail)
+            else:
+                await log.end("done", finish_reason=outcome.finish_reason)
+        finally:
+            # Should saving have failed, the text is still in the stream and is saved from there.
+            with suppress(RedisError):
+                await async_redis().delete(_runner_of(answer_id))
+
+
+async def _write(answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
+    """Asks the model and passes on what it says.
+
+    Raises:
+        LLMError: anything short of a complete answer.
+        NoServer: there is no server to ask.
+    """
+    job = await in_db(_load, answer_id)
+    server = await llm.look_at(job.server, max_age=FACTS_AGE)
+    target = llm.target(server, job.model)
+    prompt = context.build(job.system, job.turns, context=server.context, counted=job.counted)
+    params = dict(job.params)
+    max_tokens = context.answer_budget(
+        prompt, context=server.context, wanted=params.pop("max_tokens", None)
+    )
+    outcome.model, outcome.kept_from = target.model, prompt.kept_from
+    request = ChatRequest(target.model, prompt.messages, max_tokens, params, job.response_format)
+    async with permit(
+        server.pk,
+        width=server.slots,
+        lane=Lane.INTERACTIVE,
+        waiting=lambda: log.add("queued"),
+    ):
+        outcome.sent = time.perf_counter()
+        async with aclosing(target.client.stream_chat(request)) as answer:  # type: ignore[type-var]
+            async for event in answer:
+                match event:
+                    case Token():
+                        outcome.count_token()
+                        log.token(event.text)
+                    case Reasoning():
+                        outcome.count_token()
+                        log.think(event.text)
+                    case Progress():
+                        outcome.progress = event
+                        log.add(
+                            "progress",
+                            total=event.total,
+                            cached=event.cached,
+                            processed=event.processed,
+                        )
+                    case Usage():
+                        outcome.usage = event
+                    case Done():
+                        outcome.ended(Status.COMPLETE, event.finish_reason)
+
+
+def _load(answer_id: int) -> Job:
+    answer = Message.objects.get(pk=answer_id)
+    conversation = Conversation.objects.select_related("server", "system_prompt").get(
+        pk=answer.conversation_id
+    )
+    if conversation.server is not None:
+        server, model = conversation.server, conversation.model
+    else:
+        default = llm.default_target(Use.CHAT)
+        server, model = default.server, conversation.model or _named(default)
+    before = branch_before(answer)
+    return Job(
+        server=server,
+        model=model,
+        system=conversation.system_prompt.text if conversation.system_prompt else None,
+        turns=[context.Turn(message.pk, message.role, message.content) for message in before],
+        counted=_counted(before),
+        params=conversation.params | answer.request.get("params", {}),
+        response_format=answer.request.get("response_format"),
+    )
+
+
+def _named(target: llm.Target) -> str:
+    """The default's model, empty while the server has not been looked at and none is named."""
+    return target.model if target.model in target.server.model_ids else ""
+
+
+def branch_before(message: Message) -> list[Message]:
+    """The messages a message answers, from the root on."""
+    parents: dict[int, int | None] = dict(
+        Message.objects.filter(conversation_id=message.conversation_id).values_list(
+            "pk", "parent_id"
+        )
+    )
+    path: list[int] = []
+    current = message.parent_id
+    while current is not None:
+        path.append(current)
+        current = parents[current]
+    found = Message.objects.in_bulk(path)
+    return [found[pk] for pk in reversed(path)]
+
+
+def _counted(branch: list[Message]) -> context.Counted | None:
+    for message in reversed(branch):
+        if message.role == Role.ASSISTANT and message.prompt_tokens:
+            tokens = message.prompt_tokens + (message.completion_tokens or 0)
+            return context.Counted(tokens, message.pk, message.kept_from)
+    return None
+
+
+@transaction.atomic
+def _save(answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
+    # Also over "interrupted": should a heartbeat have come late, the whole text is here.
+    saved = Message.objects.filter(
+        pk=answer_id, status__in=[Status.QUEUED, Status.INTERRUPTED]
+    ).update(
+        status=outcome.status,
+        content=_storable(log.text),
+        reasoning=_storable(log.reasoning),
+        error_code=outcome.error_code,
+        error_detail=outcome.error_detail,
+        finish_reason=outcome.finish_reason,
+        model=outcome.model,
+        kept_from=outcome.kept_from,
+        finished=timezone.now(),
+        **outcome.measured(),
+    )
+    if saved:
+        Conversation.objects.filter(messages=answer_id).update(updated=timezone.now())
+
+
+def _storable(text: str) -> str:
+    """What every database takes: no half of a surrogate pair, no NUL."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Runner] = WeakKeyDictionary()
+
+
+def _runner() -> _Runner:
+    loop = asyncio.get_running_loop()
+    if loop not in _by_loop:
+        _by_loop[loop] = _Runner()
+    return _by_loop[loop]
+
+
+def _runner_of(answer_id: int) -> str:
+    return f"answer:{answer_id}:runner"
+
+
+def _heartbeat(runner: str) -> str:
+    return f"runner:{runner}:alive"
+
+
+def _orders(runner: str) -> str:
+    return f"runner:{runner}:orders"

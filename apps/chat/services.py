@@ -1,0 +1,256 @@
+"""Opening conversations and turns. What the pages and the API both do."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from apps.chat import generation
+from apps.chat.models import (
+    TITLE_LENGTH,
+    Conversation,
+    Message,
+    Role,
+    Status,
+    SystemPrompt,
+)
+from apps.llm import services as llm
+from apps.llm.models import Server, Use
+
+PRESETS = {
+    "Helpful assistant": "You are a helpful assistant.",
+    "Short answers": "Answer in one or two short sentences.",
+    "Teacher": "You are a patient teacher. Explain step by step.",
+    "Programmer": "You are a careful programming assistant.",
+}
+
+
+class ChatError(Exception):
+    """What was asked for cannot be done now. The message says what to do."""
+
+    code = "chat_error"
+
+
+class StillAnswering(ChatError):
+    code = "still_answering"
+
+    def __init__(self) -> None:
+        super().__init__("An answer is still being written. Wait for its end, or stop it.")
+
+
+class NotAQuestion(ChatError):
+    code = "empty_message"
+
+    def __init__(self) -> None:
+        super().__init__("Write something first: the message is empty.")
+
+
+class WrongParent(ChatError):
+    code = "wrong_parent"
+
+    def __init__(self) -> None:
+        super().__init__("`parent` must be a finished answer of the same conversation.")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A message on the page, with its place among its siblings."""
+
+    message: Message
+    siblings: Sequence[int]
+
+    @property
+    def number(self) -> int:
+        return self.siblings.index(self.message.pk) + 1
+
+    @property
+    def previous(self) -> int | None:
+        return self.siblings[self.number - 2] if self.number > 1 else None
+
+    @property
+    def next(self) -> int | None:
+        return self.siblings[self.number] if self.number < len(self.siblings) else None
+
+
+def system_prompts_of(user: User) -> list[SystemPrompt]:
+    """The newest version of each; a user who has none yet gets the presets."""
+    prompts = list(SystemPrompt.objects.owned_by(user).latest_versions())
+    if prompts:
+        return prompts
+    presets = [SystemPrompt(owner=user, name=name, text=text) for name, text in PRESETS.items()]
+    SystemPrompt.objects.bulk_create(presets, ignore_conflicts=True)
+    return list(SystemPrompt.objects.owned_by(user).latest_versions())
+
+
+def save_system_prompt(*, owner: User, name: str, text: str) -> SystemPrompt:
+    """The version of that name with this text: the newest if it says the same, else a new one."""
+    system_prompts_of(owner)
+    while True:
+        newest = SystemPrompt.objects.owned_by(owner).filter(name=name).order_by("-version").first()
+        if newest is not None and newest.text == text:
+            return newest
+        version = newest.version + 1 if newest else 1
+        try:
+            with transaction.atomic():
+                return SystemPrompt.objects.create(
+                    owner=owner, name=name, text=text, version=version
+                )
+        except IntegrityError:  # somebody was faster with this number
+            continue
+
+
+def target_of(conversation: Conversation) -> llm.Target:
+    """The server and model that answer in this conversation.
+
+    Raises:
+        NoServer: none was chosen and there is no default.
+    """
+    if conversation.server is not None:
+        return llm.target(conversation.server, conversation.model)
+    default = llm.default_target(Use.CHAT)
+    return llm.target(default.server, conversation.model or default.model)
+
+
+def open_conversation(
+    *,
+    owner: User,
+    title: str = "",
+    server: Server | None = None,
+    model: str = "",
+    system_prompt: SystemPrompt | None = None,
+    params: dict[str, Any] | None = None,
+) -> Conversation:
+    return Conversation.objects.create(
+        owner=owner,
+        title=title[:TITLE_LENGTH],
+        server=server,
+        model=model,
+        system_prompt=system_prompt,
+        params=params or {},
+    )
+
+
+def ask(
+    conversation: Conversation,
+    content: str,
+    *,
+    parent: Message | None = None,
+    request: dict[str, Any] | None = None,
+) -> tuple[Message, Message]:
+    """Adds a question and starts its answer; returns both.
+
+    Args:
+        parent: the answer it follows, by default the end of the active branch.
+        request: params and response_format of this answer alone.
+
+    Raises:
+        NotAQuestion, StillAnswering, WrongParent
+    """
+    if not content.strip():
+        raise NotAQuestion
+    with transaction.atomic():
+        parent = parent or conversation.active_leaf
+        if parent is not None:
+            generation.settle([parent])
+            if parent.conversation_id != conversation.pk or parent.role != Role.ASSISTANT:
+                raise WrongParent
+            if not parent.is_finished:
+                raise StillAnswering
+        question = Message.objects.create(
+            conversation=conversation, parent=parent, role=Role.USER, content=content
+        )
+        if not conversation.title:
+            conversation.title = first_line(content)
+            conversation.save(update_fields=["title"])
+        answer = _open_answer(question, request)
+    async_to_sync(generation.start)(answer.pk)
+    return question, answer
+
+
+def answer_again(answer: Message) -> Message:
+    """Another answer to the same question: a sibling, which becomes the active branch.
+
+    Raises:
+        StillAnswering
+    """
+    generation.settle([answer])
+    if not answer.is_finished:
+        raise StillAnswering
+    assert answer.parent is not None
+    with transaction.atomic():
+        again = _open_answer(answer.parent, answer.request)
+    async_to_sync(generation.start)(again.pk)
+    return again
+
+
+def stop(answer: Message) -> Message:
+    """Stops an answer at its server and keeps its text. One that has ended stays as it is."""
+    generation.settle([answer])
+    if not answer.is_finished:
+        async_to_sync(generation.stop)(answer.pk)
+        answer.refresh_from_db()
+    return answer
+
+
+def delete(conversation: Conversation) -> None:
+    """Stops what is still being written and removes everything."""
+    for answer in conversation.messages.answers().unfinished():
+        stop(answer)
+    conversation.delete()
+
+
+def show_branch(message: Message) -> None:
+    """Makes the branch through this message the active one, to its newest end."""
+    children = defaultdict(list)
+    tree = Message.objects.filter(conversation_id=message.conversation_id)
+    for pk, parent in tree.order_by("pk").values_list("pk", "parent_id"):
+        children[parent].append(pk)
+    leaf = message.pk
+    while children[leaf]:
+        leaf = children[leaf][-1]
+    Conversation.objects.filter(pk=message.conversation_id).update(active_leaf_id=leaf)
+
+
+def active_branch(conversation: Conversation) -> list[Shown]:
+    """The messages on the page, in order. Answers without a living writer are settled first.
+
+    Three queries, however long the conversation.
+    """
+    tree = list(conversation.messages.order_by("pk").values_list("pk", "parent_id"))
+    parents = dict(tree)
+    siblings: dict[int | None, list[int]] = defaultdict(list)
+    for pk, parent in tree:
+        siblings[parent].append(pk)
+    path: list[int] = []
+    current = conversation.active_leaf_id
+    while current is not None:
+        path.append(current)
+        current = parents[current]
+    found = Message.objects.in_bulk(path)
+    generation.settle(found.values())
+    return [Shown(found[pk], siblings[parents[pk]]) for pk in reversed(path)]
+
+
+def first_line(text: str) -> str:
+    """A title for what begins so."""
+    line = text.strip().splitlines()[0]
+    return line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1].rstrip()}…"
+
+
+def _open_answer(question: Message, request: dict[str, Any] | None) -> Message:
+    answer = Message.objects.create(
+        conversation_id=question.conversation_id,
+        parent=question,
+        role=Role.ASSISTANT,
+        status=Status.QUEUED,
+        request=request or {},
+    )
+    Conversation.objects.filter(pk=question.conversation_id).update(
+        active_leaf=answer, updated=timezone.now()
+    )
+    return answer

@@ -1,0 +1,128 @@
+"""Async clients: an answer is written in the event loop that began it."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from asgiref.sync import ThreadSensitiveContext
+from django.contrib.auth.models import User
+from django.test import AsyncClient
+
+from apps.core.models import ApiKey
+from apps.core.redis import close_async_redis
+from apps.llm.client import close_clients
+
+
+@pytest.fixture(autouse=True)
+async def _connections() -> AsyncIterator[None]:
+    yield
+    await close_clients()
+    await close_async_redis()
+
+
+class Browser(AsyncClient):
+    """Gives each request a thread of its own, as Django's ASGI handler does."""
+
+    async def request(self, **request: Any) -> Any:
+        async with ThreadSensitiveContext():
+            return await super().request(**request)
+
+
+class Program(Browser):
+    """Sends a key with every request (AsyncClient loses the headers it is made with)."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._token = token
+
+    def generic(self, *args: Any, **kwargs: Any) -> Any:
+        kwargs["headers"] = {"authorization": f"Bearer {self._token}", **(kwargs["headers"] or {})}
+        return super().generic(*args, **kwargs)
+
+
+def program_of(user: User) -> AsyncClient:
+    _, token = ApiKey.issue(user=user, name="tests")
+    return Program(token)
+
+
+@pytest.fixture
+def alice_api(alice: User) -> AsyncClient:
+    return program_of(alice)
+
+
+@pytest.fixture
+def bob_api(bob: User) -> AsyncClient:
+    return program_of(bob)
+
+
+@pytest.fixture
+def alice_browser(alice: User) -> AsyncClient:
+    client = Browser()
+    client.force_login(alice)
+    return client
+
+
+class Event(dict[str, Any]):
+    """What an event's data says; `id` and `name` beside it."""
+
+    id: str
+    name: str
+
+
+async def read_events(response: Any) -> AsyncIterator[Event]:
+    """The events of a streaming response, as a browser would take them apart."""
+    rest = ""
+    async for chunk in response.streaming_content:
+        *blocks, rest = (rest + chunk.decode()).split("\n\n")
+        for block in blocks:
+            fields = dict(line.split(": ", 1) for line in block.split("\n") if line[0] != ":")
+            if "data" in fields:
+                event = Event(json.loads(fields["data"]))
+                event.id, event.name = fields["id"], fields["event"]
+                yield event
+
+
+async def events_of(client: AsyncClient, answer: int, after: str | None = None) -> list[Event]:
+    """All events of an answer until its end."""
+    query = f"?after={after}" if after is not None else ""
+    response = await client.get(f"/api/v1/answers/{answer}/events{query}")
+    assert response.status_code == 200, response.content
+    return [event async for event in read_events(response)]
+
+
+def text_of(events: list[Event]) -> str:
+    """What a reader has on his screen after these events."""
+    text = ""
+    for event in events:
+        if event.name == "snapshot":
+            text = event["text"]
+        elif event.name == "token":
+            text += event["text"]
+    return text
+
+
+async def ask(
+    client: AsyncClient, content: str = "Hello", *, max_tokens: int = 20, **conversation: Any
+) -> tuple[int, int]:
+    """A new conversation with one question; its id and the answer's."""
+    opened = await client.post(
+        "/api/v1/conversations", conversation, content_type="application/json"
+    )
+    assert opened.status_code == 201, opened.content
+    return opened.json()["id"], await ask_in(
+        client, opened.json()["id"], content, max_tokens=max_tokens
+    )
+
+
+async def ask_in(
+    client: AsyncClient, conversation: int, content: str = "Hello", *, max_tokens: int = 20
+) -> int:
+    response = await client.post(
+        f"/api/v1/conversations/{conversation}/messages",
+        {"content": content, "params": {"max_tokens": max_tokens}},
+        content_type="application/json",
+    )
+    assert response.status_code == 202, response.content
+    answer: int = response.json()["answer"]["id"]
+    return answer
