@@ -126,7 +126,7 @@ def _fingerprint(text: str) -> int:
 # --- Files --------------------------------------------------------------------
 
 
-def store_upload(*, owner: User, file: File[bytes]) -> Upload:
+def store_upload(*, owner: User, file: "File[bytes]") -> Upload:
     """Keeps a sent file, under a name of our own, until it is imported.
 
     Raises:
