@@ -357,11 +357,7 @@ def _load(answer_id: int) -> Job:
     conversation = Conversation.objects.select_related("server", "system_prompt").get(
         pk=answer.conversation_id
     )
-    if conversation.server is not None:
-        server, model = conversation.server, conversation.model
-    else:
-        default = llm.default_target(Use.CHAT)
-        server, model = default.server, conversation.model or _named(default)
+    server, model = chosen(conversation)
     before = branch_before(answer)
     return Job(
         server=server,
@@ -374,9 +370,18 @@ def _load(answer_id: int) -> Job:
     )
 
 
-def _named(target: llm.Target) -> str:
-    """The default's model, empty while the server has not been looked at and none is named."""
-    return target.model if target.model in target.server.model_ids else ""
+def chosen(conversation: Conversation) -> tuple[Server, str]:
+    """The server that answers in a conversation and the model it was set to, or "".
+
+    Raises:
+        NoServer: none was chosen and there is no default.
+    """
+    if conversation.server is not None:
+        return conversation.server, conversation.model
+    default = llm.default_target(Use.CHAT)
+    # While nobody has looked at the server, its first model is not known.
+    named = default.model if default.model in default.server.model_ids else ""
+    return default.server, conversation.model or named
 
 
 def branch_before(message: Message) -> list[Message]:

@@ -20,7 +20,7 @@ from apps.chat.models import (
     SystemPrompt,
 )
 from apps.llm import services as llm
-from apps.llm.models import Server, Use
+from apps.llm.models import Server
 
 PRESETS = {
     "Helpful assistant": "You are a helpful assistant.",
@@ -105,15 +105,16 @@ def save_system_prompt(*, owner: User, name: str, text: str) -> SystemPrompt:
 
 
 def target_of(conversation: Conversation) -> llm.Target:
-    """The server and model that answer in this conversation.
+    """The server and model that answer in this conversation. A server nobody knows is looked at.
 
     Raises:
         NoServer: none was chosen and there is no default.
     """
-    if conversation.server is not None:
-        return llm.target(conversation.server, conversation.model)
-    default = llm.default_target(Use.CHAT)
-    return llm.target(default.server, conversation.model or default.model)
+    server, model = generation.chosen(conversation)
+    lately = server.seen is not None and timezone.now() - server.seen < llm.FRESH_FOR
+    if not server.model_ids and not lately:
+        server = async_to_sync(llm.look_at)(server)
+    return llm.target(server, model)
 
 
 def open_conversation(

@@ -9,7 +9,6 @@ from apps.chat import services
 from apps.chat.models import TITLE_LENGTH, Conversation, Message, Role, SystemPrompt
 from apps.core.api import owner
 from apps.llm import services as llm
-from apps.llm.models import Use
 
 LIST_LENGTH = 50
 
@@ -31,7 +30,7 @@ def index(request: HttpRequest) -> HttpResponse:
         "chosen": request.GET.get("prompt", ""),
     }
     try:
-        target = llm.default_target(Use.CHAT)
+        target = services.target_of(Conversation())
     except llm.NoServer as error:
         context["no_server"] = str(error)
     else:
