@@ -132,7 +132,12 @@ class Image:
     def start(self, command: list[str], env: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
         with log.open("ab") as output:
             return subprocess.Popen(
-                command, cwd=self.app, env=self.env(env), stdout=output, stderr=subprocess.STDOUT
+                command,
+                cwd=self.app,
+                env=self.env(env),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # one group to end, whatever it starts
             )
 
 
