@@ -12,9 +12,14 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-import xllamacpp
-
 from apps.embedded.errors import StartError
+
+# Threads that wait for each other by spinning take the core the other one needs as soon as anything
+# else runs: beside a training run, embedding fell to 5 texts a second, and to 25 when they sleep.
+# Alone on the machine both are equally fast. OpenMP reads this while the next import loads it.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import xllamacpp
 
 GGUF_MAGIC = b"GGUF"
 CHAT_BATCH = 2048  # tokens, llama.cpp's own default
