@@ -1,0 +1,173 @@
+"""Classifiers and the runs that trained them."""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from apps.core.models import Owned, OwnedQuerySet
+from apps.datasets.models import Dataset
+from apps.llm.models import Server
+
+
+class Status(models.TextChoices):
+    QUEUED = "queued"
+    EMBEDDING = "embedding"
+    FITTING = "fitting"
+    EVALUATING = "evaluating"
+    READY = "ready"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ACTIVE = (Status.QUEUED, Status.EMBEDDING, Status.FITTING, Status.EVALUATING)
+STAGES = (Status.EMBEDDING, Status.FITTING, Status.EVALUATING)
+
+
+class Classifier(Owned):
+    name = models.CharField(max_length=200)
+    # A classifier goes on working when what it was trained on is deleted.
+    dataset = models.ForeignKey(Dataset, null=True, on_delete=models.SET_NULL, related_name="+")
+    test_dataset = models.ForeignKey(
+        Dataset, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    server = models.ForeignKey(Server, null=True, on_delete=models.SET_NULL, related_name="+")
+    model = models.CharField(max_length=300, blank=True)
+    options = models.JSONField(default=dict, help_text='{"seed": 0, "balanced": false}')
+    current = models.ForeignKey(
+        "Run",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="The run whose classifier answers: the newest that is ready.",
+    )
+
+    objects: ClassVar[OwnedQuerySet["Classifier"]] = OwnedQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def active(self) -> "RunQuerySet":
+        return self.filter(status__in=ACTIVE)
+
+    def for_lists(self) -> "RunQuerySet":
+        """Without what only the page of one run shows."""
+        return self.defer(
+            "per_class", "confusion", "confused", "reliability", "test_indices", "left_out"
+        )
+
+
+class Run(models.Model):
+    """One training: what went in, how far it is, what came out.
+
+    A worker holds it by a lease. Every write of the worker carries the lease's token, so a worker
+    that was thought dead and comes back changes nothing.
+    """
+
+    classifier = models.ForeignKey(Classifier, on_delete=models.CASCADE, related_name="runs")
+    number = models.PositiveIntegerField(help_text="1, 2, ... within its classifier.")
+    status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
+    error = models.TextField(blank=True)
+    created = models.DateTimeField(auto_now_add=True)
+    started = models.DateTimeField(null=True)
+    finished = models.DateTimeField(null=True)
+
+    # How far it is within the stage that `status` names.
+    done = models.PositiveIntegerField(default=0)
+    total = models.PositiveIntegerField(default=0)
+    stage_started = models.DateTimeField(null=True)
+    cancel_requested = models.BooleanField(default=False)
+    lease = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    woken = models.DateTimeField(default=timezone.now, help_text="When a worker was last told.")
+    attempts = models.PositiveSmallIntegerField(default=0)
+
+    # What went in.
+    seed = models.PositiveIntegerField(default=0)
+    options = models.JSONField(default=dict)
+    data_hash = models.CharField(max_length=64, blank=True)
+    train_rows = models.PositiveIntegerField(default=0)
+    test_source = models.CharField(max_length=300, blank=True)
+    test_indices = models.JSONField(default=list)
+    embedding = models.JSONField(default=dict)
+    versions = models.JSONField(default=dict)
+
+    # What came out.
+    metrics = models.JSONField(default=dict)
+    per_class = models.JSONField(default=list)
+    confusion = models.JSONField(default=list)
+    confused = models.JSONField(default=list)
+    reliability = models.JSONField(default=list)
+    fit = models.JSONField(default=dict)
+    notes = models.JSONField(default=list)
+    left_out = models.JSONField(default=list)
+    seconds = models.JSONField(default=dict)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["classifier", "number"], name="run_number"),
+            # What makes a second press of Train harmless.
+            models.UniqueConstraint(
+                fields=["classifier"],
+                condition=Q(status__in=[status.value for status in ACTIVE]),
+                name="one_active_run",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.classifier} v{self.number}"
+
+    @property
+    def is_active(self) -> bool:
+        return self.status in ACTIVE
+
+    @property
+    def is_ready(self) -> bool:
+        return self.status == Status.READY
+
+    @property
+    def artefact(self) -> str:
+        """The name of its files in CLASSIFIERS_DIR."""
+        return f"run-{self.pk}"
+
+    def eta(self, now: datetime | None = None) -> float | None:
+        """Seconds this stage will take at its rate so far; None while that says little."""
+        if not self.is_active or self.stage_started is None or self.done == 0:
+            return None
+        spent = ((now or timezone.now()) - self.stage_started).total_seconds()
+        return spent / self.done * max(0, self.total - self.done)
+
+    @property
+    def eta_s(self) -> float | None:
+        return self.eta()
+
+    @property
+    def stages(self) -> list[dict[str, Any]]:
+        """Each stage with how far it is: for the page."""
+        places = {status: place for place, status in enumerate((Status.QUEUED, *STAGES))}
+        here = places.get(Status(self.status), len(places))
+        return [
+            {
+                "name": stage.value,
+                "state": "done" if place < here else "now" if place == here else "later",
+                "seconds": self.seconds.get(stage.value),
+            }
+            for place, stage in enumerate(STAGES, start=1)
+        ]
+
+    @property
+    def duration(self) -> float | None:
+        if self.started is None or self.finished is None:
+            return None
+        return (self.finished - self.started).total_seconds()

@@ -1,0 +1,161 @@
+"""A trained classifier at work: numpy alone, read from two files that cannot run code.
+
+`<run>.npz` holds the arrays, `<run>.json` what they mean. The JSON is written last and names the
+hash of the arrays: without it, or with another hash, there is no classifier.
+"""
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.classifiers.evaluation import softmax
+
+Floats = NDArray[np.float32]
+MAX_LABELS = 100_000
+MAX_DIMENSIONS = 100_000
+MAX_BYTES = 2**31
+
+
+class BadArtefact(Exception):
+    """The stored classifier is missing or damaged. The message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What the arrays mean."""
+
+    labels: list[str]
+    dimensions: int
+    temperature: float
+    embedding_model: str
+    embedding_fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    label: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Predictor:
+    card: Card
+    weights: Floats
+    bias: Floats
+
+    def probabilities(self, vectors: Floats) -> Floats:
+        """Calibrated, one column per label in the order of `card.labels`: (n, labels).
+
+        Raises:
+            ValueError: the vectors have another width than those it was trained on.
+        """
+        if vectors.ndim != 2 or vectors.shape[1] != self.card.dimensions:
+            raise ValueError(
+                f"The classifier was trained on vectors of {self.card.dimensions} numbers, "
+                f"these have {vectors.shape[-1]}."
+            )
+        return softmax(vectors @ self.weights.T + self.bias, self.card.temperature)
+
+    def top(self, vectors: Floats, *, count: int = 3) -> list[list[Ranked]]:
+        """The likeliest labels of each vector with their probability, best first."""
+        probabilities = self.probabilities(vectors)
+        count = min(count, len(self.card.labels))
+        order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
+        return [
+            [Ranked(self.card.labels[place], float(row[place])) for place in places]
+            for row, places in zip(probabilities, order, strict=True)
+        ]
+
+
+def save(folder: Path, name: str, predictor: Predictor) -> None:
+    """Writes both files so that a reader sees either a whole classifier or none."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    arrays = io.BytesIO()
+    np.savez(arrays, weights=predictor.weights, bias=predictor.bias)
+    card = asdict(predictor.card) | {"sha256": hashlib.sha256(arrays.getvalue()).hexdigest()}
+    _write(folder / f"{name}.npz", arrays.getvalue())
+    _write(folder / f"{name}.json", json.dumps(card, ensure_ascii=False).encode())
+
+
+def remove(folder: Path, name: str) -> None:
+    for suffix in ("json", "npz"):
+        (folder / f"{name}.{suffix}").unlink(missing_ok=True)
+
+
+@lru_cache(maxsize=16)
+def load(folder: Path, name: str) -> Predictor:
+    """The classifier of that name, kept in memory afterwards: a run never changes.
+
+    Raises:
+        BadArtefact: it is not there, or not as it was written.
+    """
+    try:
+        stored = json.loads((folder / f"{name}.json").read_bytes())
+        data = (folder / f"{name}.npz").read_bytes()
+    except (OSError, ValueError) as error:
+        raise BadArtefact("The trained classifier is not on this machine. Train again.") from error
+    try:
+        if hashlib.sha256(data).hexdigest() != stored.pop("sha256"):
+            raise BadArtefact("The trained classifier's file was changed. Train again.")
+        return parse(data, stored)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BadArtefact(
+            "The trained classifier's description is damaged. Train again."
+        ) from error
+
+
+def parse(data: bytes, stored: dict[str, Any]) -> Predictor:
+    """Arrays and description, each checked before it is used.
+
+    Raises:
+        BadArtefact: a shape, a type or a size is not what the description says.
+    """
+    card = Card(**stored)
+    labels, dimensions = len(card.labels), card.dimensions
+    if not (2 <= labels <= MAX_LABELS and 1 <= dimensions <= MAX_DIMENSIONS):
+        raise BadArtefact("The trained classifier has an impossible size.")
+    if not all(isinstance(label, str) for label in card.labels) or len(set(card.labels)) != labels:
+        raise BadArtefact("The trained classifier's labels are damaged.")
+    if not (isinstance(card.temperature, float) and 0 < card.temperature < 1e6):
+        raise BadArtefact("The trained classifier's temperature is damaged.")
+    shapes = {"weights": (labels, dimensions), "bias": (labels,)}
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            # Looked at before anything is unpacked: a small archive may hold a huge array.
+            if sum(entry.file_size for entry in archive.infolist()) > MAX_BYTES:
+                raise BadArtefact("The trained classifier's file is too large.")
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            if set(arrays.files) != set(shapes):
+                raise BadArtefact("The trained classifier's file holds other arrays.")
+            found = {name: arrays[name] for name in shapes}
+    except (ValueError, OSError, zipfile.BadZipFile, EOFError) as error:
+        raise BadArtefact("The trained classifier's file is damaged. Train again.") from error
+    for name, shape in shapes.items():
+        array = found[name]
+        if array.dtype != np.float32 or array.shape != shape or not np.isfinite(array).all():
+            raise BadArtefact(f"The trained classifier's {name} are not as described.")
+    return Predictor(card, found["weights"], found["bias"])
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Whole or not at all, readable by us alone (as mkstemp makes it)."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

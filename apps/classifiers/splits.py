@@ -1,0 +1,42 @@
+"""Who is trained on and who is judged on. Rows with the same text never end up on both sides."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int64]
+
+
+def text_groups(keys: Sequence[str]) -> Codes:
+    """One number per row, the same for rows with the same key: (n,)."""
+    places: dict[str, int] = {}
+    return np.fromiter(
+        (places.setdefault(key, len(places)) for key in keys), dtype=np.int64, count=len(keys)
+    )
+
+
+def deal_folds(labels: Codes, groups: Codes, *, folds: int, seed: int) -> Codes:
+    """The fold of each row, 0 to folds - 1: (n,). Stratified by label, groups kept whole.
+
+    The groups of a label are shuffled and dealt like cards, and the next label goes on where the
+    last one stopped: folds differ by at most one group per label and by one overall.
+    """
+    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
+    order = np.random.default_rng(seed).permutation(len(first))
+    by_label = order[np.argsort(labels[first[order]], kind="stable")]
+    fold_of_group = np.empty(len(first), dtype=np.int64)
+    fold_of_group[by_label] = np.arange(len(first)) % folds
+    return fold_of_group[inverse]
+
+
+def hold_out(labels: Codes, groups: Codes, *, share: float, seed: int) -> NDArray[np.bool_]:
+    """Marks the rows to judge on: about `share` of each label's groups, at least one: (n,)."""
+    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
+    order = np.random.default_rng(seed).permutation(len(first))
+    held = np.zeros(len(first), dtype=np.bool_)
+    of_group = labels[first[order]]
+    for label in np.unique(of_group):
+        mine = order[of_group == label]
+        held[mine[: max(1, round(share * len(mine)))]] = True
+    return held[inverse]
