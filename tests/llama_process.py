@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from types import TracebackType
@@ -73,7 +74,10 @@ class LlamaProcess:
         try:
             with urllib.request.urlopen(f"{self.root_url}/health", timeout=5) as response:
                 return bool(response.status == 200)
-        except OSError:  # not listening yet, or 503 while it loads
+        except urllib.error.HTTPError as error:  # 503 while it loads
+            error.close()
+            return False
+        except OSError:  # not listening yet
             return False
 
     def log(self) -> str:

@@ -140,7 +140,7 @@ def main() -> int:
         except RuntimeError as error:
             raise StartError(
                 f"llama.cpp could not load {args.model} or listen on port {args.port}:"
-                " the lines above say why."
+                " its lines, before or after this one, say why."  # a thread of its own writes them
             ) from error
     except StartError as error:
         sys.stderr.write(f"{error}\n")

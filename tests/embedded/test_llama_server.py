@@ -204,11 +204,10 @@ def test_another_kind_of_file_is_one_sentence(tmp_path: Path) -> None:
     )
 
 
-def test_half_a_model_ends_with_the_sentence(tiny: Path, tmp_path: Path) -> None:
+def test_half_a_model_is_explained_in_a_sentence(tiny: Path, tmp_path: Path) -> None:
     half = tmp_path / "half.gguf"
     half.write_bytes(tiny.read_bytes()[:200_000])
-    last_line = refused(server_command(tmp_path, half)).splitlines()[-1]
-    assert last_line.startswith(f"llama.cpp could not load {half}")
+    assert f"llama.cpp could not load {half} or" in refused(server_command(tmp_path, half))
 
 
 def test_an_empty_key_file_is_refused(tiny: Path, tmp_path: Path) -> None:
@@ -217,5 +216,5 @@ def test_an_empty_key_file_is_refused(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_a_taken_port_is_refused(llama: LlamaProcess, tiny: Path, tmp_path: Path) -> None:
-    last_line = refused(server_command(tmp_path, tiny, port=llama.port)).splitlines()[-1]
-    assert f"port {llama.port}" in last_line
+    said = refused(server_command(tmp_path, tiny, port=llama.port))
+    assert f"or listen on port {llama.port}" in said
