@@ -9,7 +9,7 @@ help:  ## Show this list
 
 run:  ## Set up, start everything, print the address; Ctrl-C ends it
 	@scripts/setup run
-	@exec $(PYTHON_BIN) manage.py up
+	@exec $(PYTHON_BIN) -m apps.embedded
 
 test:  ## Set up and run all tests; ARGS="tests/chat -x" for some
 	@scripts/setup test

@@ -21,6 +21,7 @@ from apps.embedded.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 READY_LINE = re.compile(r"Workbench is ready: (?P<login>(?P<base>http://[^/]+)/\S+)")
+UP = ("-m", "apps.embedded")
 # What a person may have set in his shell, and a test must not inherit.
 OURS = re.compile(r"(WORKBENCH|LLM|EMBED|REDIS|DATABASE|CELERY|DJANGO)_")
 
@@ -30,7 +31,7 @@ class NotReady(Exception):
 
 
 class Stack:
-    """`manage.py up` in a data folder and on a port of its own.
+    """What `make run` starts, in a data folder and on a port of its own.
 
     with Stack() as stack:
         page.goto(stack.login_url)
@@ -61,7 +62,7 @@ class Stack:
 
     def __enter__(self) -> Self:
         self.process = subprocess.Popen(
-            [sys.executable, "manage.py", "up"],
+            [sys.executable, *UP],
             cwd=ROOT,
             env=self.env,
             stdin=subprocess.DEVNULL,

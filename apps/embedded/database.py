@@ -1,46 +1,76 @@
-"""What `up` does to the database before and while the web server starts."""
+"""What `up` does to the database before and while the web server starts.
 
+Django is imported inside the functions: it takes as long as all else that `up` does, and on most
+starts the web server need not wait for it.
+"""
+
+import contextlib
+import sqlite3
 from collections.abc import Callable, Mapping
-
-from django.conf import settings
-from django.core.management import call_command
-from django.db import Error as DatabaseError
-from django.db import connection, connections
-from django.db.migrations.executor import MigrationExecutor
+from pathlib import Path
+from typing import Any
 
 from apps.embedded.errors import StartError
 
 POSTGRES_SECONDS = 5
 SERVER_SETTINGS = ("LLM_BASE_URL", "LLM_API_KEY", "EMBED_BASE_URL", "EMBED_API_KEY")
 
+Say = Callable[[str], None]
 
-def migrate_if_needed(report: Callable[[str], None]) -> None:
+
+def looks_current(root: Path, database: Mapping[str, Any]) -> bool:
+    """Have all our migrations been run? A quick look at SQLite; of others nothing is known.
+
+    `migrate_if_needed` looks properly, later and beside the web server.
+    """
+    if database["ENGINE"] != "django.db.backends.sqlite3":
+        return False
+    ours = {
+        (file.parent.parent.name, file.stem)
+        for file in root.glob("apps/*/migrations/*.py")
+        if file.stem != "__init__"
+    }
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"file:{database['NAME']}?mode=ro", uri=True)
+        ) as db:
+            return ours <= set(db.execute("SELECT app, name FROM django_migrations"))
+    except sqlite3.Error:
+        return False
+
+
+def migrate_if_needed(say: Say) -> None:
     """Bring the tables up to date; on most starts looking is all there is to do.
 
     Raises:
         StartError: the database cannot be opened or changed.
     """
-    _check_postgres()
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+    from django.db import Error, connection, connections
+    from django.db.migrations.executor import MigrationExecutor
+
+    if connection.vendor == "postgresql":
+        _check_postgres(connection.get_connection_params())
     try:
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-            report("Preparing the database.")
+            say("Preparing the database.")
             call_command("migrate", verbosity=0, interactive=False)
-    except DatabaseError as error:
+    except Error as error:
         raise _unusable(error) from error
     finally:
         connections.close_all()  # this process goes on for days
 
 
-def _check_postgres() -> None:
+def _check_postgres(parameters: Mapping[str, Any]) -> None:
     """Ask once, outside the pool: that would ask for 20 seconds and log each time."""
-    if connection.vendor != "postgresql":
-        return
     import psycopg  # here, because a start with SQLite has no use for it
 
-    parameters = {**connection.get_connection_params(), "connect_timeout": POSTGRES_SECONDS}
     try:
-        psycopg.connect(**parameters).close()
+        psycopg.connect(**{**parameters, "connect_timeout": POSTGRES_SECONDS}).close()
     except psycopg.Error as error:
         raise _unusable(error) from error
 
@@ -50,10 +80,12 @@ def _unusable(error: Exception) -> StartError:
     return StartError(f"The database (DATABASE_URL) cannot be used: {lines[0]}")
 
 
-def register(servers: Mapping[str, str]) -> str:
+def register(servers: Mapping[str, str], say: Say) -> str:
     """Write the model servers into the database and return the path of a login link."""
-    # Here, because these imports take as long as the rest of the start; by now the web server
-    # is starting too, and nobody waits.
+    migrate_if_needed(say)
+    from django.conf import settings
+    from django.db import Error, connections
+
     from apps.core.login_links import create_login_link
     from apps.llm.services import configure_servers
 
@@ -63,7 +95,7 @@ def register(servers: Mapping[str, str]) -> str:
     try:
         configure_servers()
         return create_login_link()
-    except DatabaseError as error:
-        raise StartError(f"The model servers could not be written down: {error}") from error
+    except Error as error:
+        raise _unusable(error) from error
     finally:
         connections.close_all()

@@ -1,7 +1,9 @@
 """What the person who starts the workbench chose: the settings, as far as `up` needs them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
@@ -19,6 +21,8 @@ class Options:
     data: Path
     host: str = LOOPBACK
     port: int = 8000
+    database: Mapping[str, Any] = field(default_factory=dict)
+    """Django's settings of it."""
     redis_url: str = ""
     """Empty: a Redis of our own."""
     llm_base_url: str = ""
@@ -54,6 +58,7 @@ def from_settings() -> Options:
         data=settings.DATA_DIR,
         host=env.text("WORKBENCH_HOST", LOOPBACK),
         port=settings.PORT,
+        database=settings.DATABASES["default"],
         # Not the setting: that has a default, and only the person can say "mine".
         redis_url=env.text("REDIS_URL"),
         llm_base_url=settings.LLM_BASE_URL,

@@ -33,7 +33,8 @@ def start(options: Options, *, say: Say, announce: Say) -> None:
             parts = prepare(options, say)
         except OSError as error:
             raise StartError(f"The data folder {options.data} cannot be used: {error}") from error
-        database.migrate_if_needed(say)
+        if not database.looks_current(options.root, options.database):
+            database.migrate_if_needed(say)
         asyncio.run(_run(options, parts, say, announce))
 
 
@@ -82,16 +83,16 @@ async def _run(options: Options, parts: services.Parts, say: Say, announce: Say)
     supervisor = Supervisor(children, folder=options.root, log=log, say=say)
     env = services.child_env(options, parts, os.environ)
     try:
-        await supervisor.run(lambda: _announce_when_ready(supervisor, options, env, announce))
+        await supervisor.run(lambda: _announce_when_ready(supervisor, options, env, say, announce))
     finally:
         log.close()
 
 
 async def _announce_when_ready(
-    supervisor: Supervisor, options: Options, env: Mapping[str, str], announce: Say
+    supervisor: Supervisor, options: Options, env: Mapping[str, str], say: Say, announce: Say
 ) -> None:
     path, _ = await asyncio.gather(
-        asyncio.to_thread(database.register, env), _web_ready(supervisor)
+        asyncio.to_thread(database.register, env, say), _web_ready(supervisor)
     )
     announce(f"Workbench is ready: {options.address}{path}")
 

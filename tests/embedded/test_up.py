@@ -1,5 +1,6 @@
 """`manage.py up` as a person meets it: real processes, tiny models."""
 
+import os
 import signal
 import socket
 import stat
@@ -8,14 +9,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
 import pytest
 
 from apps.embedded.ports import free_port
-from tests.stack import ROOT, NotReady, Stack, clean_env
+from tests.stack import ROOT, UP, NotReady, Stack, clean_env
 from tests.tiny_gguf import write_tiny_gguf
 
 SECOND_START_SECONDS = 5.0
@@ -140,52 +141,43 @@ def test_a_second_one_on_the_same_folder(stack: Stack) -> None:
 # --- It ends ---------------------------------------------------------------------------------
 
 
-def test_ctrl_c_ends_every_child_and_the_second_start_is_quick(
+def test_nothing_survives_kill_9_and_the_next_start_is_quick(
     models: dict[str, str], tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
-    with Stack(models, data=data):
-        pass  # on leaving, the stack asserts that nothing survives and that the exit code is 0
+    with Stack(models, data=data) as stack:
+        stack.wait_for_log("worker is ready")
+        assert len(stack.processes()) > 5
+        stack.process.kill()
+        wait_for(lambda: not stack.processes())
 
     began = time.monotonic()
-    with Stack(models, data=data) as stack:
+    with Stack(models, data=data) as stack:  # ended with Ctrl-C: the stack asserts what follows
         assert answers(stack.url)
         took = time.monotonic() - began
         assert "Preparing" not in stack.said()
 
-    # Two cores that others use too: a slower machine may take longer, but not twice.
-    assert took < SECOND_START_SECONDS * 2, f"the second start took {took:.1f} s"
-
-
-def test_sigterm_ends_it_as_well(models: dict[str, str], tmp_path: Path) -> None:
-    with Stack(models, data=tmp_path) as stack:
-        stack.process.send_signal(signal.SIGTERM)
-        stack.process.wait(timeout=30)
-
-
-def test_nothing_survives_kill_9(models: dict[str, str], tmp_path: Path) -> None:
-    with Stack(models, data=tmp_path) as stack:
-        stack.wait_for_log("worker is ready")
-        assert len(stack.processes()) > 5
-
-        stack.process.kill()
-
-        wait_for(lambda: not stack.processes())
+    # What else this machine is doing takes its share.
+    busy = os.getloadavg()[0] / (os.cpu_count() or 1)
+    assert took < SECOND_START_SECONDS * (1 + busy), f"the second start took {took:.1f} s"
 
 
 def test_a_folder_without_room_for_a_socket_path(models: dict[str, str], tmp_path: Path) -> None:
     with Stack(models, data=tmp_path / ("x" * 100) / "with space") as stack:
-        stack.wait_for_log("celery.apps.worker: workbench@")
+        stack.wait_for_log("celery.apps.worker: workbench@", within=60)
         assert "redis://" in the_only(stack, "uvicorn").environ()["REDIS_URL"]
+
+        stack.process.send_signal(signal.SIGTERM)
+        assert stack.process.wait(timeout=30) == 0
 
 
 # --- It cannot start -------------------------------------------------------------------------
 
 
-def refusal(env: dict[str, str]) -> str:
+def refusal(env: dict[str, str], up: Sequence[str] = UP) -> str:
     """What it says instead of starting: one line, without a traceback."""
     ended = subprocess.run(
-        [sys.executable, "manage.py", "up"],
+        [sys.executable, *up],
         cwd=ROOT,
         env=clean_env() | {"WORKBENCH_PORT": str(free_port())} | env,
         stdin=subprocess.DEVNULL,
@@ -199,10 +191,12 @@ def refusal(env: dict[str, str]) -> str:
     return line
 
 
-def test_a_port_in_use(models: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("up", [UP, ("manage.py", "up")])
+def test_a_port_in_use(models: dict[str, str], tmp_path: Path, up: Sequence[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        said = refusal({**models, "WORKBENCH_DATA": str(tmp_path), "WORKBENCH_PORT": str(port)})
+        env = {"WORKBENCH_DATA": str(tmp_path), "WORKBENCH_PORT": str(port)}
+        said = refusal(models | env, up)
 
     assert said == (
         f"Port {port} is in use by another program: stop that,"
@@ -210,10 +204,15 @@ def test_a_port_in_use(models: dict[str, str], tmp_path: Path) -> None:
     )
 
 
-def test_a_port_that_is_none(tmp_path: Path) -> None:
-    said = refusal({"WORKBENCH_DATA": str(tmp_path), "WORKBENCH_PORT": "99999"})
-
-    assert said == "WORKBENCH_PORT must be between 1 and 65535, not 99999."
+@pytest.mark.parametrize(
+    ("port", "sentence"),
+    [
+        ("99999", "WORKBENCH_PORT must be between 1 and 65535, not 99999."),
+        ("many", "WORKBENCH_PORT must be a whole number, not 'many'."),
+    ],
+)
+def test_a_port_that_is_none(tmp_path: Path, port: str, sentence: str) -> None:
+    assert refusal({"WORKBENCH_DATA": str(tmp_path), "WORKBENCH_PORT": port}) == sentence
 
 
 def test_an_unreadable_model(models: dict[str, str], tmp_path: Path) -> None:
@@ -239,7 +238,6 @@ def test_no_network_for_a_download(models: dict[str, str], tmp_path: Path) -> No
     assert "could not be fetched" in second
 
 
-@pytest.mark.xfail(reason="the settings write a secret there before `up` can look")
 def test_a_data_folder_that_cannot_be(models: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     said = refusal({**models, "WORKBENCH_DATA": str(tmp_path / "file" / "data")})
@@ -268,4 +266,4 @@ def test_a_model_that_llama_cpp_does_not_take(models: dict[str, str], tmp_path: 
     broken.write_bytes(b"GGUF and nothing else")
     with Stack({**models, "WORKBENCH_CHAT_MODEL": str(broken)}, data=tmp_path / "data") as stack:
         wait_for(lambda: "chat-model ended unexpectedly (exit code 1)" in stack.said())
-        wait_for(lambda: f"could not load {broken}" in stack.said())
+        wait_for(lambda: 'It said: "' in stack.said())

@@ -1,0 +1,64 @@
+"""`python -m apps.embedded`, which `make run` starts: the same as `manage.py up`, but sooner.
+
+Django imports every app before it runs a command. Here the web server is already starting by then,
+and settings that cannot be read end in a sentence instead of a traceback.
+"""
+
+import logging
+import os
+import sys
+
+OTHERS_MAY_NOTHING = 0o077
+
+
+def main() -> int:
+    os.umask(OTHERS_MAY_NOTHING)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "workbench.settings")
+    try:
+        return _start()
+    except KeyboardInterrupt:  # before the supervisor listens to signals
+        return 130
+
+
+def _start() -> int:
+    # Imported here, so that Ctrl-C is heard as early as this.
+    from django.core.exceptions import ImproperlyConfigured
+
+    from apps.embedded.errors import StartError
+    from apps.embedded.options import from_settings
+    from apps.embedded.start import start
+
+    try:
+        options = from_settings()
+    except ImproperlyConfigured as error:
+        return _refuse(str(error))
+    except OSError as error:  # the settings keep a secret in the data folder
+        return _refuse(
+            f"The data folder cannot be written to ({error.strerror}: {error.filename}):"
+            " choose another with WORKBENCH_DATA."
+        )
+    logging.getLogger().setLevel(logging.WARNING)  # the terminal is for what we have to say
+    try:
+        start(options, say=_say, announce=_announce)
+    except StartError as error:
+        return _refuse(str(error))
+    return 0
+
+
+def _refuse(why: str) -> int:
+    _say(why)
+    return 1
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _announce(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
