@@ -21,6 +21,7 @@ from apps.embedded.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 READY_LINE = re.compile(r"Workbench is ready: (?P<login>(?P<base>http://[^/]+)/\S+)")
+LOG_LINES = 60  # of a start that failed
 UP = ("-m", "apps.embedded")
 # What a person may have set in his shell, and a test must not inherit.
 OURS = re.compile(r"(WORKBENCH|LLM|EMBED|REDIS|DATABASE|CELERY|DJANGO)_")
@@ -76,7 +77,7 @@ class Stack:
         self._reader.start()
         if not self._ready.wait(self._ready_within) or not self.url:
             self.stop()
-            raise NotReady(self.said() + self.log())
+            raise NotReady(self.said() + "".join(self.log().splitlines(keepends=True)[-LOG_LINES:]))
         return self
 
     def __exit__(
