@@ -1,13 +1,13 @@
 """Making jobs, and what people do with them. A job's pump is woken by `apps.batch.tasks.wake`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Count, Exists, Min, OuterRef, Q, Sum
 from django.utils import timezone
 
@@ -52,11 +52,33 @@ def create_batch(
 
 
 def _add_items(batch: Batch, inputs: Iterable[Any]) -> int:
-    """One row per input, in order; returns how many."""
-    rows = (Item(batch=batch, index=index, input=value) for index, value in enumerate(inputs))
-    count = 0
-    while chunk := list(islice(rows, INSERT_ROWS)):
-        count += len(Item.objects.bulk_create(chunk))
+    """One row per input, in order; returns how many.
+
+    Django prepares one row, the driver inserts the others like it: bulk_create spends 20 times as
+    long on making objects and asking each field of each.
+    """
+    fields = [field for field in Item._meta.local_concrete_fields if not field.primary_key]
+    names = [field.name for field in fields]
+    like = Item(batch=batch, index=0)
+    values = [field.get_db_prep_save(field.value_from_object(like), connection) for field in fields]
+    at_index, at_input = names.index("index"), names.index("input")
+
+    def rows() -> Iterator[list[Any]]:
+        for index, given in enumerate(inputs):
+            row = values.copy()
+            row[at_index] = index
+            row[at_input] = fields[at_input].get_db_prep_save(given, connection)
+            yield row
+
+    quote = connection.ops.quote_name
+    columns = ", ".join(quote(field.column) for field in fields)
+    marks = ", ".join(["%s"] * len(fields))
+    insert = f"INSERT INTO {quote(Item._meta.db_table)} ({columns}) VALUES ({marks})"  # noqa: S608 - names of ours
+    source, count = rows(), 0
+    with connection.cursor() as cursor:
+        while chunk := list(islice(source, INSERT_ROWS)):
+            cursor.executemany(insert, chunk)
+            count += len(chunk)
     return count
 
 
@@ -151,6 +173,20 @@ def progress(batch: Batch) -> Progress:
         cached_share=batch.cached_tokens / batch.prompt_tokens if batch.prompt_tokens else None,
         width=batch.server.slots if batch.server else 0,
     )
+
+
+def counts_of(batches: Sequence[Batch]) -> dict[int, dict[str, int]]:
+    """Rows by state of several batches, in one query."""
+    counts = {batch.pk: dict.fromkeys(ItemStatus.values, 0) for batch in batches}
+    grouped = (
+        Item.objects.filter(batch__in=counts)
+        .values_list("batch", "status")
+        .annotate(rows=Count("pk"))
+        .order_by()
+    )
+    for batch_id, status, rows in grouped:
+        counts[batch_id][status] = rows
+    return counts
 
 
 def _rates(batch: Batch, finished: int) -> tuple[float | None, float | None]:

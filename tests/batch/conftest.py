@@ -1,0 +1,67 @@
+"""A job of short rows and pumps that run in this process."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from apps.batch import handlers, pump
+from apps.batch.handlers import Context, Outcome, Verdict, Work
+from apps.batch.models import Batch
+from apps.batch.services import create_batch
+from apps.core.redis import close_async_redis
+from apps.llm.client import ChatRequest, close_clients
+from apps.llm.models import Server
+
+
+@pytest.fixture(autouse=True)
+async def _closed_connections() -> AsyncIterator[None]:
+    yield
+    await close_clients()
+    await close_async_redis()
+
+
+async def echo(work: Work, context: Context) -> Outcome:
+    """One short request to the real server; the answer is accepted whatever it is."""
+    completion = await context.client.complete(
+        ChatRequest(
+            context.model,
+            [{"role": "user", "content": f"Row {work.index}"}],
+            context.spec.get("max_tokens", 8),
+            {"seed": work.index},
+        )
+    )
+    return Outcome(
+        Verdict.ACCEPTED,
+        output={"index": work.index},
+        raw=completion.text,
+        usage=completion.usage,
+        prompt=f"Row {work.index}",
+    )
+
+
+handlers.register("tests.echo", echo)
+
+MakeBatch = Callable[..., Batch]
+
+
+@pytest.fixture
+def make_batch(alice: User, server: Server) -> MakeBatch:
+    def make(rows: int = 20, *, handler: str = "tests.echo", weight: int = 1, **spec: Any) -> Batch:
+        return create_batch(
+            owner=alice,
+            server=server,
+            handler=handler,
+            spec=spec,
+            inputs=[None] * rows,
+            weight=weight,
+        )
+
+    return make
+
+
+async def run_pump(server: Server, *, seconds: float = 60) -> bool:
+    async with asyncio.timeout(60):
+        return await pump.run(server.pk, seconds=seconds)

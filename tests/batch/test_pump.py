@@ -1,0 +1,325 @@
+"""The pump on a real llama.cpp and a real Redis."""
+
+import asyncio
+import time
+import urllib.request
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+
+from apps.batch import handlers, leases, ledger, pump, services
+from apps.batch.handlers import Context, Outcome, Verdict, Work
+from apps.batch.models import Batch, BatchStatus, ItemStatus, PumpLease
+from apps.batch.turns import Turns
+from apps.core.db import in_db
+from apps.llm import errors
+from apps.llm.discovery import slot_states
+from apps.llm.models import Server
+from apps.llm.services import target
+from apps.llm.slots import in_flight
+from tests.batch.conftest import MakeBatch, run_pump
+from tests.llama_process import LlamaProcess
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def counts(batch: Batch) -> dict[str, int]:
+    return {
+        status: count
+        for status, count in (await in_db(services.progress, batch)).counts.items()
+        if count
+    }
+
+
+async def fresh(batch: Batch) -> Batch:
+    return await Batch.objects.select_related("server").aget(pk=batch.pk)
+
+
+async def test_every_row_finishes(make_batch: MakeBatch, server: Server) -> None:
+    batch = await sync_to_async(make_batch)(40)
+    assert await run_pump(server) is False
+    batch = await fresh(batch)
+    assert batch.status == BatchStatus.DONE
+    assert batch.model == "tiny.gguf" or batch.model
+    assert await counts(batch) == {"accepted": 40}
+    rows = [item async for item in batch.items.order_by("index")]
+    assert [row.index for row in rows] == list(range(40))
+    assert all(row.raw and row.prompt and row.attempts == 1 for row in rows)
+    assert batch.completion_tokens == sum(row.completion_tokens for row in rows) == 40 * 8
+    assert batch.worked_s > 0
+
+
+async def test_never_more_in_flight_than_slots(
+    make_batch: MakeBatch, server: Server, llama: LlamaProcess
+) -> None:
+    """By the server's own view, and by ours."""
+    await sync_to_async(make_batch)(60, max_tokens=60)
+    busiest = deferred = permits = 0
+    client = target(server).client
+    working = asyncio.create_task(run_pump(server))
+    while not working.done():
+        metrics = await in_db(metrics_of, llama)
+        busiest = max(busiest, metrics["requests_processing"])
+        deferred = max(deferred, metrics["requests_deferred"])
+        permits = max(permits, sum((await in_flight(server.pk)).values()))
+        await asyncio.sleep(0.02)
+    await working
+    assert (busiest, deferred, permits) == (4, 0, 4)
+    assert await slot_states(client)
+
+
+async def test_only_one_of_two_pumps_works(make_batch: MakeBatch, server: Server) -> None:
+    batch = await sync_to_async(make_batch)(30)
+    tokens: set[int] = set()
+
+    async def watch() -> None:
+        while True:
+            tokens.update([token async for token in batch.items.values_list("token", flat=True)])
+            await asyncio.sleep(0.05)
+
+    watching = asyncio.create_task(watch())
+    both = await asyncio.gather(run_pump(server), run_pump(server))
+    watching.cancel()
+    assert both == [False, False]
+    assert await counts(batch) == {"accepted": 30}
+    assert tokens <= {0, 1}
+    assert (await PumpLease.objects.aget(server=server)).token == 1
+
+
+async def test_a_stale_token_cannot_write(make_batch: MakeBatch, server: Server) -> None:
+    batch = await sync_to_async(make_batch)(3)
+    old = await in_db(leases.take, server.pk)
+    assert old is not None
+    [row, *_] = await in_db(ledger.pending, batch.pk, limit=3, skip=frozenset())
+    await in_db(ledger.write, old, [ledger.Started(row, "m")])
+    await PumpLease.objects.filter(server=server).aupdate(until=timezone.now())
+    new = await in_db(leases.take, server.pk)
+    assert new is not None
+    assert new.token == old.token + 1
+    outcome = Outcome(Verdict.ACCEPTED, output={}, raw="stale")
+    for write in (
+        lambda: ledger.write(old, [ledger.Finished(row, outcome, 1.0)]),
+        lambda: ledger.write(old, [ledger.PutBack(row)]),
+        lambda: leases.renew(old),
+        lambda: ledger.finish_batches(old),
+        lambda: ledger.note(old, "x"),
+    ):
+        with pytest.raises(leases.LeaseLost):
+            await in_db(write)
+    assert await in_db(ledger.recover, new) == 1
+    await in_db(leases.give_back, old)  # of no effect either
+    assert await in_db(leases.take, server.pk) is None
+    assert await counts(batch) == {"pending": 3}
+
+
+async def test_a_pump_that_lost_its_lease_closes_its_streams_and_ends(
+    make_batch: MakeBatch, server: Server
+) -> None:
+    batch = await sync_to_async(make_batch)(12, max_tokens=2000)
+    working = asyncio.create_task(run_pump(server))
+    await until_running(batch, 4)
+    await PumpLease.objects.filter(server=server).aupdate(until=timezone.now())
+    taken = await in_db(leases.take, server.pk)
+    assert taken is not None
+    pump_ends = asyncio.timeout(15)
+    async with pump_ends:  # at its next write or heartbeat
+        await Batch.objects.filter(pk=batch.pk).aupdate(status=BatchStatus.CANCELLED)
+        assert await working is False
+    assert sum((await in_flight(server.pk)).values()) == 0
+
+
+async def test_pause_and_resume(make_batch: MakeBatch, server: Server) -> None:
+    batch = await sync_to_async(make_batch)(40, max_tokens=60)
+    working = asyncio.create_task(run_pump(server))
+    await until_running(batch, 4)
+    await in_db(services.pause, batch)
+    assert await working is False  # rows in flight are finished, then there is nothing to do
+    found = await counts(batch)
+    assert found["pending"] > 0
+    assert found.keys() == {"pending", "accepted"}
+    await in_db(services.resume, batch)
+    await run_pump(server)
+    assert await counts(batch) == {"accepted": 40}
+
+
+async def test_cancel_closes_the_streams(make_batch: MakeBatch, server: Server) -> None:
+    batch = await sync_to_async(make_batch)(8, max_tokens=4000)
+    working = asyncio.create_task(run_pump(server))
+    await until_running(batch, 4)
+    cancelled = time.monotonic()
+    await in_db(services.cancel, batch)
+    await working
+    assert time.monotonic() - cancelled < 5
+    busy = [
+        slot for slot in await slot_states(target(server).client) or [] if slot["is_processing"]
+    ]
+    assert not busy
+    assert "running" not in await counts(batch)
+    assert (await fresh(batch)).status == BatchStatus.CANCELLED
+
+
+async def test_a_slice_ends_and_says_there_is_more(make_batch: MakeBatch, server: Server) -> None:
+    batch = await sync_to_async(make_batch)(400, max_tokens=40)
+    assert await run_pump(server, seconds=1.0) is True
+    found = await counts(batch)
+    assert found.keys() == {"pending", "accepted"}
+    assert await in_db(leases.take, server.pk) is not None  # was given back
+
+
+async def test_the_server_is_restarted_in_mid_job(
+    make_batch: MakeBatch, server: Server, llama: LlamaProcess
+) -> None:
+    batch = await sync_to_async(make_batch)(40, max_tokens=60)
+    working = asyncio.create_task(run_pump(server))
+    await until_running(batch, 4)
+    await in_db(llama.kill)
+    async with asyncio.timeout(20):
+        while not (await fresh(batch)).reason.startswith("Waiting for the model server"):
+            await asyncio.sleep(0.05)
+    await in_db(llama.start)
+    await working
+    assert await counts(batch) == {"accepted": 40}
+    batch = await fresh(batch)
+    assert (batch.status, batch.reason) == (BatchStatus.DONE, "")
+    # Only the rows that were cut off had a second attempt: waiting costs none.
+    assert await batch.items.filter(attempts__gt=1).acount() <= 4
+
+
+async def test_a_wrong_key_pauses_the_job(make_batch: MakeBatch, server: Server) -> None:
+    batch = await sync_to_async(make_batch)(5)
+    server.set_key("wrong")
+    await server.asave()
+    await run_pump(server)
+    batch = await fresh(batch)
+    assert batch.status == BatchStatus.PAUSED
+    assert "key" in batch.reason
+    assert await counts(batch) == {"pending": 5}
+
+
+async def failing(work: Work, context: Context) -> Outcome:
+    """Fails as the batch's spec says: `transient` so many times, else for good."""
+    if work.attempt <= context.spec.get("times", 0):
+        raise errors.ServerFailed("The model server failed: a test.")
+    if context.spec.get("permanent"):
+        raise errors.PromptTooLong(9, 5)
+    if context.spec.get("bug"):
+        raise ValueError("a bug of ours")
+    return Outcome(Verdict.ACCEPTED, output={}, fingerprint=context.spec.get("fingerprint"))
+
+
+handlers.register("tests.failing", failing)
+
+
+@pytest.fixture
+def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pump, "backoff", lambda attempt: 0.2)
+
+
+@pytest.mark.usefixtures("_quick_retries")
+@pytest.mark.parametrize(
+    ("spec", "status", "attempts", "reason"),
+    [
+        ({"times": 2}, "accepted", 3, ""),
+        ({"times": 3}, "failed", 3, "The model server failed: a test. (tried 3 times)"),
+        ({"permanent": True}, "failed", 1, "The prompt is 9 tokens long"),
+        ({"bug": True}, "failed", 1, "The workbench made a mistake"),
+    ],
+)
+async def test_failures(
+    make_batch: MakeBatch,
+    server: Server,
+    spec: dict[str, object],
+    status: str,
+    attempts: int,
+    reason: str,
+) -> None:
+    batch = await sync_to_async(make_batch)(4, handler="tests.failing", **spec)
+    await run_pump(server)
+    async for item in batch.items.all():
+        assert (item.status, item.attempts) == (status, attempts)
+        assert item.reason.startswith(reason)
+    assert (await fresh(batch)).status == BatchStatus.DONE
+
+
+async def test_rows_that_all_fail_alike_stop_the_job(make_batch: MakeBatch, server: Server) -> None:
+    batch = await sync_to_async(make_batch)(200, handler="tests.failing", permanent=True)
+    await run_pump(server)
+    batch = await fresh(batch)
+    assert batch.status == BatchStatus.FAILED
+    assert "one after the other" in batch.reason
+    found = await counts(batch)
+    assert found["failed"] < 60
+    assert found["pending"] > 100
+
+
+async def test_a_second_row_with_the_same_fingerprint_is_a_duplicate(
+    make_batch: MakeBatch, server: Server
+) -> None:
+    batch = await sync_to_async(make_batch)(3, handler="tests.failing", fingerprint="same")
+    await run_pump(server)
+    assert await counts(batch) == {"accepted": 1, "rejected": 2}
+    first = await batch.items.aget(status=ItemStatus.ACCEPTED)
+    async for item in batch.items.filter(status=ItemStatus.REJECTED):
+        assert (item.code, item.reason) == ("duplicate", f"Duplicate of row {first.index + 1}.")
+
+
+async def test_an_unknown_handler_fails_the_job(make_batch: MakeBatch, server: Server) -> None:
+    batch = await sync_to_async(make_batch)(3, handler="tests.nobody")
+    await run_pump(server)
+    batch = await fresh(batch)
+    assert (batch.status, await counts(batch)) == (BatchStatus.FAILED, {"pending": 3})
+
+
+async def test_jobs_take_turns(
+    make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The small job, queued last, does not wait for the end of the large one."""
+    monkeypatch.setattr(pump, "Turns", lambda: Turns(quantum=500))
+    large = await sync_to_async(make_batch)(400, max_tokens=50)
+    small = await sync_to_async(make_batch)(6)
+    working = asyncio.create_task(run_pump(server))
+    async with asyncio.timeout(60):
+        while (await fresh(small)).status != BatchStatus.DONE:
+            await asyncio.sleep(0.05)
+    assert (await counts(large))["pending"] > 200
+    await in_db(services.cancel, large)
+    await working
+
+
+async def test_orphans_of_a_cancelled_job_are_put_back(
+    make_batch: MakeBatch, server: Server
+) -> None:
+    batch = await sync_to_async(make_batch)(3)
+    await batch.items.filter(index=0).aupdate(status=ItemStatus.RUNNING, attempts=1)
+    await Batch.objects.filter(pk=batch.pk).aupdate(status=BatchStatus.CANCELLED)
+    assert await in_db(services.servers_to_wake) == [server.pk]
+    await run_pump(server)
+    assert await counts(batch) == {"pending": 3}
+    assert await in_db(services.servers_to_wake) == []
+
+
+async def test_a_row_that_takes_the_worker_down_three_times_has_failed(
+    make_batch: MakeBatch, server: Server
+) -> None:
+    batch = await sync_to_async(make_batch)(3)
+    await batch.items.filter(index=0).aupdate(status=ItemStatus.RUNNING, attempts=3)
+    await run_pump(server)
+    assert await counts(batch) == {"accepted": 2, "failed": 1}
+    assert "3 times" in (await batch.items.aget(index=0)).reason
+
+
+def metrics_of(llama: LlamaProcess) -> dict[str, float]:
+    request = urllib.request.Request(
+        f"{llama.root_url}/metrics", headers={"Authorization": f"Bearer {llama.api_key}"}
+    )
+    with urllib.request.urlopen(request, timeout=5) as response:
+        lines = response.read().decode().splitlines()
+    pairs = [line.removeprefix("llamacpp:").rsplit(" ", 1) for line in lines if line[:1] != "#"]
+    return {name: float(value) for name, value in pairs}
+
+
+async def until_running(batch: Batch, rows: int) -> None:
+    async with asyncio.timeout(20):
+        while await batch.items.filter(status=ItemStatus.RUNNING).acount() < rows:
+            await asyncio.sleep(0.02)

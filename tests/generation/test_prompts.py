@@ -1,0 +1,152 @@
+"""Prompt templates: what they may do, and that they can do nothing else."""
+
+import time
+
+import pytest
+
+from apps.generation.problems import RecipeError
+from apps.generation.prompts import MAX_PROMPT, check, check_name, render
+
+COLUMNS = ["product", "sentiment"]
+VALUES = {"product": "kettle", "sentiment": "positive"}
+
+
+@pytest.mark.parametrize(
+    ("source", "prompt"),
+    [
+        (
+            "Write a {{ sentiment }} review of a {{ product }}.",
+            "Write a positive review of a kettle.",
+        ),
+        ("{{product}}", "kettle"),
+        ("{{ product|upper }} {{ sentiment | title }}", "KETTLE Positive"),
+        ("{{ 'A ' ~ product }}", "A kettle"),
+        ("{% if sentiment == 'positive' %}good{% else %}bad{% endif %}", "good"),
+        ("{% if product in ['lamp', 'kettle'] and not sentiment == 'x' %}yes{% endif %}", "yes"),
+        ("{{ 'yes' if product is eq 'kettle' else 'no' }}", "yes"),
+        ("{% raw %}{{ product }}{% endraw %}", "{{ product }}"),
+        ("{# a note #}Plain", "Plain"),
+        ("  around  ", "around"),
+    ],
+)
+def test_renders(source: str, prompt: str) -> None:
+    check(source, COLUMNS)
+    assert render(source, VALUES) == prompt
+
+
+def test_a_value_is_text_not_template() -> None:
+    values = {"product": "{{ sentiment }} {% for x in y %}", "sentiment": "positive"}
+    assert render("{{ product }}", values) == "{{ sentiment }} {% for x in y %}"
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("One\ntwo {{ produkt }}", "Line 2: there is no column “produkt”. Did you mean “product”?"),
+        ("{% if colour %}x{% endif %}", "Line 1: there is no column “colour”."),
+        ("{{ product", "Line 1: unexpected end of template"),
+        ("{{ product }", "Line 1: "),
+        ("{% if product %}", "Line 1: "),
+        ("{{ product|tojson }}", "filter"),
+        ("{{ product|nosuch }}", "filter"),
+        ("{{ range }}", "there is no column “range”"),
+        ("{% endfor %}", "Line 1: "),
+    ],
+)
+def test_says_the_line_and_what_is_wrong(source: str, sentence: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        check(source, COLUMNS)
+    assert sentence in str(caught.value)
+
+
+ESCAPES = [
+    "{{ ''.__class__ }}",
+    "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+    "{{ ''['__class__'] }}",
+    "{{ product.__init__.__globals__ }}",
+    "{{ product|attr('__class__') }}",
+    "{{ self }}",
+    "{{ self.__init__ }}",
+    "{{ self._TemplateReference__context }}",
+    "{{ config }}",
+    "{{ request }}",
+    "{{ lipsum.__globals__['os'].popen('id').read() }}",
+    "{{ cycler.__init__.__globals__.os }}",
+    "{{ joiner }}",
+    "{{ namespace(a=1) }}",
+    "{{ dict() }}",
+    "{{ product.upper() }}",
+    "{{ '%s'|format(product) }}",
+    "{{ '{0.__class__}'.format(product) }}",
+    "{{ product[0] }}",
+    "{{ product[::-1] }}",
+    "{{ [product]|map('upper')|list }}",
+    "{{ [].append(1) }}",
+    "{% set x = 1 %}",
+    "{% set product = 'lamp' %}{{ product }}",
+    "{% set x %}a{% endset %}",
+    "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+    "{% call product() %}{% endcall %}",
+    "{% include '/etc/passwd' %}",
+    "{% import 'os' as os %}",
+    "{% from 'os' import system %}",
+    "{% extends 'base.html' %}",
+    "{% block x %}{% endblock %}",
+    "{% filter upper %}x{% endfilter %}",
+    "{% with x = 1 %}{{ x }}{% endwith %}",
+    "{% autoescape true %}{% endautoescape %}",
+    "{% do product %}",
+    "{% debug %}",
+    "{{ {'a': product} }}",
+]
+ENDLESS = [
+    "{% for i in range(1000000000) %}{% endfor %}",
+    "{% for a in product %}{% for b in product %}{{ a }}{% endfor %}{% endfor %}",
+    "{{ 'a' * 10000000000 }}",
+    "{{ 10 ** 10 ** 10 }}",
+    "{{ '%1000000000d' % 1 }}",
+    "{{ product.ljust(1000000000) }}",
+    "{{ product|center(1000000000) }}",
+    "{{ product|indent(1000000000) }}",
+    "{{ product|replace('', 'aaaaaaaaaaaaaaaa') }}",
+    "{{ [product]|batch(1000000000, 'x')|list }}",
+    "{{ product|wordwrap(1) }}",
+    "{{ " + "(" * 20_000 + "product" + ")" * 20_000 + " }}",
+    "{{ " + "not " * 9_000 + "product }}",
+    "{% if product %}" * 900 + "x" + "{% endif %}" * 900,
+    "x" * 60_000,
+]
+
+
+@pytest.mark.parametrize("source", ESCAPES + ENDLESS, ids=lambda source: source[:40])
+def test_neither_reaches_out_nor_runs_on(source: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(RecipeError):
+        check(source, COLUMNS)
+    with pytest.raises(RecipeError):
+        render(source, VALUES)
+    assert time.monotonic() - start < 2
+
+
+def test_a_prompt_that_comes_out_huge_is_cut_short() -> None:
+    source = "{{ product }}" * 2_000
+    with pytest.raises(RecipeError, match="200,000"):
+        render(source, {"product": "x" * (MAX_PROMPT // 1_000)})
+
+
+def test_an_empty_prompt_is_no_prompt() -> None:
+    with pytest.raises(RecipeError, match="empty"):
+        render("{% if product == 'lamp' %}x{% endif %}", VALUES)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a b", "1a", "a-b", "é", "true", "None", "if", "x" * 51, "a.b"]
+)
+def test_bad_names(name: str) -> None:
+    with pytest.raises(RecipeError):
+        check_name(name)
+
+
+def test_good_names() -> None:
+    for name in ("product", "_x", "Intent2"):
+        check_name(name)
