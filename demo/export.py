@@ -7,17 +7,22 @@ from pathlib import Path
 
 import gguf
 import numpy as np
-from tokenizers import Tokenizer
-
 from model import Llama
 from tokenizer import END, START, TEMPLATE
+from tokenizers import Tokenizer
 
 NAMES = {
-    "embed.weight": "token_embd.weight", "norm.weight": "output_norm.weight",
-    "attn_norm.weight": "attn_norm.weight", "ffn_norm.weight": "ffn_norm.weight",
-    "q.weight": "attn_q.weight", "k.weight": "attn_k.weight", "v.weight": "attn_v.weight",
-    "o.weight": "attn_output.weight", "gate.weight": "ffn_gate.weight",
-    "up.weight": "ffn_up.weight", "down.weight": "ffn_down.weight",
+    "embed.weight": "token_embd.weight",
+    "norm.weight": "output_norm.weight",
+    "attn_norm.weight": "attn_norm.weight",
+    "ffn_norm.weight": "ffn_norm.weight",
+    "q.weight": "attn_q.weight",
+    "k.weight": "attn_k.weight",
+    "v.weight": "attn_v.weight",
+    "o.weight": "attn_output.weight",
+    "gate.weight": "ffn_gate.weight",
+    "up.weight": "ffn_up.weight",
+    "down.weight": "ffn_down.weight",
 }
 
 
@@ -32,8 +37,10 @@ def export(model: Llama, tokenizer: Tokenizer, path: Path) -> None:
     shape = model.shape
     w = gguf.GGUFWriter(str(path), "llama")
     w.add_name("Workbench demo")
-    w.add_author("The Workbench authors")
-    w.add_description("A tiny chat model trained on made-up text, for trying the workbench offline.")
+    w.add_author("The Workbench developers")
+    w.add_description(
+        "A tiny chat model trained on made-up text, for trying the workbench offline."
+    )
     w.add_license("MIT")
     w.add_languages(["en"])
     w.add_file_type(gguf.LlamaFileType.MOSTLY_F16)

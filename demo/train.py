@@ -1,8 +1,8 @@
 """Makes workbench-demo.gguf from nothing: text, vocabulary, training, export.
 
-    python train.py                 about 45 minutes on two CPU cores
-    python train.py --minutes 5     a rough one
-    python train.py --resume        goes on from the last checkpoint of an interrupted run
+python train.py                 about 45 minutes on two CPU cores
+python train.py --minutes 5     a rough one
+python train.py --resume        goes on from the last checkpoint of an interrupted run
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-# On a machine that does other work too, threads that spin at every barrier cost three times the CPU.
+# Beside other work, threads that spin at every barrier cost three times the CPU.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-import torch  # noqa: E402
+import torch
 import torch.nn.functional as F
-from tokenizers import Tokenizer
-from torch import Tensor
-
 from corpus import conversations
 from export import export
 from model import Llama, Muon, Shape
 from tokenizer import END, answer_mask, render, train_tokenizer
+from tokenizers import Tokenizer
+from torch import Tensor
 
 HERE = Path(__file__).parent
 BUILD = HERE / "build"
@@ -55,7 +54,9 @@ class Progress:
         return 1.0 if share < DECAY else max(0.0, 1 - (share - DECAY) / (1 - DECAY))
 
 
-def batches(tokenizer: Tokenizer, size: int, seed: int, progress: Progress) -> Iterator[tuple[Tensor, Tensor]]:
+def batches(
+    tokenizer: Tokenizer, size: int, seed: int, progress: Progress
+) -> Iterator[tuple[Tensor, Tensor]]:
     """Rows of one conversation each, conversations of like length together, so that little is
     padding and every one begins at position 0 as it does on the server."""
     rng = random.Random(seed)
@@ -64,7 +65,9 @@ def batches(tokenizer: Tokenizer, size: int, seed: int, progress: Progress) -> I
         # Long conversations cost the most; the last part of the run sees more of them.
         source = conversations(rng.randrange(2**32), 0.05 if progress.share > 0.7 else 0.015)
         talks = [next(source) for _ in range(3000)]
-        rows = [e.ids[: Shape.context + 1] for e in tokenizer.encode_batch([render(t) for t in talks])]
+        rows = [
+            e.ids[: Shape.context + 1] for e in tokenizer.encode_batch([render(t) for t in talks])
+        ]
         rows.sort(key=len)
         groups: list[list[list[int]]] = []
         for row in rows:
@@ -102,14 +105,19 @@ def train(minutes: float, size: int, seed: int, target: Path, resume: bool) -> N
     BUILD.mkdir(exist_ok=True)
     checkpoint = BUILD / "checkpoint.pt"
     old = torch.load(checkpoint) if resume else None
-    tokenizer = Tokenizer.from_file(str(BUILD / "tokenizer.json")) if resume else make_tokenizer(seed)
+    tokenizer = (
+        Tokenizer.from_file(str(BUILD / "tokenizer.json")) if resume else make_tokenizer(seed)
+    )
 
     model = Llama(Shape())
     count = sum(p.numel() for p in model.parameters())
     print(f"{count:,} parameters", flush=True)
     matrices = [p for p in model.blocks.parameters() if p.ndim == 2]
     others = [p for p in model.parameters() if not any(p is m for m in matrices)]
-    optimizers = [Muon(matrices, lr=0.02), torch.optim.AdamW(others, lr=4e-3, betas=(0.9, 0.98), weight_decay=0.0)]
+    optimizers = [
+        Muon(matrices, lr=0.02),
+        torch.optim.AdamW(others, lr=4e-3, betas=(0.9, 0.98), weight_decay=0.0),
+    ]
     peaks = [0.02, 4e-3]
 
     seen, average, step, spent = 0, 0.0, 0, 0.0
@@ -135,25 +143,42 @@ def train(minutes: float, size: int, seed: int, target: Path, resume: bool) -> N
         step, seen = step + 1, seen + ids.numel()
         average = loss.item() if step == 1 else 0.98 * average + 0.02 * loss.item()
         if step % 25 == 0:
-            print(f"{progress.share:5.1%}  step {step}  {seen / 1e6:.2f} M tokens  "
-                  f"{seen / progress.spent:.0f}/s  loss {average:.3f}", flush=True)
+            print(
+                f"{progress.share:5.1%}  step {step}  {seen / 1e6:.2f} M tokens  "
+                f"{seen / progress.spent:.0f}/s  loss {average:.3f}",
+                flush=True,
+            )
         if progress.spent - saved > 180:  # an unfinished run leaves something usable
             saved = progress.spent
             states = [o.state_dict() for o in optimizers]
-            torch.save({"model": model.state_dict(), "optimizers": states, "seen": seen, "step": step,
-                        "average": average, "spent": progress.spent}, checkpoint)
+            torch.save(
+                {
+                    "model": model.state_dict(),
+                    "optimizers": states,
+                    "seen": seen,
+                    "step": step,
+                    "average": average,
+                    "spent": progress.spent,
+                },
+                checkpoint,
+            )
             export(model, tokenizer, BUILD / "checkpoint.gguf")
     with torch.no_grad():
         losses = [loss_of(model, ids, mask).item() for ids, mask in held_out]
-    print(f"{step} steps, {seen:,} tokens, {progress.spent / 60:.1f} minutes, "
-          f"loss on unseen conversations {sum(losses) / len(losses):.3f}", flush=True)
+    print(
+        f"{step} steps, {seen:,} tokens, {progress.spent / 60:.1f} minutes, "
+        f"loss on unseen conversations {sum(losses) / len(losses):.3f}",
+        flush=True,
+    )
     torch.save(model.state_dict(), BUILD / "final.pt")
     export(model, tokenizer, target)
     print(f"{target.name}: {target.stat().st_size / 1e6:.1f} MB")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=45)
     parser.add_argument("--batch", type=int, default=3072, help="tokens per step")
     parser.add_argument("--seed", type=int, default=7)

@@ -9,19 +9,25 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-import torch  # noqa: E402
-from tokenizers import Tokenizer
-
+import torch
 from corpus import conversations
 from model import Llama, Shape
 from server import llama_server, post
 from tokenizer import END, render
+from tokenizers import Tokenizer
 
 HERE = Path(__file__).parent
 ODD = [
-    "Hello world", "  two  spaces\n\nand lines\n", "It's 12:30, isn't it? We'll see 1234567 things.",
-    "Größe, façade, naïve, Привет, 你好, 🙂🙂", '{"text": "a \\"quoted\\" word", "n": 3.5}', "\ttab\r\nend",
-    "don't I'VE they'll", "a_b-c d/e (f) [g] <h> #i @j $5 100%", "x" * 50, "LLM_BASE_URL=http://localhost:8080/v1",
+    "Hello world",
+    "  two  spaces\n\nand lines\n",
+    "It's 12:30, isn't it? We'll see 1234567 things.",
+    "Größe, façade, naïve, Привет, 你好, 🙂🙂",
+    '{"text": "a \\"quoted\\" word", "n": 3.5}',
+    "\ttab\r\nend",
+    "don't I'VE they'll",
+    "a_b-c d/e (f) [g] <h> #i @j $5 100%",
+    "x" * 50,
+    "LLM_BASE_URL=http://localhost:8080/v1",
 ]
 
 
