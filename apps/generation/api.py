@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Field, Router, Schema
+from ninja import Field, Router, Schema, Status
 
 from apps.batch import services as batches
 from apps.batch.models import Batch, Item, ItemStatus
@@ -128,8 +128,8 @@ def _show(job: Job) -> dict[str, Any]:
     }
 
 
-def _made(job: Job) -> tuple[int, dict[str, Any]]:
-    return 202, {"id": job.pk, "status": job.batch.status}
+def _made(job: Job) -> Any:
+    return Status(202, {"id": job.pk, "status": job.batch.status})
 
 
 def _invalid(error: RecipeError) -> ApiError:
@@ -272,4 +272,4 @@ def to_dataset(request: HttpRequest, pk: int, data: DatasetIn) -> Any:
         raise ApiError(409, "nothing_accepted", str(error)) from error
     except NothingUsable as error:
         raise ApiError(422, "nothing_usable", str(error)) from error
-    return 201, {"id": dataset.pk, "rows": dataset.rows}
+    return Status(201, {"id": dataset.pk, "rows": dataset.rows})

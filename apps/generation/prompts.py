@@ -152,6 +152,8 @@ def _check_node(node: nodes.Node) -> None:
         raise RecipeError.of(f"Line {node.lineno}: there is no filter “{node.name}”. Use {known}.")
     if isinstance(node, nodes.Test) and node.name not in TESTS:
         raise RecipeError.of(f"Line {node.lineno}: there is no test “{node.name}”.")
+    if isinstance(node, nodes.Name) and node.name == "self":  # the one name Jinja adds by itself
+        raise RecipeError.of(f"Line {node.lineno}: there is no column “self”.")
     if isinstance(node, ALLOWED):
         return
     what = REFUSED.get(type(node), "this part of Jinja")

@@ -258,4 +258,4 @@ def dataset(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, str(error))
         return redirect("generation:job", pk)
     messages.success(request, f"The dataset “{made.name}” has {made.rows:,} rows.")
-    return redirect(reverse("datasets:dataset", args=[made.pk]))
+    return redirect(reverse("datasets:detail", args=[made.pk]))
