@@ -60,6 +60,7 @@ def redis_in(folder: Path) -> ExitStack:
     process = subprocess.Popen(
         [binary, "--port", "0", "--unixsocket", str(socket), "--save", "", "--loglevel", "warning"],
         cwd=folder,
+        stdout=subprocess.DEVNULL,
     )
     stack = ExitStack()
     stack.callback(process.wait)

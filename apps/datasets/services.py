@@ -179,6 +179,20 @@ def import_upload(
     return dataset
 
 
+EXAMPLE_FILE = Path(__file__).parent / "examples" / "banking_questions.csv"
+
+
+def create_example_dataset(owner: User) -> Dataset:
+    """A small real dataset to start with: see `examples/README.md` for its source and licence."""
+    layout = formats.inspect(EXAMPLE_FILE)
+    return create_dataset(
+        owner=owner,
+        name="Banking questions (example)",
+        rows=formats.read(EXAMPLE_FILE, layout, Mapping("text", "label")),
+        origin="Banking77 by Casanueva et al. 2020, CC BY 4.0; 40 questions of each of 10 intents",
+    )
+
+
 def check_mapping(layout: Layout, mapping: Mapping) -> None:
     """Raises:
     FormatError: a column is not there, or one is asked to be two things.

@@ -1,0 +1,45 @@
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+
+from apps.datasets.models import Dataset
+
+
+class _DatasetChoice(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic in the stubs alone
+    def label_from_instance(self, obj: Dataset) -> str:
+        return f"{obj.name} ({obj.rows:,} rows, {len(obj.label_counts):,} labels)"
+
+
+class ClassifierForm(forms.Form):
+    name = forms.CharField(max_length=200)
+    dataset = _DatasetChoice(queryset=Dataset.objects.none(), label="Trained on", empty_label=None)
+    test_dataset = _DatasetChoice(
+        queryset=Dataset.objects.none(),
+        label="Judged on",
+        required=False,
+        empty_label="Rows marked “test”, else a fifth held back",
+        help_text="Rows it never sees in training. A test set of your own compares runs best.",
+    )
+    balanced = forms.BooleanField(
+        required=False,
+        label="Give rare labels as much weight as common ones",
+        help_text="Finds more of the rare labels, and is wrong about them more often.",
+    )
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        mine = Dataset.objects.owned_by(user)
+        for name in ("dataset", "test_dataset"):
+            field = self.fields[name]
+            assert isinstance(field, _DatasetChoice)
+            field.queryset = mine
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if data.get("dataset") is not None and data.get("dataset") == data.get("test_dataset"):
+            raise ValidationError(
+                {"test_dataset": "A classifier cannot be judged on the rows it was trained on."}
+            )
+        return data
