@@ -1,0 +1,123 @@
+"""MTEB's Banking77 on our own embeddings: does it give the published 0.8004?
+
+The published score of all-MiniLM-L6-v2 came from its original weights in PyTorch. This repeats the
+protocol on vectors from the embedded llama.cpp, so one number checks the converted model, its
+tokens, its pooling and the server. It also prints how many texts were embedded a second.
+
+Run: `.venv/bin/python -m bench.mteb_banking77`. The exit code is 1 when the score is another one.
+"""
+
+import csv
+import json
+import os
+import sys
+import time
+import urllib.request
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression  # noqa: TID251 - MTEB's classifier, not ours
+from threadpoolctl import threadpool_limits
+
+from apps.embedded.embedding_model import prepare
+from apps.embedded.llama_server import usable_cores
+from tests.llama_process import REPOSITORY, LlamaProcess
+
+DATA = Path(__file__).parent / "data"
+PUBLISHED = 0.80042207  # embeddings-benchmark/results, mteb 1.12.75
+TOLERANCE = 0.0005
+DRAWS = 10
+ROWS_PER_LABEL = 8
+SEED = 42
+TEXTS_PER_REQUEST = 64
+REQUESTS_IN_FLIGHT = 2  # one is computed while the other is read and written
+
+
+class Split(NamedTuple):
+    texts: list[str]
+    labels: list[str]
+
+
+def main() -> int:
+    train, test = read("train"), read("test")
+    vectors = embed(train.texts + test.texts)
+    train_vectors, test_vectors = np.split(vectors, [len(train.texts)])
+    with threadpool_limits(1):
+        scores = [
+            accuracy(train_vectors[rows], [train.labels[row] for row in rows], test_vectors, test)
+            for rows in draws(train.labels)
+        ]
+    score = float(np.mean(scores))
+    agrees = abs(score - PUBLISHED) <= TOLERANCE
+    print(f"accuracy {score:.8f}, published {PUBLISHED}: {'agrees' if agrees else 'DIFFERS'}")
+    return 0 if agrees else 1
+
+
+def read(split: str) -> Split:
+    with (DATA / f"banking77_{split}.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return Split([row["text"] for row in rows], [row["label"] for row in rows])
+
+
+def embed(texts: list[str]) -> np.ndarray:
+    """Vectors of the product's own model and server, shape (texts, 384), float32."""
+    cache = Path(os.environ.get("WORKBENCH_TEST_CACHE", REPOSITORY / ".cache"))
+    parts = [
+        texts[start : start + TEXTS_PER_REQUEST]
+        for start in range(0, len(texts), TEXTS_PER_REQUEST)
+    ]
+    model = prepare(cache, print)
+    with (
+        LlamaProcess(
+            model, embeddings=True, parallel=4, context_per_slot=512, threads=usable_cores()
+        ) as server,
+        ThreadPoolExecutor(REQUESTS_IN_FLIGHT) as pool,
+    ):
+        start = time.perf_counter()
+        vectors = np.concatenate(list(pool.map(lambda part: embed_part(server, part), parts)))
+        seconds = time.perf_counter() - start
+    print(f"{len(texts)} texts in {seconds:.1f} s, {len(texts) / seconds:.0f} texts/s")
+    return vectors
+
+
+def embed_part(server: LlamaProcess, texts: list[str]) -> np.ndarray:
+    request = urllib.request.Request(
+        f"{server.base_url}/embeddings",
+        data=json.dumps({"input": texts}).encode(),
+        headers={"Authorization": f"Bearer {server.api_key}"},
+    )
+    with urllib.request.urlopen(request, timeout=300) as response:
+        rows = json.load(response)["data"]
+    return np.array([row["embedding"] for row in rows], dtype=np.float32)
+
+
+def draws(labels: list[str]) -> list[list[int]]:
+    """The training rows of each draw, as MTEB makes them: one list of all rows, shuffled once more
+    each time by the same permutation, of which every label keeps its first eight."""
+    order = np.arange(len(labels))
+    drawn = []
+    for _ in range(DRAWS):
+        np.random.RandomState(SEED).shuffle(order)
+        taken: Counter[str] = Counter()
+        rows = []
+        for row in order:
+            if taken[labels[row]] < ROWS_PER_LABEL:
+                taken[labels[row]] += 1
+                rows.append(int(row))
+        drawn.append(rows)
+    return drawn
+
+
+def accuracy(
+    vectors: np.ndarray, labels: list[str], test_vectors: np.ndarray, test: Split
+) -> float:
+    """MTEB's classifier: the defaults of scikit-learn, at most 100 iterations, no scaling."""
+    classifier = LogisticRegression(random_state=SEED, max_iter=100)
+    return float(classifier.fit(vectors, labels).score(test_vectors, test.labels))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
