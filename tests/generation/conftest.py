@@ -1,0 +1,84 @@
+"""A job of alice's, with rows in every state."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import AsyncClient
+from django.utils import timezone
+
+from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
+from apps.core.redis import close_async_redis
+from apps.generation.models import Job
+from apps.generation.recipe import parse
+from apps.generation.services import create_job
+from apps.llm.client import close_clients
+from apps.llm.models import Server
+from tests.generation.test_recipe import REVIEWS
+
+
+@pytest.fixture
+async def _closed_connections() -> AsyncIterator[None]:
+    yield
+    await close_clients()
+    await close_async_redis()
+
+
+def new_job(owner: User, server: Server, rows: int = 10, **recipe: Any) -> Job:
+    return create_job(
+        owner=owner,
+        name="Reviews",
+        rows=rows,
+        seed=7,
+        recipe=parse({name: part for name, part in (REVIEWS | recipe).items() if name != "quotas"}),
+        server=server,
+    )
+
+
+def finish(job: Job, index: int, status: ItemStatus, **values: Any) -> None:
+    values = {"attempts": 1, "finished": timezone.now(), "prompt": "Write it."} | values
+    Item.objects.filter(batch_id=job.batch_id, index=index).update(status=status, **values)
+
+
+@pytest.fixture
+def job(alice: User, server: Server) -> Job:
+    """Ten rows: five accepted, one rejected, one failed, one running, two pending."""
+    job = new_job(alice, server)
+    for index in range(5):
+        label = ["positive", "negative"][index % 2]
+        finish(
+            job,
+            index,
+            ItemStatus.ACCEPTED,
+            output={"text": f"Text {index}.", "label": label},
+            raw=f'{{"text": "Text {index}.", "label": "{label}"}}',
+            prompt_tokens=60,
+            cached_tokens=50,
+            completion_tokens=20,
+        )
+    finish(
+        job, 5, ItemStatus.REJECTED, code="length", reason="Cut off: too long.", raw='{"text": "Te'
+    )
+    finish(job, 6, ItemStatus.FAILED, code="stalled", reason="It fell silent.", attempts=3)
+    finish(job, 7, ItemStatus.RUNNING, finished=None, prompt="")
+    Batch.objects.filter(pk=job.batch_id).update(
+        status=BatchStatus.RUNNING,
+        worked_s=10.0,
+        prompt_tokens=300,
+        cached_tokens=250,
+        completion_tokens=100,
+    )
+    job.batch.refresh_from_db()
+    return job
+
+
+@pytest.fixture
+def async_browser(alice: User) -> AsyncClient:
+    client = AsyncClient()
+    client.force_login(alice)
+    return client
+
+
+async def body_of(answer: Any) -> str:
+    return b"".join([part async for part in answer.streaming_content]).decode()

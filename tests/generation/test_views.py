@@ -1,0 +1,406 @@
+"""The pages under Generate."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import AsyncClient, Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
+from apps.generation.models import Job
+from apps.generation.starters import STARTERS
+from apps.llm.models import Server
+from tests.generation.conftest import body_of, finish, new_job
+
+FORM: dict[str, Any] = {
+    "name": "My reviews",
+    "system": "You write realistic synthetic data.",
+    "prompt": "Write a {{ sentiment }} review of a {{ product }}.",
+    "column_name": ["sentiment", "product"],
+    "column_values": ["positive, negative", "kettle\nlamp, small"],
+    "field_name": ["text", "label", ""],
+    "field_kind": ["string", "enum", "string"],
+    "field_required": ["yes", "no", "yes"],
+    "field_limit": ["300", "", ""],
+    "field_values": ["", "positive, negative", ""],
+    "rows": "12",
+    "temperature": "0,7",
+    "max_tokens": "60",
+    "seed": "3",
+}
+
+
+class TestIndex:
+    def test_empty(self, browser: Client) -> None:
+        page = browser.get("/generate/").content.decode()
+        assert "No job yet" in page
+        for starter in STARTERS:
+            assert starter.name in page
+
+    def test_shows_jobs_with_their_states(self, browser: Client, job: Job) -> None:
+        page = browser.get("/generate/").content.decode()
+        assert "Reviews" in page
+        assert "7 of 10 rows finished" in page
+        assert 'hx-trigger="every 3s"' in page
+
+    def test_stops_asking_when_nothing_runs(self, browser: Client, job: Job) -> None:
+        Batch.objects.update(status=BatchStatus.DONE)
+        page = browser.get("/generate/", headers={"HX-Request": "true"}).content.decode()
+        assert "hx-trigger" not in page
+        assert "<html" not in page
+
+    def test_not_anothers(self, bobs_browser: Client, job: Job) -> None:
+        assert "No job yet" in bobs_browser.get("/generate/").content.decode()
+
+    def test_the_number_of_queries_does_not_grow(
+        self, browser: Client, alice: User, server: Server
+    ) -> None:
+        counted = []
+        for _ in range(2):
+            new_job(alice, server)
+            with CaptureQueriesContext(connection) as queries:
+                browser.get("/generate/")
+            counted.append(len(queries))
+        assert counted[0] == counted[1]
+
+
+class TestNew:
+    @pytest.mark.parametrize("starter", STARTERS, ids=lambda starter: starter.key)
+    def test_a_ready_recipe_can_be_queued_as_it_is(
+        self, browser: Client, server: Server, starter: Any
+    ) -> None:
+        page = browser.get(f"/generate/new/?recipe={starter.key}")
+        draft = page.context["draft"]
+        data = {
+            name: getattr(draft, name)
+            for name in ("name", "system", "prompt", "rows", "temperature", "max_tokens", "seed")
+        }
+        data |= {
+            "column_name": [column.name for column in draft.columns],
+            "column_values": [column.values for column in draft.columns],
+            **{
+                f"field_{part}": [getattr(line, part) for line in draft.fields]
+                for part in ("name", "kind", "limit", "values")
+            },
+            "field_required": ["yes" if line.required else "no" for line in draft.fields],
+        }
+        answer = browser.post("/generate/new/", data)
+        assert answer.status_code == 302
+        stored = Job.objects.get().recipe
+        assert stored["prompt"] == starter.recipe["prompt"]
+        assert stored.get("schema") == starter.recipe.get("schema")
+        assert stored["attributes"] == starter.recipe["attributes"]
+
+    def test_queues_a_job(self, browser: Client, server: Server) -> None:
+        answer = browser.post("/generate/new/", FORM)
+        job = Job.objects.get()
+        assert answer["location"] == f"/generate/{job.pk}/"
+        assert (job.name, job.batch.total, job.batch.status) == ("My reviews", 12, "queued")
+        assert job.batch.items.count() == 12
+        assert job.recipe["attributes"]["product"] == ["kettle", "lamp, small"]
+        assert job.recipe["params"]["temperature"] == 0.7
+        assert job.recipe["schema"] == {
+            "type": "object",
+            "required": ["text"],
+            "properties": {
+                "text": {"type": "string", "maxLength": 300},
+                "label": {"type": "string", "enum": ["positive", "negative"]},
+            },
+        }
+
+    @pytest.mark.parametrize(
+        ("change", "place", "sentence"),
+        [
+            ({"name": " "}, "name", "Give the job a name"),
+            ({"rows": "0"}, "rows", "A whole number from 1 to 100,000"),
+            ({"rows": "many"}, "rows", "A whole number"),
+            ({"rows": "9" * 400}, "rows", "A whole number"),
+            ({"seed": "-1"}, "seed", "A whole number"),
+            ({"temperature": "warm"}, "temperature", "A number, such as 0.9"),
+            ({"temperature": "7"}, "temperature", "from 0 to 5"),
+            ({"max_tokens": "x"}, "max_tokens", "A whole number"),
+            ({"prompt": ""}, "prompt", "Write the prompt"),
+            ({"prompt": "a\n{{ colour }}"}, "prompt", "Line 2: there is no column “colour”"),
+            ({"prompt": "{{ ''.__class__ }}"}, "prompt", "attributes cannot be used"),
+            ({"system": "{{ product }}"}, "system", "the same for every row"),
+            ({"column_values": ["", "kettle"]}, "attributes", "“sentiment” needs at least one"),
+            ({"column_name": ["product", "product"]}, "attributes", "two columns"),
+            ({"field_limit": ["0", "", ""]}, "fields", "“text”: the largest length"),
+            ({"field_kind": ["string", "magic", ""]}, "fields", "needs one type"),
+            ({"field_values": ["", "", ""]}, "fields", "“label” needs at least one value"),
+            ({"field_name": ["text", "text", ""]}, "fields", "two fields named “text”"),
+        ],
+    )
+    def test_says_at_the_field_what_is_wrong(
+        self, browser: Client, server: Server, change: dict[str, Any], place: str, sentence: str
+    ) -> None:
+        answer = browser.post("/generate/new/", FORM | change)
+        assert answer.status_code == 422
+        assert sentence in answer.context["draft"].errors[place]
+        assert "kettle" in answer.content.decode()  # what was typed is still there
+        assert not Job.objects.exists()
+
+    def test_without_a_server(self, browser: Client) -> None:
+        answer = browser.post("/generate/new/", FORM)
+        assert answer.status_code == 422
+        assert "Add one under Servers" in answer.content.decode()
+
+    def test_like_an_earlier_job(self, browser: Client, job: Job) -> None:
+        draft = browser.get(f"/generate/new/?like={job.pk}").context["draft"]
+        assert (draft.name, draft.rows) == ("Reviews", "10")
+        assert [line.name for line in draft.fields] == ["text", "label"]
+
+    def test_not_like_anothers(self, bobs_browser: Client, job: Job) -> None:
+        assert bobs_browser.get(f"/generate/new/?like={job.pk}").status_code == 404
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("_closed_connections")
+class TestPreview:
+    async def test_shows_three_real_rows(self, async_browser: AsyncClient, server: Server) -> None:
+        answer = await async_browser.post("/generate/preview/", FORM)
+        page = answer.content.decode()
+        rows = answer.context["rows"]
+        assert len(rows) == 3
+        assert all(row.outcome and row.outcome.usage.completion_tokens for row in rows)
+        assert "Write a" in page
+        assert "tokens read" in page
+        assert await Job.objects.acount() == 0
+
+    async def test_what_is_wrong_goes_to_its_field(
+        self, async_browser: AsyncClient, server: Server
+    ) -> None:
+        answer = await async_browser.post("/generate/preview/", FORM | {"prompt": "{{ x }}"})
+        page = answer.content.decode()
+        assert 'id="error-prompt" hx-swap-oob="true">Line 1: there is no column “x”' in page
+        assert 'id="error-rows" hx-swap-oob="true"></p>' in page
+
+    async def test_a_server_that_is_away(self, async_browser: AsyncClient, server: Server) -> None:
+        server.base_url = "http://127.0.0.1:9/v1"
+        await server.asave()
+        page = (await async_browser.post("/generate/preview/", FORM)).content.decode()
+        assert "Is it running?" in page
+
+    async def test_without_a_server(self, async_browser: AsyncClient) -> None:
+        page = (await async_browser.post("/generate/preview/", FORM)).content.decode()
+        assert "Add one under Servers" in page
+
+
+class TestJob:
+    def test_it_works(self, browser: Client, job: Job) -> None:
+        page = browser.get(f"/generate/{job.pk}/").content.decode()
+        assert "<strong>7</strong> of 10 rows" in page
+        assert "Cut off at the largest number of tokens" in page
+        assert "The server fell silent" in page
+        assert "83 %" in page  # 250 of 300 tokens from the cache
+        assert "Text 3." in page
+        assert 'hx-trigger="every 2s"' in page
+
+    def test_what_the_model_wrote_is_shown_as_text(self, browser: Client, job: Job) -> None:
+        evil = "<img src=x onerror=alert(1)><script>alert(1)</script>"
+        finish(
+            job, 0, ItemStatus.ACCEPTED, output={"text": evil, "label": evil}, raw=evil, prompt=evil
+        )
+        for address in (f"/generate/{job.pk}/", f"/generate/{job.pk}/rows/0/"):
+            page = browser.get(address).content.decode()
+            assert "<img" not in page
+            assert "<script>alert" not in page
+            assert "&lt;img" in page
+
+    def test_the_number_of_queries_does_not_grow(
+        self, browser: Client, alice: User, server: Server
+    ) -> None:
+        counted = []
+        for rows in (60, 3000):
+            job = new_job(alice, server, rows)
+            with CaptureQueriesContext(connection) as queries:
+                browser.get(f"/generate/{job.pk}/")
+            counted.append(len(queries))
+        assert counted[0] == counted[1]
+
+    def test_a_job_whose_server_was_removed(
+        self, browser: Client, job: Job, server: Server
+    ) -> None:
+        server.delete()
+        assert browser.get(f"/generate/{job.pk}/").status_code == 200
+
+
+class TestProgress:
+    def test_stops_when_it_is_done(self, browser: Client, job: Job) -> None:
+        live = browser.get(f"/generate/{job.pk}/progress/?seen=7")
+        assert b"every 2s" in live.content
+        assert "HX-Trigger" not in live
+        assert browser.get(f"/generate/{job.pk}/progress/?seen=6")["HX-Trigger"] == "rows-changed"
+        Item.objects.filter(index__gte=7).update(status=ItemStatus.ACCEPTED)
+        Batch.objects.update(status=BatchStatus.DONE)
+        done = browser.get(f"/generate/{job.pk}/progress/?seen=10")
+        assert b"every 2s" not in done.content
+        assert done["HX-Trigger"] == "rows-changed"
+
+
+class TestRows:
+    @pytest.mark.parametrize(
+        ("query", "rows"),
+        [
+            ("", 10),
+            ("?status=accepted", 5),
+            ("?status=rejected", 1),
+            ("?status=magic", 10),
+            ("?page=99", 10),
+            ("?page=x", 10),
+        ],
+    )
+    def test_filters_and_pages(self, browser: Client, job: Job, query: str, rows: int) -> None:
+        answer = browser.get(f"/generate/{job.pk}/rows/{query}")
+        assert len(answer.context["table"]) == rows
+
+    def test_a_rejected_row_shows_its_reason(self, browser: Client, job: Job) -> None:
+        page = browser.get(f"/generate/{job.pk}/rows/?status=rejected").content.decode()
+        assert "Cut off: too long." in page
+
+    def test_columns_stand_beside_the_fields(self, browser: Client, job: Job) -> None:
+        answer = browser.get(f"/generate/{job.pk}/rows/")
+        assert answer.context["fields"] == ["text", "label", "sentiment", "product"]
+        assert answer.context["table"][0][1][2] in {"positive", "negative"}
+
+
+class TestRow:
+    def test_shows_the_exact_prompt_and_the_raw_text(self, browser: Client, job: Job) -> None:
+        page = browser.get(f"/generate/{job.pk}/rows/5/").content.decode()
+        assert "Write it." in page
+        assert "Answer with one JSON object with these fields:" in page
+        assert "{&quot;text&quot;: &quot;Te" in page
+        assert "Cut off: too long." in page
+
+    def test_a_row_that_was_not_asked(self, browser: Client, job: Job) -> None:
+        assert "not been asked yet" in browser.get(f"/generate/{job.pk}/rows/9/").content.decode()
+
+    def test_no_such_row(self, browser: Client, job: Job) -> None:
+        assert browser.get(f"/generate/{job.pk}/rows/10/").status_code == 404
+
+
+class TestAct:
+    @pytest.mark.parametrize(
+        ("action", "status"),
+        [("pause", "paused"), ("cancel", "cancelled"), ("retry", "running")],
+    )
+    def test_it_works(self, browser: Client, job: Job, action: str, status: str) -> None:
+        assert browser.post(f"/generate/{job.pk}/{action}/").status_code == 302
+        job.batch.refresh_from_db()
+        assert job.batch.status == status
+
+    def test_in_the_wrong_state(self, browser: Client, job: Job) -> None:
+        page = browser.post(f"/generate/{job.pk}/resume/", follow=True).content.decode()
+        assert "The job is running" in page
+
+    def test_no_such_action(self, browser: Client, job: Job) -> None:
+        assert browser.post(f"/generate/{job.pk}/explode/").status_code == 404
+
+    def test_wrong_verb(self, browser: Client, job: Job) -> None:
+        assert browser.get(f"/generate/{job.pk}/cancel/").status_code == 405
+
+
+@pytest.mark.django_db(transaction=True)
+class TestExport:
+    async def test_jsonl_is_exact(self, async_browser: AsyncClient, job: Job) -> None:
+        answer = await async_browser.get(f"/generate/{job.pk}/export/?format=jsonl")
+        rows = [json.loads(line) for line in (await body_of(answer)).splitlines()]
+        assert [row["text"] for row in rows] == [f"Text {index}." for index in range(5)]
+        assert list(rows[0]) == ["text", "label", "sentiment", "product"]
+        assert answer["content-disposition"] == 'attachment; filename="Reviews.jsonl"'
+
+    async def test_csv_runs_no_formula(self, async_browser: AsyncClient, job: Job) -> None:
+        cells = ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "＝1", "a\n=1", 'say "hi", then']
+        for index, cell in enumerate(cells[:5]):
+            await Item.objects.filter(batch_id=job.batch_id, index=index).aupdate(
+                output={"text": cell, "label": cells[index + 4]}
+            )
+        answer = await async_browser.get(f"/generate/{job.pk}/export/?format=csv")
+        header, *rows = csv.reader(io.StringIO(await body_of(answer), newline=""))
+        assert header == ["text", "label", "sentiment", "product"]
+        for index, row in enumerate(rows):
+            for cell, original in zip(row, (cells[index], cells[index + 4]), strict=False):
+                assert cell.lstrip("'") == original
+                assert cell[0] not in "=+-@\t\r＝"
+
+    async def test_chat(self, async_browser: AsyncClient, job: Job) -> None:
+        answer = await async_browser.get(f"/generate/{job.pk}/export/?format=chat")
+        first = json.loads((await body_of(answer)).splitlines()[0])
+        assert [message["role"] for message in first["messages"]] == ["system", "user", "assistant"]
+        assert first["messages"][2]["content"] == '{"text": "Text 0.", "label": "positive"}'
+
+    async def test_no_such_format(self, async_browser: AsyncClient, job: Job) -> None:
+        answer = await async_browser.get(f"/generate/{job.pk}/export/?format=xlsx")
+        assert answer.status_code == 404
+
+    async def test_not_anothers(self, job: Job, bob: User) -> None:
+        client = AsyncClient()
+        await client.aforce_login(bob)
+        assert (await client.get(f"/generate/{job.pk}/export/")).status_code == 404
+
+
+class TestDataset:
+    def test_it_works(self, browser: Client, job: Job) -> None:
+        answer = browser.post(
+            f"/generate/{job.pk}/dataset/",
+            {"name": "Made", "text_field": "text", "label_field": "label"},
+        )
+        assert answer.status_code == 302
+        from apps.datasets.models import Dataset
+
+        dataset = Dataset.objects.get()
+        assert answer["location"] == reverse("datasets:detail", args=[dataset.pk])
+        assert (dataset.name, dataset.rows, dataset.owner) == ("Made", 5, job.owner)
+        assert dataset.label_counts == {"positive": 3, "negative": 2}
+
+    def test_a_column_can_be_the_label(self, browser: Client, job: Job) -> None:
+        browser.post(
+            f"/generate/{job.pk}/dataset/", {"text_field": "text", "label_field": "product"}
+        )
+        from apps.datasets.models import Dataset
+
+        assert set(Dataset.objects.get().label_counts) <= {"kettle", "lamp"}
+
+    def test_bad_fields(self, browser: Client, job: Job) -> None:
+        answer = browser.post(
+            f"/generate/{job.pk}/dataset/",
+            {"text_field": "nothing", "label_field": "label"},
+            follow=True,
+        )
+        assert "There is no field “nothing”" in answer.content.decode()
+
+    def test_nothing_accepted(self, browser: Client, alice: User, server: Server) -> None:
+        job = new_job(alice, server)
+        answer = browser.post(
+            f"/generate/{job.pk}/dataset/",
+            {"text_field": "text", "label_field": "label"},
+            follow=True,
+        )
+        assert "no accepted row yet" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("get", ""),
+        ("get", "progress/"),
+        ("get", "rows/"),
+        ("get", "rows/0/"),
+        ("get", "export/"),
+        ("post", "dataset/"),
+        ("post", "pause/"),
+        ("post", "resume/"),
+        ("post", "cancel/"),
+        ("post", "retry/"),
+    ],
+)
+def test_anothers_job_is_not_there(bobs_browser: Client, job: Job, method: str, path: str) -> None:
+    before = Batch.objects.get(pk=job.batch_id).status
+    assert getattr(bobs_browser, method)(f"/generate/{job.pk}/{path}").status_code == 404
+    assert Batch.objects.get(pk=job.batch_id).status == before
