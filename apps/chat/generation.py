@@ -234,7 +234,8 @@ class _Runner:
         pipeline.set(_runner_of(answer_id), self.name, ex=stream.UNFINISHED_EXPIRES_SECONDS)
         await pipeline.execute()
         # A context of its own: the request's would bind the answer to a thread that ends with it.
-        task = asyncio.create_task(self._run(answer_id), context=contextvars.Context())
+        log = AnswerLog(answer_id)  # from now on readers of this process find it
+        task = asyncio.create_task(self._run(answer_id, log), context=contextvars.Context())
         self._tasks.add(task)
         task.add_done_callback(self._forget)
         if self._keeper is None:
@@ -264,9 +265,9 @@ class _Runner:
         if work := self._work.get(answer_id):
             work.cancel()
 
-    async def _run(self, answer_id: int) -> None:
+    async def _run(self, answer_id: int, log: AnswerLog) -> None:
         outcome = Outcome()
-        async with AnswerLog(answer_id) as log:
+        async with log:
             work = asyncio.create_task(_write(answer_id, log, outcome))
             self._work[answer_id] = work
             if answer_id in self._stopped:  # the order came before the work began

@@ -119,6 +119,7 @@ class AnswerLog:
         self._wake = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
         self._flusher: asyncio.Task[None] | None = None
+        _written_here[answer_id] = self
 
     @property
     def text(self) -> str:
@@ -146,7 +147,6 @@ class AnswerLog:
             await async_redis().expire(_key(self.answer_id), FINISHED_EXPIRES_SECONDS)
 
     async def __aenter__(self) -> Self:
-        _written_here[self.answer_id] = self
         self._flusher = asyncio.create_task(self._keep_flushing())
         return self
 
@@ -184,6 +184,8 @@ class AnswerLog:
         self._wake.clear()
         new = [self._next(event, data) for event, data in self._pending]
         self._pending.clear()
+        if not new and not self._unwritten:
+            return False
         if len(self.entries) + len(new) > CHECKPOINT_EVERY and not (new and new[-1].is_end):
             new.append(Entry(self._take_id(), "snapshot", self._checkpoint()))
         self._unwritten.extend(new)
@@ -276,7 +278,10 @@ class _Elsewhere:
 
     def __init__(self, answer_id: int) -> None:
         self._key = _key(answer_id)
-        self._redis = aioredis.Redis.from_url(settings.REDIS_URL, max_connections=1)
+        # The default socket_timeout is shorter than we wait, and see apps.core.redis.
+        self._redis = aioredis.Redis.from_url(
+            settings.REDIS_URL, max_connections=1, socket_timeout=None
+        )
 
     async def read(self, after: int, wait: float) -> list[Entry]:
         found: Any = await self._redis.xrange(self._key, f"({after}-0" if after else "-")

@@ -15,7 +15,9 @@ def async_redis() -> aioredis.Redis:
     """The client of the running event loop. Answers are bytes."""
     loop = asyncio.get_running_loop()
     if loop not in _by_loop:
-        _by_loop[loop] = aioredis.Redis.from_url(settings.REDIS_URL)
+        # No socket_timeout: with one, redis-py sends through asyncio.wait_for, which in Python 3.11
+        # may swallow a cancellation. A task that was told to stop then runs on for ever.
+        _by_loop[loop] = aioredis.Redis.from_url(settings.REDIS_URL, socket_timeout=None)
     return _by_loop[loop]
 
 
