@@ -43,7 +43,7 @@ class Stack:
         env: Mapping[str, str] | None = None,
         *,
         data: Path | None = None,
-        ready_within: float = 60.0,
+        ready_within: float = 90.0,
     ) -> None:
         """`env` comes on top; `data` is kept at the end, a folder of our own is not."""
         self._own_data = data is None
@@ -122,7 +122,7 @@ class Stack:
         """Those that belong to this data folder, or of them those with `name` in their command."""
         return [process for process in processes_of(self.data) if name in command_of(process)]
 
-    def wait_for_log(self, text: str, *, within: float = 30.0) -> None:
+    def wait_for_log(self, text: str, *, within: float = 60.0) -> None:
         deadline = time.monotonic() + within
         while text not in self.log():
             assert time.monotonic() < deadline, f"no {text!r} in the log:\n{self.log()}"
