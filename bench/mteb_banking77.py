@@ -28,8 +28,8 @@ from tests.llama_process import REPOSITORY, LlamaProcess
 
 DATA = Path(__file__).parent / "data"
 PUBLISHED = 0.80042207  # embeddings-benchmark/results, mteb 1.12.75
-# A vector differs in its sixth digit with the texts that were computed beside it, which moves one or
-# two of the 30,800 predictions, 0.00003 each; a wrong pooling or token moves hundreds.
+# A vector changes a little with the texts computed beside it, which moves one or two of the 30,800
+# predictions, 0.00003 each. A wrong pooling or token moves hundreds.
 TOLERANCE = 0.0005
 DRAWS = 10
 ROWS_PER_LABEL = 8
