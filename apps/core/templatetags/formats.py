@@ -1,6 +1,10 @@
-"""Numbers and times as people read them. Built into every template (settings.TEMPLATES)."""
+"""Numbers and times as people read them. Built into every template (settings.TEMPLATES).
 
-from typing import Any
+Where nothing was measured they show a dash. Django hands them "" for a key that is not there, as
+in the metrics of a run that has not ended.
+"""
+
+from typing import Any, Literal
 
 from django import template
 from django.utils.safestring import SafeString, mark_safe
@@ -9,24 +13,27 @@ from apps.core import markdown as safe_markdown
 
 register = template.Library()
 
-
-@register.filter
-def percent(share: float | None, digits: int = 0) -> str:
-    """0.9231 -> 92 %; with an argument of 1: 92.3 %. A dash where nothing was measured."""
-    return "–" if share is None else f"{share * 100:.{digits}f} %"
+Measured = float | Literal[""] | None
+DASH = "–"
 
 
 @register.filter
-def number(value: float | None, digits: int = 0) -> str:
+def percent(share: Measured, digits: int = 0) -> str:
+    """0.9231 -> 92 %; with an argument of 1: 92.3 %."""
+    return DASH if share is None or share == "" else f"{share * 100:.{digits}f} %"
+
+
+@register.filter
+def number(value: Measured, digits: int = 0) -> str:
     """12345.678 -> 12,346."""
-    return "–" if value is None else f"{value:,.{digits}f}"
+    return DASH if value is None or value == "" else f"{value:,.{digits}f}"
 
 
 @register.filter
-def duration(seconds: float | None) -> str:
+def duration(seconds: Measured) -> str:
     """0.0423 -> 42 ms, 3.21 -> 3.2 s, 95 -> 1 min 35 s, 4000 -> 1 h 6 min."""
-    if seconds is None:
-        return "–"
+    if seconds is None or seconds == "":
+        return DASH
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
@@ -38,8 +45,8 @@ def duration(seconds: float | None) -> str:
 
 
 @register.filter
-def milliseconds(value: float | None) -> str:
-    return duration(None if value is None else value / 1000)
+def milliseconds(value: Measured) -> str:
+    return duration(None if value is None or value == "" else value / 1000)
 
 
 @register.filter

@@ -1,0 +1,28 @@
+import pytest
+from django.template import Context, Template
+
+
+@pytest.mark.parametrize(
+    ("expression", "value", "shown"),
+    [
+        ("x|percent", 0.9231, "92 %"),
+        ("x|percent:1", 0.9231, "92.3 %"),
+        ("x|percent", 0, "0 %"),
+        ("x|number", 12345.678, "12,346"),
+        ("x|number:2", 0.256, "0.26"),
+        ("x|duration", 0.0423, "42 ms"),
+        ("x|duration", 3.21, "3.2 s"),
+        ("x|duration", 95, "1 min 35 s"),
+        ("x|duration", 4000, "1 h 6 min"),
+        ("x|milliseconds", 1500, "1.5 s"),
+        ("x|percent", None, "–"),
+        ("x|duration", None, "–"),
+    ],
+)
+def test_numbers_as_people_read_them(expression: str, value: float | None, shown: str) -> None:
+    assert Template("{{ " + expression + " }}").render(Context({"x": value})) == shown
+
+
+@pytest.mark.parametrize("name", ["percent", "number", "duration", "milliseconds"])
+def test_what_is_not_there_is_a_dash(name: str) -> None:
+    assert Template("{{ run.metrics.accuracy|" + name + " }}").render(Context()) == "–"
