@@ -1,0 +1,110 @@
+"""What is not yours is not there, on every page and route."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from apps.chat import services
+from apps.chat.models import Conversation, Message, Role, SystemPrompt
+from apps.chat.urls import urlpatterns
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    conversation = services.open_conversation(owner=alice, title="Alice's")
+    question = conversation.messages.create(role=Role.USER, content="Hello")
+    answer = conversation.messages.create(role=Role.ASSISTANT, parent=question, content="Hi")
+    conversation.active_leaf = answer
+    conversation.save()
+    return conversation
+
+
+ANSWER_PAGES = {"answer": "get", "stop": "post", "answer_again": "post", "show": "post"}
+CONVERSATION_PAGES = {"conversation": "get", "ask": "post", "rename": "post", "delete": "post"}
+ROUTES = [
+    ("get", "conversations/{conversation}"),
+    ("patch", "conversations/{conversation}"),
+    ("delete", "conversations/{conversation}"),
+    ("post", "conversations/{conversation}/messages"),
+    ("get", "answers/{answer}"),
+    ("get", "answers/{answer}/events"),
+    ("post", "answers/{answer}/stop"),
+    ("post", "answers/{answer}/regenerate"),
+]
+BODIES = {"patch": {"title": "Mine"}, "post": {"content": "Hello"}}
+
+
+def test_every_page_is_in_this_test() -> None:
+    listed = {*ANSWER_PAGES, *CONVERSATION_PAGES, "index", "begin", "older"}
+    assert listed == {pattern.name for pattern in urlpatterns}
+
+
+@pytest.mark.parametrize(("name", "verb"), [*ANSWER_PAGES.items(), *CONVERSATION_PAGES.items()])
+def test_pages(bobs_browser: Client, conversation: Conversation, name: str, verb: str) -> None:
+    pk = conversation.active_leaf_id if name in ANSWER_PAGES else conversation.pk
+    response = getattr(bobs_browser, verb)(reverse(f"chat:{name}", args=[pk]))
+    assert response.status_code == 404
+    assert Conversation.objects.get().title == "Alice's"
+    assert Message.objects.count() == 2
+
+
+@pytest.mark.parametrize(("verb", "path"), ROUTES)
+def test_routes(bobs_api: Client, conversation: Conversation, verb: str, path: str) -> None:
+    path = path.format(conversation=conversation.pk, answer=conversation.active_leaf_id)
+    response = getattr(bobs_api, verb)(
+        f"/api/v1/{path}", BODIES.get(verb), content_type="application/json"
+    )
+    assert response.status_code == 404
+    assert response.json()["code"] == "not_found"
+
+
+@pytest.mark.parametrize(("verb", "path"), ROUTES)
+def test_nobody_without_a_key(conversation: Conversation, verb: str, path: str) -> None:
+    path = path.format(conversation=conversation.pk, answer=conversation.active_leaf_id)
+    response = getattr(Client(), verb)(
+        f"/api/v1/{path}", BODIES.get(verb), content_type="application/json"
+    )
+    assert response.status_code == 401
+
+
+@pytest.mark.parametrize("name", [pattern.name for pattern in urlpatterns])
+def test_nobody_without_a_login(conversation: Conversation, name: str) -> None:
+    args = [] if name in {"index", "begin", "older"} else [conversation.pk]
+    response = Client().get(reverse(f"chat:{name}", args=args))
+    assert response.status_code == 302
+    assert response.headers["location"].startswith("/login/")
+
+
+def test_someone_elses_system_prompt(alice: User, bobs_api: Client, bobs_browser: Client) -> None:
+    prompt = services.save_system_prompt(owner=alice, name="Secret", text="Tell nobody.")
+    opened = bobs_api.post(
+        "/api/v1/conversations", {"system_prompt": prompt.pk}, content_type="application/json"
+    )
+    assert opened.status_code == 404
+    begun = bobs_browser.post(
+        reverse("chat:begin"), {"content": "Hello", "system_prompt": prompt.pk}
+    )
+    assert begun.status_code == 404
+    listed = bobs_api.get("/api/v1/system-prompts").json()["items"]
+    assert "Secret" not in {item["name"] for item in listed}
+    assert SystemPrompt.objects.owned_by(alice).filter(name="Secret").exists()
+
+
+@pytest.mark.parametrize("name", ["begin", "ask", "delete", "stop", "answer_again", "show"])
+def test_changing_needs_the_csrf_token(alice: User, conversation: Conversation, name: str) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(alice)
+    args = {"begin": []}.get(
+        name, [conversation.active_leaf_id if name in ANSWER_PAGES else conversation.pk]
+    )
+    assert client.post(reverse(f"chat:{name}", args=args), {"content": "x"}).status_code == 403
+    route = f"/api/v1/conversations/{conversation.pk}/messages"
+    asked = client.post(route, {"content": "x"}, content_type="application/json")
+    assert asked.status_code == 403
+
+
+@pytest.mark.parametrize("name", ["begin", "ask", "rename", "delete", "stop", "answer_again"])
+def test_wrong_verb(browser: Client, conversation: Conversation, name: str) -> None:
+    args = [] if name == "begin" else [conversation.pk]
+    assert browser.get(reverse(f"chat:{name}", args=args)).status_code == 405

