@@ -167,6 +167,26 @@ class Run(models.Model):
         ]
 
     @property
+    def accuracy(self) -> float | None:
+        value: float | None = self.metrics.get("accuracy")
+        return value
+
+    @property
+    def macro_f1(self) -> float | None:
+        value: float | None = self.metrics.get("macro_f1")
+        return value
+
+    @property
+    def ece(self) -> float | None:
+        value: float | None = self.metrics.get("ece")
+        return value
+
+    @property
+    def newly_embedded(self) -> int | None:
+        value: int | None = self.embedding.get("sent")
+        return value
+
+    @property
     def duration(self) -> float | None:
         if self.started is None or self.finished is None:
             return None

@@ -183,7 +183,7 @@ def guess_mapping(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Mapp
     text = next((names[name] for name in TEXT_NAMES if name in names), None)
     label = next((names[name] for name in LABEL_NAMES if name in names), None)
     split = next((names[name] for name in SPLIT_NAMES if name in names), None)
-    if split is None or not _are_splits(_column(columns, rows, split)):
+    if split is None or not _are_splits(_column(columns, rows, split), share=0.8):
         split = next((c for c in columns if _are_splits(_column(columns, rows, c))), None)
     free = [column for column in columns if column not in {text, label, split}] or list(columns)
     if text is None:
@@ -580,9 +580,10 @@ def _column(columns: Sequence[str], rows: Sequence[Sequence[str]], name: str | N
     return [row[place] for row in rows if place < len(row)]
 
 
-def _are_splits(cells: list[str]) -> bool:
+def _are_splits(cells: list[str], *, share: float = 1.0) -> bool:
+    """At least that share are names of splits; a misspelt one is then reported."""
     filled = [cell.strip().casefold() for cell in cells if cell.strip()]
-    return bool(filled) and all(cell in SPLITS for cell in filled)
+    return bool(filled) and sum(cell in SPLITS for cell in filled) >= share * len(filled)
 
 
 def _mean_length(cells: list[str]) -> float:
