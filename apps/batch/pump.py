@@ -136,7 +136,7 @@ class Pump:
                 await self._drain()
             finally:
                 await self._close_streams()
-            await self._all_written()
+                await self._all_written(helpers[0])
             for helper in helpers:
                 helper.cancel()
 
@@ -250,6 +250,8 @@ class Pump:
             return PutBack(row)
         if (error := task.exception()) is None:
             return task.result()
+        if not isinstance(error, Exception):  # the process is being ended: not the row's fault
+            return PutBack(row)
         log.error("Row %s of batch %s", row.index, row.batch_id, exc_info=error)
         reason = "The workbench made a mistake with this row: see the worker's log."
         return PutBack(row, reason, "internal_error", permanent=True)
@@ -290,9 +292,13 @@ class Pump:
                 log.warning("The database takes no rows just now: %s", error)
                 await asyncio.sleep(1)
 
-    async def _all_written(self) -> None:
-        while self._entries:
-            await self._written.wait()
+    async def _all_written(self, writer: asyncio.Task[None]) -> None:
+        """What is known of rows is kept even when everything is being cancelled around us."""
+        while self._entries and not writer.done():
+            await _wait(self._written, WATCH_SECONDS)
+        if self._entries:
+            await self._commit(list(self._entries))
+            self._entries.clear()
 
     # --- Watching ------------------------------------------------------------
 

@@ -4,10 +4,13 @@ import asyncio
 import logging
 import mmap
 import os
+import signal
+from functools import partial
+from types import FrameType
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_shutting_down
+from celery.signals import worker_ready
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
@@ -25,9 +28,17 @@ MESSAGE_SECONDS = 60
 _ending = mmap.mmap(-1, 1)
 
 
-@worker_shutting_down.connect
-def _note_the_end(**_: Any) -> None:
+@worker_ready.connect
+def _hear_the_end(**_: Any) -> None:
+    """Celery's own signal for this comes after it has waited for the tasks, which is too late."""
+    for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGINT):
+        signal.signal(number, partial(_note_and_pass_on, signal.getsignal(number)))
+
+
+def _note_and_pass_on(handler: Any, number: int, frame: FrameType | None) -> None:
     _ending[0] = 1
+    if callable(handler):
+        handler(number, frame)
 
 
 @shared_task(name="apps.batch.tasks.run_pump", expires=MESSAGE_SECONDS)

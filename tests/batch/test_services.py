@@ -91,9 +91,7 @@ def test_many_rows_are_queued_fast(make_batch: MakeBatch) -> None:
     batch = make_batch(20_000)
     queued = time.monotonic() - start
     start = time.monotonic()
-    assert (
-        services.progress(Batch.objects.select_related("server").get(pk=batch.pk)).open == 20_000
-    )
+    assert services.progress(Batch.objects.select_related("server").get(pk=batch.pk)).open == 20_000
     counted = time.monotonic() - start
     assert (queued < 10, counted < 1) == (True, True), (queued, counted)
 

@@ -67,3 +67,12 @@ def test_without_a_broker_the_job_is_queued_all_the_same(
     with TestCase.captureOnCommitCallbacks(execute=True):
         tasks.wake(server.pk)
     assert "starts a little later" in caplog.text
+
+
+def test_the_end_of_the_worker_is_noted_before_celery_waits_for_it() -> None:
+    heard: list[int] = []
+    try:
+        tasks._note_and_pass_on(lambda number, frame: heard.append(number), 15, None)
+        assert (tasks._ending[0], heard) == (1, [15])
+    finally:
+        tasks._ending[0] = 0
