@@ -324,7 +324,9 @@ class Pump:
 
     async def _obey(self) -> None:
         """Pause: nothing new starts. Cancel: open streams are closed, which frees their slots."""
-        await self._find_jobs(finish=False)
+        # A job may be over while others keep the slots busy.
+        over = any(job.dry and not job.ready and not job.running for job in self._jobs.values())
+        await self._find_jobs(finish=over)
         elsewhere = {row.batch_id for row in self._tasks.values()} - self._jobs.keys()
         if not elsewhere:
             return
