@@ -65,14 +65,13 @@ def new(request: HttpRequest) -> HttpResponse:
 def detail(request: HttpRequest, pk: int) -> HttpResponse:
     classifier = _get(request, pk)
     context = _run_context(request, classifier, _number(request.GET.get("run")))
-    context["runs"] = classifier.runs.for_lists()[:RUNS_SHOWN]
     return render(request, "classifiers/detail.html", context)
 
 
 @require_safe
 def progress(request: HttpRequest, pk: int) -> HttpResponse:
-    """The newest run as it is now; the page asks again until it has ended."""
-    return render(request, "classifiers/_run.html", _run_context(request, _get(request, pk), None))
+    """The newest run as it is now, and the list of all; the page asks until the run has ended."""
+    return render(request, "classifiers/_live.html", _run_context(request, _get(request, pk), None))
 
 
 @require_safe
@@ -159,6 +158,7 @@ def _run_context(
     return {
         "classifier": classifier,
         "run": get_object_or_404(runs, number=number) if number else runs.first(),
+        "runs": runs.for_lists()[:RUNS_SHOWN],
         "older": number is not None,
         "predict_url": request.build_absolute_uri(
             reverse("api-1:predict", kwargs={"pk": classifier.pk})
