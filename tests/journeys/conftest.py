@@ -1,0 +1,60 @@
+"""A person at a browser, on the whole workbench as `make run` starts it."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.stack import Stack
+
+# The machine may be busy: what a person waits for has this long, in milliseconds.
+PATIENCE = 30_000
+
+
+@pytest.fixture(scope="package")
+def stack() -> Iterator[Stack]:
+    with Stack() as stack:
+        yield stack
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    # Package-wide and no longer: while Playwright runs, Django takes this thread for an event loop.
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=os.environ.get("WORKBENCH_CHROMIUM") or None,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="package")
+def logged_in(stack: Stack, chromium: Browser) -> dict[str, object]:
+    """The session of the person who opened the printed link."""
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(stack.login_url)
+    state = context.storage_state()
+    context.close()
+    return dict(state)
+
+
+@pytest.fixture
+def page(stack: Stack, chromium: Browser, logged_in: dict[str, object]) -> Iterator[Page]:
+    """A new tab. A script that fails or breaks the security policy fails the journey."""
+    expect.set_options(timeout=PATIENCE)
+    context = chromium.new_context(
+        base_url=stack.url,
+        storage_state=logged_in,  # type: ignore[arg-type]
+        viewport={"width": 1280, "height": 800},
+    )
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
+    yield page
+    context.close()
+    assert problems == []

@@ -1,0 +1,59 @@
+"""From a CSV to a prediction."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.timeout(300)
+
+EXAMPLES = Path(__file__).parent.parent.parent / "bench" / "data" / "banking77_train.csv"
+LABELS = ["card_arrival", "lost_or_stolen_card", "exchange_rate"]
+TEXTS_PER_LABEL = 30
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """Real questions to a bank, as a person might have them: odd header names, one bad row."""
+    kept = dict.fromkeys(LABELS, 0)
+    path = tmp_path / "questions.csv"
+    with EXAMPLES.open(encoding="utf-8", newline="") as source, path.open("w", newline="") as out:
+        writer = csv.writer(out, delimiter=";")
+        writer.writerow([" Question ", "Intent"])
+        writer.writerow(["", "card_arrival"])
+        for row in csv.DictReader(source):
+            if kept.get(row["label"], TEXTS_PER_LABEL) < TEXTS_PER_LABEL:
+                kept[row["label"]] += 1
+                writer.writerow([row["text"], row["label"]])
+    return path
+
+
+def test_csv_to_prediction(page: Page, questions: Path) -> None:
+    main = page.get_by_role("main")
+    page.goto("/datasets/new/")
+    page.locator("input[type=file]").set_input_files(questions)
+    expect(page).to_have_url(re.compile(r"/datasets/uploads/"))
+    expect(page.get_by_label("Text", exact=True)).to_have_value("Question")
+    expect(page.get_by_label("Label", exact=True)).to_have_value("Intent")
+    expect(main).to_contain_text("semicolon")
+    page.get_by_role("button", name="Import all rows").click()
+    expect(page).to_have_url(re.compile(r"/datasets/\d+/"))
+    expect(page.get_by_role("region", name="Rejected rows")).to_contain_text("2")
+
+    page.get_by_role("link", name="Train a classifier").click()
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(page).to_have_url(re.compile(r"/classify/\d+/"))
+    expect(main).to_contain_text("Judged on 18 rows it never saw", timeout=90_000)
+    expect(page.locator("[data-chart=matrix] canvas").first).to_be_visible()
+
+    page.get_by_role("textbox", name="Text").fill("My card still has not come in the post")
+    likeliest = page.get_by_test_id("prediction").locator(".bar").first
+    expect(likeliest).to_contain_text("card_arrival")
+
+    page.get_by_role("button", name="Train again").click()
+    history = page.get_by_role("region", name="Runs").get_by_role("row")
+    expect(history).to_have_count(3)
+    expect(history.nth(1)).to_contain_text("Ready", timeout=90_000)
+    expect(history.nth(1).get_by_role("cell").nth(6)).to_have_text("0")
