@@ -164,10 +164,11 @@ document.addEventListener("htmx:afterSwap", (event) => {
   }
 });
 
-async function stop() {
-  for (const { article } of live.values()) {
-    const headers = JSON.parse(document.body.getAttribute("hx-headers"));
-    await fetch(article.dataset.stopUrl, { method: "POST", headers });
+function stop() {
+  const headers = JSON.parse(document.body.getAttribute("hx-headers"));
+  for (const answer of live.values()) {
+    const sent = fetch(answer.article.dataset.stopUrl, { method: "POST", headers });
+    sent.catch(() => answer.say("The workbench cannot be reached, so it was not stopped."));
   }
 }
 
