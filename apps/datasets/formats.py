@@ -50,6 +50,7 @@ FORMULA_START = "=+-@\t\r\n\0＝＋－＠"
 _FORMULA = re.compile(rf"'*[{re.escape(FORMULA_START)}]")
 _ESCAPED_FORMULA = re.compile(rf"'+[{re.escape(FORMULA_START)}]")
 _UNDECODED = re.compile("[\udc80-\udcff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 csv.field_size_limit(MAX_CELL)
 
@@ -219,7 +220,7 @@ def checked(row: ExampleRow, number: int, names: Mapping | None = None) -> Examp
             return RejectedRow(
                 number, column, f"It contains the byte 0x{byte:02X}, which is not UTF-8."
             )
-        if any("\ud800" <= character <= "\udfff" for character in value):
+        if _SURROGATE.search(value):
             return RejectedRow(number, column, "It contains half of a surrogate pair.")
     if not row.text.strip():
         return RejectedRow(number, names.text, "The text is empty.")

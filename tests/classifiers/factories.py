@@ -1,0 +1,52 @@
+"""Rows, datasets and trained classifiers with defaults."""
+
+from django.contrib.auth.models import User
+
+from apps.classifiers import services, training
+from apps.classifiers.models import Classifier, Run
+from apps.datasets.formats import ExampleRow
+from apps.datasets.models import Dataset
+from apps.datasets.services import create_dataset
+
+TOPICS = {
+    "card": "my bank card is lost and I need a new card number {}",
+    "rate": "what exchange rate do you give for euro amount {}",
+    "hello": "HELLO THERE GOOD MORNING {}",
+}
+
+
+def rows(per_label: int = 12, *, split: str | None = None, start: int = 0) -> list[ExampleRow]:
+    return [
+        ExampleRow(text.format(number), label, split)
+        for number in range(start, start + per_label)
+        for label, text in TOPICS.items()
+    ]
+
+
+def dataset(owner: User, given: list[ExampleRow] | None = None, name: str = "Topics") -> Dataset:
+    return create_dataset(owner=owner, name=name, rows=given or rows(), origin="tests")
+
+
+def classifier(owner: User, given: Dataset | None = None, **options: object) -> Classifier:
+    """Made, with a queued run that nobody was told of."""
+    made, _ = services.create_classifier(
+        owner=owner,
+        name="Topics",
+        dataset=given or dataset(owner),
+        **options,  # type: ignore[arg-type]
+    )
+    return made
+
+
+def trained(owner: User, given: Dataset | None = None, **options: object) -> Classifier:
+    made = classifier(owner, given, **options)
+    training.train(newest(made).pk)
+    made.refresh_from_db()
+    assert newest(made).status == "ready", newest(made).error
+    return made
+
+
+def newest(made: Classifier) -> Run:
+    run = made.runs.first()
+    assert run is not None
+    return run

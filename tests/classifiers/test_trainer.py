@@ -1,0 +1,133 @@
+"""The recipe on made-up vectors: clouds on a sphere, so that the right answer is known."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from apps.classifiers import trainer
+from apps.classifiers.evaluation import calibration_error, log_loss, softmax
+from apps.classifiers.splits import Codes
+
+
+def clouds(
+    labels: int, per_label: int, *, noise: float, seed: int = 0, dimensions: int = 32
+) -> tuple[trainer.Floats, Codes]:
+    centres = np.random.default_rng(99).normal(size=(labels, dimensions))
+    random = np.random.default_rng(seed)
+    codes = np.repeat(np.arange(labels), per_label)
+    points = centres[codes] + noise * random.normal(size=(len(codes), dimensions))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    return points.astype(np.float32), codes.astype(np.int64)
+
+
+def fit(vectors: trainer.Floats, labels: Codes, **options: object) -> trainer.Fit:
+    chosen = trainer.Options(**options)  # type: ignore[arg-type]
+    return trainer.fit(vectors, labels, np.arange(len(labels)), options=chosen)
+
+
+@pytest.mark.parametrize("labels", [2, 3, 12])
+def test_it_learns_and_its_probabilities_mean_something(labels: int) -> None:
+    vectors, codes = clouds(labels, 60, noise=1.4)
+    fitted = fit(vectors, codes)
+    test_vectors, truth = clouds(labels, 200, noise=1.4, seed=1)
+    logits = fitted.model.logits(test_vectors)
+    assert (logits.argmax(axis=1) == truth).mean() > 0.85
+    calibrated = softmax(logits, fitted.model.temperature)
+    assert calibration_error(calibrated, truth) < 0.05
+    assert log_loss(calibrated, truth) <= log_loss(softmax(logits), truth) + 0.01
+
+
+def test_the_same_seed_gives_the_same_digits() -> None:
+    vectors, codes = clouds(4, 30, noise=1.5)
+    one, two = fit(vectors, codes, seed=3), fit(vectors, codes, seed=3)
+    assert np.array_equal(one.model.weights, two.model.weights)
+    assert one.path == two.path
+
+
+def test_scaling_changes_nothing_but_the_time() -> None:
+    """weights for vectors times 10 with C / 100 are weights for the vectors themselves with C."""
+    from sklearn.linear_model import LogisticRegression  # noqa: TID251 - a second opinion
+
+    vectors, codes = clouds(3, 40, noise=1.5)
+    fitted = fit(vectors, codes)
+    plain = LogisticRegression(C=fitted.C, max_iter=5000, tol=1e-8).fit(
+        vectors.astype(np.float64), codes
+    )
+    assert np.allclose(
+        plain.predict_proba(vectors), softmax(fitted.model.logits(vectors)), atol=5e-3
+    )
+
+
+def test_out_of_fold_is_honest() -> None:
+    """Labels drawn by lot cannot be predicted for rows the model has not seen."""
+    vectors, _ = clouds(2, 100, noise=1.0)
+    codes = np.random.default_rng(5).integers(0, 2, 200)
+    fitted = fit(vectors, codes)
+    assert abs((fitted.out_of_fold.argmax(axis=1) == codes).mean() - 0.5) < 0.12
+
+
+def test_copies_of_a_text_do_not_help() -> None:
+    vectors, _ = clouds(2, 50, noise=1.0)
+    codes = np.random.default_rng(5).integers(0, 2, 100)
+    doubled = trainer.fit(
+        np.repeat(vectors, 2, axis=0), np.repeat(codes, 2), np.repeat(np.arange(100), 2)
+    )
+    accuracy = (doubled.out_of_fold.argmax(axis=1) == np.repeat(codes, 2)).mean()
+    assert accuracy < 0.68
+
+
+def test_the_edge_of_the_grid_is_flagged() -> None:
+    vectors, codes = clouds(3, 40, noise=0.01)
+    fitted = fit(vectors, codes)
+    assert fitted.at_edge == (fitted.C in {1.0, 100.0})
+    assert [strength.C for strength in fitted.path] == list(trainer.STRENGTHS)
+
+
+def test_a_label_with_two_rows_is_enough() -> None:
+    vectors, codes = clouds(6, 2, noise=0.5)
+    assert fit(vectors, codes).model.weights.shape == (6, 32)
+
+
+def test_balanced_finds_more_of_the_rare() -> None:
+    vectors, codes = clouds(2, 200, noise=3.0)
+    keep = np.r_[0:200, 200:215]
+    test_vectors, truth = clouds(2, 200, noise=3.0, seed=1)
+    recalls = [
+        (fit(vectors[keep], codes[keep], balanced=balanced).model.logits(test_vectors)
+         .argmax(axis=1)[truth == 1] == 1).mean()
+        for balanced in (False, True)
+    ]  # fmt: skip
+    assert recalls[1] > recalls[0]
+
+
+def test_report_counts_fits_and_may_end_it() -> None:
+    vectors, codes = clouds(3, 10, noise=1.0)
+    seen: list[tuple[int, int]] = []
+    trainer.fit(vectors, codes, np.arange(30), report=lambda *now: seen.append(now))
+    assert seen[0] == (0, 26)
+    assert seen[-1] == (26, 26)
+
+    def stop(done: int, total: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit(vectors, codes, np.arange(30), report=stop)
+
+
+def test_slow_convergence_is_said_not_warned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer, "MAX_ITERATIONS", 2)
+    vectors, codes = clouds(5, 20, noise=2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not fit(vectors, codes).converged
+
+
+def test_temperature_is_the_likeliest() -> None:
+    _, codes = clouds(4, 100, noise=1.0)
+    logits = np.random.default_rng(2).normal(size=(400, 4)).astype(np.float32) * 5
+    logits[np.arange(400), codes] += 4
+    best = trainer.fit_temperature(logits, codes)
+    losses = [log_loss(softmax(logits, best * factor), codes) for factor in (0.97, 1, 1.03)]
+    assert losses[1] == min(losses)

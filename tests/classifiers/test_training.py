@@ -1,0 +1,247 @@
+"""Training runs through the task, on a real embedding server."""
+
+import json
+import stat
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+from pytest_django import Settings
+
+from apps.classifiers import services, tasks, trainer, training
+from apps.classifiers.leases import Lease
+from apps.classifiers.models import Run, Status
+from apps.datasets.formats import ExampleRow
+from apps.llm.client import Client
+from apps.llm.models import Server
+from tests.classifiers import factories
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _server(embedding_server: Server) -> None:
+    pass
+
+
+def run_of(owner: User, rows: list[ExampleRow]) -> Run:
+    """A run of the task on these rows, however it ends."""
+    run = factories.newest(factories.classifier(owner, factories.dataset(owner, rows)))
+    tasks.train_run(run.pk)
+    run.refresh_from_db()
+    return run
+
+
+def test_it_works(alice: User, settings: Settings) -> None:
+    made = factories.classifier(alice)
+    run = factories.newest(made)
+    tasks.train_run(run.pk)
+    run.refresh_from_db()
+    made.refresh_from_db()
+    assert (run.status, run.error) == (Status.READY, "")
+    assert made.current_id == run.pk
+    assert run.train_rows + run.metrics["rows"] == 36
+    assert len(run.test_indices) == run.metrics["rows"] == 6
+    assert run.metrics["accuracy"] > run.metrics["majority_baseline"]
+    assert [entry["label"] for entry in run.per_class] == ["card", "hello", "rate"]
+    assert sum(map(sum, run.confusion)) == 6
+    assert run.embedding["sent"] == 36
+    assert set(run.seconds) == {"embedding", "fitting", "evaluating"}
+    assert set(run.versions) == {"python", "numpy", "scikit-learn"}
+    assert (run.lease, run.lease_until) == (None, None)
+    for file in Path(settings.CLASSIFIERS_DIR).iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    json.dumps([run.metrics, run.confused, run.reliability, run.fit])
+
+
+def test_training_again_embeds_nothing_and_gives_the_same(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = factories.trained(alice)
+    first = factories.newest(made)
+
+    async def refuse(self: Client, model: str, texts: Sequence[str]) -> None:
+        raise AssertionError("a text was sent again")
+
+    monkeypatch.setattr(Client, "embed", refuse)
+    tasks.train_run(services.start_run(made).pk)
+    second = factories.newest(made)
+    assert (second.number, second.status) == (2, Status.READY)
+    assert second.embedding["sent"] == 0
+    assert second.data_hash == first.data_hash
+    assert second.metrics == first.metrics
+    assert second.test_indices == first.test_indices
+
+
+def test_its_own_test_rows_are_never_trained_on(alice: User) -> None:
+    run = run_of(alice, factories.rows(8) + factories.rows(3, split="test", start=50))
+    assert run.error == ""
+    assert (run.train_rows, run.metrics["rows"]) == (24, 9)
+    assert run.test_indices == list(range(24, 33))
+    assert "marks as test" in run.test_source
+
+
+def test_a_test_set_judges(alice: User) -> None:
+    train = factories.dataset(alice, factories.rows(8) + factories.rows(2, split="test", start=90))
+    test = factories.dataset(alice, [*factories.rows(4, start=50), *factories.rows(1)], "Held")
+    made = factories.trained(alice, train, test_dataset=test)
+    run = factories.newest(made)
+    assert (run.train_rows, run.metrics["rows"]) == (24, 15)
+    assert "Held" in run.test_source
+    assert any("3 of the 15 test rows also occur" in note for note in run.notes)
+
+
+ONE_LABEL = [ExampleRow(f"text {number}", "only") for number in range(10)]
+RARE = [*factories.rows(5), ExampleRow("a rare thing", "rare")]
+COPIES = [*factories.rows(5), *[ExampleRow("the same text", "copied")] * 5]
+UNSEEN = [*factories.rows(5), ExampleRow("new", "unseen", "test")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (ONE_LABEL, "only one label"),
+        (RARE, "at least 3 different texts: “rare” has 1"),
+        (COPIES, "at least 3 different texts: “copied” has 1"),
+        (UNSEEN, "“unseen” is in the test rows but never"),
+        (factories.rows(5, split="test"), "no row to train on"),
+    ],
+)
+def test_data_that_does_not_do_says_what_is_missing(
+    alice: User, rows: list[ExampleRow], says: str
+) -> None:
+    run = run_of(alice, rows)
+    assert run.status == Status.FAILED
+    assert says in run.error
+    assert run.finished is not None
+
+
+def test_texts_that_are_too_long_are_left_out_and_listed(alice: User) -> None:
+    run = run_of(alice, [*factories.rows(), ExampleRow("long " * 1500, "card", None, "row 38")])
+    assert run.status == Status.READY
+    (left_out,) = run.left_out
+    assert left_out["row"] == "row 38"
+    assert "10,501 tokens long" in left_out["reason"]
+    assert run.train_rows + run.metrics["rows"] == 36
+
+
+def test_a_server_that_is_gone_fails_the_run_with_a_sentence(alice: User) -> None:
+    made = factories.classifier(alice)
+    Server.objects.update(base_url="http://127.0.0.1:9/v1")
+    run = factories.newest(made)
+    tasks.train_run(run.pk)
+    run.refresh_from_db()
+    assert run.status == Status.FAILED
+    assert "Is it running?" in run.error
+
+
+def test_a_second_press_of_train_is_harmless(alice: User) -> None:
+    made = factories.classifier(alice)
+    first = factories.newest(made)
+    assert services.start_run(made) == first
+    tasks.train_run(first.pk)
+    tasks.train_run(first.pk)  # a message that came twice
+    assert made.runs.count() == 1
+    assert factories.newest(made).attempts == 1
+
+
+def test_a_queued_run_is_cancelled_at_once(alice: User) -> None:
+    run = factories.newest(factories.classifier(alice))
+    services.cancel_run(run)
+    run.refresh_from_db()
+    assert run.status == Status.CANCELLED
+    tasks.train_run(run.pk)
+    run.refresh_from_db()
+    assert run.status == Status.CANCELLED
+
+
+@pytest.mark.parametrize("stage", [Status.EMBEDDING, Status.FITTING])
+def test_a_running_run_is_cancelled_at_its_next_step(
+    alice: User, monkeypatch: pytest.MonkeyPatch, stage: Status
+) -> None:
+    made = factories.classifier(alice)
+    run = factories.newest(made)
+    real = Lease.write
+
+    def write(self: Lease, **values: object) -> None:
+        real(self, **values)
+        if values.get("status") == stage:
+            services.cancel_run(run)
+
+    monkeypatch.setattr(Lease, "write", write)
+    tasks.train_run(run.pk)
+    run.refresh_from_db()
+    assert run.status == Status.CANCELLED
+    made.refresh_from_db()
+    assert made.current is None
+    assert services.start_run(made).number == 2
+
+
+def test_a_run_whose_worker_died_is_taken_up(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = factories.newest(factories.classifier(alice))
+    dead = Lease.take(run.pk)
+    assert dead is not None
+    told: list[int] = []
+    monkeypatch.setattr(tasks.train_run, "delay", told.append)
+    tasks.resume_training()
+    assert told == []  # its lease is alive
+    tasks.train_run(run.pk)
+    run.refresh_from_db()
+    assert run.status == Status.QUEUED
+
+    long_ago = timezone.now() - timedelta(minutes=5)
+    Run.objects.update(lease_until=long_ago, woken=long_ago)
+    tasks.resume_training()
+    tasks.resume_training()  # told once, not every time beat comes round
+    assert told == [run.pk]
+    tasks.train_run(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.attempts) == (Status.READY, 2)
+    with pytest.raises(training.Lost):
+        dead.write(status=Status.FITTING)  # it comes back and may change nothing
+    run.refresh_from_db()
+    assert run.status == Status.READY
+
+
+def test_a_run_that_kills_its_workers_ends(alice: User) -> None:
+    run = factories.newest(factories.classifier(alice))
+    Run.objects.update(attempts=3)
+    tasks.train_run(run.pk)
+    run.refresh_from_db()
+    assert run.status == Status.FAILED
+    assert "died 3 times" in run.error
+
+
+def test_a_bug_fails_the_run_and_is_logged(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = factories.newest(factories.classifier(alice))
+
+    def broken(*given: object, **more: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(trainer, "fit", broken)
+    with pytest.raises(RuntimeError):
+        tasks.train_run(run.pk)
+    run.refresh_from_db()
+    assert run.status == Status.FAILED
+    assert "boom" not in run.error
+    assert "train again" in run.error
+
+
+def test_deleting_a_classifier_removes_its_files(alice: User, settings: Settings) -> None:
+    made = factories.trained(alice)
+    assert len(list(Path(settings.CLASSIFIERS_DIR).iterdir())) == 2
+    services.delete_classifier(made)
+    assert list(Path(settings.CLASSIFIERS_DIR).iterdir()) == []
+
+
+def test_a_classifier_survives_its_dataset(alice: User) -> None:
+    made = factories.trained(alice)
+    assert made.dataset is not None
+    made.dataset.delete()
+    made.refresh_from_db()
+    assert made.current is not None
+    tasks.train_run(services.start_run(made).pk)
+    assert "was deleted" in factories.newest(made).error
