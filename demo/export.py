@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 NAMES = {
     "embed.weight": "token_embd.weight",
     "norm.weight": "output_norm.weight",
+    "out.weight": "output.weight",
     "attn_norm.weight": "attn_norm.weight",
     "ffn_norm.weight": "ffn_norm.weight",
     "q.weight": "attn_q.weight",

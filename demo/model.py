@@ -1,4 +1,4 @@
-"""The network: a small llama (RMSNorm, interleaved rotary positions, SwiGLU, tied embeddings)."""
+"""The network: a small llama (RMSNorm, interleaved rotary positions, SwiGLU)."""
 
 from __future__ import annotations
 
@@ -67,6 +67,7 @@ class Llama(nn.Module):
         self.embed = nn.Embedding(shape.vocab, shape.width)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.norm = nn.RMSNorm(shape.width, eps=shape.eps)
+        self.out = nn.Linear(shape.width, shape.vocab, bias=False)
         half = shape.width // shape.heads // 2
         speed = shape.rope_base ** (-torch.arange(half).float() / half)
         angle = torch.outer(torch.arange(shape.context).float(), speed)
@@ -76,6 +77,9 @@ class Llama(nn.Module):
                 nn.init.normal_(p, std=0.02)
             if name.endswith(("o.weight", "down.weight")):
                 nn.init.normal_(p, std=0.02 / (2 * shape.layers) ** 0.5)
+        # The blocks soon add values around 20. A token must stay loud beside them: with small (or
+        # tied) embeddings the network did not learn to copy a product's name from the request.
+        nn.init.normal_(self.embed.weight, std=8.0)
 
     def forward(self, ids: Tensor, wanted: Tensor) -> Tensor:
         """Logits of the next token, at the wanted positions only."""
@@ -83,7 +87,7 @@ class Llama(nn.Module):
         *first, last = self.blocks
         for block in first:
             x = block(x, turns)
-        return F.linear(self.norm(last(x, turns, wanted)), self.embed.weight)
+        return self.out(self.norm(last(x, turns, wanted)))
 
 
 class Muon(torch.optim.Optimizer):
