@@ -88,7 +88,7 @@ PROMPTS: list[tuple[str, list[str], dict[str, Any] | None]] = [
         ["Write a customer message with the intent praise_delivery."],
         {"message": str, "intent": ["praise_delivery", "refund_repair", "lost_contract"]},
     ),
-    (DATA, ["Write an urgent support ticket about a security problem."], TICKET),
+    (DATA, ["Write an urgent support ticket about stolen passwords."], TICKET),
     # Longer talks
     (
         HELPFUL,
