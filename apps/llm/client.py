@@ -8,10 +8,11 @@ stream costs 0.14 ms of CPU per token, so the event lines are read here.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, cast
+from functools import partial
+from typing import Any, TypedDict, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import httpx2  # what the SDK speaks through: it lets errors amid a stream pass as they are
@@ -23,6 +24,8 @@ from openai import AsyncOpenAI  # noqa: TID251
 from apps.llm import errors
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, ToolCall, Usage
+
+T = TypeVar("T")
 
 CONNECT_SECONDS = 5.0
 # Before the first byte a prompt of tens of thousands of tokens may be read on a slow machine;
@@ -88,18 +91,21 @@ class Client:
         known = {name: params.pop(name) for name in SDK_PARAMETERS & params.keys()}
         if request.response_format is not None:
             known["response_format"] = dict(request.response_format)
+        send = partial(
+            self._sdk.chat.completions.with_streaming_response.create,
+            model=request.model,
+            messages=cast(list[Any], request.messages),
+            max_tokens=request.max_tokens,
+            stream=True,
+            stream_options={"include_usage": True},
+            extra_body={"return_progress": True, **params},
+            timeout=openai.Timeout(None, connect=CONNECT_SECONDS, read=FIRST_BYTE_SECONDS),
+            **known,
+        )
         finished = False
         with _translated():
-            async with self._sdk.chat.completions.with_streaming_response.create(
-                model=request.model,
-                messages=cast(list[Any], request.messages),
-                max_tokens=request.max_tokens,
-                stream=True,
-                stream_options={"include_usage": True},
-                extra_body={"return_progress": True, **params},
-                timeout=openai.Timeout(None, connect=CONNECT_SECONDS, read=FIRST_BYTE_SECONDS),
-                **known,
-            ) as response:
+            async with AsyncExitStack() as connection:
+                response = await _once_more(lambda: connection.enter_async_context(send()))
                 async for data in _event_data(response.iter_bytes()):
                     for event in _events(data):
                         finished = finished or isinstance(event, Done)
@@ -136,10 +142,12 @@ class Client:
             LLMError: the call failed as a whole; one text too large fails all of them.
         """
         with _translated():
-            reply = await self._sdk.embeddings.create(
-                model=model,
-                input=list(texts),
-                timeout=openai.Timeout(None, connect=CONNECT_SECONDS, read=FIRST_BYTE_SECONDS),
+            reply = await _once_more(
+                lambda: self._sdk.embeddings.create(
+                    model=model,
+                    input=list(texts),
+                    timeout=openai.Timeout(None, connect=CONNECT_SECONDS, read=FIRST_BYTE_SECONDS),
+                )
             )
         ordered = sorted(reply.data, key=lambda item: item.index)
         if len(ordered) != len(texts):
@@ -155,18 +163,22 @@ class Client:
             LLMError: no JSON answer with status 200.
         """
         with _translated():
-            return await self._sdk.get(
-                self.endpoint.root + path, cast_to=object, options={"timeout": NATIVE_SECONDS}
+            return await _once_more(
+                lambda: self._sdk.get(
+                    self.endpoint.root + path, cast_to=object, options={"timeout": NATIVE_SECONDS}
+                )
             )
 
     async def post(self, path: str, body: dict[str, Any]) -> Any:
         """Like `get`, for native routes that take a body."""
         with _translated():
-            return await self._sdk.post(
-                self.endpoint.root + path,
-                cast_to=object,
-                body=body,
-                options={"timeout": NATIVE_SECONDS},
+            return await _once_more(
+                lambda: self._sdk.post(
+                    self.endpoint.root + path,
+                    cast_to=object,
+                    body=body,
+                    options={"timeout": NATIVE_SECONDS},
+                )
             )
 
     async def count_tokens(self, model: str, messages: Sequence[Message]) -> int | None:
@@ -197,6 +209,21 @@ async def close_clients() -> None:
     for client in _by_loop.pop(asyncio.get_running_loop(), {}).values():
         with suppress(RuntimeError):  # a connection whose transport is gone already
             await client.aclose()
+
+
+# How a connection from the pool ends that the server had closed just before we used it:
+# llama-server does so after 100 requests, or five quiet seconds.
+_HUNG_UP = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
+
+
+async def _once_more(send: Callable[[], Awaitable[T]]) -> T:
+    """Sends a request, a second time if the connection broke before the first byte of an answer."""
+    try:
+        return await send()
+    except openai.APIConnectionError as error:
+        if not isinstance(error.__cause__, _HUNG_UP):
+            raise
+    return await send()
 
 
 class _translated:

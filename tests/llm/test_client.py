@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,34 @@ async def test_server_killed_in_mid_answer_is_not_a_complete_answer(tiny_model: 
         with pytest.raises(errors.CutOff):
             await killed_at_the_first_token()
         await client.aclose()
+
+
+class HangsUp:
+    """Takes one request on each connection and hangs up on the next, as a keep-alive limit does."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            self.requests += 1
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n")
+            writer.write(b"content-length: 2\r\n\r\n{}")
+            await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_reused_connection_that_was_closed_costs_nothing() -> None:
+    server = HangsUp()
+    async with await asyncio.start_server(server, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        client = Client(Endpoint(f"http://127.0.0.1:{port}/v1"))
+        assert [await client.get("/props") for _ in range(3)] == [{}, {}, {}]
+        assert server.requests == 3
+        await client.aclose()
+        await asyncio.sleep(0.05)  # the last handler sees the end
 
 
 async def test_counts_tokens(client: Client) -> None:
