@@ -193,7 +193,7 @@ def _train(lease: Lease) -> None:
             "path": [{"C": s.C, "log_loss": s.log_loss, "accuracy": s.accuracy} for s in fit.path],
             "labels": len(labels),
         },
-        notes=_notes(fit, rows, groups, left_out),
+        notes=_notes(rows, groups, left_out),
     )
 
 
@@ -411,9 +411,7 @@ def _with_texts(confused: list[evaluation.Confused], rows: Rows) -> list[dict[st
     ]
 
 
-def _notes(
-    fit: trainer.Fit, rows: Rows, groups: NDArray[np.int64], left_out: list[dict[str, Any]]
-) -> list[str]:
+def _notes(rows: Rows, groups: NDArray[np.int64], left_out: list[dict[str, Any]]) -> list[str]:
     notes = []
     shared = np.isin(groups[rows.test], groups[~rows.test]).sum()
     if shared:
@@ -425,15 +423,6 @@ def _notes(
         notes.append(
             f"{len(left_out):,} rows are too long for the embedding model and were left out. "
             "They are listed below."
-        )
-    if fit.at_edge:
-        notes.append(
-            f"The best regularisation strength (C = {fit.C:g}) is at the edge of those tried: "
-            "a better one may lie beyond."
-        )
-    if not fit.converged:
-        notes.append(
-            f"The last fit stopped after {trainer.MAX_ITERATIONS:,} steps before it had settled."
         )
     return notes
 

@@ -86,7 +86,7 @@ function matrix(chart, data, c) {
       { show: false, seriesIndex: 1, min: 0, max: worst, dimension: 2, inRange: { color: [mix(c.wrong, c.surface, 0.22), c.wrong] } },
     ],
     series: [right, wrong].map((part) => ({
-      type: "heatmap", data: part, label: { show: labels.length < SHOW_COUNTS_BELOW, color: c.text, fontSize: 10, formatter: ({ data: cell }) => cell.count },
+      type: "heatmap", data: part, label: { show: labels.length < SHOW_COUNTS_BELOW, color: c.text, textBorderColor: c.surface, textBorderWidth: 2, fontSize: 11, formatter: ({ data: cell }) => cell.count },
       itemStyle: { borderColor: c.surface, borderWidth: labels.length > 40 ? 0.5 : 1 },
       emphasis: { itemStyle: { borderColor: c.text } },
     })),
@@ -123,8 +123,8 @@ function reliability(chart, data, c) {
   }, { notMerge: true });
 }
 
-// A colour on the way from `to` to `from`, as a string canvas knows: color-mix is resolved by CSS alone.
+// A colour on the way from `to` to `from`, written as ECharts reads it: with commas.
 function mix(from, to, share) {
   const [a, b] = [from, to].map((hex) => [1, 3, 5].map((place) => parseInt(hex.slice(place, place + 2), 16)));
-  return `rgb(${a.map((part, place) => Math.round(part * share + b[place] * (1 - share))).join(" ")})`;
+  return `rgb(${a.map((part, place) => Math.round(part * share + b[place] * (1 - share))).join(",")})`;
 }
