@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from apps.core.db import in_db
 from apps.embeddings.models import Embedding, EmbeddingModel
 from apps.llm import errors
+from apps.llm.client import FIRST_BYTE_SECONDS
 from apps.llm.models import State
 from apps.llm.services import Target, look_at
 from apps.llm.services import target as choose
@@ -26,6 +27,7 @@ from apps.llm.slots import Lane, permit
 # person's single text would wait longer behind them.
 BATCH_TEXTS = 32
 LOOKUP_HASHES = 900  # SQLite's older limit is 999 parameters a statement
+ANSWER_SECONDS = FIRST_BYTE_SECONDS + 30  # the client's own limit should come first
 # What a server needs to come back after a restart or a model swap.
 RETRY_SECONDS = {Lane.BATCH: (0.5, 1, 2, 4, 8, 16, 30), Lane.INTERACTIVE: (0.2,)}
 
@@ -225,7 +227,7 @@ class _Work:
         while True:
             try:
                 async with permit(target.server.pk, width=target.server.slots, lane=self.lane):
-                    return _unit(await target.client.embed(target.model, texts))
+                    return _unit(await _in_time(target.client.embed(target.model, texts)))
             except errors.LLMError as error:
                 wait = next(waits, None)
                 if not error.transient or wait is None:
@@ -257,6 +259,19 @@ class _Work:
             ],
             ignore_conflicts=True,  # another run may have embedded the same text meanwhile
         )
+
+
+async def _in_time(answer: Awaitable[Vectors]) -> Vectors:
+    """The answer, or an error after which one may try again: a lost answer must not hold a run.
+
+    Seen once in many thousand requests, on an overloaded machine: neither answer nor error came,
+    and the client's own time limit did not end the wait.
+    """
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return await answer
+    except TimeoutError as error:
+        raise errors.Stalled("The embedding server did not answer in time.") from error
 
 
 def _unit(vectors: Vectors) -> Vectors:

@@ -1,12 +1,18 @@
 """Rows, datasets and trained classifiers with defaults."""
 
+from typing import Any
+
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
+from django.test import AsyncClient, Client
 
 from apps.classifiers import services, training
 from apps.classifiers.models import Classifier, Run
+from apps.core.redis import close_async_redis
 from apps.datasets.formats import ExampleRow
 from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset
+from apps.llm.client import close_clients
 
 TOPICS = {
     "card": "my bank card is lost and I need a new card number {}",
@@ -50,3 +56,20 @@ def newest(made: Classifier) -> Run:
     run = made.runs.first()
     assert run is not None
     return run
+
+
+def post(client: Client, path: str, data: Any, **more: Any) -> Any:
+    """As `client` would, over ASGI; closes with its loop what the answer used of the network."""
+    key = client.defaults.get("HTTP_AUTHORIZATION")
+    headers = {"authorization": key} if key else {}
+
+    async def send() -> Any:
+        over_asgi = AsyncClient()
+        over_asgi.cookies = client.cookies
+        try:
+            return await over_asgi.post(path, data, headers=headers, **more)
+        finally:
+            await close_clients()
+            await close_async_redis()
+
+    return async_to_sync(send)()

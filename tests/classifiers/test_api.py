@@ -28,7 +28,7 @@ def topics(alice: User) -> Dataset:
 
 
 def post(client: Client, path: str, body: Any) -> Any:
-    return client.post(f"/api/v1{path}", body, content_type="application/json")
+    return factories.post(client, f"/api/v1{path}", body, content_type="application/json")
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from pytest_django import Settings
 
-from apps.classifiers import services, tasks, trainer, training
-from apps.classifiers.leases import Lease
+from apps.classifiers import services, tasks, trainer
+from apps.classifiers.leases import Lease, Lost
 from apps.classifiers.models import Run, Status
 from apps.datasets.formats import ExampleRow
 from apps.llm.client import Client
@@ -200,7 +200,7 @@ def test_a_run_whose_worker_died_is_taken_up(alice: User, monkeypatch: pytest.Mo
     tasks.train_run(run.pk)
     run.refresh_from_db()
     assert (run.status, run.attempts) == (Status.READY, 2)
-    with pytest.raises(training.Lost):
+    with pytest.raises(Lost):
         dead.write(status=Status.FITTING)  # it comes back and may change nothing
     run.refresh_from_db()
     assert run.status == Status.READY

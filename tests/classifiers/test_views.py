@@ -60,11 +60,11 @@ def test_it_works(browser: Client, alice: User, told: list[int]) -> None:
 def test_trying_a_text(browser: Client, alice: User) -> None:
     made = factories.trained(alice)
     url = f"/classify/{made.pk}/try/"
-    page = browser.post(url, {"text": "HELLO THERE GOOD MORNING 99"}).content.decode()
+    page = factories.post(browser, url, {"text": "HELLO THERE GOOD MORNING 99"}).content.decode()
     assert page.index("hello") < page.index("rate")
     assert "%" in page
-    assert "appear here" in browser.post(url, {"text": " "}).content.decode()
-    assert "tokens long" in browser.post(url, {"text": "long " * 1500}).content.decode()
+    assert "appear here" in factories.post(browser, url, {"text": " "}).content.decode()
+    assert "tokens long" in factories.post(browser, url, {"text": "long " * 1500}).content.decode()
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.CANCELLED, *Status])

@@ -130,6 +130,20 @@ async def test_a_server_that_comes_back_is_asked_again(
         await batch(target, ["two"])
 
 
+async def test_an_answer_that_never_comes_is_given_up(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(self: Client, model: str, texts: Sequence[str]) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Client, "embed", never)
+    monkeypatch.setattr(cache, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setitem(cache.RETRY_SECONDS, Lane.BATCH, ())
+    with pytest.raises(errors.Stalled):
+        await batch(target, ["one"])
+    assert sum((await in_flight(target.server.pk)).values()) == 0
+
+
 async def test_a_text_that_is_too_long_is_named_and_the_others_are_kept(
     target: Target, sent: Sent
 ) -> None:
