@@ -1,3 +1,5 @@
+from collections.abc import Iterator
+
 import pytest
 from django.contrib.auth.models import User
 
@@ -23,17 +25,17 @@ def test_it_works(alice: User) -> None:
 
 
 def test_all_or_nothing(alice: User) -> None:
-    def broken() -> object:
+    def broken() -> Iterator[ExampleRow]:
         for number in range(5000):
             yield ExampleRow(f"text {number}", "a")
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="disk"):
-        create_dataset(owner=alice, name="x", rows=broken(), origin="x")  # type: ignore[arg-type]
+        create_dataset(owner=alice, name="x", rows=broken(), origin="x")
     with pytest.raises(NothingUsable, match="row 1, text"):
         create_dataset(owner=alice, name="x", rows=[ExampleRow("", "a")], origin="x")
     for model in (Dataset, Example, Rejection):
-        assert not model.objects.exists()  # type: ignore[attr-defined]
+        assert not model.objects.exists()
 
 
 def test_indices_run_through_batches(alice: User) -> None:
