@@ -7,6 +7,7 @@ from typing import Any
 import dj_database_url
 from csp.constants import NONE, SELF
 
+from apps.core.static_headers import add_static_headers
 from workbench import env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -62,9 +63,9 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "servestatic.middleware.ServeStaticMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
-    "servestatic.middleware.ServeStaticMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -72,6 +73,7 @@ MIDDLEWARE = [
     "apps.core.middleware.LoginRequired",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "apps.core.middleware.InOneThread",
 ]
 
 TEMPLATES: list[dict[str, Any]] = [
@@ -181,6 +183,7 @@ STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = env.text("WORKBENCH_STATIC_ROOT", str(BASE_DIR / "staticfiles"))
 SERVESTATIC_USE_FINDERS = True  # a fresh clone needs no collectstatic
+SERVESTATIC_ADD_HEADERS_FUNCTION = add_static_headers
 UPLOADS_DIR = DATA_DIR / "uploads"
 CLASSIFIERS_DIR = DATA_DIR / "classifiers"
 # 500 MB: a million short texts. Larger files belong in several datasets.

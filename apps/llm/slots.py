@@ -12,7 +12,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from enum import StrEnum
 
 from apps.core.redis import async_redis
@@ -83,9 +83,8 @@ async def permit(
     try:
         yield
     finally:
+        # Not awaited: a renewal that comes too late renews nothing (XX), one that hangs delays nobody.
         renewal.cancel()
-        with suppress(asyncio.CancelledError):
-            await renewal
         # Shielded: the slot is free again also when the holder was cancelled, by Stop for instance.
         await asyncio.shield(async_redis().zrem(_lane_key(server_id, lane), name))
 
