@@ -3,10 +3,14 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from apps.llm.client import Client
+from django.utils.module_loading import import_string
+
 from apps.llm.events import Usage
+
+if TYPE_CHECKING:
+    from apps.llm.client import Client
 
 T = TypeVar("T")
 
@@ -32,7 +36,7 @@ class Context:
     batch_id: int
     spec: dict[str, Any]
     model: str
-    client: Client
+    client: "Client"
     _made: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
 
     def once(self, make: Callable[[dict[str, Any]], T]) -> T:
@@ -64,13 +68,18 @@ class Outcome:
 Handler = Callable[[Work, Context], Awaitable[Outcome]]
 """May raise LLMError: the pump reads `.transient` and tries again later, or the row has failed."""
 
-_handlers: dict[str, Handler] = {}
+_handlers: dict[str, Handler | str] = {}
 
 
-def register(name: str, handler: Handler) -> None:
-    """Called from a feature's AppConfig.ready."""
+def register(name: str, handler: Handler | str) -> None:
+    """Called from a feature's AppConfig.ready, with the function's dotted path.
+
+    Only the pump imports it: what a handler needs, such as the OpenAI SDK, takes a second that
+    every other process would pay at its start.
+    """
     _handlers[name] = handler
 
 
 def find(name: str) -> Handler | None:
-    return _handlers.get(name)
+    handler = _handlers.get(name)
+    return cast(Handler, import_string(handler)) if isinstance(handler, str) else handler

@@ -6,6 +6,5 @@ class GenerationConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.batch import handlers
-        from apps.generation.rows import HANDLER, write_row
 
-        handlers.register(HANDLER, write_row)
+        handlers.register("generation", "apps.generation.rows.write_row")

@@ -83,7 +83,7 @@ async def permit(
     try:
         yield
     finally:
-        # Not awaited: a renewal that comes too late renews nothing (XX), one that hangs delays nobody.
+        # Not awaited: one that comes too late renews nothing (XX), one that hangs delays nobody.
         renewal.cancel()
         # Shielded: the slot is free again also when the holder was cancelled, by Stop for instance.
         await asyncio.shield(async_redis().zrem(_lane_key(server_id, lane), name))
