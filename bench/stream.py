@@ -91,9 +91,14 @@ async def ask_directly(client: httpx2.AsyncClient, base_url: str, question: str)
     return Answer(first, time.perf_counter() - start, tokens)
 
 
-async def ask_workbench(client: httpx2.AsyncClient, url: str, question: str) -> Answer:
-    """A question in a new conversation; the conversation is made before the clock starts."""
-    conversation = (await client.post(f"{url}/conversations", json={})).json()["id"]
+async def new_conversation(client: httpx2.AsyncClient, url: str) -> int:
+    return int((await client.post(f"{url}/conversations", json={})).json()["id"])
+
+
+async def ask_workbench(
+    client: httpx2.AsyncClient, url: str, conversation: int, question: str
+) -> Answer:
+    """A question in a conversation without any, as a browser asks it: a POST, then the events."""
     body = {"content": question, "params": {"max_tokens": TOKENS}}
     start = time.perf_counter()
     reply = await client.post(f"{url}/conversations/{conversation}/messages", json=body)
@@ -141,10 +146,14 @@ async def measure(
             one = await asyncio.gather(
                 *(ask_directly(to_server, base_url, question) for question in questions)
             )
+            conversations = [await new_conversation(to_workbench, api) for _ in questions]
             await asyncio.sleep(0.3)
             before = cpu_seconds(web)
             two = await asyncio.gather(
-                *(ask_workbench(to_workbench, api, question) for question in questions)
+                *(
+                    ask_workbench(to_workbench, api, conversation, question)
+                    for conversation, question in zip(conversations, questions, strict=True)
+                )
             )
             after = cpu_seconds(web)
             await asyncio.sleep(0.3)
