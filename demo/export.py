@@ -55,7 +55,7 @@ def export(model: Llama, tokenizer: Tokenizer, path: Path) -> None:
     w.add_rope_freq_base(shape.rope_base)
     w.add_layer_norm_rms_eps(shape.eps)
     w.add_vocab_size(shape.vocab)
-    w.add_float32("general.sampling.temp", 0.7)
+    w.add_float32("general.sampling.temp", 0.4)
     w.add_float32("general.sampling.min_p", 0.05)
 
     parts = json.loads(tokenizer.to_str())["model"]

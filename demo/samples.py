@@ -22,7 +22,7 @@ from server import llama_server, post
 
 HERE = Path(__file__).parent
 MARK = "<!-- From here on written by samples.py. -->"
-SETTINGS: dict[str, Any] = {"temperature": 0.8, "min_p": 0.05, "max_tokens": 300}
+SETTINGS: dict[str, Any] = {"temperature": 0.4, "min_p": 0.05, "max_tokens": 300}
 
 MOODS = ["positive", "negative"]
 ROW: dict[str, Any] = {"text": str, "label": MOODS}

@@ -14,10 +14,10 @@ LIST_LENGTH = 50
 
 # What the built-in demo model knows about, and what any model can answer.
 SUGGESTIONS = (
-    "What can I do with this workbench?",
-    "How do I train a classifier?",
-    "Write a negative review of a kettle.",
-    "Write a support ticket about a late parcel as JSON.",
+    "How do I connect my own server?",
+    "What is the prompt cache?",
+    "What is macro F1?",
+    "Write a positive review of a toaster as JSON.",
 )
 
 
