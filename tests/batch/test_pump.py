@@ -130,7 +130,7 @@ async def test_a_pump_that_lost_its_lease_closes_its_streams_and_ends(
 
 
 async def test_pause_and_resume(make_batch: MakeBatch, server: Server) -> None:
-    batch = await sync_to_async(make_batch)(40, max_tokens=60)
+    batch = await sync_to_async(make_batch)(120, max_tokens=100)  # several seconds of work
     working = asyncio.create_task(run_pump(server))
     await until_running(batch, 4)
     await in_db(services.pause, batch)
@@ -140,7 +140,7 @@ async def test_pause_and_resume(make_batch: MakeBatch, server: Server) -> None:
     assert found.keys() == {"pending", "accepted"}
     await in_db(services.resume, batch)
     await run_pump(server)
-    assert await counts(batch) == {"accepted": 40}
+    assert await counts(batch) == {"accepted": 120}
 
 
 async def test_cancel_closes_the_streams(make_batch: MakeBatch, server: Server) -> None:

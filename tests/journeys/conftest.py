@@ -1,6 +1,7 @@
 """A person at a browser, on the whole workbench as `make run` starts it."""
 
 import os
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -39,6 +40,29 @@ def logged_in(stack: Stack, chromium: Browser) -> dict[str, object]:
     state = context.storage_state()
     context.close()
     return dict(state)
+
+
+@pytest.fixture
+def slow_model(stack: Stack) -> Iterator[None]:
+    """The chat model works a few milliseconds out of many: as slowly as a large one on a small GPU.
+
+    The demo model has answered before a person could press Stop.
+    """
+    (process,) = stack.processes("--alias workbench-demo")
+    over = threading.Event()
+
+    def hold_back() -> None:
+        while not over.wait(0.008):
+            process.suspend()
+            over.wait(0.12)
+            process.resume()
+
+    thread = threading.Thread(target=hold_back)
+    thread.start()
+    yield
+    over.set()
+    thread.join()
+    process.resume()
 
 
 @pytest.fixture
