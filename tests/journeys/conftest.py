@@ -3,7 +3,9 @@
 import os
 import threading
 from collections.abc import Iterator
+from typing import Self
 
+import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
@@ -42,27 +44,47 @@ def logged_in(stack: Stack, chromium: Browser) -> dict[str, object]:
     return dict(state)
 
 
-@pytest.fixture
-def slow_model(stack: Stack) -> Iterator[None]:
-    """The chat model works a few milliseconds out of many: as slowly as a large one on a small GPU.
+class SlowModel:
+    """Lets a model work a few milliseconds out of many, as slowly as a large one on a small GPU.
 
     The demo model has answered before a person could press Stop.
     """
+
+    def __init__(self, process: psutil.Process) -> None:
+        self._process = process
+        self._over = threading.Event()
+        self._held = threading.Event()
+        self._thread = threading.Thread(target=self._hold_back)
+
+    def hold(self) -> None:
+        """Not a token more until `go_on`."""
+        self._held.set()
+
+    def go_on(self) -> None:
+        self._held.clear()
+
+    def _hold_back(self) -> None:
+        while not self._over.wait(0.004):
+            self._process.suspend()
+            self._over.wait(0.2)
+            while self._held.is_set() and not self._over.wait(0.02):
+                pass
+            self._process.resume()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+@pytest.fixture
+def slow_model(stack: Stack) -> Iterator[SlowModel]:
     (process,) = stack.processes("--alias workbench-demo")
-    over = threading.Event()
-
-    def hold_back() -> None:
-        while not over.wait(0.008):
-            process.suspend()
-            over.wait(0.12)
-            process.resume()
-
-    thread = threading.Thread(target=hold_back)
-    thread.start()
-    yield
-    over.set()
-    thread.join()
-    process.resume()
+    with SlowModel(process) as model:
+        yield model
 
 
 @pytest.fixture

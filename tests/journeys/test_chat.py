@@ -5,6 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.journeys.conftest import SlowModel
+
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -26,14 +28,16 @@ def test_a_question_and_a_second_one(page: Page) -> None:
     expect(page.get_by_role("link", name="Hello!")).to_be_visible()
 
 
-def test_a_reload_in_mid_answer_loses_nothing(page: Page, slow_model: None) -> None:
+def test_a_reload_in_mid_answer_loses_nothing(page: Page, slow_model: SlowModel) -> None:
     page.goto("/")
     ask(page, "Explain step by step what this workbench is for.")
     live = page.locator("article.answer-live [data-text]")
     expect(live).not_to_be_empty()
+    slow_model.hold()
     before = live.text_content() or ""
     page.reload()
-    expect(page.locator("article.answer-live")).to_have_count(1)  # still being written
+    expect(live).not_to_be_empty()
+    slow_model.go_on()
     answer = page.get_by_label("Answer", exact=True)
     expect(answer).to_contain_text(re.compile(r"\d+ tokens?"))
     seen = words(before)[:-1]  # the last one may have been cut
@@ -41,10 +45,11 @@ def test_a_reload_in_mid_answer_loses_nothing(page: Page, slow_model: None) -> N
     expect(page.locator("article.answer-live")).to_have_count(0)
 
 
-def test_stop_keeps_the_text(page: Page, slow_model: None) -> None:
+def test_stop_keeps_the_text(page: Page, slow_model: SlowModel) -> None:
     page.goto("/")
     ask(page, "Tell me everything about slots and the prompt cache.")
     expect(page.locator("article.answer-live [data-text]")).not_to_be_empty()
+    slow_model.hold()
     page.keyboard.press("Escape")
     answer = page.get_by_label("Answer", exact=True)
     expect(answer).to_contain_text("Stopped")
