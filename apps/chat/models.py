@@ -1,7 +1,10 @@
 """Conversations: a tree of messages, so that an edit or another answer never destroys one."""
 
+import uuid
+from pathlib import Path
 from typing import Any, Self
 
+from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
@@ -48,6 +51,56 @@ class SystemPrompt(Owned):
         return self.name if self.version == 1 else f"{self.name} (version {self.version})"
 
 
+class Preset(Owned):
+    """A model, a system prompt and sampling parameters under one name.
+
+    Choosing it copies them: a conversation does not change when its preset does.
+    """
+
+    name = models.CharField(max_length=100)
+    server = models.ForeignKey(
+        Server, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    model = models.CharField(max_length=300, blank=True)
+    system_prompt = models.ForeignKey(
+        SystemPrompt, on_delete=models.RESTRICT, null=True, blank=True, related_name="+"
+    )
+    params = models.JSONField(default=dict, blank=True)
+
+    objects = OwnedQuerySet["Preset"].as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["owner", "name"], name="chat_preset_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Tag(Owned):
+    """A word that conversations are kept under."""
+
+    name = models.CharField(max_length=40)
+
+    objects = OwnedQuerySet["Tag"].as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["owner", "name"], name="chat_tag_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ConversationQuerySet(OwnedQuerySet["Conversation"]):
+    def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Without those that were removed, which only Undo brings back."""
+        return super().owned_by(user).filter(removed=None)
+
+    def removed_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        return super().owned_by(user).exclude(removed=None)
+
+
 class Conversation(Owned):
     """Who talks to which model under which system prompt. `active_leaf` ends the branch shown."""
 
@@ -69,12 +122,26 @@ class Conversation(Owned):
         "Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     updated = models.DateTimeField(auto_now=True)
+    pinned = models.BooleanField(default=False)
+    archived = models.BooleanField(default=False)
+    tags = models.ManyToManyField(Tag, blank=True, related_name="conversations")
+    source = models.CharField(
+        max_length=200, blank=True, default="", help_text="What it was imported from."
+    )
+    removed = models.DateTimeField(null=True, blank=True)
 
-    objects = OwnedQuerySet["Conversation"].as_manager()
+    objects = ConversationQuerySet.as_manager()
 
     class Meta:
         ordering = ["-updated", "-pk"]
-        indexes = [models.Index(fields=["owner", "-updated", "-id"], name="chat_conversation_list")]
+        indexes = [
+            models.Index(fields=["owner", "-updated", "-id"], name="chat_conversation_list"),
+            models.Index(
+                fields=["removed"],
+                condition=models.Q(removed__isnull=False),
+                name="chat_conversation_removed",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.title or "New conversation"
@@ -99,7 +166,12 @@ class Status(models.TextChoices):
 
 class MessageQuerySet(models.QuerySet["Message"]):
     def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        return self.filter(conversation__owner_id=user.pk)
+        return self.filter(conversation__owner_id=user.pk, conversation__removed=None, removed=None)
+
+    def removed_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        return self.filter(conversation__owner_id=user.pk, conversation__removed=None).exclude(
+            removed=None
+        )
 
     def answers(self) -> Self:
         return self.filter(role=Role.ASSISTANT)
@@ -122,6 +194,9 @@ class Message(models.Model):
     reasoning = models.TextField(blank=True, default="")
     status = models.CharField(max_length=12, choices=Status, default=Status.COMPLETE)
     created = models.DateTimeField(auto_now_add=True)
+    removed = models.DateTimeField(
+        null=True, blank=True, help_text="The same for all messages that went together."
+    )
 
     # Of answers only.
     request = models.JSONField(
@@ -138,6 +213,9 @@ class Message(models.Model):
         null=True, blank=True, help_text="From sending to the first token that was not empty."
     )
     tokens_per_second = models.FloatField(null=True, blank=True)
+    reasoning_ms = models.FloatField(
+        null=True, blank=True, help_text="From the first thought to the first word of the answer."
+    )
     kept_from = models.BigIntegerField(
         null=True, blank=True, help_text="First message its prompt held, where the start was cut."
     )
@@ -152,7 +230,12 @@ class Message(models.Model):
                 fields=["conversation"],
                 condition=models.Q(status=Status.QUEUED),
                 name="chat_message_unfinished",
-            )
+            ),
+            models.Index(
+                fields=["removed"],
+                condition=models.Q(removed__isnull=False),
+                name="chat_message_removed",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -181,3 +264,53 @@ class Message(models.Model):
             "ttft_ms": self.ttft_ms,
             "tokens_per_second": self.tokens_per_second,
         }
+
+
+class Share(Owned):
+    """A conversation as it was when it was shared, for everybody who has a login and the link."""
+
+    token = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="shares")
+    title = models.CharField(max_length=TITLE_LENGTH)
+    messages = models.JSONField(help_text="role, content, reasoning and model of each, in order.")
+
+    objects = OwnedQuerySet["Share"].as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class AttachmentKind(models.TextChoices):
+    TEXT = "text"
+    PDF = "pdf"
+    IMAGE = "image"
+
+
+class Attachment(Owned):
+    """A file that goes with a question. Its bytes lie under a name of ours, never under its own."""
+
+    message = models.ForeignKey(
+        Message, on_delete=models.CASCADE, null=True, blank=True, related_name="attachments"
+    )
+    stored_as = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    name = models.CharField(max_length=255, help_text="As its owner calls it.")
+    kind = models.CharField(max_length=10, choices=AttachmentKind)
+    media_type = models.CharField(max_length=100)
+    size = models.PositiveIntegerField(help_text="Bytes.")
+    text = models.TextField(blank=True, default="", help_text="What the model reads of it.")
+    tokens = models.PositiveIntegerField(null=True, blank=True)
+
+    objects = OwnedQuerySet["Attachment"].as_manager()
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def path(self) -> Path:
+        return Path(settings.DATA_DIR) / "attachments" / str(self.stored_as)
