@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.core.db import in_db
+from apps.embeddings import arrays
 from apps.embeddings.models import Embedding, EmbeddingModel
 from apps.llm import errors
 from apps.llm.client import FIRST_BYTE_SECONDS
@@ -47,6 +48,16 @@ class TextsTooLarge(Exception):
         )
         self.problems = problems
         """The reason for each text, by its place in the call."""
+
+
+@dataclass(slots=True)
+class Stats:
+    """What one call, or several with the same object, found out on the way."""
+
+    sent: int = 0
+    """Texts that a server worked on and that were kept."""
+    normalised: bool = True
+    """Whether the server's vectors were of unit length. They are brought to it in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +107,14 @@ async def embed_texts(
 
 
 async def embed(
-    embedder: Embedder, texts: Sequence[str], *, lane: Lane, progress: Progress | None = None
+    embedder: Embedder,
+    texts: Sequence[str],
+    *,
+    lane: Lane,
+    progress: Progress | None = None,
+    stats: Stats | None = None,
 ) -> Vectors:
-    """Like `embed_texts`, with a model that was identified before."""
+    """Like `embed_texts`, with a model that was identified before. `stats` is added to."""
     if not texts:
         raise ValueError("There is no text to embed.")
     places: dict[bytes, int] = {}
@@ -110,7 +126,7 @@ async def embed(
     hashes = list(places)
     vectors, known = await in_db(_look_up, embedder.fingerprint, hashes)
     unseen = _first_texts(texts, inverse, known, len(hashes))
-    work = _Work(embedder, lane, hashes, vectors, progress)
+    work = _Work(embedder, lane, hashes, vectors, progress, stats or Stats())
     await work.run(unseen)
     if work.problems:
         raise TextsTooLarge(
@@ -121,7 +137,10 @@ async def embed(
             }
         )
     assert work.vectors is not None
-    return work.vectors if len(hashes) == len(texts) else work.vectors[inverse]
+    if len(hashes) == len(texts):
+        return work.vectors
+    found = arrays.empty((len(texts), work.vectors.shape[1]))
+    return np.take(work.vectors, inverse, axis=0, out=found)
 
 
 def text_hash(text: str) -> bytes:
@@ -149,7 +168,7 @@ def _look_up(fingerprint: str, hashes: list[bytes]) -> tuple[Vectors | None, NDA
     if model is None:
         return None, known
     places = {value: place for place, value in enumerate(hashes)}
-    vectors = np.empty((len(hashes), model.dimensions), dtype=np.float32)
+    vectors = arrays.empty((len(hashes), model.dimensions))
     for start in range(0, len(hashes), LOOKUP_HASHES):
         rows = Embedding.objects.filter(
             model=model, text_hash__in=hashes[start : start + LOOKUP_HASHES]
@@ -171,12 +190,14 @@ class _Work:
         hashes: list[bytes],
         vectors: Vectors | None,
         progress: Progress | None,
+        stats: Stats,
     ) -> None:
         self.embedder = embedder
         self.lane = lane
         self.hashes = hashes
         self.vectors = vectors
         self.progress = progress
+        self.stats = stats
         self.problems: dict[int, errors.LLMError] = {}
         self._model: EmbeddingModel | None = None
         self._done = 0
@@ -218,6 +239,7 @@ class _Work:
         async with self._saving:
             await self._keep([place for place, _ in batch], vectors)
             self._done += len(batch)
+            self.stats.sent += len(batch)
             if self.progress is not None:
                 await self.progress(self._done, self._total)
 
@@ -227,7 +249,10 @@ class _Work:
         while True:
             try:
                 async with permit(target.server.pk, width=target.server.slots, lane=self.lane):
-                    return _unit(await _in_time(target.client.embed(target.model, texts)))
+                    answer = await _in_time(target.client.embed(target.model, texts))
+                vectors, were_unit = _unit(answer)
+                self.stats.normalised &= were_unit
+                return vectors
             except errors.LLMError as error:
                 wait = next(waits, None)
                 if not error.transient or wait is None:
@@ -237,7 +262,7 @@ class _Work:
     async def _keep(self, places: list[int], vectors: Vectors) -> None:
         dimensions = vectors.shape[1]
         if self.vectors is None:
-            self.vectors = np.empty((len(self.hashes), dimensions), dtype=np.float32)
+            self.vectors = arrays.empty((len(self.hashes), dimensions))
         if self.vectors.shape[1] != dimensions:
             raise errors.ServerFailed(
                 f"The embedding model answered with {dimensions} numbers a text and with "
@@ -274,8 +299,8 @@ async def _in_time(answer: Awaitable[Vectors]) -> Vectors:
         raise errors.Stalled("The embedding server did not answer in time.") from error
 
 
-def _unit(vectors: Vectors) -> Vectors:
-    """Vectors of length one. Most servers answer so; nothing here relies on it.
+def _unit(vectors: Vectors) -> tuple[Vectors, bool]:
+    """Vectors of length one, and whether they were. Most servers answer so; nothing relies on it.
 
     Raises:
         ServerFailed: a vector has no direction, or is no number.
@@ -283,4 +308,5 @@ def _unit(vectors: Vectors) -> Vectors:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not np.isfinite(norms).all() or (norms == 0).any():
         raise errors.ServerFailed("The embedding server answered with a vector that is no vector.")
-    return vectors if np.allclose(norms, 1, atol=1e-4) else (vectors / norms).astype(np.float32)
+    were_unit = bool(np.allclose(norms, 1, atol=1e-4))
+    return vectors if were_unit else (vectors / norms).astype(np.float32), were_unit

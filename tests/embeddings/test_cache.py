@@ -218,8 +218,10 @@ def test_what_is_no_vector_is_refused(vectors: list[list[float]]) -> None:
 
 
 def test_vectors_are_brought_to_unit_length() -> None:
-    unit = cache._unit(np.asarray([[3.0, 4.0]], dtype=np.float32))
+    unit, were_unit = cache._unit(np.asarray([[3.0, 4.0]], dtype=np.float32))
     assert np.allclose(unit, [[0.6, 0.8]])
+    assert not were_unit
+    assert cache._unit(unit)[1]
 
 
 async def test_two_runs_at_once_do_not_clash(target: Target) -> None:

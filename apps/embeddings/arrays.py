@@ -1,0 +1,24 @@
+"""Large arrays. Those that would crowd the memory live in a file that nobody else sees."""
+
+import tempfile
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A million texts of 384 numbers are 1.5 GB: from here on the system may write pages out.
+MAPPED_FROM_BYTES = 512 * 1024**2
+
+
+def empty(shape: tuple[int, int]) -> NDArray[np.float32]:
+    """An uninitialised float32 array, memory-mapped where it is large. Its file has no name."""
+    if shape[0] * shape[1] * 4 < MAPPED_FROM_BYTES:
+        return np.empty(shape, dtype=np.float32)
+    with tempfile.TemporaryFile(prefix="vectors-") as file:  # the mapping keeps it
+        return np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
+
+
+def take(array: NDArray[np.float32], rows: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """`array[rows]`, in the kind of memory its size asks for."""
+    found = empty((int(rows.sum()), array.shape[1]))
+    np.compress(rows, array, axis=0, out=found)
+    return found

@@ -1,0 +1,198 @@
+"""What a model wants done to a text before it is embedded, and to its vector after.
+
+Some models are trained with a prefix ("query: ", "search_document: "), some give vectors whose
+first numbers are a good vector by themselves (Matryoshka, Kusupati et al. 2022), and every model
+has a longest text. What is cached is always the whole vector of the text as it was sent: another
+truncation costs nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from apps.embeddings import arrays
+from apps.embeddings.cache import Embedder, Progress, Stats, TextsTooLarge, Vectors, embed
+from apps.llm import errors
+from apps.llm.slots import Lane
+
+LongTexts = Literal["reject", "cut", "mean"]
+LONG_TEXTS: tuple[LongTexts, ...] = ("reject", "cut", "mean")
+ROUNDS = 8  # a part that is still too long is halved this often
+MARGIN = 0.85  # of the length the token count suggests: tokens are not spread evenly
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """How texts become vectors. A classifier keeps it: other vectors are another language to it."""
+
+    prefix: str = ""
+    dimensions: int = 0
+    """Keep only so many numbers of each vector; 0 keeps all."""
+    long_texts: LongTexts = "reject"
+    """Too long for the model: report it, use its beginning, or the mean of its parts' vectors."""
+
+    @classmethod
+    def read(cls, options: dict[str, Any]) -> Self:
+        """From stored options; what is missing or unknown keeps its default."""
+        long_texts = options.get("long_texts")
+        return cls(
+            prefix=str(options.get("prefix") or ""),
+            dimensions=int(options.get("dimensions") or 0),
+            long_texts=long_texts if long_texts in LONG_TEXTS else "reject",
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "prefix": self.prefix,
+            "dimensions": self.dimensions,
+            "long_texts": self.long_texts,
+        }
+
+
+@dataclass(slots=True)
+class Prepared:
+    vectors: Vectors
+    """(texts, dimensions), unit length."""
+    shortened: dict[int, str] = field(default_factory=dict)
+    """What was done to texts that were too long, by place."""
+
+
+class TooFewDimensions(Exception):
+    """Fewer numbers come from the model than are to be kept."""
+
+
+async def embed_prepared(
+    embedder: Embedder,
+    texts: Sequence[str],
+    preparation: Preparation = Preparation(),
+    *,
+    lane: Lane,
+    progress: Progress | None = None,
+    stats: Stats | None = None,
+) -> Prepared:
+    """Like `embed`, with the preparation.
+
+    Raises:
+        TextsTooLarge: with long_texts "reject", or where no part of a text fits.
+        TooFewDimensions: the model gives fewer numbers than are to be kept.
+        LLMError: the server failed.
+    """
+    sent = [preparation.prefix + text for text in texts] if preparation.prefix else texts
+    shortened: dict[int, str] = {}
+    try:
+        vectors = await embed(embedder, sent, lane=lane, progress=progress, stats=stats)
+    except TextsTooLarge as error:
+        if preparation.long_texts == "reject":
+            raise
+        work = _Parts(sent, error, preparation)
+        vectors = await work.embed(embedder, lane, stats)
+        shortened = work.notices
+    return Prepared(truncated(vectors, preparation.dimensions), shortened)
+
+
+def truncated(vectors: Vectors, dimensions: int) -> Vectors:
+    """The first numbers of each vector, brought back to unit length; 0 keeps all."""
+    if not dimensions or dimensions == vectors.shape[1]:
+        return vectors
+    if dimensions > vectors.shape[1]:
+        raise TooFewDimensions(
+            f"{dimensions:,} numbers a text are to be kept, the embedding model gives "
+            f"{vectors.shape[1]:,}. Keep fewer, or choose another model."
+        )
+    kept = np.ascontiguousarray(vectors[:, :dimensions])
+    norms = np.linalg.norm(kept, axis=1, keepdims=True)
+    kept /= np.maximum(norms, np.float32(1e-12))
+    return kept
+
+
+class _Parts:
+    """Texts of which some are sent in parts."""
+
+    def __init__(
+        self, texts: Sequence[str], error: TextsTooLarge, preparation: Preparation
+    ) -> None:
+        self._whole = preparation.long_texts == "mean"
+        self._prefix = preparation.prefix
+        self._texts = texts
+        self.notices: dict[int, str] = {}
+        self.parts: dict[int, list[str]] = {
+            place: self._pieces(texts[place], problem) for place, problem in error.problems.items()
+        }
+
+    def _pieces(self, text: str, problem: errors.LLMError) -> list[str]:
+        """The text in pieces that should fit; the first of them where only that is wanted."""
+        share = 0.5
+        tokens = getattr(problem, "tokens", None)
+        limit = getattr(problem, "limit", None) or getattr(problem, "context", None)
+        if tokens and limit:
+            share = min(share, MARGIN * limit / tokens)
+        pieces = split_text(text.removeprefix(self._prefix), max(1, int(len(text) * share)))
+        return [self._prefix + piece for piece in (pieces if self._whole else pieces[:1])]
+
+    async def embed(self, embedder: Embedder, lane: Lane, stats: Stats | None) -> Vectors:
+        for _ in range(ROUNDS):
+            flat: list[str] = []
+            owners: list[int] = []
+            for place, text in enumerate(self._texts):
+                for part in self.parts.get(place, [text]):
+                    flat.append(part)
+                    owners.append(place)
+            try:
+                vectors = await embed(embedder, flat, lane=lane, stats=stats)
+            except TextsTooLarge as error:
+                self._split_again(flat, owners, error)
+                continue
+            self._note()
+            return self._joined(vectors, flat, owners)
+        raise TextsTooLarge(
+            {
+                place: errors.InputTooLarge(len(self._texts[place]), 1)
+                for place in sorted(self.parts)
+            }
+        )
+
+    def _split_again(self, flat: list[str], owners: list[int], error: TextsTooLarge) -> None:
+        again: dict[int, list[str]] = {}
+        for at, (part, place) in enumerate(zip(flat, owners, strict=True)):
+            if place in self.parts or at in error.problems:
+                pieces = self._pieces(part, error.problems[at]) if at in error.problems else [part]
+                again.setdefault(place, []).extend(pieces)
+        self.parts = again
+
+    def _note(self) -> None:
+        for place, parts in self.parts.items():
+            kept = sum(len(part) - len(self._prefix) for part in parts)
+            whole = len(self._texts[place]) - len(self._prefix)
+            self.notices[place] = (
+                f"Too long for the model: the mean of {len(parts)} parts stands for it."
+                if self._whole
+                else f"Too long for the model: cut after {kept:,} of {whole:,} characters."
+            )
+
+    def _joined(self, vectors: Vectors, flat: list[str], owners: list[int]) -> Vectors:
+        """One unit vector a text: of its parts the mean, longer parts counting more."""
+        if len(flat) == len(self._texts):
+            return vectors
+        first = np.searchsorted(np.asarray(owners), np.arange(len(self._texts)))
+        joined = arrays.empty((len(self._texts), vectors.shape[1]))
+        np.take(vectors, first, axis=0, out=joined)
+        for place, parts in self.parts.items():
+            at = first[place]
+            lengths = np.asarray([len(part) for part in parts], dtype=np.float32)
+            total = lengths @ vectors[at : at + len(parts)]
+            joined[place] = total / max(float(np.linalg.norm(total)), 1e-12)
+        return joined
+
+
+def split_text(text: str, size: int) -> list[str]:
+    """Pieces of at most `size` characters, cut at white space where there is some."""
+    pieces = []
+    rest = text
+    while len(rest) > size:
+        cut = max(rest.rfind(" ", size // 2, size + 1), rest.rfind("\n", size // 2, size + 1))
+        cut = cut if cut > 0 else size
+        pieces.append(rest[:cut])
+        rest = rest[cut:].lstrip()
+    return [piece for piece in [*pieces, rest] if piece.strip()]

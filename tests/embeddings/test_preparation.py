@@ -1,0 +1,111 @@
+"""Prefixes, truncated vectors and texts that are too long, on a real embedding server."""
+
+from collections.abc import AsyncIterator
+
+import numpy as np
+import pytest
+
+from apps.core.db import in_db
+from apps.core.redis import close_async_redis
+from apps.embeddings import arrays
+from apps.embeddings.cache import Embedder, Stats, TextsTooLarge, embed, identify
+from apps.embeddings.models import Embedding
+from apps.embeddings.preparation import (
+    Preparation,
+    TooFewDimensions,
+    embed_prepared,
+    split_text,
+    truncated,
+)
+from apps.llm.client import close_clients
+from apps.llm.models import Server, Use
+from apps.llm.services import default_target
+from apps.llm.slots import Lane
+
+LONG = "a long text of many words " * 300
+
+
+@pytest.fixture
+async def embedder(embedding_server: Server) -> AsyncIterator[Embedder]:
+    yield await identify(await in_db(default_target, Use.EMBEDDINGS))
+    await close_clients()
+    await close_async_redis()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_prefix_is_part_of_what_is_embedded(embedder: Embedder) -> None:
+    prepared = await embed_prepared(
+        embedder, ["weather", "bank"], Preparation(prefix="query: "), lane=Lane.BATCH
+    )
+    plain = await embed(embedder, ["query: weather", "bank"], lane=Lane.BATCH)
+    assert np.array_equal(prepared.vectors[0], plain[0])
+    assert not np.array_equal(prepared.vectors[1], plain[1])
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_another_truncation_embeds_nothing(embedder: Embedder) -> None:
+    stats = Stats()
+    texts = ["one", "two", "three"]
+    whole = await embed_prepared(embedder, texts, lane=Lane.BATCH, stats=stats)
+    assert (stats.sent, stats.normalised) == (3, True)
+    short = await embed_prepared(
+        embedder, texts, Preparation(dimensions=8), lane=Lane.BATCH, stats=stats
+    )
+    assert stats.sent == 3
+    assert short.vectors.shape == (3, 8)
+    expected = whole.vectors[:, :8] / np.linalg.norm(whole.vectors[:, :8], axis=1, keepdims=True)
+    assert np.allclose(short.vectors, expected, atol=1e-6)
+    with pytest.raises(TooFewDimensions, match="Keep fewer"):
+        truncated(whole.vectors, 100_000)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_long_text_is_refused_cut_or_averaged(embedder: Embedder) -> None:
+    texts = ["short", LONG, "other"]
+    with pytest.raises(TextsTooLarge) as caught:
+        await embed_prepared(embedder, texts, lane=Lane.BATCH)
+    assert list(caught.value.problems) == [1]
+
+    cut = await embed_prepared(embedder, texts, Preparation(long_texts="cut"), lane=Lane.BATCH)
+    assert list(cut.shortened) == [1]
+    assert "cut after" in cut.shortened[1]
+    mean = await embed_prepared(embedder, texts, Preparation(long_texts="mean"), lane=Lane.BATCH)
+    assert "parts stands for it" in mean.shortened[1]
+    for prepared in (cut, mean):
+        assert prepared.vectors.shape[0] == 3
+        assert np.allclose(np.linalg.norm(prepared.vectors, axis=1), 1, atol=1e-5)
+    assert np.array_equal(cut.vectors[[0, 2]], mean.vectors[[0, 2]])
+    assert not np.array_equal(cut.vectors[1], mean.vectors[1])
+    known = await Embedding.objects.acount()
+    await embed_prepared(embedder, texts, Preparation(long_texts="mean"), lane=Lane.BATCH)
+    assert await Embedding.objects.acount() == known
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "pieces"),
+    [
+        ("one two three", 100, ["one two three"]),
+        ("one two three", 8, ["one two", "three"]),
+        ("abcdefghij", 4, ["abcd", "efgh", "ij"]),
+        ("a  b", 1, ["a", "b"]),
+    ],
+)
+def test_texts_are_split_at_white_space(text: str, size: int, pieces: list[str]) -> None:
+    assert split_text(text, size) == pieces
+
+
+def test_options_that_are_damaged_keep_their_default() -> None:
+    assert Preparation.read({}) == Preparation()
+    assert Preparation.read({"long_texts": "explode", "prefix": None}) == Preparation()
+    kept = Preparation("query: ", 256, "mean")
+    assert Preparation.read(kept.as_dict()) == kept
+
+
+def test_large_arrays_live_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "MAPPED_FROM_BYTES", 100)
+    large = arrays.empty((50, 4))
+    assert isinstance(large, np.memmap)
+    large[:] = np.arange(200, dtype=np.float32).reshape(50, 4)
+    odd = np.arange(50) % 2 == 1
+    assert np.array_equal(arrays.take(large, odd), np.asarray(large)[odd])
+    assert not isinstance(arrays.empty((2, 4)), np.memmap)
