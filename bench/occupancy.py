@@ -1,0 +1,177 @@
+"""How full a job keeps the slots of a model server: busy-slot time / (slots x wall).
+
+Rows of very uneven length (20 to 400 letters, a function of each row's seed) on a real llama.cpp
+whose model writes a token in about 5 ms with four slots busy, so that a row takes half a second:
+what the workbench does between two rows of a slot shows ten times as clearly as with a model that
+takes five. A bare asyncio client of the same width, which keeps nothing and checks nothing, sends
+the same rows with the same seeds before and after.
+
+Three measures of the same thing, all the server's: its `/slots`, looked at five times a second; its
+counters of the seconds in which prompts were read and tokens written, which miss nothing but what a
+slot does between the two; and its mean of busy slots per decode. At last a shorter job runs through
+a relay that counts requests on the wire.
+
+Run: `.venv/bin/python -m bench.occupancy [--rows 1000] [--slots 4 8]`. Nothing else should be
+running.
+"""
+
+import argparse
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+from apps.generation.recipe import parse
+from bench.jobs import FRESH, Watch, Workbench, bare_loop, verdict, watched
+from bench.model import write_model
+from bench.wire import counted
+from tests.llama_process import LlamaProcess
+from tests.stack import Stack
+
+RECIPE: dict[str, Any] = {
+    "system": "You write texts.",
+    "prompt": "Write about a {{ thing }}.",
+    "attributes": {"thing": ["kettle", "toaster", "desk lamp", "backpack", "laptop", "keyboard"]},
+    "schema": {
+        "type": "object",
+        "required": ["text"],
+        "properties": {"text": {"type": "string", "minLength": 20, "maxLength": 400}},
+    },
+    "params": {"temperature": 0.9, "max_tokens": 450},
+}
+WIRE_ROWS = 200
+OCCUPANCY_BAR = 0.97
+RATE_BAR = 0.98
+
+
+@dataclass(frozen=True)
+class Side:
+    name: str
+    watch: Watch
+
+    @property
+    def rate(self) -> float:
+        """Tokens a second from the first busy slot to the last."""
+        return self.watch.counted("tokens_predicted_total") / self.watch.seconds
+
+    def shares(self, slots: int) -> tuple[float, float]:
+        """Busy-slot time as sampled, and by the server's counters."""
+        by_counters = self.watch.slot_seconds / (slots * self.watch.seconds)
+        return self.watch.occupancy(slots), by_counters
+
+
+async def compare(llama: LlamaProcess, stack: Stack, rows: int, slots: int) -> None:
+    recipe = parse(RECIPE)
+    async with clients(llama, stack) as (server, workbench):
+
+        async def bare(name: str, count: int) -> Side:
+            async with watched(server, llama.root_url) as watch:
+                await bare_loop(server, llama.base_url, recipe, count, slots)
+            return Side(name, watch)
+
+        await bare("warm-up", 2 * slots)
+        sides = [await bare("bare", rows)]
+        async with watched(server, llama.root_url) as watch:
+            shown, seconds = await workbench.job(RECIPE, rows)
+        sides += [Side("job", watch), await bare("bare", rows)]
+        found = await workbench.all_rows(shown["id"])
+    report(sides, shown, found, rows=rows, slots=slots, seconds=seconds)
+
+
+class clients:
+    """The model server's client and the workbench's API, for as long as the block lasts."""
+
+    def __init__(self, llama: LlamaProcess, stack: Stack) -> None:
+        key = stack.manage("create_api_key", "bench").split()[-1]
+        self._server = httpx2.AsyncClient(
+            timeout=600, headers={"Authorization": f"Bearer {llama.api_key}"}, limits=FRESH
+        )
+        self._web = httpx2.AsyncClient(timeout=60, headers={"Authorization": f"Bearer {key}"})
+        self._workbench = Workbench(self._web, f"{stack.url}/api/v1")
+
+    async def __aenter__(self) -> tuple[httpx2.AsyncClient, Workbench]:
+        return self._server, self._workbench
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._server.aclose()
+        await self._web.aclose()
+
+
+def report(
+    sides: list[Side],
+    shown: dict[str, Any],
+    found: list[dict[str, Any]],
+    *,
+    rows: int,
+    slots: int,
+    seconds: float,
+) -> None:
+    lengths = sorted(row["usage"]["completion_tokens"] for row in found if row.get("usage"))
+    print(f"{rows} rows on {slots} slots: {shown['status']}, {shown['counts']}")
+    if lengths:
+        tenths = [lengths[len(lengths) * part // 10] for part in (1, 5, 9)]
+        print(
+            f"  tokens in a row: a tenth under {tenths[0]}, half {tenths[1]}, a tenth over "
+            f"{tenths[2]}; {seconds:.0f} s from queueing to the end"
+        )
+    print("        rows/s  tokens/s  /slots  counters  per decode  put off")
+    for side in sides:
+        sampled, counters = side.shares(slots)
+        watch = side.watch
+        per_decode = watch.after["n_busy_slots_per_decode"]
+        print(
+            f"  {side.name:5} {rows / watch.seconds:6.2f} {side.rate:9.1f} {sampled:7.3f} "
+            f"{counters:9.3f} {per_decode:11.3f} {max(watch.deferred):8.0f}"
+        )
+    job = sides[1]
+    bare = (sides[0].rate + sides[2].rate) / 2
+    verdict("busy-slot time / (slots x wall)", min(job.shares(slots)), OCCUPANCY_BAR)
+    verdict("rate / bare client's", job.rate / bare, RATE_BAR)
+    verdict("requests put off by the server", max(job.watch.deferred), 0, at_most=True)
+    problems = Counter(row["reason"] for row in found if row["status"] != "accepted")
+    assert sorted(row["index"] for row in found) == list(range(rows)), "a row is missing or doubled"
+    assert not problems, problems
+
+
+async def on_the_wire(llama: LlamaProcess, rows: int, slots: int) -> None:
+    """A job through a relay that counts, so that not even a moment of one too many is missed."""
+    async with counted(llama.port) as wire:
+        stack = await asyncio.to_thread(workbench_of(llama, wire.base_url).__enter__)
+        try:
+            async with clients(llama, stack) as (_, workbench):
+                shown, _ = await workbench.job(RECIPE, rows)
+        finally:
+            await asyncio.to_thread(stack.__exit__, None, None, None)
+    print(f"  on the wire: {wire.asked} requests for {rows} rows, {shown['status']}")
+    verdict("requests at the server at once", wire.most, slots, at_most=True)
+
+
+def workbench_of(llama: LlamaProcess, base_url: str) -> Stack:
+    return Stack(
+        {
+            "LLM_BASE_URL": base_url,
+            "LLM_API_KEY": llama.api_key,
+            "EMBED_BASE_URL": llama.base_url,  # not used: no second model is started
+        }
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--slots", type=int, nargs="+", default=[4, 8])
+    options = parser.parse_args()
+    model = write_model(width=256, layers=4)
+    for slots in options.slots:
+        with LlamaProcess(
+            model, "--metrics", parallel=slots, context_per_slot=1024, threads=1
+        ) as llama:
+            with workbench_of(llama, llama.base_url) as stack:
+                asyncio.run(compare(llama, stack, options.rows, slots))
+            asyncio.run(on_the_wire(llama, min(WIRE_ROWS, options.rows), slots))
+
+
+if __name__ == "__main__":
+    main()
