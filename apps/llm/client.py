@@ -3,16 +3,17 @@
 Everything that generates is streamed (a closed stream frees its slot within a token), carries
 `max_tokens` (else a model may write until its context is full) and asks for progress (a prompt
 being read can then be interrupted too). The SDK makes the request; its typed decoding of the
-stream costs 0.14 ms of CPU per token, so the event lines are read here.
+stream costs 0.14 ms of CPU per token, so the event lines are read here. `transport.py` carries
+them.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypedDict
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 import httpx2  # what the SDK speaks through: it lets errors amid a stream pass as they are
@@ -22,10 +23,10 @@ from numpy.typing import NDArray
 from openai import AsyncOpenAI  # noqa: TID251
 
 from apps.llm import errors
+from apps.llm.chunks import ChunkReader
 from apps.llm.endpoint import Endpoint
-from apps.llm.events import Done, Event, Progress, Reasoning, Token, ToolCall, Usage
-
-T = TypeVar("T")
+from apps.llm.events import Done, Event, Reasoning, Token, Usage
+from apps.llm.transport import READ, Transport
 
 CONNECT_SECONDS = 5.0
 # Before the first byte a prompt of tens of thousands of tokens may be read on a slow machine;
@@ -33,11 +34,10 @@ CONNECT_SECONDS = 5.0
 FIRST_BYTE_SECONDS = 300.0
 GAP_SECONDS = 65.0
 NATIVE_SECONDS = 5.0
+_PATIENT = openai.Timeout(None, connect=CONNECT_SECONDS, read=FIRST_BYTE_SECONDS)
 
-# What the SDK has an argument for; every other parameter travels in the body as it is.
-SDK_PARAMETERS = frozenset(
-    {"temperature", "top_p", "seed", "stop", "presence_penalty", "frequency_penalty"}
-)
+# Asks the SDK for the response itself, unread: what `with_streaming_response` sends as well.
+_UNREAD = {"X-Stainless-Raw-Response": "stream"}
 
 
 class Message(TypedDict):
@@ -76,6 +76,7 @@ class Client:
             api_key=endpoint.api_key or "none",
             max_retries=0,
             timeout=openai.Timeout(None, connect=CONNECT_SECONDS),
+            http_client=_http_client(endpoint),
         )
 
     async def aclose(self) -> None:
@@ -87,29 +88,35 @@ class Client:
         Raises:
             LLMError: anything short of a complete answer, also after some events.
         """
-        params = dict(request.params)
-        known = {name: params.pop(name) for name in SDK_PARAMETERS & params.keys()}
+        body = {
+            "model": request.model,
+            "messages": request.messages,
+            "max_tokens": request.max_tokens,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "return_progress": True,
+            **request.params,
+        }
         if request.response_format is not None:
-            known["response_format"] = dict(request.response_format)
-        send = partial(
-            self._sdk.chat.completions.with_streaming_response.create,
-            model=request.model,
-            messages=cast(list[Any], request.messages),
-            max_tokens=request.max_tokens,
-            stream=True,
-            stream_options={"include_usage": True},
-            extra_body={"return_progress": True, **params},
-            timeout=openai.Timeout(None, connect=CONNECT_SECONDS, read=FIRST_BYTE_SECONDS),
-            **known,
-        )
+            body["response_format"] = request.response_format
         finished = False
         with _translated():
-            async with AsyncExitStack() as connection:
-                response = await _once_more(lambda: connection.enter_async_context(send()))
-                async for data in _event_data(response.iter_bytes()):
-                    for event in _events(data):
+            # Not through `chat.completions.create`: checking every argument against its type
+            # takes a millisecond, three times as long as all the rest of the SDK's work.
+            response = await self._sdk.post(
+                "/chat/completions",
+                cast_to=httpx2.Response,
+                body=body,
+                options={"headers": _UNREAD, "timeout": _PATIENT},
+            )
+            try:
+                reader, read = ChunkReader(), _read_of(response)
+                while data := await read():
+                    for event in reader.feed(data):
                         finished = finished or isinstance(event, Done)
                         yield event
+            finally:
+                await response.aclose()
         if not finished:
             raise errors.CutOff("The connection to the model server ended before the answer did.")
 
@@ -142,12 +149,8 @@ class Client:
             LLMError: the call failed as a whole; one text too large fails all of them.
         """
         with _translated():
-            reply = await _once_more(
-                lambda: self._sdk.embeddings.create(
-                    model=model,
-                    input=list(texts),
-                    timeout=openai.Timeout(None, connect=CONNECT_SECONDS, read=FIRST_BYTE_SECONDS),
-                )
+            reply = await self._sdk.embeddings.create(
+                model=model, input=list(texts), timeout=_PATIENT
             )
         ordered = sorted(reply.data, key=lambda item: item.index)
         if len(ordered) != len(texts):
@@ -163,22 +166,18 @@ class Client:
             LLMError: no JSON answer with status 200.
         """
         with _translated():
-            return await _once_more(
-                lambda: self._sdk.get(
-                    self.endpoint.root + path, cast_to=object, options={"timeout": NATIVE_SECONDS}
-                )
+            return await self._sdk.get(
+                self.endpoint.root + path, cast_to=object, options={"timeout": NATIVE_SECONDS}
             )
 
     async def post(self, path: str, body: dict[str, Any]) -> Any:
         """Like `get`, for native routes that take a body."""
         with _translated():
-            return await _once_more(
-                lambda: self._sdk.post(
-                    self.endpoint.root + path,
-                    cast_to=object,
-                    body=body,
-                    options={"timeout": NATIVE_SECONDS},
-                )
+            return await self._sdk.post(
+                self.endpoint.root + path,
+                cast_to=object,
+                body=body,
+                options={"timeout": NATIVE_SECONDS},
             )
 
     async def count_tokens(self, model: str, messages: Sequence[Message]) -> int | None:
@@ -211,19 +210,15 @@ async def close_clients() -> None:
             await client.aclose()
 
 
-# How a connection from the pool ends that the server had closed just before we used it:
-# llama-server does so after 100 requests, or five quiet seconds.
-_HUNG_UP = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
+def _http_client(endpoint: Endpoint) -> httpx2.AsyncClient:
+    """What carries the requests: our transport, or the SDK's own where a proxy is in between.
 
-
-async def _once_more(send: Callable[[], Awaitable[T]]) -> T:
-    """Sends a request, a second time if the connection broke before the first byte of an answer."""
-    try:
-        return await send()
-    except openai.APIConnectionError as error:
-        if not isinstance(error.__cause__, _HUNG_UP):
-            raise
-    return await send()
+    Redirects are not followed: they could carry the key to another server.
+    """
+    address = urlsplit(endpoint.base_url)
+    is_proxied = address.scheme in getproxies() and not proxy_bypass(address.netloc)
+    transport = None if is_proxied else Transport(gap=GAP_SECONDS)
+    return httpx2.AsyncClient(transport=transport, follow_redirects=False)
 
 
 class _translated:
@@ -238,13 +233,17 @@ class _translated:
                 raise errors.from_reply(
                     error.status_code, error.body, error.response.headers.get("retry-after")
                 ) from error
-            case openai.APITimeoutError():
+            case openai.APITimeoutError() if not isinstance(error.__cause__, httpx2.ConnectTimeout):
                 raise errors.Stalled(
                     "The model server did not answer in time. It may be stuck: look at its log."
                 ) from error
             case openai.APIConnectionError():
                 raise errors.Unreachable(
                     "Nobody answers at the model server's address. Is it running?"
+                ) from error
+            case httpx2.ReadTimeout():
+                raise errors.Stalled(
+                    f"The model server fell silent for {GAP_SECONDS:.0f} seconds."
                 ) from error
             case httpx2.TransportError():
                 raise errors.CutOff(
@@ -254,72 +253,14 @@ class _translated:
                 raise errors.from_reply(None, error.body or str(error)) from error
 
 
-async def _event_data(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
-    """The JSON objects of a server-sent event stream, however it was cut on the way.
+def _read_of(response: httpx2.Response) -> Callable[[], Awaitable[bytes]]:
+    """Reads what has come of a body since the last time; b"" at its end.
 
-    Raises:
-        Stalled: nothing came for GAP_SECONDS.
-        LLMError: the server wrote an error into the stream, with or without `data:` before it.
+    Our transport's own, where nothing has to be unpacked: the generators of `aiter_bytes` cost as
+    much per token as all the rest of reading.
     """
-    rest = b""
-    while True:
-        try:
-            async with asyncio.timeout(GAP_SECONDS):
-                chunk = await anext(chunks)
-        except StopAsyncIteration:
-            return
-        except TimeoutError as error:
-            raise errors.Stalled(
-                f"The model server fell silent for {GAP_SECONDS:.0f} seconds."
-            ) from error
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if line.startswith(b"data: {"):
-                data = json.loads(line[6:])
-                if "error" in data:
-                    raise errors.from_reply(None, data)
-                yield data
-            elif line.startswith((b"{", b"error: ")):
-                # A proxy whose model failed to load writes a bare JSON line; an old llama-server
-                # its own kind of event.
-                raise errors.from_reply(None, _decoded(line.removeprefix(b"error: ")))
-
-
-def _decoded(line: bytes) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError:
-        return line.decode(errors="replace")
-
-
-def _events(data: dict[str, Any]) -> list[Event]:
-    """The events in one chunk of a chat stream. Fields may be missing and unknown ones may come."""
-    found: list[Event] = []
-    if progress := data.get("prompt_progress"):
-        found.append(
-            Progress(
-                progress.get("total", 0), progress.get("cache", 0), progress.get("processed", 0)
-            )
-        )
-    for choice in data.get("choices") or ():
-        delta = choice.get("delta") or {}
-        # What a proxy streams about loading the model has no id and is nobody's reasoning.
-        if (reasoning := delta.get("reasoning_content")) and data.get("id"):
-            found.append(Reasoning(reasoning))
-        if content := delta.get("content"):
-            found.append(Token(content))
-        found.extend(ToolCall(call) for call in delta.get("tool_calls") or ())
-        if reason := choice.get("finish_reason"):
-            found.append(Done(reason))
-    if usage := data.get("usage"):
-        details = usage.get("prompt_tokens_details") or {}
-        timings = data.get("timings") or {}
-        found.append(
-            Usage(
-                usage.get("prompt_tokens", 0),
-                details.get("cached_tokens") or 0,
-                usage.get("completion_tokens", 0),
-                timings.get("predicted_per_second") or None,
-            )
-        )
-    return found
+    read: Callable[[], Awaitable[bytes]] | None = response.extensions.get(READ)
+    if read is not None and "content-encoding" not in response.headers:
+        return read
+    pieces = response.aiter_bytes()
+    return lambda: anext(pieces, b"")

@@ -1,0 +1,87 @@
+"""What a chat stream says: bytes as they arrive in, typed events out. Pure."""
+
+import json
+from typing import Any
+
+from apps.llm import errors
+from apps.llm.events import Done, Event, Progress, Reasoning, Token, ToolCall, Usage
+
+
+class ChunkReader:
+    """Takes a stream of server-sent events apart, however it was cut on the way.
+
+    reader = ChunkReader()
+    for data in arriving:
+        for event in reader.feed(data): ...
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that are complete now.
+
+        Raises:
+            LLMError: the server wrote an error into the stream, with or without `data:` before it.
+        """
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        found: list[Event] = []
+        for line in lines:
+            if line.startswith((b"data: {", b"data:{")):
+                _add_events(found, _decoded(line[5:]))
+            elif line.startswith((b"{", b"error: ")):
+                # A proxy whose model failed to load writes a bare JSON line; an old llama-server
+                # its own kind of event.
+                raise errors.from_reply(None, _lenient(line.removeprefix(b"error: ")))
+        return found
+
+
+def _decoded(line: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(line)
+    except ValueError as error:
+        raise errors.ServerFailed(
+            "The model server wrote something into its answer that is not JSON."
+        ) from error
+    if "error" in data:
+        raise errors.from_reply(None, data)
+    return data  # type: ignore[no-any-return]
+
+
+def _lenient(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return line.decode(errors="replace")
+
+
+def _add_events(found: list[Event], data: dict[str, Any]) -> None:
+    """The events of one chunk. Fields may be missing and unknown ones may come."""
+    if progress := data.get("prompt_progress"):
+        found.append(
+            Progress(
+                progress.get("total", 0), progress.get("cache", 0), progress.get("processed", 0)
+            )
+        )
+    for choice in data.get("choices") or ():
+        delta = choice.get("delta") or {}
+        # What a proxy streams about loading the model has no id and is nobody's reasoning.
+        if (reasoning := delta.get("reasoning_content")) and data.get("id"):
+            found.append(Reasoning(reasoning))
+        if content := delta.get("content"):
+            found.append(Token(content))
+        if calls := delta.get("tool_calls"):
+            found.extend(ToolCall(call) for call in calls)
+        if reason := choice.get("finish_reason"):
+            found.append(Done(reason))
+    if usage := data.get("usage"):
+        details = usage.get("prompt_tokens_details") or {}
+        timings = data.get("timings") or {}
+        found.append(
+            Usage(
+                usage.get("prompt_tokens", 0),
+                details.get("cached_tokens") or 0,
+                usage.get("completion_tokens", 0),
+                timings.get("predicted_per_second") or None,
+            )
+        )

@@ -1,0 +1,351 @@
+"""The transport against servers that behave, and against those that do not."""
+
+import asyncio
+import gzip
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import httpx2
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from apps.llm import errors, transport
+from apps.llm.client import ChatRequest, Client
+from apps.llm.endpoint import Endpoint
+from apps.llm.events import Done, Token
+from apps.llm.transport import Transport
+
+Script = Callable[["Peer"], Awaitable[None]]
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
+WORD = b'data: {"choices":[{"delta":{"content":"word "}}]}\n\n'
+DONE = b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+
+def piece(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+WHOLE = CHUNKED + piece(WORD) + piece(DONE) + b"0\r\n\r\n"
+
+
+class Peer:
+    """One connection as the server sees it."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def request(self) -> bytes:
+        """The next request; raises IncompleteReadError when the client has gone."""
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        length = next(
+            int(line.split(b":")[1])
+            for line in head.lower().split(b"\r\n")
+            if line.startswith(b"content-length:")
+        )
+        return head + await self.reader.readexactly(length)
+
+    async def send(self, *pieces: bytes) -> None:
+        for data in pieces:
+            self.writer.write(data)
+            await self.writer.drain()
+
+
+class Server:
+    """Runs a script on each connection and counts."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.connections = 0
+        self.requests = 0
+        self.gone = asyncio.Event()
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        peer = Peer(reader, writer)
+        try:
+            while True:
+                await peer.request()
+                self.requests += 1
+                await self.script(peer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self.gone.set()
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def serving(
+    script: Script, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[Server, Client]]:
+    server = Server(script)
+    async with await asyncio.start_server(server, "127.0.0.1", 0, ssl=tls) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        client = Client(Endpoint(f"{'https' if tls else 'http'}://127.0.0.1:{port}/v1", "key"))
+        try:
+            yield server, client
+        finally:
+            await client.aclose()
+            await asyncio.sleep(0.02)  # the handlers see the end
+
+
+def question() -> ChatRequest:
+    return ChatRequest("any", [{"role": "user", "content": "Hello"}], 10)
+
+
+async def answers(peer: Peer) -> None:
+    await peer.send(WHOLE)
+
+
+async def test_connections_are_reused_one_answer_at_a_time() -> None:
+    async with serving(answers) as (server, client):
+        for _ in range(3):
+            assert (await client.complete(question())).text == "word "
+        assert (server.requests, server.connections) == (3, 1)
+        await asyncio.gather(*(client.complete(question()) for _ in range(4)))
+        assert (server.requests, server.connections) == (7, 4)
+
+
+async def test_an_idle_connection_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "IDLE_SECONDS", 0.02)
+    async with serving(answers) as (server, client):
+        await client.complete(question())
+        async with asyncio.timeout(1):
+            await server.gone.wait()
+        await client.complete(question())
+        assert server.connections == 2
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 50])
+async def test_however_the_answer_is_cut(size: int) -> None:
+    async def in_pieces(peer: Peer) -> None:
+        for start in range(0, len(WHOLE), size):
+            await peer.send(WHOLE[start : start + size])
+            await asyncio.sleep(0)
+
+    async with serving(in_pieces) as (_, client):
+        events = [event async for event in client.stream_chat(question())]
+        assert events == [Token("word "), Done("stop")]
+
+
+async def test_a_body_that_ends_with_the_connection() -> None:
+    async def until_close(peer: Peer) -> None:
+        await peer.send(HEAD + b"\r\n" + WORD + DONE)
+        peer.writer.close()
+
+    async with serving(until_close) as (server, client):
+        for _ in range(2):
+            assert (await client.complete(question())).text == "word "
+        assert server.connections == 2
+
+
+async def test_an_interim_answer_is_passed_over() -> None:
+    async def patient(peer: Peer) -> None:
+        await peer.send(b"HTTP/1.1 100 Continue\r\n\r\n", WHOLE)
+
+    async with serving(patient) as (_, client):
+        assert (await client.complete(question())).text == "word "
+
+
+async def test_a_packed_answer_is_unpacked() -> None:
+    body = gzip.compress(WORD + DONE)
+
+    async def packed(peer: Peer) -> None:
+        head = HEAD + b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(body)
+        await peer.send(head + body)
+
+    async with serving(packed) as (_, client):
+        assert (await client.complete(question())).text == "word "
+
+
+async def test_closing_an_answer_closes_the_connection_at_once() -> None:
+    async def endless(peer: Peer) -> None:
+        await peer.send(CHUNKED)
+        while True:
+            await peer.send(piece(WORD))
+            await asyncio.sleep(0.005)
+
+    async with serving(endless) as (server, client):
+        stream = client.stream_chat(question())
+        await anext(stream)
+        assert not server.gone.is_set()
+        await stream.aclose()  # type: ignore[attr-defined]
+        async with asyncio.timeout(0.05):
+            await server.gone.wait()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_cancelling_closes_the_connection_at_once(begun: bool) -> None:
+    async def silent(peer: Peer) -> None:
+        if begun:
+            await peer.send(CHUNKED + piece(WORD))
+        await peer.reader.readexactly(1)
+
+    async with serving(silent) as (server, client):
+        task = asyncio.create_task(client.complete(question()))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with asyncio.timeout(0.05):
+            await server.gone.wait()
+
+
+async def test_a_new_connection_that_breaks_is_not_tried_again() -> None:
+    async def hangs_up(peer: Peer) -> None:
+        peer.writer.close()
+
+    async with serving(hangs_up) as (server, client):
+        with pytest.raises(errors.Unreachable):
+            await client.complete(question())
+        assert server.requests == 1
+
+
+@pytest.mark.parametrize("sent", [b"HTTP/1.1 200", CHUNKED, CHUNKED + piece(WORD)])
+async def test_after_the_first_byte_nothing_is_sent_again(sent: bytes) -> None:
+    async def breaks_the_second_time(peer: Peer) -> None:
+        if server.requests == 1:
+            await peer.send(WHOLE)
+        else:
+            await peer.send(sent)
+            peer.writer.close()
+
+    async with serving(breaks_the_second_time) as (server, client):
+        await client.complete(question())
+        with pytest.raises((errors.CutOff, errors.Unreachable)):
+            await client.complete(question())
+        assert (server.requests, server.connections) == (2, 1)
+
+
+async def test_a_reused_connection_that_was_closed_is_replaced() -> None:
+    async def hangs_up_on_the_second(peer: Peer) -> None:
+        if server.requests == 2:
+            peer.writer.close()
+        else:
+            await peer.send(WHOLE)
+
+    async with serving(hangs_up_on_the_second) as (server, client):
+        await client.complete(question())
+        # Reused, closed by the server on seeing the request, then sent over a new one.
+        assert (await client.complete(question())).text == "word "
+        assert (server.requests, server.connections) == (3, 2)
+
+
+async def test_no_first_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def silent(peer: Peer) -> None:
+        await peer.reader.readexactly(1)
+
+    monkeypatch.setattr("apps.llm.client._PATIENT", httpx2.Timeout(None, connect=1, read=0.05))
+    async with serving(silent) as (_, client):
+        with pytest.raises(errors.Stalled, match="did not answer in time"):
+            await client.complete(question())
+
+
+async def test_a_gap_in_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def falls_silent(peer: Peer) -> None:
+        await peer.send(CHUNKED)
+        for _ in range(4):  # longer in all than one gap may be
+            await peer.send(piece(WORD))
+            await asyncio.sleep(0.03)
+        await peer.reader.readexactly(1)
+
+    monkeypatch.setattr("apps.llm.client.GAP_SECONDS", 0.08)
+    async with serving(falls_silent) as (_, client):
+        stream = client.stream_chat(question())
+        assert [await anext(stream) for _ in range(4)] == [Token("word ")] * 4
+        with pytest.raises(errors.Stalled, match="fell silent"):
+            await anext(stream)
+
+
+async def test_what_is_no_http() -> None:
+    async def nonsense(peer: Peer) -> None:
+        await peer.send(b"SSH-2.0-OpenSSH\r\n\r\n")
+
+    async with serving(nonsense) as (server, client):
+        with pytest.raises(errors.Unreachable):
+            await client.complete(question())
+        assert server.requests == 1
+
+
+async def test_what_cannot_be_a_header_is_not_sent() -> None:
+    async with serving(answers) as (server, client):
+        request = httpx2.Request("POST", client.endpoint.base_url, headers={"x": "a\r\nb: c"})
+        with pytest.raises(httpx2.LocalProtocolError):
+            await Transport(gap=1).handle_async_request(request)
+        assert server.connections == 0
+
+
+async def test_a_slow_reader_holds_the_server_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "PAUSE_AT_BYTES", 1000)
+    sent = 0
+
+    async def floods(peer: Peer) -> None:
+        nonlocal sent
+        await peer.send(CHUNKED)
+        while sent < 100_000_000:
+            await peer.send(piece(WORD * 1000))
+            sent += len(WORD) * 1000
+
+    async with serving(floods) as (_, client):
+        stream = client.stream_chat(question())
+        await anext(stream)
+        await asyncio.sleep(0.2)
+        held = sent
+        assert held < 50_000_000
+        for _ in range(1_100_000):
+            if sent > held:
+                break
+            await anext(stream)
+        assert sent > held
+        await stream.aclose()  # type: ignore[attr-defined]
+
+
+async def test_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(self_signed(tmp_path))
+    async with serving(answers, context) as (server, client):
+        with pytest.raises(errors.Unreachable):  # nobody vouches for it
+            await client.complete(question())
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
+        trusting = Client(client.endpoint)
+        assert (await trusting.complete(question())).text == "word "
+        assert (await trusting.complete(question())).text == "word "
+        assert server.requests == 2
+        await trusting.aclose()
+
+
+def self_signed(folder: Path) -> Path:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / "server.pem"
+    file.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    return file
