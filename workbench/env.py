@@ -41,6 +41,11 @@ def boolean(name: str, default: bool = False) -> bool:
     return value in TRUE
 
 
+def optional_boolean(name: str) -> bool | None:
+    """None where nothing is said: neither answer may then be assumed."""
+    return boolean(name) if text(name) else None
+
+
 def words(name: str, default: list[str]) -> list[str]:
     """A comma-separated list."""
     value = text(name)

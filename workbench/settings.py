@@ -161,8 +161,15 @@ CELERY_BEAT_SCHEDULE = {
 # `manage.py configure_servers` writes these into the database, where a staff user may add more.
 LLM_BASE_URL = env.text("LLM_BASE_URL")
 LLM_API_KEY = env.text("LLM_API_KEY")
+# Whether its slots share one KV cache (no -np, or --kv-unified). The server does not tell.
+LLM_KV_UNIFIED = env.optional_boolean("LLM_KV_UNIFIED")
 EMBED_BASE_URL = env.text("EMBED_BASE_URL")
 EMBED_API_KEY = env.text("EMBED_API_KEY", LLM_API_KEY)
+
+# After a person's last request rows leave a slot free for the next one for so many seconds.
+IDLE_AFTER_CHAT_SECONDS = env.integer("WORKBENCH_IDLE_AFTER_CHAT", 20)
+# Where only some models fit at once, rows do not push out one that a person used within this time.
+KEEP_MODEL_SECONDS = env.integer("WORKBENCH_KEEP_MODEL", 300)
 
 # What `manage.py up` serves when no server is named: a GGUF file or owner/repo:file.gguf.
 CHAT_MODEL = env.text("WORKBENCH_CHAT_MODEL")

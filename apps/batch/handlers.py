@@ -68,18 +68,38 @@ class Outcome:
 Handler = Callable[[Work, Context], Awaitable[Outcome]]
 """May raise LLMError: the pump reads `.transient` and tries again later, or the row has failed."""
 
+RowTokens = Callable[[dict[str, Any]], int]
+"""From the spec of a batch to the most tokens one of its requests may come to, answer included."""
+
 _handlers: dict[str, Handler | str] = {}
+_row_tokens: dict[str, RowTokens | str] = {}
 
 
-def register(name: str, handler: Handler | str) -> None:
-    """Called from a feature's AppConfig.ready, with the function's dotted path.
+def register(
+    name: str, handler: Handler | str, *, row_tokens: RowTokens | str | None = None
+) -> None:
+    """Called from a feature's AppConfig.ready, with the functions' dotted paths.
 
-    Only the pump imports it: what a handler needs, such as the OpenAI SDK, takes a second that
+    Only the pump imports them: what a handler needs, such as the OpenAI SDK, takes a second that
     every other process would pay at its start.
+
+    Args:
+        row_tokens: needed where the requests in flight share one context: what cannot be known
+            beforehand counts as nothing.
     """
     _handlers[name] = handler
+    if row_tokens is not None:
+        _row_tokens[name] = row_tokens
 
 
 def find(name: str) -> Handler | None:
     handler = _handlers.get(name)
     return cast(Handler, import_string(handler)) if isinstance(handler, str) else handler
+
+
+def row_tokens(name: str, spec: dict[str, Any]) -> int:
+    """The most tokens a row's request may come to; 0 where its feature cannot say."""
+    function = _row_tokens.get(name)
+    if isinstance(function, str):
+        function = cast(RowTokens, import_string(function))
+    return function(spec) if function is not None else 0

@@ -9,6 +9,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from apps.batch import services
 from apps.batch.handlers import Outcome, Verdict
 from apps.batch.leases import Lease, fence
 from apps.batch.models import ACTIVE, OPEN, Batch, BatchStatus, Item, ItemStatus
@@ -90,10 +91,23 @@ def status_of(batch_ids: Sequence[int]) -> dict[int, str]:
     return dict(Batch.objects.filter(pk__in=batch_ids).values_list("pk", "status"))
 
 
+def tend(lease: Lease) -> None:
+    """Refill, yield, budget: what is decided for a whole job, not for a row."""
+    with fence(lease):
+        _tend(lease)
+
+
+def _tend(lease: Lease) -> None:
+    decide = getattr(services, "tend", None)
+    if decide is not None:
+        decide(lease.server_id)
+
+
 def finish_batches(lease: Lease) -> int:
     """Batches without a pending or running row are done. Returns how many."""
     still_open = Item.objects.filter(batch=OuterRef("pk"), status__in=OPEN)
     with fence(lease):
+        _tend(lease)  # else one that still has to refill would be done
         return (
             Batch.objects.filter(server_id=lease.server_id, status__in=ACTIVE)
             .filter(~Exists(still_open))
@@ -112,12 +126,16 @@ def pending(batch_id: int, *, limit: int, skip: frozenset[int]) -> list[Row]:
     return [Row(*values) for values in found if values[0] not in skip][:limit]
 
 
-def note(lease: Lease, reason: str) -> None:
-    """Says at every active batch of the server why it waits; an empty reason takes that back."""
+def note(lease: Lease, reason: str, batch_ids: Sequence[int] | None = None) -> None:
+    """Says at batches why they wait, by default at every active one of the server.
+
+    An empty reason takes that back.
+    """
+    batches = Batch.objects.filter(server_id=lease.server_id, status__in=ACTIVE)
+    if batch_ids is not None:
+        batches = batches.filter(pk__in=batch_ids)
     with fence(lease):
-        Batch.objects.filter(server_id=lease.server_id, status__in=ACTIVE).exclude(
-            reason=reason
-        ).update(reason=reason)
+        batches.exclude(reason=reason).update(reason=reason)
 
 
 def rest(lease: Lease, batch_ids: Sequence[int], *, status: BatchStatus, reason: str) -> None:

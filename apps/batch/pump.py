@@ -25,10 +25,10 @@ from apps.batch.ledger import Entry, Finished, PutBack, Row, Started
 from apps.batch.models import BatchStatus
 from apps.batch.turns import Turns
 from apps.core.db import in_db
-from apps.llm import errors
+from apps.llm import errors, slots
 from apps.llm.models import Server, State
 from apps.llm.services import look_at, target
-from apps.llm.slots import Lane, permit
+from apps.llm.slots import Lane, ModelInUse, SlotTaken, permit
 
 log = logging.getLogger(__name__)
 
@@ -43,11 +43,15 @@ READ_AHEAD_ROWS = 64
 BACKOFF_SECONDS = 2.0
 BACKOFF_LIMIT_SECONDS = 60.0
 AWAY_SECONDS = (0.5, 10.0)
+# A server that refuses a request without saying for how long is asked again after this.
+REFUSED_SECONDS = 1.0
+# So long the jobs of a model wait before they ask again whether another one is still in use.
+OTHER_MODEL_SECONDS = 2.0
 # So many rows in a row that can never succeed: it is the job, not the row.
 SAME_FAILURES = 20
 
 # The row is not to blame and nothing was done for it: no attempt is counted, the pump waits.
-NOT_THE_ROW = (errors.Unreachable, errors.Loading, errors.Busy)
+NOT_THE_ROW = (errors.Unreachable, errors.Loading)
 # No row of this job can succeed until a person has changed something.
 NOT_THIS_JOB = (errors.Unauthorized, errors.UnknownModel, errors.NotSupported)
 
@@ -88,9 +92,15 @@ class Job:
     """An active batch as the pump knows it."""
 
     id: int
+    name: str
+    owner: int
     weight: int
+    width: int | None
+    """How many of its rows may be in flight; None: as many as the server has slots."""
     handler: Handler
     context: Context
+    row_tokens: int
+    """The most tokens one of its requests may come to."""
     ready: deque[Row] = field(default_factory=deque)
     running: int = 0
     dry: bool = False
@@ -99,12 +109,17 @@ class Job:
     """Until when the time it worked is on its account."""
     failures: int = 0
     """Permanent failures since a row last came through."""
+    waits_until: float = 0.0
+    """Another model is in use until then at least, where only some fit at once."""
+
+    @property
+    def model(self) -> str:
+        return self.context.model
 
 
 class Pump:
     def __init__(self, lease: Lease, *, deadline: float, should_stop: Stop) -> None:
         self.lease = lease
-        self.width = 1
         self._deadline = deadline
         self._should_stop = should_stop
         self._stopping = False
@@ -118,7 +133,8 @@ class Pump:
         self._something = asyncio.Event()  # for the dispatcher
         self._to_write = asyncio.Event()
         self._away: errors.LLMError | None = None
-        self._ceiling: int | None = None
+        self._model = ""
+        """Whose rows started last: where only some models fit at once, its are the next ones."""
 
     async def work(self) -> None:
         """Until no job is active, the slice is over or a stop was asked for.
@@ -163,27 +179,51 @@ class Pump:
         return self._stopping
 
     def _start_rows(self) -> None:
-        while len(self._tasks) < self._limit() and (ready := self._jobs_with_rows()):
+        while ready := self._jobs_whose_turn_it_is():
             job = self._jobs[self._turns.pick({job.id: job.weight for job in ready})]
+            if len(self._tasks) >= self._width(job.model):
+                return
             row = job.ready.popleft()
+            self._model = job.model
             if not job.running:
                 job.since = time.monotonic()
             job.running += 1
-            self._record(Started(row, job.context.model))
+            self._record(Started(row, job.model))
             task = asyncio.create_task(self._ask(job, row))
             self._tasks[task] = row
             charged = self._turns.start(job.id)
             task.add_done_callback(partial(self._row_is_over, job, row, charged))
 
-    def _limit(self) -> int:
-        return min(self.width, self._ceiling or self.width)
+    def _width(self, model: str) -> int:
+        assert self._server is not None
+        return self._server.width(model)
 
     def _jobs_with_rows(self) -> list[Job]:
-        return [job for job in self._jobs.values() if job.ready]
+        return [
+            job
+            for job in self._jobs.values()
+            if job.ready and (job.width is None or job.running < job.width)
+        ]
+
+    def _jobs_whose_turn_it_is(self) -> list[Job]:
+        """All with rows; where only some models fit at once, those of one model after the other.
+
+        A job on another model would have the server unload this one and load it again.
+        """
+        ready = self._jobs_with_rows()
+        if self._server is None or not self._server.swaps:
+            return ready
+        now = time.monotonic()
+        ready = [job for job in ready if job.waits_until <= now]
+        same = [job for job in ready if job.model == self._model]
+        if same or self._tasks:
+            return same
+        loaded = [job for job in ready if job.model in self._server.loaded_models]
+        return loaded or ready
 
     async def _read_ahead(self) -> None:
         for job in list(self._jobs.values()):
-            if job.dry or len(job.ready) >= self.width:
+            if job.dry or len(job.ready) >= self._width(job.model):
                 continue
             skip = frozenset(self._taken)
             rows = await in_db(ledger.pending, job.id, limit=READ_AHEAD_ROWS, skip=skip)
@@ -196,9 +236,23 @@ class Pump:
 
     async def _ask(self, job: Job, row: Row) -> Entry:
         work = Work(row.index, row.attempts + 1, row.input)
+        assert self._server is not None
         try:
-            async with permit(self.lease.server_id, width=self.width, lane=Lane.BATCH):
+            async with permit(
+                self._server,
+                lane=Lane.BATCH,
+                model=job.model,
+                tokens=job.row_tokens,
+                label=job.name,
+                owner=job.owner,
+            ) as held:
                 outcome = await job.handler(work, job.context)
+                held.used(outcome.usage)
+        except SlotTaken:
+            return PutBack(row)
+        except ModelInUse as error:
+            await self._wait_for_model(job, error.model)
+            return PutBack(row)
         except errors.LLMError as error:
             return await self._judge(job, row, error)
         except RedisError as error:
@@ -220,8 +274,12 @@ class Pump:
         if isinstance(error, NOT_THIS_JOB):
             await self._set_aside([job.id], BatchStatus.PAUSED, str(error))
             return PutBack(row)
-        if isinstance(error, errors.PoolExhausted):
-            self._ceiling = max(1, self.width // 2)
+        if isinstance(error, errors.Busy | errors.PoolExhausted):
+            assert self._server is not None
+            await slots.refused(self._server, job.model, error)
+        if isinstance(error, errors.Busy):
+            wait = error.retry_after or REFUSED_SECONDS
+            return PutBack(row, str(error), wait_s=wait * random.uniform(1, 1.5))  # noqa: S311
         if error.transient:
             wait = backoff(row.attempts + 1)
             return PutBack(row, str(error), error.code, wait_s=wait, counts=True)
@@ -230,6 +288,14 @@ class Pump:
             reason = f"{SAME_FAILURES} rows one after the other failed for good: {error}"
             await self._set_aside([job.id], BatchStatus.FAILED, reason)
         return PutBack(row, str(error), error.code, permanent=True)
+
+    async def _wait_for_model(self, job: Job, in_use: str) -> None:
+        """Its jobs rest and say why; those of the model in use may go on."""
+        reason = f"Waiting: {in_use} is in use, and the server would have to unload it."
+        same = [other for other in self._jobs.values() if other.model == job.model]
+        for other in same:
+            other.waits_until = time.monotonic() + OTHER_MODEL_SECONDS
+        await in_db(ledger.note, self.lease, reason, [other.id for other in same])
 
     def _row_is_over(self, job: Job, row: Row, charged: float, task: "asyncio.Task[Entry]") -> None:
         """A callback, so that it also sees a task that was cancelled before it began."""
@@ -324,6 +390,7 @@ class Pump:
 
     async def _obey(self) -> None:
         """Pause: nothing new starts. Cancel: open streams are closed, which frees their slots."""
+        await in_db(ledger.tend, self.lease)
         # A job may be over while others keep the slots busy.
         over = any(job.dry and not job.ready and not job.running for job in self._jobs.values())
         await self._find_jobs(finish=over)
@@ -346,6 +413,7 @@ class Pump:
         for batch in batches:
             if batch.pk in self._jobs:
                 self._jobs[batch.pk].weight = max(1, batch.weight)
+                self._jobs[batch.pk].width = getattr(batch, "width", None)
                 continue
             handler = handlers.find(batch.handler)
             if handler is None:
@@ -353,8 +421,16 @@ class Pump:
                 await self._set_aside([batch.pk], BatchStatus.FAILED, reason)
             elif self._server is not None:
                 chosen = target(self._server, batch.model)
-                context = Context(batch.pk, batch.spec, chosen.model, chosen.client)
-                self._jobs[batch.pk] = Job(batch.pk, max(1, batch.weight), handler, context)
+                self._jobs[batch.pk] = Job(
+                    batch.pk,
+                    getattr(batch, "name", "") or f"Job {batch.pk}",
+                    batch.owner_id,
+                    max(1, batch.weight),
+                    getattr(batch, "width", None),
+                    handler,
+                    Context(batch.pk, batch.spec, chosen.model, chosen.client),
+                    handlers.row_tokens(batch.handler, batch.spec),
+                )
         return bool(self._jobs)
 
     def _forget(self, batch_id: int) -> None:
@@ -376,7 +452,7 @@ class Pump:
             self._stopping = True
             return
         server = await look_at(server, max_age=max_age)
-        self._server, self.width = server, server.slots
+        self._server = server
         if server.state == State.UNAUTHORIZED:
             await self._find_jobs(finish=False)
             reason = server.facts.get("error", "The server refuses the key.")
@@ -393,8 +469,6 @@ class Pump:
         log.info("Server %s: waiting. %s", self.lease.server_id, error)
         await in_db(ledger.note, self.lease, f"Waiting for the model server: {error}")
         pause, longest = AWAY_SECONDS
-        if isinstance(error, errors.Busy) and error.retry_after:
-            pause = error.retry_after
         while not self._is_over() and await self._find_jobs():
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
             pause = min(2 * pause, longest)

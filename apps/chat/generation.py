@@ -52,6 +52,7 @@ INTERRUPTED_DETAIL = "The workbench was stopped while this was being written. As
 class Job:
     """All an answer needs from the database."""
 
+    person: int
     server: Server
     model: str
     system: str | None
@@ -324,11 +325,14 @@ async def _write(answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
     outcome.model, outcome.kept_from = target.model, prompt.kept_from
     request = ChatRequest(target.model, prompt.messages, max_tokens, params, job.response_format)
     async with permit(
-        server.pk,
-        width=server.slots,
+        server,
         lane=Lane.INTERACTIVE,
+        model=target.model,
+        tokens=prompt.tokens + max_tokens,
+        label="Chat",
+        person=job.person,
         waiting=lambda: log.add("queued"),
-    ):
+    ) as held:
         outcome.sent = time.perf_counter()
         async with aclosing(target.client.stream_chat(request)) as answer:  # type: ignore[type-var]
             async for event in answer:
@@ -349,6 +353,7 @@ async def _write(answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
                         )
                     case Usage():
                         outcome.usage = event
+                        held.used(event)
                     case Done():
                         outcome.ended(Status.COMPLETE, event.finish_reason)
 
@@ -361,6 +366,7 @@ def _load(answer_id: int) -> Job:
     server, model = chosen(conversation)
     before = branch_before(answer)
     return Job(
+        person=conversation.owner_id,
         server=server,
         model=model,
         system=conversation.system_prompt.text if conversation.system_prompt else None,

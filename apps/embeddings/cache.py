@@ -22,7 +22,7 @@ from apps.llm.client import FIRST_BYTE_SECONDS
 from apps.llm.models import State
 from apps.llm.services import Target, look_at
 from apps.llm.services import target as choose
-from apps.llm.slots import Lane, permit
+from apps.llm.slots import Lane, ModelInUse, SlotTaken, permit
 
 # A call becomes one task per text at the server, first come first served: with more texts a call a
 # person's single text would wait longer behind them.
@@ -30,6 +30,7 @@ BATCH_TEXTS = 32
 LOOKUP_HASHES = 900  # SQLite's older limit is 999 parameters a statement
 ANSWER_SECONDS = FIRST_BYTE_SECONDS + 30  # the client's own limit should come first
 # What a server needs to come back after a restart or a model swap.
+MODEL_IN_USE_SECONDS = 2.0
 RETRY_SECONDS = {Lane.BATCH: (0.5, 1, 2, 4, 8, 16, 30), Lane.INTERACTIVE: (0.2,)}
 
 Vectors = NDArray[np.float32]
@@ -248,11 +249,17 @@ class _Work:
         waits = iter(RETRY_SECONDS[self.lane])
         while True:
             try:
-                async with permit(target.server.pk, width=target.server.slots, lane=self.lane):
+                async with permit(
+                    target.server, lane=self.lane, model=target.model, label="Embeddings"
+                ):
                     answer = await _in_time(target.client.embed(target.model, texts))
                 vectors, were_unit = _unit(answer)
                 self.stats.normalised &= were_unit
                 return vectors
+            except SlotTaken:
+                continue
+            except ModelInUse:
+                await asyncio.sleep(MODEL_IN_USE_SECONDS)
             except errors.LLMError as error:
                 wait = next(waits, None)
                 if not error.transient or wait is None:

@@ -91,7 +91,9 @@ async def _try(target: Target, recipe: Recipe, seed: int, index: int) -> Preview
     row = None
     try:
         row = render_row(recipe, index, seed)
-        async with permit(target.server.pk, width=target.server.slots, lane=Lane.INTERACTIVE):
+        async with permit(
+            target.server, lane=Lane.INTERACTIVE, model=target.model, label="Preview"
+        ):
             completion = await target.client.complete(request_for(recipe, row, target.model))
     except (RecipeError, LLMError) as error:
         return Preview(row, None, str(error))

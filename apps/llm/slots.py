@@ -1,128 +1,335 @@
 """Who may send now: never more requests in flight at a server than it has slots, people first.
 
 llama-server does not refuse what it has no slot for, it queues it silently. So every request of
-ours, from whichever process, first takes a permit: a member of a sorted set in Redis whose score
-is the time its lease ends. A process that dies stops renewing, and its permits lapse.
+ours, from whichever process, first takes a permit. What is in flight stands in Redis, one entry a
+permit; the scripts in `permits/` decide, each in one step. A process that dies stops renewing, and
+its permits lapse.
 
-While a person is active on a server the batch leaves one slot free (or as many as people are
-using), so a question never waits for a row to finish.
+A question that finds all slots busy takes the slot of the youngest row: its holder hears of it,
+closes the stream, and gets `SlotTaken`. While people are active on a server, rows leave as many
+slots free as there are people, so that the next question finds one.
 """
 
 import asyncio
-import time
+import json
+import logging
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+from django.conf import settings
+from redis.exceptions import RedisError
 
 from apps.core.redis import async_redis
+from apps.llm import errors
+from apps.llm.desk import LEASE_SECONDS, Desk, Permit, desk, key
+from apps.llm.models import Server
 
-LEASE_SECONDS = 15
-RENEW_SECONDS = 5
-# How long after a person's last request the batch still leaves a slot free.
-IDLE_AFTER_CHAT_SECONDS = 20
-INTERACTIVE_POLL_SECONDS = 0.01
-BATCH_POLL_SECONDS = 0.05
+logger = logging.getLogger(__name__)
+
+# Should the message that a slot is free be lost, who waits asks again after this; it is also how
+# soon rows notice that nobody is active any more.
+ASK_AGAIN_SECONDS = 0.25
+# A person who waits and does not ask again is gone.
+PATIENCE_SECONDS = 2.0
+# So long after an empty Redis has started nobody is let in: who held a permit registers it first.
+SETTLE_SECONDS = 1
+# So long a person waits for a Redis that is away; then the question goes without a permit.
+REDIS_SECONDS = 2.0
+# A server that refused a request is given one more again after each of these.
+RECOVER_SECONDS = 15.0
+BUCKET_SECONDS = 10
 
 
 class Lane(StrEnum):
     INTERACTIVE = "interactive"
     """A person waits: chat, previews, single predictions."""
     BATCH = "batch"
+    """Rows: on every slot that people leave, until a person needs one more."""
+    SPARE = "spare"
+    """Worth an idle slot and nothing more: reading a prompt ahead, titles, summaries."""
 
 
-# KEYS: permits of each lane (sorted sets), the mark that a person is active.
-# ARGV: lane, permit, width, lease ms, idle-after-chat ms. Redis's clock, so that machines agree.
-_TAKE = """
-local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] / 1000)
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-local people, rows = redis.call('ZCARD', KEYS[1]), redis.call('ZCARD', KEYS[2])
-local width = tonumber(ARGV[3])
-if ARGV[1] == 'interactive' then redis.call('SET', KEYS[3], 1, 'PX', ARGV[5]) end
-if people + rows >= width then return 0 end
-if ARGV[1] == 'batch' then
-  local reserved = math.max(people, redis.call('EXISTS', KEYS[3]))
-  if width > 1 and rows >= width - reserved then return 0 end
-end
-redis.call('ZADD', ARGV[1] == 'batch' and KEYS[2] or KEYS[1], now + ARGV[4], ARGV[2])
-return 1
-"""
-
-_RENEW = """
-local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] / 1000)
-return redis.call('ZADD', KEYS[1], 'XX', now + ARGV[2], ARGV[1])
-"""
+class SlotTaken(Exception):
+    """A person needed the slot: the request was closed. Nothing is wrong with what it asked."""
 
 
-def _lane_key(server_id: int, lane: Lane) -> str:
-    return f"slots:{server_id}:{lane}"
+class ModelInUse(Exception):
+    """The server would have to unload a model that somebody uses. `model` says which."""
+
+    def __init__(self, model: str) -> None:
+        super().__init__(f"The server holds only some models at once, and {model} is in use.")
+        self.model = model
 
 
-def _active_key(server_id: int) -> str:
-    return f"slots:{server_id}:active"
+class NoSlot(Exception):
+    """No slot is idle, and what was to be done is not worth waiting."""
 
 
 @asynccontextmanager
 async def permit(
-    server_id: int,
+    server: Server,
     *,
-    width: int,
     lane: Lane,
+    model: str = "",
+    tokens: int = 0,
+    label: str = "",
+    person: int | None = None,
+    owner: int | None = None,
     waiting: Callable[[], object] | None = None,
-) -> AsyncIterator[None]:
+) -> AsyncIterator[Permit]:
     """Holds one of a server's slots; waits for it as long as it takes.
 
     Args:
-        width: how many slots the server has.
+        tokens: the most that prompt and answer may come to. Counts where the requests in flight
+            share one context (a unified KV cache): together they must not outgrow it.
+        label: what the Servers page calls it, such as the name of a job.
+        person: the user who waits; people who are active have slots left free for them.
+        owner: the user whose work it is, who may see the label.
         waiting: called once if the permit is not to be had at once.
+
+    Raises:
+        SlotTaken: from the body, in the lanes BATCH and SPARE.
+        ModelInUse: in the lane BATCH; try again later, or go on with another model meanwhile.
+        NoSlot: in the lane SPARE.
+        RedisError: Redis is away, in the lanes BATCH and SPARE. People's questions go all the same.
     """
-    name = uuid.uuid4().hex
-    await _take(server_id, name, width, lane, waiting)
-    renewal = asyncio.create_task(_renew(server_id, name, lane))
+    terms = _terms(server, model)
+    waits_as = "" if lane is not Lane.INTERACTIVE else str(person or "somebody")
+    claim = {
+        "lane": lane,
+        "scope": server.scope(model),
+        "model": model,
+        "label": label,
+        "owner": owner or person or 0,
+        "person": waits_as,
+        "tokens": min(tokens, terms["pool"]) if terms["pool"] else tokens,
+    }
+    task = asyncio.current_task()
+    assert task is not None
+    held = Permit(uuid.uuid4().hex, server.pk, json.dumps(claim), waits_as)
+    here = desk()
     try:
-        yield
+        if lane is Lane.INTERACTIVE:
+            await _take_as_person(here, held, terms, waiting)
+        else:
+            held.holder = task
+            await _take(here, held, terms, lane, waiting)
+        cancelled_before = task.cancelling()
+        here.hold(held)
+        try:
+            yield held
+        except asyncio.CancelledError:
+            if held.taken and task.uncancel() <= cancelled_before:
+                raise SlotTaken from None
+            raise
     finally:
-        # Not awaited: one that comes too late renews nothing (XX), one that hangs delays nobody.
-        renewal.cancel()
         # Shielded: the slot is free again also when the holder was cancelled, by Stop for instance.
-        await asyncio.shield(async_redis().zrem(_lane_key(server_id, lane), name))
+        await asyncio.shield(here.give_back(held, idle_ms=terms["idle"]))
 
 
-async def in_flight(server_id: int) -> dict[Lane, int]:
-    """How many permits are held now."""
-    now = time.time() * 1000
-    redis = async_redis()
-    return {lane: int(await redis.zcount(_lane_key(server_id, lane), now, "+inf")) for lane in Lane}
+def _terms(server: Server, model: str) -> dict[str, Any]:
+    """What the script needs to know of the server."""
+    return {
+        "width": server.width(model),
+        "pool": server.pool(model) or 0,
+        "swaps": server.swaps,
+        "loaded": model in server.loaded_models,
+        "lease": int(LEASE_SECONDS * 1000),
+        "patience": int(PATIENCE_SECONDS * 1000),
+        "settle": SETTLE_SECONDS,
+        "recover": int(RECOVER_SECONDS * 1000),
+        "idle": max(1, int(settings.IDLE_AFTER_CHAT_SECONDS * 1000)),
+        "keep": int(settings.KEEP_MODEL_SECONDS * 1000),
+    }
+
+
+async def _take_as_person(
+    here: Desk, held: Permit, terms: dict[str, Any], waiting: Callable[[], object] | None
+) -> None:
+    try:
+        # Once somebody is waiting for a slot Redis has answered: this is not the limit for that.
+        await _take(here, held, terms, Lane.INTERACTIVE, waiting, patience=REDIS_SECONDS)
+    except (RedisError, OSError, TimeoutError) as error:
+        logger.warning("A question goes without a permit, Redis does not answer: %s", error)
 
 
 async def _take(
-    server_id: int, name: str, width: int, lane: Lane, waiting: Callable[[], object] | None
+    here: Desk,
+    held: Permit,
+    terms: dict[str, Any],
+    lane: Lane,
+    waiting: Callable[[], object] | None,
+    *,
+    patience: float | None = None,
 ) -> None:
-    redis = async_redis()
-    take = redis.register_script(_TAKE)
-    keys = [
-        _lane_key(server_id, Lane.INTERACTIVE),
-        _lane_key(server_id, Lane.BATCH),
-        _active_key(server_id),
-    ]
-    arguments: list[str | int] = [
-        lane,
-        name,
-        width,
-        int(LEASE_SECONDS * 1000),
-        IDLE_AFTER_CHAT_SECONDS * 1000,
-    ]
-    pause = BATCH_POLL_SECONDS if lane is Lane.BATCH else INTERACTIVE_POLL_SECONDS
-    while not await take(keys=keys, args=arguments):
+    server_id = held.server_id
+    keys = [key(server_id, part) for part in ("", "people", _limit(held), "models")]
+    arguments = [held.name, held.claim, json.dumps(terms)]
+    if lane is not Lane.INTERACTIVE:
+        await here.listen(server_id)  # not to miss that the permit is taken back
+    while True:
+        news = here.news(server_id)
+        async with asyncio.timeout(patience):
+            refused = await here.take(keys=keys, args=arguments)
+        if not refused:
+            return
+        if lane is Lane.SPARE:
+            raise NoSlot
+        if lane is Lane.BATCH and refused.startswith(b"model:"):
+            raise ModelInUse(refused.removeprefix(b"model:").decode())
         if waiting is not None:
             waiting()
             waiting = None
-        await asyncio.sleep(pause)
+            await here.listen(server_id)
+            continue
+        await here.listen(server_id)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ASK_AGAIN_SECONDS):
+                await news.wait()
 
 
-async def _renew(server_id: int, name: str, lane: Lane) -> None:
-    renew = async_redis().register_script(_RENEW)
-    while True:
-        await asyncio.sleep(RENEW_SECONDS)
-        await renew(keys=[_lane_key(server_id, lane)], args=[name, int(LEASE_SECONDS * 1000)])
+def _limit(held: Permit) -> str:
+    return f"limit:{json.loads(held.claim)['scope']}"
+
+
+async def refused(server: Server, model: str, error: errors.Busy | errors.PoolExhausted) -> None:
+    """Cuts a server's width down after it has refused a request, and lets it grow again slowly."""
+    scope = server.scope(model)
+    is_pool = isinstance(error, errors.PoolExhausted)
+    wait = 0.0 if isinstance(error, errors.PoolExhausted) else error.retry_after or 0.0
+    await desk().narrow(
+        keys=[key(server.pk), key(server.pk, "people"), key(server.pk, f"limit:{scope}")],
+        args=[scope, 0.5 if is_pool else 1, int(wait * 1000), str(error)],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A permit that is held, or a person who waits for one."""
+
+    lane: str
+    """As in `Lane`, or "yielding": taken back, its request is being closed."""
+    label: str
+    model: str
+    owner: int | None
+    """The user who may see the label."""
+    tokens: int
+    seconds: float
+    """For how long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupancy:
+    """Who uses a server now, as far as this workbench's own requests go."""
+
+    held: list[Entry]
+    waiting: list[Entry]
+    people: int
+    """How many were active lately: rows leave as many slots free."""
+    limit: int | None
+    """To how many requests at once the server was cut down after it refused one."""
+    limit_reason: str
+    limit_seconds: float | None
+    """How long until the width is whole again, if it refuses nothing more."""
+    held_back: str
+    """Why rows wait: "slots", "people", "tokens", "restarted", "model:" and the one in the way."""
+
+
+async def occupancy(server: Server, model: str = "") -> Occupancy:
+    redis = async_redis()
+    pipeline = redis.pipeline(transaction=False)
+    pipeline.time()
+    pipeline.hgetall(key(server.pk))
+    pipeline.zrange(key(server.pk, "people"), 0, -1, withscores=True)
+    pipeline.hgetall(key(server.pk, f"limit:{server.scope(model)}"))
+    pipeline.get(key(server.pk, "held-back"))
+    (seconds, micros), entries, people, cut, held_back = await pipeline.execute()
+    now = seconds * 1000 + micros // 1000
+    living = [e for e in map(json.loads, entries.values()) if e["ends"] > now]
+    shown = [
+        Entry(
+            lane=entry["lane"],
+            label=entry["label"],
+            model=entry["model"],
+            owner=int(entry["owner"]) or None,
+            tokens=int(entry["tokens"]),
+            seconds=(now - entry["since"]) / 1000,
+        )
+        for entry in sorted(living, key=lambda entry: entry["since"])
+    ]
+    idle_ms = settings.IDLE_AFTER_CHAT_SECONDS * 1000
+    limit, limit_seconds = _limit_now(cut, now, server.width(model))
+    return Occupancy(
+        held=[entry for entry in shown if entry.lane != "waiting"],
+        waiting=[entry for entry in shown if entry.lane == "waiting"],
+        people=sum(now - when < idle_ms for _, when in people),
+        limit=limit,
+        limit_reason=cut.get(b"reason", b"").decode() if limit is not None else "",
+        limit_seconds=limit_seconds,
+        held_back=(held_back or b"").decode(),
+    )
+
+
+def _limit_now(
+    cut: dict[bytes, bytes], now: int, width: int
+) -> tuple[int, float] | tuple[None, None]:
+    """The width that is left and how long until all of it is back, as `take.lua` counts."""
+    if b"width" not in cut:
+        return None, None
+    first, since, step = int(cut[b"width"]), float(cut[b"since"]), RECOVER_SECONDS * 1000
+    limit = first + int(max(0.0, now - since) // step)
+    if limit >= width:
+        return None, None
+    return limit, (since + (width - first) * step - now) / 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """What our requests came to in ten seconds, counted when they ended."""
+
+    start: int
+    """Unix time, in seconds."""
+    requests: int = 0
+    waited: int = 0
+    """Questions that found no slot at once."""
+    prompt: int = 0
+    """Tokens of prompts, those from the cache among them."""
+    cached: int = 0
+    completion: int = 0
+
+
+async def rates(server: Server, *, minutes: int = 15) -> list[Bucket]:
+    """The last minutes, oldest first, without gaps."""
+    redis = async_redis()
+    seconds, _ = await redis.time()
+    last = seconds // BUCKET_SECONDS
+    numbers = range(last - minutes * 60 // BUCKET_SECONDS + 1, last + 1)
+    pipeline = redis.pipeline(transaction=False)
+    for number in numbers:
+        pipeline.hgetall(key(server.pk, f"rates:{number}"))
+    counted = await pipeline.execute()
+    return [
+        Bucket(start=number * BUCKET_SECONDS, **{k.decode(): int(v) for k, v in counts.items()})
+        for number, counts in zip(numbers, counted, strict=True)
+    ]
+
+
+async def people_models(server: Server) -> set[str]:
+    """The models that people used lately: rows must not make the server unload them."""
+    seconds, _ = await async_redis().time()
+    since = (seconds - settings.KEEP_MODEL_SECONDS) * 1000
+    found: Any = await async_redis().zrangebyscore(key(server.pk, "models"), since, "+inf")
+    return {name.decode() for name in found}
+
+
+async def in_flight(server_id: int) -> dict[Lane, int]:
+    """How many permits are held now, by lane; one that is being closed is its lane's no longer."""
+    entries: Any = await async_redis().hgetall(key(server_id))
+    seconds, micros = await async_redis().time()
+    now = seconds * 1000 + micros // 1000
+    lanes = [e["lane"] for e in map(json.loads, entries.values()) if e["ends"] > now]
+    return {lane: lanes.count(lane) for lane in Lane}

@@ -12,6 +12,7 @@ from apps.core.redis import async_redis
 from apps.llm.discovery import slot_states
 from apps.llm.models import Server
 from apps.llm.services import target
+from apps.llm.services import look_at
 from apps.llm.slots import Lane, permit
 from tests.chat.conftest import ask, ask_in, events_of, read_events, text_of
 
@@ -110,9 +111,10 @@ async def test_stop_frees_the_slot_and_keeps_the_text(
 
 
 async def test_stop_while_waiting_for_a_slot(alice_api: AsyncClient, server: Server) -> None:
+    server = await look_at(server)
     async with AsyncExitStack() as others:
-        for _ in range(4):
-            others_permit = permit(server.pk, width=4, lane=Lane.INTERACTIVE)
+        for _ in range(server.slots):
+            others_permit = permit(server, lane=Lane.INTERACTIVE)
             await others.enter_async_context(others_permit)
         _, answer = await ask(alice_api)
         response = await alice_api.get(f"/api/v1/answers/{answer}/events")

@@ -1,0 +1,15 @@
+-- Gives a permit back (or ends the wait for one) and counts what its request cost.
+--
+-- ARGV: name, person or "", ms a person stays active, requests, prompt tokens, cached tokens,
+-- completion tokens.
+
+redis.call('HDEL', KEYS[1], ARGV[1])
+-- A person is active until some time after the last answer, not the last question.
+if ARGV[2] ~= '' then
+  redis.call('ZADD', KEYS[2], now, ARGV[2])
+  redis.call('PEXPIRE', KEYS[2], ARGV[3])
+end
+for i, what in ipairs({ 'requests', 'prompt', 'cached', 'completion' }) do
+  if tonumber(ARGV[i + 3]) > 0 then count(what, ARGV[i + 3]) end
+end
+say('free')
