@@ -1,37 +1,19 @@
 """Chat over HTTP."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
 from ninja import Field, Router, Schema, Status
-from pydantic import ConfigDict
 
-from apps.chat import generation, services, sse
-from apps.chat.models import TITLE_LENGTH, Conversation, Message, Role, SystemPrompt
+from apps.chat import generation, library_api, services, sse
+from apps.chat.library_api import preset_of, prompt_of, server_of
+from apps.chat.models import TITLE_LENGTH, Conversation, Message, Preset, Role, SystemPrompt
+from apps.chat.params import Params
 from apps.core.api import ApiError, Page, not_found, owner, page
-from apps.llm.models import Server
 
 router = Router(tags=["chat"])
-
-
-class Params(Schema):
-    """Sampling, as llama-server and the OpenAI API name it. Unknown names are refused."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    temperature: Annotated[float, Field(ge=0, le=10)] | None = None
-    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
-    top_k: Annotated[int, Field(ge=0)] | None = None
-    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
-    seed: int | None = None
-    stop: list[str] | None = None
-    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
-    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
-    repeat_penalty: Annotated[float, Field(ge=0, le=10)] | None = None
-    reasoning_budget_tokens: Annotated[int, Field(ge=-1)] | None = None
-    chat_template_kwargs: dict[str, Any] | None = None
+router.add_router("", library_api.router)
 
 
 class SystemPromptIn(Schema):
@@ -48,6 +30,7 @@ class SystemPromptOut(Schema):
 
 class ConversationIn(Schema):
     title: str = Field("", max_length=TITLE_LENGTH)
+    preset: int | None = None
     server: int | None = None
     model: str = Field("", max_length=300)
     system_prompt: int | None = None
@@ -156,13 +139,15 @@ def list_conversations(request: HttpRequest, limit: int = 100, after: str | None
 
 @router.post("/conversations", response={201: ConversationOut})
 def open_conversation(request: HttpRequest, data: ConversationIn) -> Any:
+    """With the settings of a preset, where one is named, under those that are given."""
+    preset = Preset() if data.preset is None else preset_of(request, data.preset)
     conversation = services.open_conversation(
         owner=owner(request),
         title=data.title,
-        server=_server(data.server),
-        model=data.model,
-        system_prompt=_prompt_of(request, data.system_prompt),
-        params=_given(data.params),
+        server=server_of(data.server) or preset.server,
+        model=data.model or preset.model,
+        system_prompt=prompt_of(request, data.system_prompt) or preset.system_prompt,
+        params=preset.params | _given(data.params),
     )
     return Status(201, _conversation(conversation))
 
@@ -184,9 +169,9 @@ def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) 
     conversation = _get(request, pk)
     given = data.dict(exclude_unset=True)
     if "server" in given:
-        conversation.server = _server(given["server"])
+        conversation.server = server_of(given["server"])
     if "system_prompt" in given:
-        conversation.system_prompt = _prompt_of(request, given["system_prompt"])
+        conversation.system_prompt = prompt_of(request, given["system_prompt"])
     if "params" in given:
         conversation.params = _given(data.params)
     for name in ("title", "model"):
@@ -280,24 +265,6 @@ def _answer(request: HttpRequest, pk: int) -> Message:
         raise not_found("answer")
     generation.settle([answer])
     return answer
-
-
-def _server(pk: int | None) -> Server | None:
-    if pk is None:
-        return None
-    server = Server.objects.filter(pk=pk).first()
-    if server is None:
-        raise not_found("server")
-    return server
-
-
-def _prompt_of(request: HttpRequest, pk: int | None) -> SystemPrompt | None:
-    if pk is None:
-        return None
-    prompt = SystemPrompt.objects.owned_by(owner(request)).filter(pk=pk).first()
-    if prompt is None:
-        raise not_found("system prompt")
-    return prompt
 
 
 def _given(params: Params | None) -> dict[str, Any]:

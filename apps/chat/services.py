@@ -63,6 +63,7 @@ class Shown:
 
     message: Message
     siblings: Sequence[int]
+    is_last: bool = False
 
     @property
     def number(self) -> int:
@@ -146,7 +147,8 @@ def ask(
     """Adds a question and starts its answer; returns both.
 
     Args:
-        parent: the answer it follows, by default the end of the active branch.
+        parent: the answer it follows, by default the end of the active branch (which is a
+            question where its answer was taken away).
         request: params and response_format of this answer alone.
 
     Raises:
@@ -155,11 +157,13 @@ def ask(
     if not content.strip():
         raise NotAQuestion
     with transaction.atomic():
+        if parent is not None and (
+            parent.conversation_id != conversation.pk or parent.role != Role.ASSISTANT
+        ):
+            raise WrongParent
         parent = parent or conversation.active_leaf
         if parent is not None:
             generation.settle([parent])
-            if parent.conversation_id != conversation.pk or parent.role != Role.ASSISTANT:
-                raise WrongParent
             if not parent.is_finished:
                 raise StillAnswering
         question = Message.objects.create(
@@ -168,7 +172,7 @@ def ask(
         if not conversation.title:
             conversation.title = first_line(content)
             conversation.save(update_fields=["title"])
-        answer = _open_answer(question, request)
+        answer = open_answer(question, request)
     async_to_sync(generation.start)(answer.pk)
     return question, answer
 
@@ -184,9 +188,14 @@ def answer_again(answer: Message) -> Message:
         raise StillAnswering
     assert answer.parent is not None
     with transaction.atomic():
-        again = _open_answer(answer.parent, answer.request)
+        again = open_answer(answer.parent, anew(answer.request))
     async_to_sync(generation.start)(again.pk)
     return again
+
+
+def anew(request: dict[str, Any]) -> dict[str, Any]:
+    """What an answer was asked with, less the text that it alone went on from."""
+    return {name: value for name, value in request.items() if name != "continues"}
 
 
 def stop(answer: Message) -> Message:
@@ -208,7 +217,7 @@ def delete(conversation: Conversation) -> None:
 def show_branch(message: Message) -> None:
     """Makes the branch through this message the active one, to its newest end."""
     children = defaultdict(list)
-    tree = Message.objects.filter(conversation_id=message.conversation_id)
+    tree = Message.objects.filter(conversation_id=message.conversation_id, removed=None)
     for pk, parent in tree.order_by("pk").values_list("pk", "parent_id"):
         children[parent].append(pk)
     leaf = message.pk
@@ -222,10 +231,10 @@ def active_branch(conversation: Conversation) -> list[Shown]:
 
     Three queries, however long the conversation.
     """
-    tree = list(conversation.messages.order_by("pk").values_list("pk", "parent_id"))
-    parents = dict(tree)
+    tree = conversation.messages.filter(removed=None).order_by("pk")
+    parents = dict(tree.values_list("pk", "parent_id"))
     siblings: dict[int | None, list[int]] = defaultdict(list)
-    for pk, parent in tree:
+    for pk, parent in parents.items():
         siblings[parent].append(pk)
     path: list[int] = []
     current = conversation.active_leaf_id
@@ -234,7 +243,16 @@ def active_branch(conversation: Conversation) -> list[Shown]:
         current = parents[current]
     found = Message.objects.in_bulk(path)
     generation.settle(found.values())
-    return [Shown(found[pk], siblings[parents[pk]]) for pk in reversed(path)]
+    leaf = conversation.active_leaf_id
+    return [Shown(found[pk], siblings[parents[pk]], pk == leaf) for pk in reversed(path)]
+
+
+def place_of(message: Message) -> Shown:
+    """One message with its place among its siblings."""
+    siblings = Message.objects.filter(
+        conversation_id=message.conversation_id, parent_id=message.parent_id, removed=None
+    )
+    return Shown(message, list(siblings.order_by("pk").values_list("pk", flat=True)))
 
 
 def first_line(text: str) -> str:
@@ -243,7 +261,8 @@ def first_line(text: str) -> str:
     return line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1].rstrip()}…"
 
 
-def _open_answer(question: Message, request: dict[str, Any] | None) -> Message:
+def open_answer(question: Message, request: dict[str, Any] | None) -> Message:
+    """An empty answer at the end of the active branch. Whoever opens it starts it."""
     answer = Message.objects.create(
         conversation_id=question.conversation_id,
         parent=question,

@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.chat import services
+from apps.chat import generation, services
 from apps.chat.models import TITLE_LENGTH, Conversation, Message, Role, SystemPrompt
 from apps.core.api import owner
 from apps.llm import services as llm
@@ -41,10 +41,7 @@ def index(request: HttpRequest) -> HttpResponse:
 @require_POST
 def begin(request: HttpRequest) -> HttpResponse:
     """The first question of a new conversation."""
-    prompt = None
-    if chosen := request.POST.get("system_prompt"):
-        prompts = SystemPrompt.objects.owned_by(owner(request))
-        prompt = get_object_or_404(prompts, pk=chosen if chosen.isdecimal() else 0)
+    prompt = get_prompt(request, request.POST.get("system_prompt", ""))
     content = request.POST.get("content", "")
     if not content.strip():
         messages.error(request, str(services.NotAQuestion()))
@@ -65,27 +62,25 @@ def older(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def conversation(request: HttpRequest, pk: int) -> HttpResponse:
-    found = _get(request, pk)
+    found = get_conversation(request, pk)
     return render(request, "chat/conversation.html", _page(request) | _thread(found))
 
 
 @require_POST
 def ask(request: HttpRequest, pk: int) -> HttpResponse:
     """One more question: returns it and its answer, which is being written."""
-    found = _get(request, pk)
+    found = get_conversation(request, pk)
     try:
         question, answer = services.ask(found, request.POST.get("content", ""))
     except services.ChatError as error:
-        said = render(request, "chat/_refused.html", {"sentence": str(error)}, status=422)
-        said["HX-Retarget"], said["HX-Reswap"] = "#refused", "innerHTML"
-        return said
+        return refused(request, error)
     shown = [services.Shown(question, [question.pk]), services.Shown(answer, [answer.pk])]
     return render(request, "chat/_thread.html", {"conversation": found, "shown": shown})
 
 
 @require_POST
 def rename(request: HttpRequest, pk: int) -> HttpResponse:
-    found = _get(request, pk)
+    found = get_conversation(request, pk)
     if title := request.POST.get("title", "").strip()[:TITLE_LENGTH]:
         found.title = title
         found.save(update_fields=["title"])
@@ -94,7 +89,7 @@ def rename(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
-    found = _get(request, pk)
+    found = get_conversation(request, pk)
     services.delete(found)
     messages.success(request, f"“{found}” was deleted.")
     return redirect("chat:index")
@@ -104,11 +99,9 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
 def answer(request: HttpRequest, pk: int) -> HttpResponse:
     """One answer as it is now: the page asks for it when the events have ended."""
     found = _get_answer(request, pk)
-    shown = next(
-        (s for s in services.active_branch(found.conversation) if s.message.pk == pk),
-        services.Shown(found, [found.pk]),
-    )
-    context = {"conversation": found.conversation, "item": shown, "message": shown.message}
+    generation.settle([found])
+    shown = services.place_of(found)
+    context = {"conversation": found.conversation, "item": shown, "message": found}
     return render(request, "chat/_answer.html", context)
 
 
@@ -125,10 +118,8 @@ def answer_again(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         services.answer_again(found)
     except services.StillAnswering as error:
-        said = render(request, "chat/_refused.html", {"sentence": str(error)}, status=422)
-        said["HX-Retarget"], said["HX-Reswap"] = "#refused", "innerHTML"
-        return said
-    return _whole_thread(request, found.conversation_id)
+        return refused(request, error)
+    return whole_thread(request, found.conversation_id)
 
 
 @require_POST
@@ -136,18 +127,35 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
     """Another branch: the one through this message."""
     found = get_object_or_404(Message.objects.owned_by(owner(request)), pk=pk)
     services.show_branch(found)
-    return _whole_thread(request, found.conversation_id)
+    return whole_thread(request, found.conversation_id)
 
 
-def _whole_thread(request: HttpRequest, pk: int) -> HttpResponse:
-    return render(request, "chat/_thread.html", _thread(_get(request, pk)))
+def refused(request: HttpRequest, error: services.ChatError) -> HttpResponse:
+    """Says above the composer what cannot be done, and what to do."""
+    said = render(request, "chat/_refused.html", {"sentence": str(error)}, status=422)
+    said["HX-Retarget"], said["HX-Reswap"] = "#refused", "innerHTML"
+    return said
 
 
-def _get(request: HttpRequest, pk: int) -> Conversation:
+def whole_thread(request: HttpRequest, pk: int, **news: Any) -> HttpResponse:
+    """The active branch; `news` (removed, restored) is what the page says beside it."""
+    context = _thread(get_conversation(request, pk))
+    return render(request, "chat/_thread_changed.html", context | news)
+
+
+def get_conversation(request: HttpRequest, pk: int) -> Conversation:
     conversations = Conversation.objects.owned_by(owner(request))
     return get_object_or_404(
         conversations.select_related("server", "system_prompt", "active_leaf"), pk=pk
     )
+
+
+def get_prompt(request: HttpRequest, chosen: str) -> SystemPrompt | None:
+    """The system prompt a form names; None where it names none."""
+    if not chosen:
+        return None
+    prompts = SystemPrompt.objects.owned_by(owner(request))
+    return get_object_or_404(prompts, pk=chosen if chosen.isdecimal() else 0)
 
 
 def _get_answer(request: HttpRequest, pk: int) -> Message:

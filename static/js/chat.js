@@ -1,6 +1,7 @@
 // The conversation page: follows answers while they are written, and keeps the composer at hand.
 
 import { AnswerStream } from "./answer_stream.js";
+import "./chat_actions.js";
 
 const scroller = document.querySelector("[data-scroll]");
 const composer = document.querySelector("[data-composer]");

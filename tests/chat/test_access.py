@@ -20,8 +20,18 @@ def conversation(alice: User) -> Conversation:
     return conversation
 
 
-ANSWER_PAGES = {"answer": "get", "stop": "post", "answer_again": "post", "show": "post"}
-CONVERSATION_PAGES = {"conversation": "get", "ask": "post", "rename": "post", "delete": "post"}
+ANSWER_PAGES = {
+    "answer": "get", "stop": "post", "answer_again": "post", "show": "post", "go_on": "post",
+    "remove": "post", "restore": "post",
+}  # fmt: skip
+QUESTION_PAGES = {"question": "get", "edit_form": "get", "edit": "post", "answer_question": "post"}
+CONVERSATION_PAGES = {
+    "conversation": "get", "ask": "post", "rename": "post", "delete": "post", "settings": "get",
+    "write_prompt": "post", "apply_preset": "post", "save_preset": "post", "delete_preset": "post",
+    "model": "get",
+}  # fmt: skip
+PAGES = CONVERSATION_PAGES | ANSWER_PAGES | QUESTION_PAGES
+ALONE = {"index", "begin", "older"}
 ROUTES = [
     ("get", "conversations/{conversation}"),
     ("patch", "conversations/{conversation}"),
@@ -36,14 +46,21 @@ BODIES = {"patch": {"title": "Mine"}, "post": {"content": "Hello"}}
 
 
 def test_every_page_is_in_this_test() -> None:
-    listed = {*ANSWER_PAGES, *CONVERSATION_PAGES, "index", "begin", "older"}
-    assert listed == {pattern.name for pattern in urlpatterns}
+    assert {*PAGES, *ALONE} == {pattern.name for pattern in urlpatterns}
 
 
-@pytest.mark.parametrize(("name", "verb"), [*ANSWER_PAGES.items(), *CONVERSATION_PAGES.items()])
+def address(name: str, conversation: Conversation) -> str:
+    if name in ALONE:
+        return reverse(f"chat:{name}")
+    if name in CONVERSATION_PAGES:
+        return reverse(f"chat:{name}", args=[conversation.pk])
+    role = Role.USER if name in QUESTION_PAGES else Role.ASSISTANT
+    return reverse(f"chat:{name}", args=[conversation.messages.get(role=role).pk])
+
+
+@pytest.mark.parametrize(("name", "verb"), PAGES.items())
 def test_pages(bobs_browser: Client, conversation: Conversation, name: str, verb: str) -> None:
-    pk = conversation.active_leaf_id if name in ANSWER_PAGES else conversation.pk
-    response = getattr(bobs_browser, verb)(reverse(f"chat:{name}", args=[pk]))
+    response = getattr(bobs_browser, verb)(address(name, conversation))
     assert response.status_code == 404
     assert Conversation.objects.get().title == "Alice's"
     assert Message.objects.count() == 2
@@ -70,8 +87,7 @@ def test_nobody_without_a_key(conversation: Conversation, verb: str, path: str) 
 
 @pytest.mark.parametrize("name", [pattern.name for pattern in urlpatterns])
 def test_nobody_without_a_login(conversation: Conversation, name: str) -> None:
-    args = [] if name in {"index", "begin", "older"} else [conversation.pk]
-    response = Client().get(reverse(f"chat:{name}", args=args))
+    response = Client().get(address(name, conversation))
     assert response.status_code == 302
     assert response.headers["location"].startswith("/login/")
 
@@ -91,20 +107,17 @@ def test_someone_elses_system_prompt(alice: User, bobs_api: Client, bobs_browser
     assert SystemPrompt.objects.owned_by(alice).filter(name="Secret").exists()
 
 
-@pytest.mark.parametrize("name", ["begin", "ask", "delete", "stop", "answer_again", "show"])
+@pytest.mark.parametrize("name", [name for name, verb in PAGES.items() if verb == "post"])
 def test_changing_needs_the_csrf_token(alice: User, conversation: Conversation, name: str) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(alice)
-    args = {"begin": []}.get(
-        name, [conversation.active_leaf_id if name in ANSWER_PAGES else conversation.pk]
-    )
-    assert client.post(reverse(f"chat:{name}", args=args), {"content": "x"}).status_code == 403
+    assert client.post(address(name, conversation), {"content": "x"}).status_code == 403
     route = f"/api/v1/conversations/{conversation.pk}/messages"
     asked = client.post(route, {"content": "x"}, content_type="application/json")
     assert asked.status_code == 403
 
 
-@pytest.mark.parametrize("name", ["begin", "ask", "rename", "delete", "stop", "answer_again"])
-def test_wrong_verb(browser: Client, conversation: Conversation, name: str) -> None:
-    args = [] if name == "begin" else [conversation.pk]
-    assert browser.get(reverse(f"chat:{name}", args=args)).status_code == 405
+@pytest.mark.parametrize(("name", "verb"), PAGES.items())
+def test_wrong_verb(browser: Client, conversation: Conversation, name: str, verb: str) -> None:
+    wrong = browser.get if verb == "post" else browser.delete
+    assert wrong(address(name, conversation)).status_code == 405

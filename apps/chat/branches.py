@@ -1,0 +1,156 @@
+"""The tree of a conversation: editing, going on, taking away and bringing back."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.db import transaction
+from django.utils import timezone
+
+from apps.chat import generation, services
+from apps.chat.models import Conversation, Message, Role
+
+
+class NothingToGoOnFrom(services.ChatError):
+    code = "nothing_to_continue"
+
+    def __init__(self) -> None:
+        super().__init__("There is no text to go on from. Ask again instead.")
+
+
+class NotAnswerable(services.ChatError):
+    code = "not_a_question"
+
+    def __init__(self) -> None:
+        super().__init__("Only a question can be edited and answered.")
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What Undo needs to know."""
+
+    root: Message
+    messages: int
+
+
+def edit(question: Message, content: str) -> tuple[Message, Message]:
+    """The question in other words: a sibling, with an answer of its own. The old one stays.
+
+    Raises:
+        NotAQuestion, NotAnswerable
+    """
+    if question.role != Role.USER:
+        raise NotAnswerable
+    if not content.strip():
+        raise services.NotAQuestion
+    with transaction.atomic():
+        edited = Message.objects.create(
+            conversation_id=question.conversation_id,
+            parent_id=question.parent_id,
+            role=Role.USER,
+            content=content,
+        )
+        answer = services.open_answer(edited, _request_of_an_answer(question))
+    async_to_sync(generation.start)(answer.pk)
+    return edited, answer
+
+
+def answer(question: Message, request: dict[str, Any] | None = None) -> Message:
+    """An answer to a question that has none, because it was taken away.
+
+    Raises:
+        NotAnswerable
+    """
+    if question.role != Role.USER:
+        raise NotAnswerable
+    with transaction.atomic():
+        opened = services.open_answer(question, request)
+    async_to_sync(generation.start)(opened.pk)
+    return opened
+
+
+def go_on(answer: Message) -> Message:
+    """A sibling that begins with this answer's text and goes on from there.
+
+    The text is sent as the beginning of the answer, so the server has read all of it already.
+
+    Raises:
+        StillAnswering, NothingToGoOnFrom
+    """
+    generation.settle([answer])
+    if not answer.is_finished:
+        raise services.StillAnswering
+    if not answer.content.strip():
+        raise NothingToGoOnFrom
+    assert answer.parent is not None
+    with transaction.atomic():
+        longer = services.open_answer(answer.parent, answer.request | {"continues": answer.pk})
+    async_to_sync(generation.start)(longer.pk)
+    return longer
+
+
+def remove(message: Message) -> Removed:
+    """Takes a message and all that follows it away, until Undo or for good a day later."""
+    children = _children(message.conversation_id)
+    gone = _subtree(message.pk, children)
+    running = list(Message.objects.unfinished().filter(pk__in=gone))
+    for unfinished in running:
+        services.stop(unfinished)
+    with transaction.atomic():
+        Message.objects.filter(pk__in=gone).update(removed=timezone.now())
+        conversation = Conversation.objects.get(pk=message.conversation_id)
+        if conversation.active_leaf_id in gone:
+            siblings = [pk for pk in children[message.parent_id] if pk not in gone]
+            beside = _end(siblings[-1], children) if siblings else message.parent_id
+            Conversation.objects.filter(pk=conversation.pk).update(active_leaf_id=beside)
+    message.refresh_from_db()
+    return Removed(message, len(gone))
+
+
+def restore(root: Message) -> None:
+    """Undoes `remove`: everything that went with this message comes back and is shown."""
+    if root.removed is None:
+        return
+    with transaction.atomic():
+        Message.objects.filter(conversation_id=root.conversation_id, removed=root.removed).update(
+            removed=None
+        )
+    services.show_branch(root)
+
+
+def purge(before: datetime) -> int:
+    """Deletes for good what was removed before a time; how many conversations and messages."""
+    _, conversations = Conversation.objects.filter(removed__lt=before).delete()
+    _, messages = Message.objects.filter(removed__lt=before).delete()
+    return sum(conversations.values()) + sum(messages.values())
+
+
+def _request_of_an_answer(question: Message) -> dict[str, Any]:
+    """What the newest answer to a question was asked with, less what belongs to its text."""
+    newest = question.children.filter(role=Role.ASSISTANT, removed=None).last()
+    return services.anew(newest.request) if newest else {}
+
+
+def _children(conversation_id: int) -> dict[int | None, list[int]]:
+    children: dict[int | None, list[int]] = defaultdict(list)
+    tree = Message.objects.filter(conversation_id=conversation_id, removed=None).order_by("pk")
+    for pk, parent in tree.values_list("pk", "parent_id"):
+        children[parent].append(pk)
+    return children
+
+
+def _subtree(root: int, children: dict[int | None, list[int]]) -> set[int]:
+    found, waiting = {root}, [root]
+    while waiting:
+        below = children[waiting.pop()]
+        found.update(below)
+        waiting.extend(below)
+    return found
+
+
+def _end(pk: int, children: dict[int | None, list[int]]) -> int:
+    while children[pk]:
+        pk = children[pk][-1]
+    return pk

@@ -1,0 +1,168 @@
+"""Chat over HTTP, beside conversations and answers: presets, branches."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Field, Router, Schema, Status
+
+from apps.chat import branches, presets, services
+from apps.chat.models import Message, Preset, SystemPrompt
+from apps.chat.params import Params
+from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.llm.models import Server
+
+router = Router(tags=["chat"])
+
+
+class PresetIn(Schema):
+    name: str = Field(min_length=1, max_length=100)
+    server: int | None = None
+    model: str = Field("", max_length=300)
+    system_prompt: int | None = None
+    params: Params | None = None
+
+
+class PresetOut(Schema):
+    id: int
+    name: str
+    server: int | None
+    model: str
+    system_prompt: int | None
+    params: dict[str, Any]
+
+
+class EditIn(Schema):
+    content: str
+
+
+class StartedOut(Schema):
+    id: int
+    status: str
+    events: str
+
+
+class EditedOut(Schema):
+    question: int
+    answer: StartedOut
+
+
+class RemovedOut(Schema):
+    id: int
+    messages: int
+
+
+@router.get("/presets", response=Page[PresetOut])
+def list_presets(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
+    mine = Preset.objects.owned_by(owner(request))
+    return page(mine, _preset, limit=limit, after=after)
+
+
+@router.post("/presets", response={201: PresetOut})
+def save_preset(request: HttpRequest, data: PresetIn) -> Any:
+    """A new one, or the one of that name with these settings."""
+    preset = presets.save(
+        owner=owner(request),
+        name=data.name,
+        server=server_of(data.server),
+        model=data.model,
+        system_prompt=prompt_of(request, data.system_prompt),
+        params=data.params.dict(exclude_none=True) if data.params else {},
+    )
+    return Status(201, _preset(preset))
+
+
+@router.delete("/presets/{pk}", response={204: None})
+def delete_preset(request: HttpRequest, pk: int) -> Any:
+    """Conversations that were set by it keep what they have."""
+    preset_of(request, pk).delete()
+    return Status(204, None)
+
+
+@router.post("/messages/{pk}/edit", response={202: EditedOut})
+def edit_question(request: HttpRequest, pk: int, data: EditIn) -> Any:
+    """The question in other words, beside the old one, and an answer to it."""
+    try:
+        question, answer = branches.edit(_message(request, pk), data.content)
+    except services.ChatError as error:
+        raise ApiError(422, error.code, str(error)) from error
+    return Status(202, {"question": question.pk, "answer": _started(answer)})
+
+
+@router.post("/answers/{pk}/continue", response={202: StartedOut})
+def continue_answer(request: HttpRequest, pk: int) -> Any:
+    """An answer beside this one that begins with its text and goes on from there."""
+    answers = Message.objects.owned_by(owner(request)).answers().select_related("parent")
+    answer = answers.filter(pk=pk).first()
+    if answer is None:
+        raise not_found("answer")
+    try:
+        return Status(202, _started(branches.go_on(answer)))
+    except services.StillAnswering as error:
+        raise ApiError(409, error.code, str(error)) from error
+    except services.ChatError as error:
+        raise ApiError(422, error.code, str(error)) from error
+
+
+@router.delete("/messages/{pk}", response=RemovedOut)
+def remove_message(request: HttpRequest, pk: int) -> Any:
+    """Takes it away with all that follows it. For a day, `restore` brings it back."""
+    removed = branches.remove(_message(request, pk))
+    return {"id": removed.root.pk, "messages": removed.messages}
+
+
+@router.post("/messages/{pk}/restore", response={204: None})
+def restore_message(request: HttpRequest, pk: int) -> Any:
+    root = Message.objects.removed_by(owner(request)).filter(pk=pk).first()
+    if root is None:
+        raise not_found("removed message")
+    branches.restore(root)
+    return Status(204, None)
+
+
+def server_of(pk: int | None) -> Server | None:
+    if pk is None:
+        return None
+    server = Server.objects.filter(pk=pk).first()
+    if server is None:
+        raise not_found("server")
+    return server
+
+
+def prompt_of(request: HttpRequest, pk: int | None) -> SystemPrompt | None:
+    if pk is None:
+        return None
+    prompt = SystemPrompt.objects.owned_by(owner(request)).filter(pk=pk).first()
+    if prompt is None:
+        raise not_found("system prompt")
+    return prompt
+
+
+def preset_of(request: HttpRequest, pk: int) -> Preset:
+    mine = Preset.objects.owned_by(owner(request)).select_related("server", "system_prompt")
+    preset = mine.filter(pk=pk).first()
+    if preset is None:
+        raise not_found("preset")
+    return preset
+
+
+def _message(request: HttpRequest, pk: int) -> Message:
+    message = Message.objects.owned_by(owner(request)).filter(pk=pk).first()
+    if message is None:
+        raise not_found("message")
+    return message
+
+
+def _started(answer: Message) -> dict[str, Any]:
+    events = f"/api/v1/answers/{answer.pk}/events"
+    return {"id": answer.pk, "status": answer.status, "events": events}
+
+
+def _preset(preset: Preset) -> dict[str, Any]:
+    return {
+        "id": preset.pk,
+        "name": preset.name,
+        "server": preset.server_id,
+        "model": preset.model,
+        "system_prompt": preset.system_prompt_id,
+        "params": preset.params,
+    }

@@ -1,0 +1,128 @@
+"""The panel beside a conversation: its model, system prompt, parameters and presets."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.chat import params, presets, services
+from apps.chat.models import Conversation, Preset
+from apps.chat.views import get_conversation, get_prompt
+from apps.core.api import owner
+from apps.llm import services as llm
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def settings(request: HttpRequest, pk: int) -> HttpResponse:
+    """The panel; on POST one change of it, saved at once."""
+    found = get_conversation(request, pk)
+    if request.method != "POST":
+        return _panel(request, found)
+    try:
+        found.server, found.model = presets.chosen(request.POST.get("model", ""))
+        edited = params.from_form(request.POST.dict())
+    except params.BadParams as error:
+        return _said(request, found, errors=error.errors)
+    except presets.NotThere as error:
+        return _said(request, found, errors={"model": str(error)})
+    found.params = params.merged(found.params, edited)
+    found.system_prompt = get_prompt(request, request.POST.get("system_prompt", ""))
+    found.save(update_fields=["server", "model", "params", "system_prompt"])
+    return _said(request, found, saved="Saved.")
+
+
+@require_safe
+def model(request: HttpRequest, pk: int) -> HttpResponse:
+    """The model's name and state, as the head of the page shows them."""
+    found = get_conversation(request, pk)
+    return render(request, "chat/_model.html", _target(found) | {"conversation": found})
+
+
+@require_POST
+def apply_preset(request: HttpRequest, pk: int) -> HttpResponse:
+    found = get_conversation(request, pk)
+    presets.apply(_get_preset(request, request.POST.get("preset", "")), found)
+    return _panel(request, found, saved="Preset applied.")
+
+
+@require_POST
+def save_preset(request: HttpRequest, pk: int) -> HttpResponse:
+    """What the conversation is set to, under a name."""
+    found = get_conversation(request, pk)
+    try:
+        saved = presets.save_as(request.POST.get("name", ""), found, owner(request))
+    except presets.NoName as error:
+        return _said(request, found, errors={"name": str(error)})
+    return _panel(request, found, saved=f"Saved as “{saved}”.")
+
+
+@require_POST
+def delete_preset(request: HttpRequest, pk: int) -> HttpResponse:
+    """Conversations that were set by it keep what they have."""
+    found = get_conversation(request, pk)
+    preset = _get_preset(request, request.POST.get("preset", ""))
+    preset.delete()
+    return _panel(request, found, saved=f"“{preset}” was deleted.")
+
+
+@require_POST
+def write_prompt(request: HttpRequest, pk: int) -> HttpResponse:
+    """A system prompt in other words: a new version, which this conversation gets."""
+    found = get_conversation(request, pk)
+    name, text = request.POST.get("name", "").strip()[:100], request.POST.get("text", "").strip()
+    if not name or not text:
+        return _said(request, found, errors={"text": "A system prompt needs a name and a text."})
+    found.system_prompt = services.save_system_prompt(owner=owner(request), name=name, text=text)
+    found.save(update_fields=["system_prompt"])
+    return _panel(request, found, saved=f"Saved as “{found.system_prompt}”.")
+
+
+def _get_preset(request: HttpRequest, pk: str) -> Preset:
+    mine = Preset.objects.owned_by(owner(request)).select_related("server", "system_prompt")
+    return get_object_or_404(mine, pk=pk if pk.isdecimal() else 0)
+
+
+def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpResponse:
+    user = owner(request)
+    servers = presets.choices()
+    prompts = services.system_prompts_of(user)
+    if found.system_prompt and found.system_prompt not in prompts:
+        prompts.append(found.system_prompt)
+    context = _target(found) | {
+        "conversation": found,
+        "servers": servers,
+        "key": presets.key_of(found.server_id, found.model),
+        "prompts": prompts,
+        "presets": Preset.objects.owned_by(user),
+        "sampling": params.SAMPLING,
+        "repetition": params.REPETITION,
+        "budget": params.BUDGET,
+        "values": params.to_form(found.params),
+        "saved": saved,
+        "change": bool(saved),
+    }
+    return render(request, "chat/_settings.html", context)
+
+
+def _said(
+    request: HttpRequest,
+    found: Conversation,
+    *,
+    saved: str = "",
+    errors: dict[str, str] | None = None,
+) -> HttpResponse:
+    """What became of a change; the form stays as it is. With the model's new state when saved."""
+    context: dict[str, Any] = {"conversation": found, "saved": saved, "errors": errors}
+    if not errors:
+        context |= _target(found) | {"change": True}
+    answer = render(request, "chat/_settings_said.html", context, status=422 if errors else 200)
+    answer["HX-Retarget"], answer["HX-Reswap"] = "#settings-said", "outerHTML"
+    return answer
+
+
+def _target(found: Conversation) -> dict[str, Any]:
+    try:
+        return {"target": services.target_of(found)}
+    except llm.NoServer as error:
+        return {"no_server": str(error)}
