@@ -104,6 +104,9 @@ def server_params(args: argparse.Namespace, key: str) -> xllamacpp.CommonParams:
         params.n_ubatch = args.ubatch or CHAT_UBATCH
         params.n_batch = max(CHAT_BATCH, params.n_ubatch)
         params.cache_ram_mib = PROMPT_CACHE_MIB
+        # With llama.cpp's 0.1 a conversation takes over the slot of any other with the same system
+        # prompt, and a long one is then read anew: 4,000 tokens were, where 37 would do.
+        params.slot_prompt_similarity = 0.5
     params.endpoint_metrics = args.metrics
     params.ui = False
     params.verbosity = 1  # errors; warnings come with ordinary requests, notes six to each of them
