@@ -1,25 +1,33 @@
 """What can go wrong at a model server, by what the caller can do about it.
 
     LLMError
-    ├── Unreachable      nobody answers at this address                       transient
-    ├── Loading          the model is being loaded                            transient
-    ├── Busy             a proxy refuses more requests for now                transient
-    ├── PoolExhausted    the shared KV cache overflowed, all requests died    transient
-    ├── Stalled          no byte within the budget                            transient
-    ├── CutOff           the stream ended before the answer did               transient
-    ├── ServerFailed     any other failure of the server                      transient
-    ├── Unauthorized     the key is wrong or missing
-    ├── PromptTooLong    the prompt does not fit into a slot
-    ├── InputTooLarge    a text does not fit into the embedding batch
-    ├── NotSupported     the server was started without that feature
-    ├── UnknownModel     no such model, or no such path
-    └── BadRequest       a field, schema or template the server does not take
+    ├── Unreachable          nobody answers at this address                       transient
+    │   └── BackendGone      the proxy answers, the server behind it does not     transient
+    ├── Loading              the model is being loaded or started again           transient
+    ├── Busy                 a proxy refuses more requests for now                transient
+    ├── PoolExhausted        the shared KV cache overflowed, all requests died    transient
+    ├── Stalled              no byte within the budget, ours or a proxy's         transient
+    ├── CutOff               the stream ended before the answer did               transient
+    ├── ServerFailed         any other failure of the server                      transient
+    ├── Unauthorized         the key is wrong or missing
+    ├── PromptTooLong        the prompt does not fit into a slot
+    ├── InputTooLarge        a text does not fit into the embedding batch
+    ├── RequestTooLarge      the request's bytes exceed what a proxy takes
+    ├── NotSupported         the server was started without that feature, or never has it
+    ├── UnknownModel         no such model, or no such path
+    ├── NotLoaded            the model is not in memory and this server loads none by itself
+    ├── LoadFailed           the model did not start
+    └── BadRequest           a field, schema or template the server does not take
 
 `transient` says whether the same request may succeed later. The one retry policy reads only that.
-Every message is a sentence for a person, and says what to do.
+Every message is a sentence for a person, and says what to do. `from_reply` makes them of what the
+servers and proxies answer, whichever shape that has.
 """
 
 import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
 
 
@@ -33,6 +41,10 @@ class Unreachable(LLMError):
     code = "unreachable"
 
 
+class BackendGone(Unreachable):
+    code = "backend_gone"
+
+
 class Loading(LLMError):
     transient = True
     code = "loading"
@@ -42,10 +54,12 @@ class Busy(LLMError):
     transient = True
     code = "busy"
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, retry_after: float | None = None, limit: str = "") -> None:
         super().__init__(message)
         self.retry_after = retry_after
         """Seconds the server asked us to wait, where it said."""
+        self.limit = limit
+        """Whose limit it is, in words: "llama-swap's concurrencyLimit"."""
 
 
 class PoolExhausted(LLMError):
@@ -98,6 +112,10 @@ class InputTooLarge(LLMError):
         self.limit = limit
 
 
+class RequestTooLarge(LLMError):
+    code = "request_too_large"
+
+
 class NotSupported(LLMError):
     code = "not_supported"
 
@@ -106,62 +124,191 @@ class UnknownModel(LLMError):
     code = "unknown_model"
 
 
+class NotLoaded(LLMError):
+    code = "not_loaded"
+
+
+class LoadFailed(LLMError):
+    code = "load_failed"
+
+
 class BadRequest(LLMError):
     code = "bad_request"
 
 
-_CONTEXT_TEXT = re.compile(r"request \((\d+) tokens\) exceeds the available context size \((\d+)")
-_TOO_LARGE = re.compile(r"input \((\d+) tokens\) is too large.*?batch size: (\d+)", re.DOTALL)
+MESSAGE_LENGTH = 300
 
 
 def from_reply(status: int | None, body: Any, retry_after: str | None = None) -> LLMError:
-    """The error behind a reply that is none. Shapes differ by server; see `message_of`.
+    """The error behind a reply that is none.
 
     Args:
         status: HTTP status, None for an error event inside a stream.
         body: the decoded JSON body, or its text.
+        retry_after: that header, in seconds or as a date.
     """
-    message = message_of(body) or f"HTTP {status}"
     detail = _inner(body)
+    status = status or _code_of(detail)
+    message = message_of(body)
     if detail.get("type") == "exceed_context_size_error":
         return PromptTooLong(detail.get("n_prompt_tokens"), detail.get("n_ctx"))
-    if found := _CONTEXT_TEXT.search(message):
-        return PromptTooLong(int(found[1]), int(found[2]))
-    if found := _TOO_LARGE.search(message):
-        return InputTooLarge(int(found[1]), int(found[2]))
-    if "Context size has been exceeded" in message:
-        return PoolExhausted(
-            "The requests in flight outgrew the server's shared context and all were ended. "
-            "Start the server with -np given, or with a larger -c."
-        )
+    for pattern, make in _BY_WORDS:
+        if found := pattern.search(message):
+            return make(found, message)
+    return _by_status(status, body, message or _status_words(status), retry_after)
+
+
+def message_of(body: Any) -> str:
+    """The sentence in an error body, whichever of the known servers and proxies wrote it.
+
+    Plain text, of one line: markup, keys and what is merely noise are left out.
+    """
+    if isinstance(body, bytes):
+        body = body.decode(errors="replace")
+    if isinstance(body, str):
+        return _cleaned(body)
+    detail = _inner(body)
+    for value in (detail.get("message"), detail.get("detail"), detail.get("error")):
+        if isinstance(value, str):
+            return _cleaned(value)
+    problems = detail.get("detail")  # FastAPI's list of what is wrong where
+    if isinstance(problems, list):
+        found = [
+            p["msg"] for p in problems if isinstance(p, dict) and isinstance(p.get("msg"), str)
+        ]
+        return _cleaned("; ".join(found))
+    return ""
+
+
+def _too_long(found: re.Match[str], message: str) -> LLMError:
+    return PromptTooLong(int(found[1]), int(found[2]))
+
+
+def _too_large(found: re.Match[str], message: str) -> LLMError:
+    return InputTooLarge(int(found[1]), int(found[2]))
+
+
+def _pool_exhausted(found: re.Match[str], message: str) -> LLMError:
+    return PoolExhausted(
+        "The requests in flight outgrew the server's shared context and all were ended. "
+        "Start the server with -np given, or with a larger -c."
+    )
+
+
+def _load_failed(found: re.Match[str], message: str) -> LLMError:
+    reason = message.removeprefix("unspecific error: ").rstrip(".")
+    return LoadFailed(f"The model did not start: {reason}. The server's log says why.")
+
+
+def _not_loaded(found: re.Match[str], message: str) -> LLMError:
+    return NotLoaded(
+        "The model is not loaded, and this server loads none by itself. Load it under Servers."
+    )
+
+
+def _unknown_model(found: re.Match[str], message: str) -> LLMError:
+    return UnknownModel(f"The server does not know this model: {message}")
+
+
+def _late_backend(found: re.Match[str], message: str) -> LLMError:
+    return Stalled(
+        "The proxy gave up waiting for the model server's first byte (Olla does after 30 seconds "
+        "unless told otherwise). Raise its response_header_timeout."
+    )
+
+
+def _gone_backend(found: re.Match[str], message: str) -> LLMError:
+    return BackendGone(
+        f"The proxy answers, the model server behind it does not: {message.rstrip('.')}. "
+        "Is it running?"
+    )
+
+
+def _no_deployment(found: re.Match[str], message: str) -> LLMError:
+    return Busy(
+        f"The proxy has no server for this model right now; it allows another try in {found[1]} "
+        "seconds.",
+        float(found[1]),
+        "the proxy's pause after failures",
+    )
+
+
+# What is said in words alone, or under a status that could mean something else. The first wins.
+_BY_WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], LLMError]], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), make)
+    for pattern, make in (
+        # llama-server as LiteLLM passes it on
+        (r"request \((\d+) tokens\) exceeds the available context size \((\d+)", _too_long),
+        (r"input \((\d+) tokens\) is too large.*?batch size: (\d+)", _too_large),
+        (r"context size has been exceeded", _pool_exhausted),
+        # router, llama-swap
+        (
+            r"failed to load|health ?check timed out|exited prematurely|failed to start",
+            _load_failed,
+        ),
+        (r"model is not (loaded|running)", _not_loaded),
+        (
+            r"model .*?not found|invalid model name|model .* does not exist|no model id could be|"
+            r"no (router|local server|peer) (found )?for|could not find real model",
+            _unknown_model,
+        ),
+        # Olla, the router's own proxy, LiteLLM
+        (r"proxy error.*(time(d)? ?out|deadline)", _late_backend),
+        (r"^proxy error|connection error\.*$|cannot connect to host|no healthy", _gone_backend),
+        (r"no deployments available.*?try again in (\d+) seconds", _no_deployment),
+    )
+)
+
+
+def _by_status(status: int | None, body: Any, message: str, retry_after: str | None) -> LLMError:
     match status:
         case 401 | 403:
             return Unauthorized("The server refuses the key. Enter the right one under Servers.")
         case 404:
             return UnknownModel(f"The server does not know this model or address: {message}")
-        case 413 | 429:
-            return Busy(
-                f"The server takes no more requests for now: {message}", _seconds(retry_after)
+        case 413 | 431:  # Olla's and nginx's limit of bytes: waiting would not help
+            return RequestTooLarge(
+                f"The request is larger than the proxy takes: {message.rstrip('.')}. Send less, or raise "
+                "its limit of bytes per request."
             )
+        case 429:
+            return _busy(body, message, _seconds(retry_after))
         case 501:
             return NotSupported(f"The server was started without this: {message}")
-        case 503 if "loading" in message.lower():
-            return Loading("The server is loading the model.")
+        case 503:
+            return _unavailable(body, message)
+        case 504:
+            return Stalled(f"A proxy gave up waiting for the model server: {message}")
         case int() if 400 <= status < 500:
             return BadRequest(f"The server does not take this request: {message}")
         case _:
             return ServerFailed(f"The model server failed: {message}")
 
 
-def message_of(body: Any) -> str:
-    """The sentence in an error body, whichever of the known servers and proxies wrote it."""
-    if isinstance(body, str):
-        return body.strip()[:500]
-    detail = _inner(body)
-    for value in (detail.get("message"), detail.get("detail"), detail.get("error")):
-        if isinstance(value, str):
-            return value.strip()[:500]
-    return ""
+def _busy(body: Any, message: str, retry_after: float | None) -> LLMError:
+    if _is_llama_swap(body):
+        return Busy(
+            "llama-swap takes no more requests for this model at a time, the waiting ones included "
+            "(10, unless its concurrencyLimit says otherwise).",
+            retry_after,
+            "llama-swap's concurrencyLimit",
+        )
+    limit = "the proxy's rate limit" if isinstance(body, str) else "the server's limit"
+    return Busy(f"The server takes no more requests for now: {message}", retry_after, limit)
+
+
+def _unavailable(body: Any, message: str) -> LLMError:
+    if _is_llama_swap(body):
+        return Loading(
+            "llama-swap has just stopped this model's process. The next request starts it again."
+        )
+    if "loading" in message.lower():
+        return Loading("The server is loading the model.")
+    return ServerFailed(f"The model server is not available: {message}")
+
+
+def _is_llama_swap(body: Any) -> bool:
+    return isinstance(body, dict) and body.get("src") == "llama-swap"
 
 
 def _inner(body: Any) -> dict[str, Any]:
@@ -171,5 +318,38 @@ def _inner(body: Any) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else body
 
 
+def _code_of(detail: dict[str, Any]) -> int | None:
+    """LiteLLM writes its code as text, llama-swap a word."""
+    code = str(detail.get("code", ""))
+    return int(code) if code.isdecimal() and 400 <= int(code) < 600 else None
+
+
+def _status_words(status: int | None) -> str:
+    return f"HTTP {status}." if status else "it gave no reason."
+
+
 def _seconds(header: str | None) -> float | None:
-    return float(header) if header and header.replace(".", "", 1).isdecimal() else None
+    if not header:
+        return None
+    if header.replace(".", "", 1).isdecimal():
+        return float(header)
+    try:
+        at = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    return max(0.0, (at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+
+
+_TITLE = re.compile(r"<(title|h1)[^>]*>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
+_KEYS = re.compile(r"\b(sk|wb)[-_][\w.-]{3,}|(?<=Bearer )\S+", re.IGNORECASE)
+_LITELLM = re.compile(r"^litellm\.\w+: (?:\w+: )?(?:\w*Exception - )?")
+
+
+def _cleaned(text: str) -> str:
+    text = text.strip()
+    if text.startswith("<"):
+        title = _TITLE.search(text)
+        text = re.sub(r"<[^>]*>", " ", title[2]) if title else "an HTML page"
+    text = _LITELLM.sub("", text).partition("Received Model Group=")[0]
+    text = " ".join(_KEYS.sub("[key]", text).split())
+    return text if len(text) <= MESSAGE_LENGTH else f"{text[: MESSAGE_LENGTH - 1]}…"
