@@ -6,7 +6,7 @@ import httpx2
 
 from tests.llama_process import LlamaProcess
 
-PRESET = "You are a patient teacher. Explain step by step, and check that each step is understood. " * 5
+PRESET = "You are a patient teacher. Explain step by step, and check every step. " * 6
 
 
 def ask(llama: LlamaProcess, system: str, *turns: str) -> tuple[int, int]:
