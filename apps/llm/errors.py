@@ -268,8 +268,8 @@ def _by_status(status: int | None, body: Any, message: str, retry_after: str | N
             return UnknownModel(f"The server does not know this model or address: {message}")
         case 413 | 431:  # Olla's and nginx's limit of bytes: waiting would not help
             return RequestTooLarge(
-                f"The request is larger than the proxy takes: {message.rstrip('.')}. Send less, or raise "
-                "its limit of bytes per request."
+                f"The request is larger than the proxy takes: {message.rstrip('.')}. Send less, "
+                "or raise its limit of bytes per request."
             )
         case 429:
             return _busy(body, message, _seconds(retry_after))
