@@ -88,10 +88,13 @@ def register(servers: Mapping[str, str], say: Say) -> str:
 
     from apps.core.login_links import create_login_link
     from apps.llm.services import configure_servers
+    from workbench import env
 
     # This process read its settings before it chose where its servers listen.
     for name in SERVER_SETTINGS:
         setattr(settings, name, servers.get(name, ""))
+    if unified := servers.get("LLM_KV_UNIFIED"):
+        settings.LLM_KV_UNIFIED = unified.lower() in env.TRUE
     try:
         configure_servers()
         return create_login_link()

@@ -62,6 +62,7 @@ def child_env(options: Options, parts: Parts, inherited: Mapping[str, str]) -> d
         changes["REDIS_URL"] = parts.redis.url
     if parts.chat is not None:
         changes |= {"LLM_BASE_URL": parts.chat.base_url, "LLM_API_KEY": parts.key}
+        changes["LLM_KV_UNIFIED"] = "false"  # no route of the server tells, so we do
     if parts.embeddings is not None:
         changes |= {"EMBED_BASE_URL": parts.embeddings.base_url, "EMBED_API_KEY": parts.key}
     # A secret from a file would win over what is set here; it has been read already.

@@ -1,86 +1,36 @@
 """Servers over HTTP."""
 
+from datetime import timedelta
 from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
-from ninja import Field, Router, Schema, Status
+from ninja import Router, Status
 
 from apps.core.api import ApiError, Page, not_found, owner, page
-from apps.llm import services
-from apps.llm.models import ADDRESS_PATTERN, Server
+from apps.llm import errors, schemas, services, slots
+from apps.llm.models import Server
+from apps.llm.schemas import (
+    ActionIn,
+    ActionOut,
+    DefaultIn,
+    ServerIn,
+    ServerOut,
+    ServerPatch,
+    SlotOut,
+)
 
 router = Router(tags=["servers"])
 
-
-class ModelOut(Schema):
-    id: str
-    state: str
-    context: int | None
-    context_trained: int | None
-    embeddings: bool | None
-
-
-class SlotsOut(Schema):
-    total: int
-    source: str
-    busy: int | None
-    unified: bool | None
-
-
-class ServerOut(Schema):
-    id: int
-    name: str
-    base_url: str
-    kind: str
-    state: str
-    models: list[ModelOut]
-    slots: SlotsOut
-
-
-class ServerIn(Schema):
-    name: str = Field(min_length=1, max_length=100)
-    base_url: str = Field(pattern=ADDRESS_PATTERN, max_length=500)
-    api_key: str = ""
-    parallel: int | None = Field(None, ge=1, le=1024)
-
-
-class ServerPatch(Schema):
-    name: str | None = Field(None, min_length=1, max_length=100)
-    base_url: str | None = Field(None, pattern=ADDRESS_PATTERN, max_length=500)
-    api_key: str | None = None
-    parallel: int | None = Field(None, ge=1, le=1024)
-
-
-class SlotOut(Schema):
-    id: int
-    busy: bool
-    used_by: str | None
-    prompt_tokens: int | None
-    cached_tokens: int | None
-    decoded: int | None
-
-
-def _show(server: Server) -> dict[str, Any]:
-    return {
-        "id": server.pk,
-        "name": server.name,
-        "base_url": server.base_url,
-        "kind": server.kind,
-        "state": server.state,
-        "models": server.facts.get("models", []),
-        "slots": {
-            "total": server.slots,
-            "source": server.slots_source,
-            "busy": None,
-            "unified": server.facts.get("unified"),
-        },
-    }
+# Field of the API, field of the model.
+STATED = {"name": "name", "parallel": "parallel", "context": "context_stated"} | {
+    "unified": "kv_unified"
+}
 
 
 def _get(pk: int) -> Server:
-    server = Server.objects.filter(pk=pk).first()
+    server = Server.objects.prefetch_related("defaults").filter(pk=pk).first()
     if server is None:
         raise not_found("server")
     return server
@@ -99,22 +49,31 @@ def _save(server: Server) -> None:
         raise ApiError(409, "name_taken", f"There is a server named {server.name!r}.") from error
 
 
+def _shown(server: Server) -> dict[str, Any]:
+    return schemas.show(server, services.health([server])[server.pk])
+
+
 @router.get("/servers", response=Page[ServerOut])
 def list_servers(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
-    return page(Server.objects.all(), _show, limit=limit, after=after)
+    rows = page(Server.objects.prefetch_related("defaults"), lambda s: s, limit=limit, after=after)
+    healths = services.health(rows["items"])
+    return rows | {"items": [schemas.show(s, healths[s.pk]) for s in rows["items"]]}
+
+
+@router.get("/servers/{pk}", response=ServerOut)
+def one_server(request: HttpRequest, pk: int) -> Any:
+    return _shown(_get(pk))
 
 
 @router.post("/servers", response={201: ServerOut})
 def add_server(request: HttpRequest, data: ServerIn) -> Any:
     _staff(request)
-    server = Server(
-        name=data.name,
-        base_url=services.normalised_base_url(data.base_url),
-        parallel=data.parallel,
-    )
+    server = Server(base_url=services.normalised_base_url(data.base_url))
+    for field, column in STATED.items():
+        setattr(server, column, getattr(data, field))
     server.set_key(data.api_key)
     _save(server)
-    return Status(201, _show(async_to_sync(services.look_at)(server)))
+    return Status(201, _shown(async_to_sync(services.look_at)(server)))
 
 
 @router.patch("/servers/{pk}", response=ServerOut)
@@ -122,17 +81,16 @@ def change_server(request: HttpRequest, pk: int, data: ServerPatch) -> Any:
     _staff(request)
     server = _get(pk)
     given = data.dict(exclude_unset=True)
+    for field, column in STATED.items():
+        if field in given and (field != "name" or given["name"]):
+            setattr(server, column, given[field])
     if given.get("base_url"):
         server.base_url = services.normalised_base_url(given["base_url"])
-    if given.get("name"):
-        server.name = given["name"]
-    if "parallel" in given:
-        server.parallel = given["parallel"]
     if given.get("api_key") is not None:
         server.set_key(given["api_key"])
-    server.seen = None
+    server.forget_facts()
     _save(server)
-    return _show(async_to_sync(services.look_at)(server))
+    return _shown(async_to_sync(services.look_at)(server))
 
 
 @router.delete("/servers/{pk}", response={204: None})
@@ -144,11 +102,47 @@ def remove_server(request: HttpRequest, pk: int) -> Any:
 
 @router.post("/servers/{pk}/probe", response=ServerOut)
 def probe_server(request: HttpRequest, pk: int) -> Any:
-    server = _get(pk)
-    server.seen = None
-    return _show(async_to_sync(services.look_at)(server))
+    return _shown(async_to_sync(services.look_at)(_get(pk), max_age=timedelta(0)))
+
+
+@router.put("/servers/{pk}/defaults", response=ServerOut)
+def make_default(request: HttpRequest, pk: int, data: DefaultIn) -> Any:
+    """Gives a use (chat, embeddings, generation) this server, and one of its models."""
+    _staff(request)
+    services.make_default(_get(pk), data.use, data.model)
+    return _shown(_get(pk))
+
+
+@router.post("/servers/{pk}/models/{action}", response={202: ActionOut})
+def act_on_model(request: HttpRequest, pk: int, action: services.Action, data: ActionIn) -> Any:
+    """Starts to load, unload or warm a model; its `state` shows how far it is."""
+    _staff(request)
+    try:
+        services.start_action(_get(pk), data.model, action)
+    except errors.UnknownModel as error:
+        raise ApiError(404, error.code, str(error)) from error
+    except errors.NotSupported as error:
+        raise ApiError(409, error.code, str(error)) from error
+    return Status(202, {"model": data.model, "action": action})
 
 
 @router.get("/servers/{pk}/slots", response=list[SlotOut])
 def server_slots(request: HttpRequest, pk: int) -> Any:
-    return async_to_sync(services.slots_of)(_get(pk))
+    user = owner(request)
+    return async_to_sync(_slots)(_get(pk), user.pk, user.is_staff)
+
+
+async def _slots(server: Server, user_id: int, is_staff: bool) -> list[dict[str, Any]]:
+    server = await services.look_at(server)
+    found = await services.slots_of(server)
+    occupancy = await slots.occupancy(server)
+    mine = [
+        entry.label if is_staff or entry.owner == user_id else entry.lane
+        for entry in occupancy.held
+    ]
+    # llama-server does not say whose request is in which slot. Those we hold fill the busy ones in
+    # the order in which they came; what is left over comes from other programs.
+    for slot in found:
+        if slot["busy"]:
+            slot["used_by"] = mine.pop(0) if mine else "another program"
+    return found

@@ -1,168 +1,108 @@
-"""What a server is, found out by asking it and never by loading a model.
+"""What a server is, found out by asking it and never by loading, waking or keeping a model.
 
-The order of the questions follows what each kind answers: only llama-server has `/props` with
-`total_slots`, its router says `role: router`, llama-swap names itself in its errors and in
-`owned_by`, LiteLLM answers 404 in FastAPI's words.
+The order of the questions follows what each kind answers: llama-swap names itself in `owned_by`,
+llama-server's router says `role: router` in /props and a single llama-server `total_slots`; Olla
+shows in the address, LiteLLM in a health route of its own. What each kind is asked beyond that is
+in `apps.llm.kinds`.
 """
 
-import re
-import shlex
-from dataclasses import asdict, dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 from apps.llm import errors
 from apps.llm.client import Client
+from apps.llm.facts import Facts, ModelFacts
+from apps.llm.kinds import llama_server, llama_swap, proxies, router
+from apps.llm.kinds.listing import items_of, model_of
 from apps.llm.models import Kind, State
 
-# What llama-server does when -np is not given.
-AUTO_SLOTS = 4
+NOT_A_MODEL_SERVER = (
+    "Something answers at this address, but not as a model server does. Is a part of the address "
+    "missing?"
+)
 
 
-@dataclass(frozen=True)
-class ModelFacts:
-    id: str
-    state: str = "loaded"
-    context: int | None = None
-    """Tokens one slot holds."""
-    context_trained: int | None = None
-    embeddings: bool | None = None
-    """None: nobody said. Asking costs a request, so it is found out when first used."""
-    weights: list[int] = field(default_factory=list)
-    """Parameters, bytes and width of the model, where the server says: they tell one model from
-    another of the same name."""
+async def look(client: Client, known: dict[str, Any] | None = None) -> Facts:
+    """Asks a server what it is. Never raises for a server that fails: that is a fact too.
 
-
-@dataclass(frozen=True)
-class Facts:
-    """What one look at a server showed."""
-
-    state: State
-    kind: Kind = Kind.OPENAI
-    models: list[ModelFacts] = field(default_factory=list)
-    slots: int | None = None
-    slots_source: str = ""
-    context: int | None = None
-    error: str = ""
-    """Why it is not ready, as a sentence."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """For the database, without what has a column of its own."""
-        facts = asdict(self)
-        del facts["state"], facts["kind"]
-        return facts
-
-
-async def look(client: Client) -> Facts:
-    """Asks a server what it is. Never raises for a server that fails: that is a fact too."""
+    Args:
+        known: what an earlier look showed, so that what cannot change is not asked again.
+    """
     try:
         listing = await client.get("/v1/models")
     except errors.Unauthorized as error:
         return Facts(State.UNAUTHORIZED, error=str(error))
     except errors.Loading as error:
         return Facts(State.LOADING, Kind.LLAMA_SERVER, error=str(error))
+    except errors.UnknownModel:
+        return Facts(State.UNREACHABLE, error=await _wrong_address(client))
     except errors.LLMError as error:
         return Facts(State.UNREACHABLE, error=str(error))
-    items = [item for item in _items(listing) if isinstance(item.get("id"), str)]
-    models = [_model(item) for item in items]
-    owners = {item.get("owned_by") for item in items}
-
-    if "llama-swap" in owners:
-        slots, source = await _llama_swap_slots(client, items)
-        return Facts(State.READY, Kind.LLAMA_SWAP, models, slots, source)
-    props = await _props(client)
-    if props.get("role") == "router":
-        slots, source = _slots_of_arguments(
-            [item.get("status", {}).get("args") or [] for item in items]
-        )
-        return Facts(State.READY, Kind.ROUTER, models, slots, source)
-    if isinstance(props.get("total_slots"), int):
-        context = (props.get("default_generation_settings") or {}).get("n_ctx")
-        return Facts(
-            State.READY,
-            Kind.LLAMA_SERVER,
-            [replace(m, context=context or m.context) for m in models],
-            props["total_slots"],
-            "the server's /props",
-            context,
-        )
-    return Facts(State.READY, _proxy_kind(props, client), models)
-
-
-async def slot_states(client: Client) -> list[dict[str, Any]] | None:
-    """llama-server's own view of its slots; None where it shows none.
-
-    Do not ask more often than every 2 s: polling keeps requests alive whose client is gone.
-    """
+    if not isinstance(listing, dict) or not isinstance(listing.get("data"), list):
+        return Facts(State.UNREACHABLE, error=NOT_A_MODEL_SERVER)
     try:
-        slots = await client.get("/slots")
-    except errors.LLMError:
-        return None
-    return slots if isinstance(slots, list) else None
+        facts = await _facts(client, items_of(listing), known or {})
+    except errors.Unauthorized as error:  # it lists its models to anybody
+        return Facts(State.UNAUTHORIZED, error=str(error))
+    except errors.Loading as error:
+        return Facts(State.LOADING, Kind.LLAMA_SERVER, error=str(error))
+    facts.keyless = not client.endpoint.api_key
+    if facts.keyless and facts.kind in {Kind.LLAMA_SERVER, Kind.ROUTER}:
+        facts.advice.append(llama_server.KEY_ADVICE)
+    return facts
 
 
-def _items(listing: Any) -> list[dict[str, Any]]:
-    data = listing.get("data") if isinstance(listing, dict) else None
-    return [item for item in data or [] if isinstance(item, dict)]
+async def _facts(client: Client, items: list[dict[str, Any]], known: dict[str, Any]) -> Facts:
+    models = [model_of(item) for item in items]
+    owners = {item.get("owned_by") for item in items}
+    if "llama-swap" in owners:
+        return await llama_swap.look(client, models, items, known)
+    if proxies.is_olla(client.endpoint.base_url):
+        return await proxies.look(client, models)
+    props = await _props(client, is_llama_server="llamacpp" in owners)
+    if props.get("src") == "llama-swap":  # one without a model of its own
+        return await llama_swap.look(client, models, items, known)
+    if props.get("role") == "router":
+        return await router.look(client, models, items, props, known)
+    if isinstance(props.get("total_slots"), int):
+        return await llama_server.look(client, models or [ModelFacts("default")], props, known)
+    return await proxies.look(client, models)
 
 
-def _model(item: dict[str, Any]) -> ModelFacts:
-    meta = item.get("meta") or {}
-    status = item.get("status") or {}
-    arguments = status.get("args")
-    return ModelFacts(
-        id=item["id"],
-        state=status.get("value") or "loaded",
-        context=meta.get("n_ctx") or item.get("context_length"),
-        context_trained=meta.get("n_ctx_train"),
-        embeddings=None
-        if not arguments
-        else bool({"--embedding", "--embeddings"} & set(arguments)),
-        weights=[
-            meta[name] for name in ("n_params", "size", "n_embd") if isinstance(meta.get(name), int)
-        ],
-    )
-
-
-async def _props(client: Client) -> dict[str, Any]:
+async def _props(client: Client, *, is_llama_server: bool) -> dict[str, Any]:
     try:
         props = await client.get("/props")
-    except errors.LLMError as error:
+    except (errors.Unauthorized, errors.Loading) as error:
+        if is_llama_server:
+            raise
         return {"error": str(error)}
+    except errors.LLMError as error:
+        return {"src": "llama-swap"} if "llama-swap" in str(error) else {}
     return props if isinstance(props, dict) else {}
 
 
-def _proxy_kind(props: dict[str, Any], client: Client) -> Kind:
-    if "/olla/" in client.endpoint.base_url:
-        return Kind.OLLA
-    if "Not Found" in props.get("error", ""):
-        return Kind.LITELLM
-    return Kind.OPENAI
+async def _wrong_address(client: Client) -> str:
+    if address := await proxies.olla_address(client):
+        return f"This is Olla. Its address goes on: {address}"
+    return NOT_A_MODEL_SERVER
 
 
-async def _llama_swap_slots(client: Client, items: list[dict[str, Any]]) -> tuple[int | None, str]:
-    for item in items:
-        stated = ((item.get("meta") or {}).get("llamaswap") or {}).get("slots")
-        if isinstance(stated, int):
-            return stated, "llama-swap's metadata"
+async def is_asleep(client: Client) -> bool:
+    """Whether a llama-server has unloaded its model for want of work. Asking does not wake it."""
     try:
-        running = (await client.get("/running")).get("running", [])
-    except (errors.LLMError, AttributeError):
-        return None, ""
-    slots, _ = _slots_of_arguments(
-        [shlex.split(re.sub(r"\\\n", " ", process.get("cmd", ""))) for process in running]
-    )
-    return slots, "llama-swap's command line" if slots else ""
+        props = await client.get("/props")
+    except errors.LLMError:
+        return True
+    return isinstance(props, dict) and props.get("is_sleeping") is True
 
 
-def _slots_of_arguments(command_lines: list[list[str]]) -> tuple[int | None, str]:
-    """The smallest -np among the loaded models: safe for whichever of them answers."""
-    found = [_parallel(arguments) for arguments in command_lines if arguments]
-    return (min(found), "the router's arguments") if found else (None, "")
+async def slot_states(client: Client, path: str = "/slots") -> list[dict[str, Any]] | None:
+    """llama-server's own view of its slots; None where it shows none.
 
-
-def _parallel(arguments: list[str]) -> int:
-    for flag, value in pairwise(arguments):
-        if flag in {"-np", "--parallel"} and value.isdecimal():
-            return int(value)
-    return AUTO_SLOTS
+    Do not ask more often than every 2 s (polling keeps requests alive whose client is gone), nor
+    a server that sleeps (it would wake).
+    """
+    try:
+        slots = await client.get(path)
+    except errors.LLMError:
+        return None
+    return slots if isinstance(slots, list) else None

@@ -1,9 +1,12 @@
 """The model servers people talk to, and what was last seen of them."""
 
+from typing import Any
+
 from django.core.validators import RegexValidator
 from django.db import models
 
 from apps.core import crypto
+from apps.llm import capacity
 from apps.llm.endpoint import Endpoint
 
 # No user name, password or backslash: parsers disagree about which host such an address means.
@@ -29,6 +32,8 @@ class State(models.TextChoices):
     UNREACHABLE = "unreachable"
     UNAUTHORIZED = "unauthorized"
     UNKNOWN = "unknown"
+    STUCK = "stuck"
+    """Says OK and gives no token. Shown, never stored: see `apps.llm.signs`."""
 
 
 class Use(models.TextChoices):
@@ -54,11 +59,23 @@ class Server(models.Model):
     )
     created = models.DateTimeField(auto_now_add=True)
 
-    # What discovery last saw. See `apps.llm.discovery.Facts` for the shape of `facts`.
+    context_stated = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Tokens of one slot, where the server does not say."
+    )
+    kv_unified = models.BooleanField(
+        null=True, blank=True, help_text="Whether its slots share one KV cache, stated by a person."
+    )
+
+    # What discovery last saw. See `apps.llm.facts.Facts` for the shape of `facts`.
     kind = models.CharField(max_length=20, choices=Kind, default=Kind.OPENAI)
     state = models.CharField(max_length=20, choices=State, default=State.UNKNOWN)
+    state_since = models.DateTimeField(null=True, blank=True)
     facts = models.JSONField(default=dict)
-    seen = models.DateTimeField(null=True, blank=True)
+    seen = models.DateTimeField(null=True, blank=True, help_text="When the last look began.")
+    next_look = models.DateTimeField(
+        null=True, blank=True, help_text="Not to be asked again before; empty: by the facts' age."
+    )
+    failures = models.PositiveIntegerField(default=0, help_text="Looks in a row that failed.")
 
     class Meta:
         ordering = ["pk"]
@@ -73,26 +90,91 @@ class Server(models.Model):
     def set_key(self, key: str) -> None:
         self.encrypted_key = crypto.encrypt(key)
 
+    def forget_facts(self) -> None:
+        """It is another server now, or the same with another key."""
+        self.state, self.state_since, self.facts = State.UNKNOWN, None, {}
+        self.seen, self.next_look, self.failures = None, None, 0
+
+    # --- What is known of it. `capacity` says how it follows from the facts. ----
+
     @property
     def slots(self) -> int:
         """How many requests it works on at once: what the server says, else a person, else one."""
-        return self.facts.get("slots") or self.parallel or 1
+        return self.width()
 
     @property
     def slots_source(self) -> str:
-        if self.facts.get("slots"):
-            return str(self.facts["slots_source"])
-        return "stated by you" if self.parallel else "assumed"
+        return self.width_source()
 
     @property
     def context(self) -> int | None:
-        """Tokens one slot holds, where the server says."""
-        tokens: int | None = self.facts.get("context")
-        return tokens
+        """Tokens one slot holds."""
+        return self.context_of()
+
+    @property
+    def model_facts(self) -> list[dict[str, Any]]:
+        """Each as `apps.llm.facts.ModelFacts`."""
+        found: list[dict[str, Any]] = self.facts.get("models", [])
+        return found
 
     @property
     def model_ids(self) -> list[str]:
-        return [model["id"] for model in self.facts.get("models", [])]
+        return [model["id"] for model in self.model_facts]
+
+    @property
+    def swaps(self) -> bool:
+        """Whether only some of its models fit into memory at once."""
+        return self.kind in {Kind.ROUTER, Kind.LLAMA_SWAP}
+
+    @property
+    def loaded_models(self) -> list[str]:
+        """Models that answer without being loaded first."""
+        if not self.swaps:
+            return self.model_ids
+        return [m["id"] for m in self.model_facts if m.get("state") in {"loaded", "sleeping"}]
+
+    def model(self, name: str = "") -> dict[str, Any] | None:
+        """The facts of a model by id or alias; without a name, of the first."""
+        return capacity.model(self, name)
+
+    def model_id(self, name: str) -> str:
+        """The id of a model that was named by an alias."""
+        found = capacity.model(self, name)
+        return str(found["id"]) if found and name else name
+
+    def scope(self, model: str = "") -> str:
+        """Whose slots a request takes: "" the server's, else those of this model's own process."""
+        return self.model_id(model) if self.swaps else ""
+
+    @property
+    def width_cap(self) -> tuple[int, str] | None:
+        """Most requests at a time for one model, slots or not, and why."""
+        return capacity.width_cap(self)
+
+    def width(self, model: str = "") -> int:
+        """How many requests for a model to have in flight: its slots, never more than the cap."""
+        return capacity.width(self, model).value
+
+    def width_source(self, model: str = "") -> str:
+        return capacity.width(self, model).source
+
+    def context_of(self, model: str = "") -> int | None:
+        """Tokens one slot of a model holds."""
+        return capacity.context(self, model).value
+
+    def context_source(self, model: str = "") -> str:
+        return capacity.context(self, model).source
+
+    def unified(self, model: str = "") -> bool | None:
+        """Whether the slots share one KV cache; None where nothing tells."""
+        return capacity.unified(self, model).value
+
+    def unified_source(self, model: str = "") -> str:
+        return capacity.unified(self, model).source
+
+    def pool(self, model: str = "") -> int | None:
+        """Tokens that all requests in flight share; None when each slot has its own share."""
+        return capacity.pool(self, model)
 
 
 class DefaultServer(models.Model):
@@ -101,7 +183,7 @@ class DefaultServer(models.Model):
     use = models.CharField(max_length=20, choices=Use, unique=True)
     server = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="defaults")
     model = models.CharField(
-        max_length=300, blank=True, help_text="Empty: the first model the server names."
+        max_length=300, blank=True, help_text="Empty: the first that suits the use."
     )
 
     def __str__(self) -> str:

@@ -1,24 +1,70 @@
 """Adding, finding and looking at model servers."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
-from apps.core.db import in_db
-from apps.llm import discovery
+from apps.llm import discovery, looking
 from apps.llm.client import Client, client_for
-from apps.llm.models import DefaultServer, Server, State, Use
+from apps.llm.kinds import llama_swap, router
+from apps.llm.loading import (
+    Action,
+    Activity,
+    activities,
+    load_model,
+    unload_model,
+    warm_model,
+)
+from apps.llm.loading import check as check_action
+from apps.llm.loading import start as start_action
+from apps.llm.looking import (
+    FRESH_FOR,
+    Health,
+    ahealth,
+    health,
+    look_at,
+    note_alive,
+    note_error,
+    note_stuck,
+)
+from apps.llm.models import DefaultServer, Kind, Server, State, Use
 
-FRESH_FOR = timedelta(seconds=15)
+# What other rooms use of this one.
+__all__ = [
+    "FRESH_FOR",
+    "Action",
+    "Activity",
+    "Health",
+    "NoServer",
+    "Target",
+    "activities",
+    "ahealth",
+    "check_action",
+    "configure_servers",
+    "default_target",
+    "health",
+    "load_model",
+    "look_at",
+    "make_default",
+    "normalised_base_url",
+    "note_alive",
+    "note_error",
+    "note_stuck",
+    "slots_of",
+    "start_action",
+    "target",
+    "unload_model",
+    "warm_model",
+]
+
 DEMO_MODEL = "workbench-demo"
 
+CHAT_SERVER = "Chat server"
 SETTINGS_SERVERS = (
     # name, settings of its address and key, what it is the default for
-    ("Chat server", "LLM_BASE_URL", "LLM_API_KEY", (Use.CHAT, Use.GENERATION)),
+    (CHAT_SERVER, "LLM_BASE_URL", "LLM_API_KEY", (Use.CHAT, Use.GENERATION)),
     ("Embedding server", "EMBED_BASE_URL", "EMBED_API_KEY", (Use.EMBEDDINGS,)),
 )
 
@@ -64,9 +110,12 @@ def configure_servers() -> list[Server]:
         server = Server.objects.filter(from_settings=True, name=name).first() or Server(
             from_settings=True, name=name
         )
-        server.base_url = normalised_base_url(url)
+        if server.base_url != normalised_base_url(url):
+            server.base_url, server.kv_unified = normalised_base_url(url), None
         server.set_key(getattr(settings, key_setting))
-        server.state, server.facts, server.seen = State.UNKNOWN, {}, None
+        if name == CHAT_SERVER and settings.LLM_KV_UNIFIED is not None:
+            server.kv_unified = settings.LLM_KV_UNIFIED
+        server.forget_facts()
         server.save()
         for use in uses:
             DefaultServer.objects.get_or_create(use=use, defaults={"server": server})
@@ -74,8 +123,9 @@ def configure_servers() -> list[Server]:
     return configured
 
 
-def make_default(server: Server, use: Use) -> None:
-    DefaultServer.objects.update_or_create(use=use, defaults={"server": server, "model": ""})
+def make_default(server: Server, use: Use, model: str = "") -> None:
+    """Gives a use this server, and this model of it; without one, the first that suits the use."""
+    DefaultServer.objects.update_or_create(use=use, defaults={"server": server, "model": model})
 
 
 def default_target(use: Use) -> Target:
@@ -87,46 +137,79 @@ def default_target(use: Use) -> Target:
     default = DefaultServer.objects.select_related("server").filter(use=use).first()
     if default is None:
         raise NoServer(f"No model server is set for {use.label.lower()}. Add one under Servers.")
-    return target(default.server, default.model)
+    return target(default.server, default.model, use)
 
 
-def target(server: Server, model: str = "") -> Target:
-    """`model` at `server`; without one, the first model the server names."""
-    return Target(server, model or next(iter(server.model_ids), "default"))
+def target(server: Server, model: str = "", use: Use | None = None) -> Target:
+    """`model` at `server`; without one, the first in its list that suits the use."""
+    return Target(server, model or _first_model(server, use) or "default")
 
 
-async def look_at(server: Server, *, max_age: timedelta = FRESH_FOR) -> Server:
-    """The server with facts no older than `max_age`, asked anew where they are."""
-    fresh = server.seen is not None and timezone.now() - server.seen < max_age
-    if fresh and server.state == State.READY:
-        return server
-    facts = await discovery.look(client_for(server.endpoint))
-    return await in_db(_record, server, facts)
+def _first_model(server: Server, use: Use | None) -> str:
+    """The order is the server's, not what is loaded right now: a choice that changes from one
+    request to the next would cost the prompt cache and mix models in one job."""
+    if use is not None:
+        for model in server.model_facts:
+            embeds = model.get("embeddings")
+            if embeds if use == Use.EMBEDDINGS else not embeds:
+                return str(model["id"])
+    return next(iter(server.model_ids), "")
 
 
-def _record(server: Server, facts: discovery.Facts) -> Server:
-    server.state = facts.state
-    server.seen = timezone.now()
-    if facts.state == State.READY:
-        server.kind = facts.kind
-        server.facts = facts.as_dict()
-    else:  # what was known of it stays: it will be the same server when it is back
-        server.facts = {**server.facts, "error": facts.error}
-    server.save(update_fields=["state", "seen", "kind", "facts"])
-    return server
+async def slots_of(server: Server, model: str = "") -> list[dict[str, Any]]:
+    """What llama-server says of each slot now; empty where it shows none.
+
+    Never asks what would wake a sleeping server, load a model or keep one in memory: a server
+    that sleeps shows nothing, and of a router or llama-swap only a model that is loaded and not
+    to be unloaded after some quiet.
+
+    Returns: for each slot `id busy model`, and where told `task context held cached_tokens decoded
+        remain prompt_tokens`. `held` is what the slot's cache holds so far, in tokens;
+        `prompt_tokens` the part of it that is the prompt.
+    """
+    if server.state != State.READY or not server.facts.get("shows_slots"):
+        return []
+    client = client_for(server.endpoint)
+    found = []
+    for name, path in await _slot_routes(server, client, model):
+        states = await discovery.slot_states(client, path) or []
+        found += [_slot(state, index, name) for index, state in enumerate(states)]
+    if found and not server.swaps:
+        held = sum(slot["held"] or 0 for slot in found)
+        await looking.note_tokens_held(server, held)
+    return found
 
 
-async def slots_of(server: Server) -> list[dict[str, Any]]:
-    """What is known of each slot now, in the API's shape; empty where the server shows none."""
-    states = await discovery.slot_states(client_for(server.endpoint)) or []
-    return [
-        {
-            "id": state.get("id", index),
-            "busy": bool(state.get("is_processing")),
-            "used_by": None,
-            "prompt_tokens": state.get("n_prompt_tokens"),
-            "cached_tokens": state.get("n_prompt_tokens_cache"),
-            "decoded": ((state.get("next_token") or [{}])[0] or {}).get("n_decoded"),
-        }
-        for index, state in enumerate(states)
+async def _slot_routes(server: Server, client: Client, model: str) -> list[tuple[str, str]]:
+    """Model and address of each process whose slots may be asked for."""
+    if not server.swaps:
+        if server.facts.get("sleeping") or await discovery.is_asleep(client):
+            return []
+        return [(next(iter(server.model_ids), ""), "/slots")]
+    wanted = server.model_id(model)
+    loaded = [
+        m
+        for m in server.model_facts
+        if m.get("state") == "loaded" and wanted in {"", m["id"]} and not m.get("ttl")
     ]
+    if server.kind == Kind.ROUTER:
+        return [(m["id"], router.slots_path(m["id"])) for m in loaded]
+    return [(m["id"], llama_swap.upstream(m["id"], "/slots")) for m in loaded]
+
+
+def _slot(state: dict[str, Any], index: int, model: str) -> dict[str, Any]:
+    progress = (state.get("next_token") or [{}])[0] or {}
+    held, decoded = state.get("n_prompt_tokens"), progress.get("n_decoded")
+    return {
+        "id": state.get("id", index),
+        "busy": bool(state.get("is_processing")),
+        "used_by": None,
+        "model": model,
+        "task": state.get("id_task"),
+        "context": state.get("n_ctx"),
+        "held": held,
+        "prompt_tokens": held - decoded if held and decoded else held,
+        "cached_tokens": state.get("n_prompt_tokens_cache"),
+        "decoded": decoded,
+        "remain": progress.get("n_remain"),
+    }

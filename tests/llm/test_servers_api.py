@@ -26,6 +26,12 @@ def test_it_works(staff_api: Client, llama: LlamaProcess) -> None:
         "source": "the server's /props",
         "busy": None,
         "unified": None,
+        "unified_source": "",
+        "context": 4096,
+        "context_source": "the server's /props",
+        "pool": 4096,
+        "cap": None,
+        "cap_reason": "",
     }
     assert shown["models"][0]["context"] == 4096
     assert llama.api_key not in added.content.decode()

@@ -1,0 +1,262 @@
+"""Keeping what is known of a server fresh, with as few questions as possible.
+
+How old facts may be, and when a server that failed is asked again:
+
+    ready            15 seconds, or what the caller asks for
+    a model loading  1.5 seconds
+    loading          1 to 2 seconds
+    unreachable      1 second, doubled with every failure up to 30, each 50 to 100 % of it
+    unauthorized     60 seconds
+    changed address or key: at once
+
+Between two looks nothing is asked of anybody: not the server, not the database, not Redis. A look
+is made by one caller at a time, whichever process it is in. The others use what is known, or wait
+for its result where the server was not ready.
+"""
+
+import asyncio
+import random
+import secrets
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+from redis.exceptions import RedisError
+
+from apps.core.db import in_db
+from apps.core.redis import sync_redis
+from apps.llm import discovery, errors, signs
+from apps.llm.client import client_for
+from apps.llm.facts import Facts
+from apps.llm.models import Server, State
+
+FRESH_FOR = timedelta(seconds=15)
+MODEL_LOADING = timedelta(seconds=1.5)
+LOADING = timedelta(seconds=2)
+FIRST_RETRY = timedelta(seconds=1)
+LAST_RETRY = timedelta(seconds=30)
+UNAUTHORIZED = timedelta(seconds=60)
+
+LOOK_SECONDS = 8.0
+# Longer than a look can take; one that was killed amid it holds the others up no longer.
+LOCK_SECONDS = 10
+LOCK_POLL_SECONDS = 0.05
+
+TOO_SLOW = (
+    f"The model server did not say what it is within {LOOK_SECONDS:.0f} seconds. "
+    "It may be stuck: look at its log."
+)
+
+FIELDS = ["kind", "state", "state_since", "facts", "seen", "next_look", "failures"]
+
+
+async def look_at(server: Server, *, max_age: timedelta = FRESH_FOR) -> Server:
+    """The server with facts no older than `max_age`, asked anew where they are.
+
+    Args:
+        max_age: zero asks now, unless a look that began after this call is there to be used.
+    """
+    if not _is_due(server, max_age, timezone.now()):
+        return server
+    began = timezone.now()
+    deadline = time.monotonic() + LOCK_SECONDS
+    while time.monotonic() < deadline:
+        lock = await asyncio.to_thread(_take_lock, server.pk)
+        if lock is not None:
+            try:
+                return await _look(server, max_age, began)
+            finally:
+                await asyncio.shield(asyncio.to_thread(_release_lock, server.pk, lock))
+        if server.state == State.READY and server.seen is not None and max_age:
+            return server  # somebody looks right now: these facts are seconds too old
+        await asyncio.sleep(LOCK_POLL_SECONDS)
+    return server
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How a server is, for people."""
+
+    state: State
+    since: datetime | None
+    next_look: datetime | None
+    """When a server that is not ready is asked again."""
+    last_token: datetime | None
+    error: str
+
+
+def health(servers: Sequence[Server]) -> dict[int, Health]:
+    """The state of each server, told apart from one that is stuck. Blocks; one round trip."""
+    found = signs.read([server.pk for server in servers])
+    return {server.pk: _health(server, found.get(server.pk, signs.Signs())) for server in servers}
+
+
+async def ahealth(servers: Sequence[Server]) -> dict[int, Health]:
+    return await asyncio.to_thread(health, servers)
+
+
+async def note_alive(server: Server) -> None:
+    """The first token of an answer has arrived. Call it once for each answer."""
+    await signs.alive(server.pk)
+    if server.state != State.READY:
+        await look_soon(server)
+
+
+async def note_stuck(server: Server) -> None:
+    """The server took a request and gave no token in time."""
+    await signs.stuck(server.pk)
+
+
+async def note_error(server: Server, error: errors.LLMError) -> None:
+    """What a request's failure says of the server itself. Never raises an error of its own."""
+    match error:
+        case errors.Stalled():
+            await note_stuck(server)
+        case errors.PoolExhausted():
+            await note_unified(server, True, "seen: the requests outgrew the pool")
+        case errors.Unreachable() | errors.Loading() | errors.Unauthorized():
+            await look_soon(server)
+
+
+async def note_tokens_held(server: Server, tokens: int, model: str = "") -> None:
+    """How many tokens all slots hold together: more than one cache of a slot's size can."""
+    context = server.context_of(model)
+    if context is not None and tokens > context and server.unified(model) is None:
+        await note_unified(server, False, "seen: the slots hold more than one shared cache", model)
+
+
+async def note_unified(server: Server, value: bool, source: str, model: str = "") -> None:
+    """Whether the slots share one KV cache, as was seen to be. Kept while its slots stay the same.
+
+    Written only when it is news, so a caller may say it as often as it sees it.
+    """
+    seen = server.facts.get("seen_unified", {})
+    scope = server.scope(model)
+    if seen.get(scope, {}).get("value") == value:
+        return
+    server.facts = {
+        **server.facts,
+        "seen_unified": {**seen, scope: {"value": value, "source": source}},
+    }
+    await in_db(Server.objects.filter(pk=server.pk).update, facts=server.facts)
+
+
+async def look_soon(server: Server) -> None:
+    """What is known of it may be wrong: the next caller looks."""
+    server.next_look = timezone.now()
+    await in_db(Server.objects.filter(pk=server.pk).update, next_look=server.next_look)
+
+
+def _is_due(server: Server, max_age: timedelta, now: datetime) -> bool:
+    if server.seen is None or not max_age:
+        return True
+    if server.next_look is not None and (server.state != State.READY or server.next_look <= now):
+        return server.next_look <= now
+    return now - server.seen >= max_age
+
+
+async def _look(server: Server, max_age: timedelta, began: datetime) -> Server:
+    """Looks, unless somebody else has done so meanwhile. Holds the lock."""
+    try:
+        await in_db(server.refresh_from_db, fields=["base_url", "encrypted_key", *FIELDS])
+    except Server.DoesNotExist:
+        return server
+    looked_since = server.seen is not None and server.seen >= began
+    if looked_since or (max_age and not _is_due(server, max_age, timezone.now())):
+        return server
+    at = timezone.now()
+    facts = await _look_in_time(server)
+    return await in_db(_record, server, facts, at)
+
+
+async def _look_in_time(server: Server) -> Facts:
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            return await discovery.look(client_for(server.endpoint), server.facts)
+    except TimeoutError:
+        return Facts(State.UNREACHABLE, error=TOO_SLOW)
+
+
+def _record(server: Server, facts: Facts, at: datetime) -> Server:
+    was = server.state
+    if facts.state != was or server.state_since is None:
+        server.state_since = at
+    server.state, server.seen = facts.state, at
+    server.failures = server.failures + 1 if facts.state == State.UNREACHABLE else 0
+    if facts.state == State.READY:
+        server.kind = facts.kind
+        server.facts = facts.as_dict() | _lasting(server.facts, facts)
+    else:  # what was known of it stays: it will be the same server when it is back
+        server.facts = {**server.facts, "error": facts.error}
+    pause = _pause(server)
+    server.next_look = at + pause if pause else None
+    # Only if it is still the server that was asked: its address may have been changed meanwhile.
+    Server.objects.filter(
+        pk=server.pk, base_url=server.base_url, encrypted_key=server.encrypted_key
+    ).update(**{name: getattr(server, name) for name in FIELDS})
+    if facts.state == State.READY and was in {State.UNREACHABLE, State.LOADING}:
+        signs.restarted(server.pk)
+    return server
+
+
+def _lasting(earlier: dict[str, object], facts: Facts) -> dict[str, object]:
+    """What was seen to happen, while it is the same server with the same slots."""
+    same = (earlier.get("slots"), earlier.get("context")) == (facts.slots, facts.context)
+    return {"seen_unified": earlier["seen_unified"]} if same and "seen_unified" in earlier else {}
+
+
+def _pause(server: Server) -> timedelta | None:
+    """How long not to ask again. None: as long as the facts are fresh."""
+    jitter = random.uniform(0.5, 1.0)  # noqa: S311 - so that many do not ask in the same moment
+    match server.state:
+        case State.READY:
+            loading = any(m.get("state") in {"loading", "unloading"} for m in server.model_facts)
+            return MODEL_LOADING if loading else None
+        case State.LOADING:
+            return LOADING * jitter
+        case State.UNAUTHORIZED:
+            return UNAUTHORIZED * jitter
+        case _:
+            doubled: timedelta = FIRST_RETRY * 2 ** min(server.failures - 1, 10)
+            return min(doubled, LAST_RETRY) * jitter
+
+
+def _health(server: Server, found: signs.Signs) -> Health:
+    state, since = State(server.state), server.state_since
+    error = str(server.facts.get("error") or "") if state != State.READY else ""
+    if state == State.READY and found.stuck_since is not None:
+        state, since = State.STUCK, found.stuck_since
+        error = (
+            "It says that it is ready, and took a request without giving a token. Warm a model up "
+            "to see whether it answers again; else restart it."
+        )
+    waits = server.next_look if server.state != State.READY else None
+    return Health(state, since, waits, found.last_token, error)
+
+
+# --- One look at a time -------------------------------------------------------
+
+
+def _lock_key(server_id: int) -> str:
+    return f"llm:look:{server_id}"
+
+
+def _take_lock(server_id: int) -> str | None:
+    """Ours to look; None while somebody else does. Without Redis everybody may."""
+    mine = secrets.token_hex(8)
+    try:
+        taken = sync_redis().set(_lock_key(server_id), mine, nx=True, ex=LOCK_SECONDS)
+    except RedisError:
+        return mine
+    return mine if taken else None
+
+
+def _release_lock(server_id: int, mine: str) -> None:
+    with suppress(RedisError):
+        redis = sync_redis()
+        # Should it lapse right now and become somebody else's: one look too many, no harm.
+        if redis.get(_lock_key(server_id)) == mine.encode():
+            redis.delete(_lock_key(server_id))
