@@ -3,7 +3,8 @@
 The server reuses what it has read as far as a prompt begins with the same tokens. So the system
 prompt comes first with the same bytes every time, the history is only ever appended to, and when
 the context is nearly full the beginning is cut once and deeply, after which the prompt's start
-stays as it is for many turns.
+stays as it is for many turns. Turns that a person pinned, and a summary of what was cut, then stand
+between the system prompt and what was kept.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ TOKENS_PER_BYTE = 1 / 3
 TEMPLATE_TOKENS = 8  # what a chat template puts around each message
 ANSWER_TOKENS = 2048
 MARGIN_TOKENS = 16
+RECALL = "Summarise what we have said so far."
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,19 @@ class Turn:
     id: int
     role: str
     content: str
+    reasoning: str = ""
+    """What the model thought before it answered."""
+    pinned: bool = False
+    """Kept when the beginning is cut, together with its question or answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a model wrote about the beginning of a branch."""
+
+    text: str
+    upto: int
+    """The last message it covers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +70,9 @@ def build(
     *,
     context: int | None,
     counted: Counted | None = None,
+    summary: Summary | None = None,
+    keep_reasoning: bool = False,
+    must_cut: bool = False,
 ) -> Prompt:
     """The prompt for the last question of `turns`.
 
@@ -62,14 +80,44 @@ def build(
         turns: the whole branch from its root; the last one is the question.
         context: tokens a slot holds; None where nobody knows, then nothing is ever cut.
         counted: of the newest answer in the branch that has numbers. Its cut stays.
+        summary: put in place of what is cut, where it covers a part of that.
+        keep_reasoning: for templates that preserve it; others drop it and would make the server
+            read everything after it again.
+        must_cut: the server found the prompt too long, whatever was estimated.
     """
     start = _index(turns, counted.kept_from) if counted else 0
     tokens = _estimate(system, turns, start, counted)
-    if context is not None and tokens > NEARLY_FULL * context:
+    if context is not None and (must_cut or tokens > NEARLY_FULL * context):
         start = _cut(system, turns, start, counted, int(AFTER_CUT * context))
         tokens = _estimate(system, turns, start, counted)
     kept_from = turns[start].id if start else None
-    return Prompt(_messages(system, turns[start:]), tokens, kept_from)
+    pinned = _kept(turns[:start])
+    recalled = _recalled(turns, start, summary)
+    if counted is None or kept_from != counted.kept_from:  # else they have been counted
+        size = _size(None, pinned) + sum(len(m["content"].encode()) for m in recalled)
+        tokens += _guess(size, len(pinned) + len(recalled), TOKENS_PER_BYTE)
+    messages = _messages(system, recalled, [*pinned, *turns[start:]], keep_reasoning)
+    return Prompt(messages, tokens, kept_from)
+
+
+def _kept(cut: Sequence[Turn]) -> list[Turn]:
+    """The pinned turns of what was cut: always a question with its answer, as templates want."""
+    pairs = [
+        (question, answer)
+        for question, answer in zip(cut, cut[1:], strict=False)
+        if question.role == "user" and answer.role == "assistant"
+    ]
+    return [turn for pair in pairs if any(turn.pinned for turn in pair) for turn in pair]
+
+
+def _recalled(turns: Sequence[Turn], start: int, summary: Summary | None) -> list[Message]:
+    """The summary as a turn of its own: the system prompt stays as it is, byte by byte."""
+    if summary is None or not start or summary.upto not in {turn.id for turn in turns[:start]}:
+        return []
+    return [
+        {"role": "user", "content": RECALL},
+        {"role": "assistant", "content": summary.text},
+    ]
 
 
 def answer_budget(prompt: Prompt, *, context: int | None, wanted: int | None = None) -> int:
@@ -124,17 +172,30 @@ def _index(turns: Sequence[Turn], turn_id: int | None) -> int:
     return next((i for i, turn in enumerate(turns) if turn.id == turn_id), 0)
 
 
-def _messages(system: str | None, turns: Sequence[Turn]) -> list[Message]:
+def _messages(
+    system: str | None,
+    recalled: Sequence[Message],
+    turns: Sequence[Turn],
+    keep_reasoning: bool,
+) -> list[Message]:
     """Answers that stayed empty are left out; the questions around one become one message.
 
     Many chat templates refuse two messages of the same role in a row.
     """
     messages: list[Message] = [{"role": "system", "content": system}] if system else []
+    messages += recalled
     for turn in turns:
         if turn.role == "assistant" and not turn.content:
             continue
         if messages and messages[-1]["role"] == turn.role == "user":
-            messages[-1]["content"] += f"\n\n{turn.content}"
+            messages[-1] = {
+                "role": "user",
+                "content": f"{messages[-1]['content']}\n\n{turn.content}",
+            }
+        elif keep_reasoning and turn.reasoning:
+            messages.append(
+                {"role": turn.role, "content": turn.content, "reasoning_content": turn.reasoning}
+            )
         else:
             messages.append({"role": turn.role, "content": turn.content})
     return messages

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
@@ -43,6 +43,8 @@ _UNREAD = {"X-Stainless-Raw-Response": "stream"}
 class Message(TypedDict):
     role: str
     content: str
+    reasoning_content: NotRequired[str]
+    """What the model thought before; only for templates that keep it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """What goes into a prompt, case by case."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -8,8 +9,10 @@ from apps.chat.context import (
     AFTER_CUT,
     MARGIN_TOKENS,
     NEARLY_FULL,
+    RECALL,
     Counted,
     Prompt,
+    Summary,
     Turn,
     answer_budget,
     build,
@@ -121,3 +124,82 @@ def test_answers_stay_within_the_context(
     context: int | None, used: int, wanted: int | None, budget: int
 ) -> None:
     assert answer_budget(Prompt([], used, None), context=context, wanted=wanted) == budget
+
+
+# --- What stands between the system prompt and what was kept ----------------------
+
+
+def pin(turns: list[Turn], *ids: int) -> list[Turn]:
+    return [replace(turn, pinned=turn.id in ids) for turn in turns]
+
+
+@pytest.mark.parametrize("pinned", [3, 4])
+def test_a_pinned_turn_is_kept_with_its_other_half(pinned: int) -> None:
+    turns = pin(dialogue(12), pinned)
+    prompt = build(SYSTEM, turns, context=4096)
+    assert prompt.kept_from is not None
+    assert prompt.kept_from > 4
+    assert [m["content"][:4] for m in prompt.messages[1:4]] == [
+        "0003",
+        "0004",
+        f"{prompt.kept_from:04d}",
+    ]
+    plain = build(SYSTEM, dialogue(12), context=4096)
+    assert prompt.tokens > plain.tokens
+
+
+def test_what_is_pinned_stands_in_its_place_while_nothing_is_cut() -> None:
+    turns = pin(dialogue(3), 3)
+    assert build(SYSTEM, turns, context=None) == build(SYSTEM, dialogue(3), context=None)
+
+
+def test_a_summary_takes_the_place_of_what_was_cut() -> None:
+    turns = dialogue(12)
+    prompt = build(SYSTEM, turns, context=4096, summary=Summary("We counted.", upto=6))
+    assert prompt.messages[:3] == [
+        {"role": "system", "content": SYSTEM},
+        {"role": "user", "content": RECALL},
+        {"role": "assistant", "content": "We counted."},
+    ]
+    assert prompt.messages[3]["role"] == "user"
+
+
+def test_a_summary_is_not_needed_while_all_is_there() -> None:
+    summary = Summary("We counted.", upto=4)
+    assert build(SYSTEM, dialogue(3), context=None, summary=summary) == build(
+        SYSTEM, dialogue(3), context=None
+    )
+
+
+def test_a_summary_of_another_branch_is_not_used() -> None:
+    summary = Summary("Something else.", upto=999)
+    messages = build(SYSTEM, dialogue(12), context=4096, summary=summary).messages
+    assert messages[1]["content"] != RECALL
+
+
+def test_the_prefix_stays_after_a_cut_with_pinned_turns_and_a_summary() -> None:
+    turns = pin(dialogue(12), 3)
+    summary = Summary("We counted.", upto=6)
+    first = build(SYSTEM, turns, context=4096, summary=summary)
+    more = [*turns, Turn(26, "assistant", "yes"), Turn(27, "user", "and?")]
+    count = Counted(first.tokens, upto=26, kept_from=first.kept_from)
+    second = build(SYSTEM, more, context=4096, counted=count, summary=summary)
+    assert second.messages[: len(first.messages)] == first.messages
+
+
+def test_a_prompt_the_server_found_too_long_is_cut_whatever_was_estimated() -> None:
+    turns = dialogue(6)
+    assert build(SYSTEM, turns, context=4096).kept_from is None
+    prompt = build(SYSTEM, turns, context=2000, must_cut=True)
+    assert prompt.kept_from is not None
+
+
+def test_thoughts_go_back_only_to_templates_that_keep_them() -> None:
+    turns = [
+        Turn(1, "user", "a"),
+        Turn(2, "assistant", "b", reasoning="Let me see."),
+        Turn(3, "user", "c"),
+    ]
+    kept = build(None, turns, context=None, keep_reasoning=True).messages
+    assert kept[1] == {"role": "assistant", "content": "b", "reasoning_content": "Let me see."}
+    assert "reasoning_content" not in build(None, turns, context=None).messages[1]
