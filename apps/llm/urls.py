@@ -7,6 +7,8 @@ urlpatterns = [
     path("", views.index, name="index"),
     path("cards/", views.cards, name="cards"),
     path("add/", views.add, name="add"),
-    path("<int:pk>/default/", views.make_default, name="make_default"),
+    path("defaults/", views.defaults, name="defaults"),
+    path("<int:pk>/", views.edit, name="edit"),
+    path("<int:pk>/act/", views.act, name="act"),
     path("<int:pk>/remove/", views.remove, name="remove"),
 ]
