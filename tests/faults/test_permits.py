@@ -1,0 +1,154 @@
+"""kill -9 of a web process, of a worker, of Redis: permits are right again within ten seconds.
+
+Real processes, a Redis of the test's own, and a gauge that counts what a model server would see.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+
+from apps.embedded.redis_server import find_binary
+from apps.llm.desk import key
+from tests.faults.gauge import SERVER, SLOTS, Gauge
+
+AGAIN_WITHIN = 10.0  # seconds
+FOR_EVER = 600.0  # seconds a request takes
+SHORT = 0.05
+
+
+class Redis:
+    """Without persistence: what starts again is empty."""
+
+    def __init__(self, folder: Path) -> None:
+        self.socket = folder / "redis.sock"
+        self.client = redis.Redis(unix_socket_path=str(self.socket))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self.socket}?db=0"
+
+    def start(self) -> None:
+        listen = ["--port", "0", "--unixsocket", str(self.socket)]
+        quietly = ["--save", "", "--loglevel", "warning"]
+        self.process = subprocess.Popen(
+            [find_binary(), *listen, *quietly],
+            cwd=self.socket.parent,
+            stdout=subprocess.DEVNULL,
+        )
+        until(self.answers, within=10)
+
+    def answers(self) -> bool:
+        try:
+            return bool(self.client.ping())
+        except redis.exceptions.ConnectionError:
+            return False
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def permits(self) -> int:
+        return int(self.client.hlen(key(SERVER)))
+
+
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[Redis]:
+    server = Redis(tmp_path)
+    server.start()
+    yield server
+    server.kill()
+    server.client.close()
+
+
+@pytest.fixture
+def gauge() -> Iterator[Gauge]:
+    with Gauge() as found:
+        yield found
+
+
+StartHolder = Callable[[str, int, float], "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start_holder(own_redis: Redis, gauge: Gauge) -> Iterator[StartHolder]:
+    """Starts a process whose tasks each hold a permit for so many seconds, again and again."""
+    env = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "workbench.settings",
+        "REDIS_URL": own_redis.url,
+        "WORKBENCH_IDLE_AFTER_CHAT": "1",
+    }
+    with ExitStack() as ended:
+
+        def start(lane: str, tasks: int, seconds: float) -> "subprocess.Popen[bytes]":
+            command = [sys.executable, "-m", "tests.faults.holder", str(gauge.port)]
+            return ended.enter_context(
+                killed_at_the_end(
+                    subprocess.Popen([*command, lane, str(tasks), str(seconds)], env=env)
+                )
+            )
+
+        yield start
+
+
+@contextmanager
+def killed_at_the_end(
+    process: "subprocess.Popen[bytes]",
+) -> Iterator["subprocess.Popen[bytes]"]:
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until(condition: Callable[[], bool], *, within: float) -> None:
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline, "it never became true"
+        time.sleep(0.02)
+
+
+def test_a_killed_worker_and_a_killed_web_process(
+    start_holder: StartHolder, gauge: Gauge, own_redis: Redis
+) -> None:
+    """Two of the four slots were a dead worker's, one was a question's: all come back."""
+    worker = start_holder("batch", 2, FOR_EVER)
+    until(lambda: gauge.now == 2, within=30)
+    web = start_holder("interactive", 1, FOR_EVER)
+    until(lambda: gauge.now == 3, within=30)
+    start_holder("batch", SLOTS, FOR_EVER)
+    # One slot is busy with a question, which leaves rows three.
+    until(lambda: gauge.now == SLOTS, within=30)
+    worker.kill()
+    web.kill()
+    until(lambda: gauge.now == 1, within=5)
+    until(lambda: gauge.now == SLOTS, within=AGAIN_WITHIN)
+    assert gauge.most == SLOTS
+    assert own_redis.permits() == SLOTS
+
+
+def test_redis_is_killed_and_starts_again_empty(
+    start_holder: StartHolder, gauge: Gauge, own_redis: Redis
+) -> None:
+    """What was in flight is registered again before anybody else is let in."""
+    start_holder("batch", 2, FOR_EVER)
+    until(lambda: gauge.now == 2, within=30)
+    start_holder("batch", SLOTS, SHORT)  # its rows end all the time, also without a Redis
+    until(lambda: gauge.now == SLOTS, within=30)
+    own_redis.kill()
+    until(lambda: gauge.now == 2, within=5)
+    own_redis.start()
+    until(lambda: gauge.now == SLOTS, within=AGAIN_WITHIN)
+    until(lambda: own_redis.permits() == SLOTS, within=AGAIN_WITHIN)
+    time.sleep(1)  # were the first two forgotten, there would be six soon
+    assert gauge.most == SLOTS
