@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponseBase
 from ninja import Field, Router, Schema, Status
 
-from apps.chat import generation, library_api, services, sse
+from apps.chat import generation, library, library_api, services, sse
 from apps.chat.library_api import preset_of, prompt_of, server_of
 from apps.chat.models import TITLE_LENGTH, Conversation, Message, Preset, Role, SystemPrompt
 from apps.chat.params import Params
@@ -44,6 +44,9 @@ class ConversationPatch(Schema):
     system_prompt: int | None = None
     params: Params | None = None
     active_leaf: int | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    tags: list[str] | None = None
 
 
 class ConversationOut(Schema):
@@ -54,6 +57,9 @@ class ConversationOut(Schema):
     system_prompt: int | None
     params: dict[str, Any]
     active_leaf: int | None
+    pinned: bool
+    archived: bool
+    tags: list[str]
     created: datetime
     updated: datetime
 
@@ -133,7 +139,7 @@ def save_system_prompt(request: HttpRequest, data: SystemPromptIn) -> Any:
 @router.get("/conversations", response=Page[ConversationOut])
 def list_conversations(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
     """Newest first."""
-    conversations = Conversation.objects.owned_by(owner(request))
+    conversations = Conversation.objects.owned_by(owner(request)).prefetch_related("tags")
     return page(conversations, _conversation, limit=limit, after=after, newest_first=True)
 
 
@@ -174,9 +180,14 @@ def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) 
         conversation.system_prompt = prompt_of(request, given["system_prompt"])
     if "params" in given:
         conversation.params = _given(data.params)
-    for name in ("title", "model"):
+    for name in ("title", "model", "pinned", "archived"):
         if given.get(name) is not None:
             setattr(conversation, name, given[name])
+    if given.get("tags") is not None:
+        try:
+            library.set_tags(conversation, library.tag_names(",".join(given["tags"])))
+        except library.BadTags as error:
+            raise ApiError(422, error.code, str(error)) from error
     conversation.save()
     if given.get("active_leaf") is not None:
         message = conversation.messages.filter(pk=given["active_leaf"]).first()
@@ -296,6 +307,9 @@ def _conversation(conversation: Conversation) -> dict[str, Any]:
         "system_prompt": conversation.system_prompt_id,
         "params": conversation.params,
         "active_leaf": conversation.active_leaf_id,
+        "pinned": conversation.pinned,
+        "archived": conversation.archived,
+        "tags": [tag.name for tag in conversation.tags.all()],
         "created": conversation.created,
         "updated": conversation.updated,
     }

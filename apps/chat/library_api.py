@@ -1,11 +1,11 @@
-"""Chat over HTTP, beside conversations and answers: presets, branches."""
+"""Chat over HTTP, beside conversations and answers: presets, search, branches."""
 
 from typing import Any
 
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
-from apps.chat import branches, presets, services
+from apps.chat import branches, presets, search, services
 from apps.chat.models import Message, Preset, SystemPrompt
 from apps.chat.params import Params
 from apps.core.api import ApiError, Page, not_found, owner, page
@@ -29,6 +29,14 @@ class PresetOut(Schema):
     model: str
     system_prompt: int | None
     params: dict[str, Any]
+
+
+class HitOut(Schema):
+    conversation: int
+    title: str
+    message: int | None
+    role: str
+    snippet: str
 
 
 class EditIn(Schema):
@@ -76,6 +84,21 @@ def delete_preset(request: HttpRequest, pk: int) -> Any:
     """Conversations that were set by it keep what they have."""
     preset_of(request, pk).delete()
     return Status(204, None)
+
+
+@router.get("/search", response=list[HitOut])
+def find(request: HttpRequest, q: str, limit: int = search.LIMIT) -> Any:
+    """Messages and titles with all these words, the closest first."""
+    return [
+        {
+            "conversation": hit.conversation,
+            "title": hit.title,
+            "message": hit.message,
+            "role": hit.role,
+            "snippet": "".join(piece.text for piece in hit.snippet),
+        }
+        for hit in search.find(owner(request), q[:200], limit=max(1, min(limit, 200)))
+    ]
 
 
 @router.post("/messages/{pk}/edit", response={202: EditedOut})

@@ -3,12 +3,12 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.chat import params, presets, services
 from apps.chat.models import Conversation, Preset
-from apps.chat.views import get_conversation, get_prompt
+from apps.chat.views import get_conversation, get_preset, get_prompt
 from apps.core.api import owner
 from apps.llm import services as llm
 
@@ -42,7 +42,7 @@ def model(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def apply_preset(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_conversation(request, pk)
-    presets.apply(_get_preset(request, request.POST.get("preset", "")), found)
+    presets.apply(get_preset(request, request.POST.get("preset", "0")), found)
     return _panel(request, found, saved="Preset applied.")
 
 
@@ -61,7 +61,7 @@ def save_preset(request: HttpRequest, pk: int) -> HttpResponse:
 def delete_preset(request: HttpRequest, pk: int) -> HttpResponse:
     """Conversations that were set by it keep what they have."""
     found = get_conversation(request, pk)
-    preset = _get_preset(request, request.POST.get("preset", ""))
+    preset = get_preset(request, request.POST.get("preset", "0"))
     preset.delete()
     return _panel(request, found, saved=f"“{preset}” was deleted.")
 
@@ -76,11 +76,6 @@ def write_prompt(request: HttpRequest, pk: int) -> HttpResponse:
     found.system_prompt = services.save_system_prompt(owner=owner(request), name=name, text=text)
     found.save(update_fields=["system_prompt"])
     return _panel(request, found, saved=f"Saved as “{found.system_prompt}”.")
-
-
-def _get_preset(request: HttpRequest, pk: str) -> Preset:
-    mine = Preset.objects.owned_by(owner(request)).select_related("server", "system_prompt")
-    return get_object_or_404(mine, pk=pk if pk.isdecimal() else 0)
 
 
 def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpResponse:

@@ -1,12 +1,18 @@
 from django.urls import path
 
-from apps.chat import branch_views, settings_views, views
+from apps.chat import branch_views, library_views, settings_views, views
 
 app_name = "chat"
 urlpatterns = [
     path("", views.index, name="index"),
     path("new/", views.begin, name="begin"),
-    path("older/", views.older, name="older"),
+    path("older/", library_views.older, name="older"),
+    path("find/", library_views.find, name="find"),
+    path("bulk/", library_views.bulk, name="bulk"),
+    path("<int:pk>/undo/", library_views.undo, name="undo"),
+    path("<int:pk>/pin/", library_views.pin, name="pin"),
+    path("<int:pk>/archive/", library_views.archive, name="archive"),
+    path("<int:pk>/tags/", library_views.set_tags, name="set_tags"),
     path("<int:pk>/", views.conversation, name="conversation"),
     path("<int:pk>/ask/", views.ask, name="ask"),
     path("<int:pk>/rename/", views.rename, name="rename"),

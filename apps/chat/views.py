@@ -3,10 +3,11 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.chat import generation, services
-from apps.chat.models import TITLE_LENGTH, Conversation, Message, Role, SystemPrompt
+from apps.chat import generation, library, presets, services
+from apps.chat.models import TITLE_LENGTH, Conversation, Message, Preset, Role, SystemPrompt, Tag
 from apps.core.api import owner
 from apps.llm import services as llm
 
@@ -26,8 +27,11 @@ def index(request: HttpRequest) -> HttpResponse:
     """An empty conversation, to be begun."""
     context = _page(request) | {
         "prompts": services.system_prompts_of(owner(request)),
+        "presets": Preset.objects.owned_by(owner(request)),
+        "servers": presets.choices(),
         "suggestions": SUGGESTIONS,
         "chosen": request.GET.get("prompt", ""),
+        "removed": _removed(request),
     }
     try:
         target = services.target_of(Conversation())
@@ -38,32 +42,52 @@ def index(request: HttpRequest) -> HttpResponse:
     return render(request, "chat/index.html", context)
 
 
+def _removed(request: HttpRequest) -> Conversation | None:
+    """The conversation that the last page took away, while it can still come back."""
+    pk = request.GET.get("removed", "")
+    gone = Conversation.objects.removed_by(owner(request))
+    return gone.filter(pk=pk).first() if pk.isdecimal() else None
+
+
 @require_POST
 def begin(request: HttpRequest) -> HttpResponse:
     """The first question of a new conversation."""
+    preset = get_preset(request, request.POST.get("preset", ""))
+    try:
+        server, model = presets.chosen(request.POST.get("model", ""))
+    except presets.NotThere as error:
+        messages.error(request, str(error))
+        return redirect("chat:index")
     prompt = get_prompt(request, request.POST.get("system_prompt", ""))
     content = request.POST.get("content", "")
     if not content.strip():
         messages.error(request, str(services.NotAQuestion()))
         return redirect("chat:index")
-    conversation = services.open_conversation(owner=owner(request), system_prompt=prompt)
+    conversation = services.open_conversation(
+        owner=owner(request),
+        server=server or preset.server,
+        model=model or preset.model,
+        system_prompt=prompt or preset.system_prompt,
+        params=preset.params,
+    )
     services.ask(conversation, content)
     return redirect("chat:conversation", conversation.pk)
 
 
 @require_safe
-def older(request: HttpRequest) -> HttpResponse:
-    """The next part of the list of conversations."""
-    start = request.GET.get("from", "0")
-    return render(
-        request, "chat/_list.html", _list(request, int(start) if start.isdecimal() else 0)
-    )
-
-
-@require_safe
 def conversation(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_conversation(request, pk)
-    return render(request, "chat/conversation.html", _page(request) | _thread(found))
+    context = _page(request) | _thread(found)
+    if (sought := request.GET.get("message", "")).isdecimal():
+        context["elsewhere"] = _elsewhere(found, int(sought), context["shown"])
+    return render(request, "chat/conversation.html", context)
+
+
+def _elsewhere(found: Conversation, sought: int, shown: list[services.Shown]) -> Message | None:
+    """The message somebody looked for, where it is in another branch than the one shown."""
+    if any(item.message.pk == sought for item in shown):
+        return None
+    return found.messages.filter(pk=sought, removed=None).first()
 
 
 @require_POST
@@ -89,10 +113,9 @@ def rename(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_conversation(request, pk)
-    services.delete(found)
-    messages.success(request, f"“{found}” was deleted.")
-    return redirect("chat:index")
+    """Takes it away, and offers to undo that on the page that follows."""
+    library.remove(Conversation.objects.filter(pk=get_conversation(request, pk).pk))
+    return redirect(f"{reverse('chat:index')}?removed={pk}")
 
 
 @require_safe
@@ -150,6 +173,14 @@ def get_conversation(request: HttpRequest, pk: int) -> Conversation:
     )
 
 
+def get_preset(request: HttpRequest, chosen: str) -> Preset:
+    """The preset a form names; an empty one where it names none."""
+    if not chosen:
+        return Preset()
+    mine = Preset.objects.owned_by(owner(request)).select_related("server", "system_prompt")
+    return get_object_or_404(mine, pk=chosen if chosen.isdecimal() else 0)
+
+
 def get_prompt(request: HttpRequest, chosen: str) -> SystemPrompt | None:
     """The system prompt a form names; None where it names none."""
     if not chosen:
@@ -164,15 +195,21 @@ def _get_answer(request: HttpRequest, pk: int) -> Message:
 
 
 def _page(request: HttpRequest) -> dict[str, Any]:
-    return _list(request, 0)
+    return shelf_of(request) | {"tags": Tag.objects.owned_by(owner(request))}
 
 
-def _list(request: HttpRequest, start: int) -> dict[str, Any]:
-    mine = Conversation.objects.owned_by(owner(request)).only("title", "updated", "owner")
-    found = list(mine[start : start + LIST_LENGTH + 1])
+def shelf_of(request: HttpRequest) -> dict[str, Any]:
+    """A part of the list of conversations, as its address says which."""
+    asked = {name: request.GET.get(name, "") for name in ("tag", "archived", "from")}
+    tag = int(asked["tag"]) if asked["tag"].isdecimal() else None
+    start = int(asked["from"]) if asked["from"].isdecimal() else 0
+    rows = library.shelf(owner(request), tag=tag, archived=bool(asked["archived"]))
+    found = list(rows.only("title", "pinned", "owner")[start : start + LIST_LENGTH + 1])
     return {
         "conversations": found[:LIST_LENGTH],
         "next_start": start + LIST_LENGTH if len(found) > LIST_LENGTH else None,
+        "tag": tag,
+        "archived": bool(asked["archived"]),
     }
 
 

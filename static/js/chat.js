@@ -2,6 +2,7 @@
 
 import { AnswerStream } from "./answer_stream.js";
 import "./chat_actions.js";
+import "./chat_list.js";
 
 const scroller = document.querySelector("[data-scroll]");
 const composer = document.querySelector("[data-composer]");
@@ -86,11 +87,11 @@ function fit() {
 
 if (composer) {
   const draft = `draft:${input.dataset.draft}`;
-  input.value ||= sessionStorage.getItem(draft) ?? "";
+  input.value ||= localStorage.getItem(draft) ?? "";
   fit();
 
   input.addEventListener("input", () => {
-    sessionStorage.setItem(draft, input.value);
+    localStorage.setItem(draft, input.value);
     fit();
   });
   input.addEventListener("keydown", (event) => {
@@ -101,13 +102,13 @@ if (composer) {
   composer.querySelector("[data-stop]").addEventListener("click", stop);
   composer.addEventListener("submit", () => {
     stuck = true;
-    if (!composer.hasAttribute("hx-post")) sessionStorage.removeItem(draft);
+    if (!composer.hasAttribute("hx-post")) localStorage.removeItem(draft);
   });
   composer.addEventListener("htmx:afterRequest", (event) => {
     if (event.target !== composer || !event.detail.successful) return;
     document.getElementById("refused").replaceChildren();
     input.value = "";
-    sessionStorage.removeItem(draft);
+    localStorage.removeItem(draft);
     fit();
     input.focus();
   });

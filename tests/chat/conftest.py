@@ -8,10 +8,14 @@ import pytest
 from asgiref.sync import ThreadSensitiveContext
 from django.contrib.auth.models import User
 from django.test import AsyncClient
+from django.utils import timezone
 
+from apps.chat import services
+from apps.chat.models import Conversation, Message, Role
 from apps.core.models import ApiKey
 from apps.core.redis import close_async_redis
 from apps.llm.client import close_clients
+from apps.llm.models import DefaultServer, Server, State, Use
 
 
 @pytest.fixture(autouse=True)
@@ -126,3 +130,28 @@ async def ask_in(
     assert response.status_code == 202, response.content
     answer: int = response.json()["answer"]["id"]
     return answer
+
+
+@pytest.fixture
+def demo_server(db: None) -> Server:
+    facts = {"models": [{"id": "workbench-demo"}], "slots": 4, "context": 2048}
+    server = Server.objects.create(
+        name="Demo", base_url="http://127.0.0.1:9/v1", state=State.READY, facts=facts,
+        from_settings=True, seen=timezone.now(),
+    )  # fmt: skip
+    DefaultServer.objects.create(use=Use.CHAT, server=server)
+    return server
+
+
+def told(owner: User, *texts: str, **last: object) -> Conversation:
+    """A conversation of these messages, questions and answers in turn."""
+    conversation = services.open_conversation(owner=owner, title="Kettles")
+    message = None
+    for number, text in enumerate(texts):
+        role = Role.ASSISTANT if number % 2 else Role.USER
+        fields = last if number == len(texts) - 1 else {}
+        message = Message.objects.create(
+            conversation=conversation, parent=message, role=role, content=text, **fields
+        )
+    Conversation.objects.filter(pk=conversation.pk).update(active_leaf=message)
+    return conversation

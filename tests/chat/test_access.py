@@ -28,10 +28,10 @@ QUESTION_PAGES = {"question": "get", "edit_form": "get", "edit": "post", "answer
 CONVERSATION_PAGES = {
     "conversation": "get", "ask": "post", "rename": "post", "delete": "post", "settings": "get",
     "write_prompt": "post", "apply_preset": "post", "save_preset": "post", "delete_preset": "post",
-    "model": "get",
+    "model": "get", "pin": "post", "archive": "post", "set_tags": "post", "undo": "post",
 }  # fmt: skip
 PAGES = CONVERSATION_PAGES | ANSWER_PAGES | QUESTION_PAGES
-ALONE = {"index", "begin", "older"}
+ALONE = {"index", "begin", "older", "find", "bulk"}
 ROUTES = [
     ("get", "conversations/{conversation}"),
     ("patch", "conversations/{conversation}"),

@@ -10,8 +10,8 @@ from apps.chat import branches, services
 from apps.chat.models import Conversation, Message, Role, Status
 from apps.core.db import in_db
 from apps.llm.models import Server
-from tests.chat.conftest import ask, events_of, text_of
-from tests.chat.test_pages import demo_server, page, told  # noqa: F401 - a fixture
+from tests.chat.conftest import ask, events_of, text_of, told
+from tests.chat.test_pages import page
 
 
 async def last_answer(conversation: int) -> Message:
@@ -82,14 +82,14 @@ async def test_deleting_stops_what_is_being_written(
     assert removed.removed is not None
 
 
-def test_nothing_to_go_on_from(alice: User, browser: Client, demo_server: Server) -> None:  # noqa: F811
+def test_nothing_to_go_on_from(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "Hello", "", status=Status.STOPPED)
     response = browser.post(reverse("chat:go_on", args=[conversation.messages.last().pk]))
     assert response.status_code == 422
     assert "no text to go on from" in response.content.decode()
 
 
-def test_an_empty_edit(alice: User, browser: Client, demo_server: Server) -> None:  # noqa: F811
+def test_an_empty_edit(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "Hello", "Hi")
     question = conversation.messages.first()
     response = browser.post(reverse("chat:edit", args=[question.pk]), {"content": " "})
@@ -112,7 +112,7 @@ def test_the_edit_form_and_back(alice: User, browser: Client) -> None:
     assert "<textarea" not in back
 
 
-def test_delete_and_undo(alice: User, browser: Client, demo_server: Server) -> None:  # noqa: F811
+def test_delete_and_undo(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "one", "two", "three", "four")
     third = conversation.messages.get(content="three")
     html = browser.post(reverse("chat:remove", args=[third.pk])).content.decode()
@@ -128,7 +128,7 @@ def test_delete_and_undo(alice: User, browser: Client, demo_server: Server) -> N
 def test_a_deleted_version_leaves_the_other_one(
     alice: User,
     browser: Client,
-    demo_server: Server,  # noqa: F811
+    demo_server: Server,
 ) -> None:
     conversation = told(alice, "Hello", "First answer")
     question = conversation.messages.first()
@@ -146,7 +146,7 @@ def test_a_deleted_version_leaves_the_other_one(
 def test_everything_deleted_is_an_empty_conversation(
     alice: User,
     browser: Client,
-    demo_server: Server,  # noqa: F811
+    demo_server: Server,
 ) -> None:
     conversation = told(alice, "Hello", "Hi")
     browser.post(reverse("chat:remove", args=[conversation.messages.first().pk]))

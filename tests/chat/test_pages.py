@@ -7,12 +7,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from apps.chat import services
-from apps.chat.models import Conversation, Message, Role, Status
-from apps.llm.models import DefaultServer, Server, State, Use
+from apps.chat.models import Conversation, Role, Status
+from apps.llm.models import Server
+from tests.chat.conftest import told
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -24,31 +24,6 @@ PAYLOADS = [
     '<iframe srcdoc="<script>alert(1)</script>"></iframe>',
     '<div hx-get="/chat/" hx-trigger="load">x</div>',
 ]
-
-
-@pytest.fixture
-def demo_server(db: None) -> Server:
-    facts = {"models": [{"id": "workbench-demo"}], "slots": 4, "context": 2048}
-    server = Server.objects.create(
-        name="Demo", base_url="http://127.0.0.1:9/v1", state=State.READY, facts=facts,
-        from_settings=True, seen=timezone.now(),
-    )  # fmt: skip
-    DefaultServer.objects.create(use=Use.CHAT, server=server)
-    return server
-
-
-def told(owner: User, *texts: str, **last: object) -> Conversation:
-    """A conversation of these messages, questions and answers in turn."""
-    conversation = services.open_conversation(owner=owner, title="Kettles")
-    message = None
-    for number, text in enumerate(texts):
-        role = Role.ASSISTANT if number % 2 else Role.USER
-        fields = last if number == len(texts) - 1 else {}
-        message = Message.objects.create(
-            conversation=conversation, parent=message, role=role, content=text, **fields
-        )
-    Conversation.objects.filter(pk=conversation.pk).update(active_leaf=message)
-    return conversation
 
 
 def page(client: Client, conversation: Conversation) -> str:
@@ -162,7 +137,11 @@ def test_delete(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "Hello", "Hi")
     response = browser.post(reverse("chat:delete", args=[conversation.pk]), follow=True)
     assert "was deleted" in response.content.decode()
-    assert not Message.objects.exists()
+    address = reverse("chat:conversation", args=[conversation.pk])
+    assert browser.get(address).status_code == 404
+    back = browser.post(reverse("chat:undo", args=[conversation.pk]), follow=True)
+    assert back.redirect_chain[-1][0] == address
+    assert "1 conversation back." in back.content.decode()
 
 
 def test_an_empty_question(alice: User, browser: Client, demo_server: Server) -> None:
@@ -192,10 +171,10 @@ def test_the_number_of_queries_is_constant(
 ) -> None:
     conversation = told(alice, "Hello", "Hi")
     page(browser, conversation)
-    with django_assert_num_queries(7, exact=True):
+    with django_assert_num_queries(9, exact=True):
         page(browser, conversation)
     for _ in range(10):
         told(alice, *["Hello", "Hi"] * 5)
     longer = told(alice, *["Hello", "Hi"] * 20)
-    with django_assert_num_queries(7, exact=True):
+    with django_assert_num_queries(9, exact=True):
         page(browser, longer)

@@ -8,7 +8,8 @@ from django.urls import reverse
 from apps.chat import params, presets, services
 from apps.chat.models import Conversation, Preset
 from apps.llm.models import Server, State
-from tests.chat.test_pages import demo_server, page, told  # noqa: F401 - a fixture
+from tests.chat.conftest import told
+from tests.chat.test_pages import page
 
 FIELDS = {
     "temperature": "0.7", "min_p": "0.05", "top_k": "40", "max_tokens": "300", "seed": "42",
@@ -57,7 +58,7 @@ def test_what_the_form_does_not_show_is_kept() -> None:
     assert params.merged(before, {}) == {"chat_template_kwargs": {"style": "dry"}}
 
 
-def test_it_works(alice: User, browser: Client, demo_server: Server) -> None:  # noqa: F811
+def test_it_works(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "Hello", "Hi")
     html = panel(browser, conversation)
     assert "Demo: 4 slots of 2,048 tokens" in html
@@ -76,7 +77,7 @@ def test_it_works(alice: User, browser: Client, demo_server: Server) -> None:  #
     assert 'value="0.7"' in panel(browser, conversation)
 
 
-def test_a_bad_value_changes_nothing(alice: User, browser: Client, demo_server: Server) -> None:  # noqa: F811
+def test_a_bad_value_changes_nothing(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "Hello", "Hi")
     for bad in ({"top_p": "7"}, {"model": "99 x"}, {"model": "x"}):
         said = browser.post(reverse("chat:settings", args=[conversation.pk]), bad)
@@ -89,7 +90,7 @@ def test_a_bad_value_changes_nothing(alice: User, browser: Client, demo_server: 
 def test_the_state_of_the_server_is_shown(
     alice: User,
     browser: Client,
-    demo_server: Server,  # noqa: F811
+    demo_server: Server,
 ) -> None:
     conversation = told(alice, "Hello", "Hi")
     demo_server.state = State.LOADING
@@ -103,7 +104,7 @@ def test_the_state_of_the_server_is_shown(
     assert "every 2s" not in head
 
 
-def test_a_preset(alice: User, browser: Client, demo_server: Server) -> None:  # noqa: F811
+def test_a_preset(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "Hello", "Hi")
     presets.save(
         owner=alice, name="Dry", server=demo_server, model="m", system_prompt=None,
@@ -127,7 +128,7 @@ def test_a_preset(alice: User, browser: Client, demo_server: Server) -> None:  #
 def test_a_new_version_of_the_system_prompt(
     alice: User,
     browser: Client,
-    demo_server: Server,  # noqa: F811
+    demo_server: Server,
 ) -> None:
     conversation = told(alice, "Hello", "Hi")
     address = reverse("chat:write_prompt", args=[conversation.pk])
@@ -143,7 +144,7 @@ def test_someone_elses_preset_and_prompt(
     alice: User,
     bob: User,
     browser: Client,
-    demo_server: Server,  # noqa: F811
+    demo_server: Server,
 ) -> None:
     conversation = told(alice, "Hello", "Hi")
     his = presets.save(owner=bob, name="His", server=None, model="", system_prompt=None, params={})

@@ -1,0 +1,18 @@
+from typing import Any
+
+from django.apps import AppConfig
+from django.db import connections
+from django.db.models.signals import post_migrate
+
+
+class ChatConfig(AppConfig):
+    name = "apps.chat"
+
+    def ready(self) -> None:
+        post_migrate.connect(_make_search_index, sender=self)
+
+
+def _make_search_index(sender: AppConfig, using: str, **kwargs: Any) -> None:
+    from apps.chat import search  # models are there only now
+
+    search.make_index(connections[using])

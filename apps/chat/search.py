@@ -1,0 +1,157 @@
+"""Full-text search over what was said: FTS5 in SQLite, a GIN index in PostgreSQL.
+
+The index belongs to the database, which keeps it in step by itself: triggers on the message table
+in SQLite, an index over an expression in PostgreSQL. It is made after each `migrate`, because
+SQLite changes a table by making it anew, and loses its triggers then.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from apps.chat.models import Conversation
+
+LIMIT = 50
+MAX_WORDS = 12
+MARK, UNMARK = "\x02", "\x03"
+
+_SQLITE = (
+    """CREATE VIRTUAL TABLE IF NOT EXISTS chat_message_words USING fts5(
+        content, content='chat_message', content_rowid='id',
+        tokenize="unicode61 remove_diacritics 2")""",
+    """CREATE TRIGGER IF NOT EXISTS chat_message_words_insert AFTER INSERT ON chat_message BEGIN
+        INSERT INTO chat_message_words(rowid, content) VALUES (new.id, new.content); END""",
+    """CREATE TRIGGER IF NOT EXISTS chat_message_words_delete AFTER DELETE ON chat_message BEGIN
+        INSERT INTO chat_message_words(chat_message_words, rowid, content)
+        VALUES ('delete', old.id, old.content); END""",
+    """CREATE TRIGGER IF NOT EXISTS chat_message_words_update
+        AFTER UPDATE OF content ON chat_message BEGIN
+        INSERT INTO chat_message_words(chat_message_words, rowid, content)
+        VALUES ('delete', old.id, old.content);
+        INSERT INTO chat_message_words(rowid, content) VALUES (new.id, new.content); END""",
+)
+_TRIGGERS = 3
+# PostgreSQL refuses to index a text with more than 1 MB of different words.
+_POSTGRESQL = """CREATE INDEX IF NOT EXISTS chat_message_words ON chat_message
+    USING gin (to_tsvector('simple', left(content, 300000)))"""
+
+_FIND_SQLITE = """
+SELECT m.id, m.role, m.conversation_id, c.title,
+       snippet(chat_message_words, 0, %s, %s, '…', 16)
+FROM chat_message_words
+JOIN chat_message m ON m.id = chat_message_words.rowid
+JOIN chat_conversation c ON c.id = m.conversation_id
+WHERE chat_message_words MATCH %s AND c.owner_id = %s AND c.removed IS NULL AND m.removed IS NULL
+ORDER BY chat_message_words.rank, m.id DESC LIMIT %s"""
+# The headline is made only of what is shown: it reads the whole text.
+_FIND_POSTGRESQL = """
+SELECT id, role, conversation_id, title,
+       ts_headline('simple', left(content, 300000), query, %s)
+FROM (
+    SELECT m.id, m.role, m.conversation_id, c.title, m.content, query,
+           ts_rank(to_tsvector('simple', left(m.content, 300000)), query) AS rank
+    FROM chat_message m JOIN chat_conversation c ON c.id = m.conversation_id,
+         to_tsquery('simple', %s) AS query
+    WHERE to_tsvector('simple', left(m.content, 300000)) @@ query
+      AND c.owner_id = %s AND c.removed IS NULL AND m.removed IS NULL
+    ORDER BY rank DESC, m.id DESC LIMIT %s
+) AS found ORDER BY rank DESC, id DESC"""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a snippet: a word that was looked for, or what stands around it."""
+
+    text: str
+    is_hit: bool
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A message, or a conversation whose title has the words."""
+
+    conversation: int
+    title: str
+    message: int | None
+    role: str
+    snippet: Sequence[Piece]
+
+
+def make_index(database: BaseDatabaseWrapper) -> None:
+    """Makes the index where it is missing, and fills it. Cheap where all is there."""
+    if "chat_message" not in database.introspection.table_names():
+        return
+    with database.cursor() as cursor:
+        if database.vendor == "sqlite":
+            _make_for_sqlite(cursor)
+        elif database.vendor == "postgresql":
+            cursor.execute(_POSTGRESQL)
+
+
+def _make_for_sqlite(cursor: Any) -> None:
+    cursor.execute(
+        "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND name LIKE %s",
+        ["chat_message_words_%"],
+    )
+    if cursor.fetchone()[0] == _TRIGGERS:
+        return
+    for statement in _SQLITE:
+        cursor.execute(statement)
+    cursor.execute("INSERT INTO chat_message_words(chat_message_words) VALUES ('rebuild')")
+
+
+def find(owner: User, text: str, *, limit: int = LIMIT) -> list[Hit]:
+    """What a person has said or been answered with all these words, the closest first.
+
+    A word also finds longer ones that begin with it. Titles come before messages.
+    """
+    words = _words(text)
+    if not words:
+        return []
+    return [*_titles(owner, words, limit), *_messages(owner, words, limit)][:limit]
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.replace("\0", " ").split() if re.search(r"\w", word)][:MAX_WORDS]
+
+
+def _titles(owner: User, words: list[str], limit: int) -> list[Hit]:
+    found = Conversation.objects.owned_by(owner)
+    for word in words:
+        found = found.filter(title__icontains=word)
+    rows = found.values_list("pk", "title")[:limit]
+    return [Hit(pk, title, None, "", [Piece(title, is_hit=False)]) for pk, title in rows]
+
+
+def _messages(owner: User, words: list[str], limit: int) -> list[Hit]:
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            query = " AND ".join('"{}"*'.format(word.replace('"', '""')) for word in words)
+            cursor.execute(_FIND_SQLITE, [MARK, UNMARK, query, owner.pk, limit])
+        else:
+            query = " & ".join(f"'{_quoted(word)}':*" for word in words)
+            options = f"StartSel={MARK}, StopSel={UNMARK}, MaxWords=16, MinWords=8, MaxFragments=1"
+            cursor.execute(_FIND_POSTGRESQL, [options, query, owner.pk, limit])
+        rows = cursor.fetchall()
+    return [
+        Hit(conversation, title, message, role, pieces(snippet))
+        for message, role, conversation, title, snippet in rows
+    ]
+
+
+def _quoted(word: str) -> str:
+    return word.replace("\\", "\\\\").replace("'", "''")
+
+
+def pieces(snippet: str) -> list[Piece]:
+    """Takes a snippet apart at its marks."""
+    found = []
+    for number, part in enumerate(re.split(f"[{MARK}{UNMARK}]", " ".join(snippet.split(" ")))):
+        if part:
+            found.append(Piece(part, is_hit=number % 2 == 1))
+    return found
