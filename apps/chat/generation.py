@@ -22,16 +22,14 @@ from django.db import transaction
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from apps.chat import context, stream
-from apps.chat.models import Conversation, Message, Role, Status
+from apps.chat import prompting, stream
+from apps.chat.models import Conversation, Message, Status
 from apps.chat.stream import STOPPED, AnswerLog, Entry
 from apps.core.db import in_db
 from apps.core.redis import async_redis, sync_redis
 from apps.llm import services as llm
-from apps.llm.client import ChatRequest
-from apps.llm.errors import LLMError
-from apps.llm.events import Done, Progress, Reasoning, Token, Usage
-from apps.llm.models import Server, Use
+from apps.llm.errors import LLMError, PromptTooLong
+from apps.llm.events import Done, Event, Progress, Reasoning, Token, Usage
 from apps.llm.slots import Lane, permit
 
 logger = logging.getLogger(__name__)
@@ -46,20 +44,6 @@ STOP_SECONDS = 2.0
 
 INTERRUPTED = "interrupted"
 INTERRUPTED_DETAIL = "The workbench was stopped while this was being written. Ask again."
-
-
-@dataclass(frozen=True)
-class Job:
-    """All an answer needs from the database."""
-
-    person: int
-    server: Server
-    model: str
-    system: str | None
-    turns: list[context.Turn]
-    counted: context.Counted | None
-    params: dict[str, Any]
-    response_format: dict[str, Any] | None
 
 
 @dataclass
@@ -77,6 +61,8 @@ class Outcome:
     tokens: int = 0
     sent: float = 0.0
     first_token: float | None = None
+    first_thought: float | None = None
+    first_word: float | None = None
     last_token: float = 0.0
 
     def ended(
@@ -85,11 +71,21 @@ class Outcome:
         self.status, self.finish_reason = status, finish_reason
         self.error_code, self.error_detail = code, detail
 
-    def count_token(self) -> None:
+    def count_token(self, *, is_thought: bool = False) -> None:
         self.last_token = time.perf_counter()
         self.tokens += 1
         if self.first_token is None:
             self.first_token = self.last_token
+        if is_thought and self.first_thought is None:
+            self.first_thought = self.last_token
+        if not is_thought and self.first_word is None:
+            self.first_word = self.last_token
+
+    def reasoning_ms(self) -> float | None:
+        """From the first thought to the first word of the answer, or to the end without one."""
+        if self.first_thought is None:
+            return None
+        return round(((self.first_word or self.last_token) - self.first_thought) * 1000, 1)
 
     def measured(self) -> dict[str, Any]:
         """The numbers of this answer; an answer that was cut short has those of its beginning."""
@@ -314,105 +310,65 @@ async def _write(answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
         LLMError: anything short of a complete answer.
         NoServer: there is no server to ask.
     """
-    job = await in_db(_load, answer_id)
-    server = await llm.look_at(job.server, max_age=FACTS_AGE)
-    target = llm.target(server, job.model)
-    prompt = context.build(job.system, job.turns, context=server.context, counted=job.counted)
-    params = dict(job.params)
-    max_tokens = context.answer_budget(
-        prompt, context=server.context, wanted=params.pop("max_tokens", None)
-    )
-    outcome.model, outcome.kept_from = target.model, prompt.kept_from
-    request = ChatRequest(target.model, prompt.messages, max_tokens, params, job.response_format)
+    ask = await in_db(prompting.for_answer, answer_id)
+    server = await llm.look_at(ask.server, max_age=FACTS_AGE)
+    text, reasoning = ask.prefix
+    if reasoning:
+        log.think(reasoning)
+    if text:
+        log.token(text)
+    try:
+        await _stream(ask, prompting.prepare(ask, server), log, outcome)
+    except PromptTooLong as error:
+        if error.context is None:
+            raise
+        # Our estimate was too low. Nothing has been written yet: once more, with a deep cut.
+        again = prompting.prepare(ask, server, limit=error.context)
+        await _stream(ask, again, log, outcome)
+
+
+async def _stream(
+    ask: prompting.Ask, prepared: prompting.Prepared, log: AnswerLog, outcome: Outcome
+) -> None:
+    target, server = prepared.target, prepared.target.server
+    outcome.model, outcome.kept_from = target.model, prepared.kept_from
     async with permit(
         server,
         lane=Lane.INTERACTIVE,
         model=target.model,
-        tokens=prompt.tokens + max_tokens,
+        tokens=prepared.tokens,
         label="Chat",
-        person=job.person,
+        person=ask.person,
         waiting=lambda: log.add("queued"),
     ) as held:
         outcome.sent = time.perf_counter()
-        async with aclosing(target.client.stream_chat(request)) as answer:  # type: ignore[type-var]
-            async for event in answer:
-                match event:
-                    case Token():
-                        outcome.count_token()
-                        log.token(event.text)
-                    case Reasoning():
-                        outcome.count_token()
-                        log.think(event.text)
-                    case Progress():
-                        outcome.progress = event
-                        log.add(
-                            "progress",
-                            total=event.total,
-                            cached=event.cached,
-                            processed=event.processed,
-                        )
-                    case Usage():
-                        outcome.usage = event
-                        held.used(event)
-                    case Done():
-                        outcome.ended(Status.COMPLETE, event.finish_reason)
+        try:
+            async with aclosing(target.client.stream_chat(prepared.request)) as answer:  # type: ignore[type-var]
+                async for event in answer:
+                    _pass_on(event, log, outcome)
+        except LLMError as error:
+            await llm.note_error(server, error)
+            raise
+        if outcome.usage is not None:
+            held.used(outcome.usage)
+    await llm.note_alive(server)
 
 
-def _load(answer_id: int) -> Job:
-    answer = Message.objects.get(pk=answer_id)
-    conversation = Conversation.objects.select_related("server", "system_prompt").get(
-        pk=answer.conversation_id
-    )
-    server, model = chosen(conversation)
-    before = branch_before(answer)
-    return Job(
-        person=conversation.owner_id,
-        server=server,
-        model=model,
-        system=conversation.system_prompt.text if conversation.system_prompt else None,
-        turns=[context.Turn(message.pk, message.role, message.content) for message in before],
-        counted=_counted(before),
-        params=conversation.params | answer.request.get("params", {}),
-        response_format=answer.request.get("response_format"),
-    )
-
-
-def chosen(conversation: Conversation) -> tuple[Server, str]:
-    """The server that answers in a conversation and the model it was set to, or "".
-
-    Raises:
-        NoServer: none was chosen and there is no default.
-    """
-    if conversation.server is not None:
-        return conversation.server, conversation.model
-    default = llm.default_target(Use.CHAT)
-    # While nobody has looked at the server, its first model is not known.
-    named = default.model if default.model in default.server.model_ids else ""
-    return default.server, conversation.model or named
-
-
-def branch_before(message: Message) -> list[Message]:
-    """The messages a message answers, from the root on."""
-    parents: dict[int, int | None] = dict(
-        Message.objects.filter(conversation_id=message.conversation_id).values_list(
-            "pk", "parent_id"
-        )
-    )
-    path: list[int] = []
-    current = message.parent_id
-    while current is not None:
-        path.append(current)
-        current = parents[current]
-    found = Message.objects.in_bulk(path)
-    return [found[pk] for pk in reversed(path)]
-
-
-def _counted(branch: list[Message]) -> context.Counted | None:
-    for message in reversed(branch):
-        if message.role == Role.ASSISTANT and message.prompt_tokens:
-            tokens = message.prompt_tokens + (message.completion_tokens or 0)
-            return context.Counted(tokens, message.pk, message.kept_from)
-    return None
+def _pass_on(event: Event, log: AnswerLog, outcome: Outcome) -> None:
+    match event:
+        case Token():
+            outcome.count_token()
+            log.token(event.text)
+        case Reasoning():
+            outcome.count_token(is_thought=True)
+            log.think(event.text)
+        case Progress():
+            outcome.progress = event
+            log.add("progress", total=event.total, cached=event.cached, processed=event.processed)
+        case Usage():
+            outcome.usage = event
+        case Done():
+            outcome.ended(Status.COMPLETE, event.finish_reason)
 
 
 @transaction.atomic
@@ -429,6 +385,7 @@ def _save(answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
         finish_reason=outcome.finish_reason,
         model=outcome.model,
         kept_from=outcome.kept_from,
+        reasoning_ms=outcome.reasoning_ms(),
         finished=timezone.now(),
         **outcome.measured(),
     )

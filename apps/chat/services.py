@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from apps.chat import generation
+from apps.chat import generation, prompting
 from apps.chat.models import (
     TITLE_LENGTH,
     Conversation,
@@ -111,7 +111,7 @@ def target_of(conversation: Conversation) -> llm.Target:
     Raises:
         NoServer: none was chosen and there is no default.
     """
-    server, model = generation.chosen(conversation)
+    server, model = prompting.chosen(conversation)
     lately = server.seen is not None and timezone.now() - server.seen < llm.FRESH_FOR
     if not server.model_ids and not lately:
         server = async_to_sync(llm.look_at)(server)

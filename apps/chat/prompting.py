@@ -1,0 +1,165 @@
+"""From a conversation to the request that is sent: what `context` needs, fetched and put together.
+
+Answers, reading ahead, titles and summaries all ask with the same prefix: it is made here alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apps.chat import context
+from apps.chat.models import Conversation, Message, Role
+from apps.llm import services as llm
+from apps.llm.client import ChatRequest
+from apps.llm.models import Server, Use
+
+
+@dataclass(frozen=True)
+class Ask:
+    """All that a request needs from the database."""
+
+    person: int
+    server: Server
+    model: str
+    system: str | None
+    turns: list[context.Turn]
+    counted: context.Counted | None
+    params: dict[str, Any]
+    response_format: dict[str, Any] | None = None
+    prefix: tuple[str, str] = ("", "")
+    """Text and reasoning of an earlier answer that this one continues."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A request, and what is known of it beforehand."""
+
+    target: llm.Target
+    request: ChatRequest
+    tokens: int
+    """The most that prompt and answer may come to, as far as can be estimated."""
+    kept_from: int | None
+
+
+def for_answer(answer_id: int) -> Ask:
+    """What an answer is asked with.
+
+    Raises:
+        NoServer: there is no server to ask.
+    """
+    answer = Message.objects.get(pk=answer_id)
+    conversation = Conversation.objects.select_related("server", "system_prompt").get(
+        pk=answer.conversation_id
+    )
+    return _ask(
+        conversation,
+        branch_before(answer),
+        params=conversation.params | answer.request.get("params", {}),
+        response_format=answer.request.get("response_format"),
+        prefix=_continued(answer),
+    )
+
+
+def for_next(conversation: Conversation, question: str) -> Ask:
+    """What the next answer would be asked with, if this were the question.
+
+    Raises:
+        NoServer: there is no server to ask.
+    """
+    leaf = conversation.active_leaf
+    branch = [] if leaf is None else [*branch_before(leaf), leaf]
+    asked = Message(pk=0, role=Role.USER, content=question)
+    return _ask(conversation, [*branch, asked], params=conversation.params)
+
+
+def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
+    """The request itself.
+
+    Args:
+        server: the server with fresh facts.
+        limit: tokens a slot holds, as the server said when it found the prompt too long.
+    """
+    target = llm.target(server, ask.model, Use.CHAT)
+    facts = server.model(target.model) or {}
+    size = limit or server.context_of(target.model)
+    prompt = context.build(
+        ask.system,
+        ask.turns,
+        context=size,
+        counted=ask.counted,
+        keep_reasoning=bool((facts.get("abilities") or {}).get("preserve_reasoning")),
+        must_cut=limit is not None,
+    )
+    params = dict(ask.params)
+    wanted = params.pop("max_tokens", None)
+    max_tokens = context.answer_budget(prompt, context=size, wanted=wanted)
+    messages = list(prompt.messages)
+    text, reasoning = ask.prefix
+    if text:
+        messages.append({"role": "assistant", "content": text})
+        if reasoning:  # no server takes a begun answer while thinking is on; it has thought already
+            thinking = {"enable_thinking": False}
+            params["chat_template_kwargs"] = params.get("chat_template_kwargs", {}) | thinking
+    request = ChatRequest(target.model, messages, max_tokens, params, ask.response_format)
+    return Prepared(target, request, prompt.tokens + max_tokens, prompt.kept_from)
+
+
+def chosen(conversation: Conversation) -> tuple[Server, str]:
+    """The server that answers in a conversation and the model it was set to, or "".
+
+    Raises:
+        NoServer: none was chosen and there is no default.
+    """
+    if conversation.server is not None:
+        return conversation.server, conversation.model
+    default = llm.default_target(Use.CHAT)
+    # While nobody has looked at the server, its first model is not known.
+    named = default.model if default.model in default.server.model_ids else ""
+    return default.server, conversation.model or named
+
+
+def branch_before(message: Message) -> list[Message]:
+    """The messages a message answers, from the root on."""
+    parents: dict[int, int | None] = dict(
+        Message.objects.filter(conversation_id=message.conversation_id).values_list(
+            "pk", "parent_id"
+        )
+    )
+    path: list[int] = []
+    current = message.parent_id
+    while current is not None:
+        path.append(current)
+        current = parents[current]
+    found = Message.objects.in_bulk(path)
+    return [found[pk] for pk in reversed(path)]
+
+
+def _ask(conversation: Conversation, branch: Sequence[Message], **rest: Any) -> Ask:
+    server, model = chosen(conversation)
+    return Ask(
+        person=conversation.owner_id,
+        server=server,
+        model=model,
+        system=conversation.system_prompt.text if conversation.system_prompt else None,
+        turns=[context.Turn(m.pk, m.role, m.content, m.reasoning) for m in branch],
+        counted=_counted(branch),
+        **rest,
+    )
+
+
+def _counted(branch: Sequence[Message]) -> context.Counted | None:
+    for message in reversed(branch):
+        if message.role == Role.ASSISTANT and message.prompt_tokens:
+            tokens = message.prompt_tokens + (message.completion_tokens or 0)
+            return context.Counted(tokens, message.pk, message.kept_from)
+    return None
+
+
+def _continued(answer: Message) -> tuple[str, str]:
+    """Text and reasoning that an answer goes on from: of a sibling, so of nobody else's."""
+    earlier = (
+        Message.objects.answers()
+        .filter(pk=answer.request.get("continues"), parent_id=answer.parent_id)
+        .first()
+    )
+    return (earlier.content, earlier.reasoning) if earlier else ("", "")
