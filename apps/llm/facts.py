@@ -65,11 +65,12 @@ class ModelFacts:
             self.sources[name] = source
 
     def remember(self, earlier: dict[str, Any]) -> None:
-        """Takes from an earlier look what lasts and cannot be seen now."""
+        """Takes from an earlier look what lasts and cannot be seen now, or is not asked again."""
+        note = "" if self.state in {"loaded", "sleeping"} else REMEMBERED
         for name in LASTING:
             source = str(earlier.get("sources", {}).get(name, "")).removesuffix(REMEMBERED)
             if source:
-                self.learn(source + REMEMBERED, **{name: earlier.get(name)})
+                self.learn(source + note, **{name: earlier.get(name)})
 
 
 @dataclass
