@@ -27,7 +27,7 @@ from apps.batch.turns import Turns
 from apps.core.db import in_db
 from apps.llm import errors, slots
 from apps.llm.models import Server, State
-from apps.llm.services import look_at, target
+from apps.llm.services import look_at, note_alive, note_error, target
 from apps.llm.slots import Lane, ModelInUse, SlotTaken, permit
 
 log = logging.getLogger(__name__)
@@ -133,6 +133,7 @@ class Pump:
         self._something = asyncio.Event()  # for the dispatcher
         self._to_write = asyncio.Event()
         self._away: errors.LLMError | None = None
+        self._alive = 0.0
         self._model = ""
         """Whose rows started last: where only some models fit at once, its are the next ones."""
 
@@ -259,7 +260,15 @@ class Pump:
             self._away = errors.Unreachable(f"Redis does not answer: {error}.")
             return PutBack(row)
         job.failures = 0
+        await self._note_alive()
         return Finished(row, outcome, self._worked(job))
+
+    async def _note_alive(self) -> None:
+        """A row is a proof of life. One a second is enough of them."""
+        assert self._server is not None
+        if time.monotonic() - self._alive >= WATCH_SECONDS:
+            self._alive = time.monotonic()
+            await note_alive(self._server)
 
     def _worked(self, job: Job) -> float:
         now = time.monotonic()
@@ -268,6 +277,8 @@ class Pump:
 
     async def _judge(self, job: Job, row: Row, error: errors.LLMError) -> PutBack:
         """What an error means: for the server, for the job, or for this row alone."""
+        assert self._server is not None
+        await note_error(self._server, error)
         if isinstance(error, NOT_THE_ROW):
             self._away = error
             return PutBack(row)
@@ -275,7 +286,6 @@ class Pump:
             await self._set_aside([job.id], BatchStatus.PAUSED, str(error))
             return PutBack(row)
         if isinstance(error, errors.Busy | errors.PoolExhausted):
-            assert self._server is not None
             await slots.refused(self._server, job.model, error)
         if isinstance(error, errors.Busy):
             wait = error.retry_after or REFUSED_SECONDS
