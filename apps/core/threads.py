@@ -1,0 +1,195 @@
+"""The threads in which the synchronous part of requests runs.
+
+Under ASGI Django starts a thread for every request, and that thread opens a database connection:
+a third of what a small request costs. Here requests share a few threads that stay, each with the
+connection it has (see `CONN_MAX_AGE` and the pool in the settings); after every call it hands back
+what must not be kept. A request holds a thread only while it runs in it, so an open stream of
+events holds neither thread nor connection.
+
+Calls wait in the order in which they came. More threads would not be faster, since one at a time
+runs Python, but they make everybody slow instead of one after the other fast. Only where the
+threads are held up, by a slow disk or a view that waits for a model server, is another one started.
+"""
+
+import asyncio
+import contextvars
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor, Future
+from typing import Any
+
+from asgiref.sync import ThreadSensitiveContext
+from django.core import signals
+from django.db import close_old_connections, connections, reset_queries
+
+FEW = 2
+# So long nobody's turn comes before one more thread is started, up to MANY.
+HELD_UP_SECONDS = 0.05
+MANY = 64
+# A thread beyond FEW ends when it had nothing to do for so long.
+SPARE_SECONDS = 10.0
+
+Scope = Any
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_loop: contextvars.ContextVar[asyncio.AbstractEventLoop] = contextvars.ContextVar("serving_loop")
+
+
+def serving_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop that serves the request in hand, seen from the thread that works on it."""
+    return _loop.get(None)
+
+
+class InWarmThreads:
+    """Wraps an ASGI application: its synchronous parts run in the threads of `pool`."""
+
+    def __init__(self, application: Application, pool: "WarmThreads | None" = None) -> None:
+        self._application = application
+        self._pool = pool or WarmThreads()
+        # Each of our calls does this for itself, in the thread it ran in. Django would go to a
+        # thread once more at the beginning of each request for it.
+        signals.request_started.disconnect(reset_queries)
+        signals.request_started.disconnect(close_old_connections)
+        signals.request_finished.disconnect(close_old_connections)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        async with ThreadSensitiveContext(executor=_Turns(self._pool)):
+            token = _loop.set(asyncio.get_running_loop())
+            try:
+                await self._application(scope, receive, send)
+            finally:
+                _loop.reset(token)
+
+
+class _Call:
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function
+        self.future: Future[Any] = Future()
+
+    def run(self) -> None:
+        if not self.future.set_running_or_notify_cancel():
+            return
+        try:
+            result = self.function()
+        except BaseException as error:
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)
+
+
+class _Turns(Executor):
+    """The calls of one request: one at a time, in whichever thread is free."""
+
+    def __init__(self, pool: "WarmThreads") -> None:
+        self._pool = pool
+        self._waiting: deque[_Call] = deque()
+        self._is_running = False
+        self._lock = threading.Lock()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        call = _Call(lambda: fn(*args, **kwargs))
+        with self._lock:
+            if self._is_running:
+                self._waiting.append(call)
+                return call.future
+            self._is_running = True
+        self._pool.run(call, self._next)
+        return call.future
+
+    def _next(self) -> None:
+        with self._lock:
+            if not self._waiting:
+                self._is_running = False
+                return
+            call = self._waiting.popleft()
+        self._pool.run(call, self._next)
+
+
+class WarmThreads:
+    """A few threads that stay, and more while those are held up."""
+
+    def __init__(self, few: int = FEW, many: int = MANY) -> None:
+        self._few, self._many = few, many
+        self._calls: deque[tuple[_Call, Callable[[], None]]] = deque()
+        self._threads = 0
+        self._idle = 0
+        self._condition = threading.Condition()
+        self._taken = 0
+        self._backlog = threading.Event()
+        self._watcher: threading.Thread | None = None
+
+    @property
+    def size(self) -> int:
+        """How many threads there are now."""
+        return self._threads
+
+    def run(self, call: _Call, done: Callable[[], None]) -> None:
+        """Runs a call in one of the threads, and then `done`."""
+        with self._condition:
+            self._calls.append((call, done))
+            if self._idle >= len(self._calls):
+                self._condition.notify()
+            elif self._threads < self._few:
+                self._start()
+            elif not self._backlog.is_set():
+                self._watch_the_backlog()
+
+    def _start(self) -> None:
+        self._threads += 1
+        threading.Thread(target=self._work, name="request", daemon=True).start()
+
+    def _work(self) -> None:
+        try:
+            while (work := self._take()) is not None:
+                call, done = work
+                call.run()
+                _hand_back()
+                done()
+                del work, call, done  # nothing of a request outlives it here
+        finally:
+            connections.close_all()
+            with self._condition:
+                self._threads -= 1
+
+    def _take(self) -> tuple[_Call, Callable[[], None]] | None:
+        """What is to be done next; None where this thread is no longer needed."""
+        with self._condition:
+            self._idle += 1
+            try:
+                while not self._calls:
+                    is_spare = self._threads > self._few
+                    was_called = self._condition.wait(SPARE_SECONDS if is_spare else None)
+                    if is_spare and not was_called and not self._calls:
+                        return None
+                self._taken += 1
+                return self._calls.popleft()
+            finally:
+                self._idle -= 1
+
+    def _watch_the_backlog(self) -> None:
+        self._backlog.set()
+        if self._watcher is None:
+            self._watcher = threading.Thread(target=self._watch, name="backlog", daemon=True)
+            self._watcher.start()
+
+    def _watch(self) -> None:
+        while self._backlog.wait():
+            taken = self._taken
+            time.sleep(HELD_UP_SECONDS)
+            with self._condition:
+                if not self._calls:
+                    self._backlog.clear()
+                elif self._taken == taken and self._threads < self._many:
+                    self._start()
+
+
+def _hand_back() -> None:
+    reset_queries()
+    close_old_connections()

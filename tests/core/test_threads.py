@@ -1,0 +1,179 @@
+"""The threads that requests share."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from django.contrib.auth.models import User
+from django.db import connection
+
+from apps.core import threads
+from apps.core.threads import InWarmThreads, WarmThreads, serving_loop
+
+
+async def call(application: Any) -> None:
+    async def receive() -> Any: ...
+
+    async def send(message: Any) -> None: ...
+
+    await InWarmThreads(application, POOL)({"type": "http"}, receive, send)
+
+
+POOL = WarmThreads(few=2)
+
+
+@pytest.fixture(autouse=True)
+def _signals() -> Any:
+    """What the wrapper takes from Django's signals comes back for other tests."""
+    from django.core import signals
+
+    kept = [(s, list(s.receivers)) for s in (signals.request_started, signals.request_finished)]
+    yield
+    for signal, receivers in kept:
+        signal.receivers = receivers
+        signal.sender_receivers_cache.clear()
+
+
+def app(function: Callable[[], Any], said: list[Any]) -> Any:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        said.append(await sync_to_async(function)())
+
+    return application
+
+
+async def test_requests_share_threads() -> None:
+    said: list[int] = []
+    for _ in range(20):
+        await call(app(threading.get_ident, said))
+    assert len(set(said)) <= 2
+    assert threading.get_ident() not in said
+
+
+async def test_calls_of_one_request_come_one_after_the_other() -> None:
+    running = 0
+    most = 0
+
+    def busy() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        time.sleep(0.01)
+        running -= 1
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.gather(*(sync_to_async(busy)() for _ in range(5)))
+
+    await call(application)
+    assert most == 1
+
+
+async def test_threads_that_are_held_up_are_joined_by_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threads, "SPARE_SECONDS", 0.1)
+    until = threading.Event()
+    said: list[Any] = []
+    held = [asyncio.create_task(call(app(until.wait, said))) for _ in range(6)]
+    await asyncio.sleep(0)
+    try:
+        async with asyncio.timeout(2):
+            await call(app(lambda: "served", said))
+        assert said == ["served"]
+        assert POOL.size == 7
+    finally:
+        until.set()
+    await asyncio.gather(*held)
+    async with asyncio.timeout(2):
+        while POOL.size > 2:
+            await asyncio.sleep(0.02)
+
+
+async def test_in_their_order() -> None:
+    said: list[int] = []
+    pool = WarmThreads(few=1)
+
+    def application(number: int) -> Any:
+        async def run(scope: Any, receive: Any, send: Any) -> None:
+            await sync_to_async(lambda: said.append(number))()
+
+        return InWarmThreads(run, pool)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(30):
+            group.create_task(application(number)({"type": "http"}, None, None))
+    assert said == list(range(30))
+
+
+async def test_errors_reach_the_request() -> None:
+    def fails() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await call(app(fails, []))
+    said: list[Any] = []
+    await call(app(lambda: 1, said))
+    assert said == [1]
+
+
+async def test_a_cancelled_request_gives_its_thread_back() -> None:
+    until = threading.Event()
+    tasks = [asyncio.create_task(call(app(lambda: until.wait(0.2), []))) for _ in range(8)]
+    await asyncio.sleep(0.02)
+    for task in tasks:
+        task.cancel()
+    until.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    said: list[Any] = []
+    async with asyncio.timeout(1):
+        await call(app(lambda: 1, said))
+    assert said == [1]
+
+
+async def test_a_view_may_wait_for_async_code_that_needs_a_thread() -> None:
+    def view() -> Any:
+        async def deep() -> int:
+            return await sync_to_async(threading.get_ident)()
+
+        return (threading.get_ident(), async_to_sync(deep)())
+
+    said: list[Any] = []
+    async with asyncio.timeout(2):
+        await asyncio.gather(*(call(app(view, said)) for _ in range(8)))
+    assert len(said) == 8
+    assert all(outer == inner for outer, inner in said)
+
+
+async def test_a_thread_knows_the_loop_that_serves_its_request() -> None:
+    said: list[Any] = []
+    await call(app(serving_loop, said))
+    assert said == [asyncio.get_running_loop()]
+    assert serving_loop() is None
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_connection_is_kept_and_one_that_failed_is_not() -> None:
+    pool = WarmThreads(few=1)
+    said: list[Any] = []
+
+    def query() -> Any:
+        User.objects.count()
+        return connection.connection
+
+    def fails() -> None:
+        connection.errors_occurred = True
+
+    for function in (query, query, fails, query):
+        await InWarmThreads(app(function, said), pool)({"type": "http"}, None, None)
+    first, second, _, third = said
+    assert third is not None
+    if connection.vendor == "sqlite":  # PostgreSQL's go back to their pool
+        assert first is second
+
+    async def leave(scope: Any, receive: Any, send: Any) -> None:
+        await sync_to_async(lambda: connection.close())()
+
+    await InWarmThreads(leave, pool)({"type": "http"}, None, None)
