@@ -45,7 +45,34 @@ class Batch(Owned):
     status = models.CharField(max_length=10, choices=BatchStatus, default=BatchStatus.QUEUED)
     reason = models.TextField(blank=True, help_text="Why it waits, rests or failed, as a sentence.")
     weight = models.PositiveSmallIntegerField(default=1, help_text="Its share beside other jobs.")
-    total = models.PositiveIntegerField(default=0)
+    width = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="Most rows in flight at once; empty: every slot."
+    )
+    total = models.PositiveIntegerField(default=0, help_text="Rows made so far.")
+    goal = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="Accepted rows wanted: what is rejected or fails is replaced until then.",
+    )
+    tries = models.PositiveSmallIntegerField(
+        default=5, help_text="With a goal: at most so many rows are made for each one wanted."
+    )
+    made_before = models.PositiveIntegerField(
+        default=0, help_text="Rows there were when a person last let it go on."
+    )
+    watched_since = models.DateTimeField(
+        null=True, blank=True, help_text="From when on the yield is judged."
+    )
+    daily_tokens = models.PositiveBigIntegerField(
+        null=True,
+        blank=True,
+        help_text="Most tokens a day, read anew or written.",
+    )
+    day = models.DateField(null=True, blank=True, help_text="The day the budget was last begun.")
+    day_began_at = models.BigIntegerField(default=0, help_text="Tokens before that day.")
+    resumes_on = models.DateField(
+        null=True, blank=True, help_text="When it goes on by itself after its budget was used up."
+    )
     started = models.DateTimeField(null=True, blank=True)
     finished = models.DateTimeField(null=True, blank=True)
 
@@ -63,6 +90,16 @@ class Batch(Owned):
     def __str__(self) -> str:
         return f"Batch {self.pk} ({self.handler}, {self.status})"
 
+    @property
+    def wanted(self) -> int:
+        """How many rows a person asked for."""
+        return self.total if self.goal is None else self.goal
+
+    @property
+    def spent_tokens(self) -> int:
+        """Tokens that cost time: those read anew and those written."""
+        return self.prompt_tokens - self.cached_tokens + self.completion_tokens
+
 
 class Item(models.Model):
     """One row. `running` with the token of a pump that has lost its lease means: start again."""
@@ -76,9 +113,14 @@ class Item(models.Model):
     token = models.BigIntegerField(default=0, help_text="The lease under which it runs.")
     not_before = models.DateTimeField(null=True, blank=True)
     finished = models.DateTimeField(null=True, blank=True)
+    replaced = models.BooleanField(default=False, help_text="Another row was made in its place.")
 
     input = OrderedJSONField(null=True, blank=True)
     output = OrderedJSONField(null=True, blank=True)
+    edited = OrderedJSONField(
+        null=True, blank=True, help_text="What a person made of the output, which stays as it was."
+    )
+    reviewed = models.BooleanField(default=False, help_text="A person has looked at it.")
     prompt = models.TextField(blank=True, help_text="What of the prompt was this row's own.")
     raw = models.TextField(blank=True, help_text="What the model wrote, to the letter.")
     fingerprint = models.CharField(
@@ -97,10 +139,26 @@ class Item(models.Model):
             models.Index(fields=["batch", "status", "code", "index"], name="item_state"),
             models.Index(fields=["batch", "fingerprint"], name="item_fingerprint"),
             models.Index(fields=["batch", "finished"], name="item_finished"),
+            # What a job that refills looks for every second: nearly always nothing.
+            models.Index(
+                fields=["batch"],
+                condition=models.Q(replaced=False, status__in=("rejected", "failed")),
+                name="item_to_replace",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"Row {self.index} of batch {self.batch_id}"
+
+    @property
+    def place(self) -> int:
+        """The row it stands for: itself, or the one that it replaces."""
+        return int(self.input["for"]) if isinstance(self.input, dict) else self.index
+
+    @property
+    def final(self) -> object:
+        """The output, as a person left it."""
+        return self.output if self.edited is None else self.edited
 
 
 class PumpLease(models.Model):

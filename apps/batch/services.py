@@ -1,16 +1,19 @@
-"""Making jobs, and what people do with them. A job's pump is woken by `apps.batch.tasks.wake`."""
+"""Making jobs, and what people do with them. A job's pump is woken by `apps.batch.tasks.wake`.
 
-from collections.abc import Iterable, Iterator, Sequence
+What is decided for a whole job while it runs (refill, yield, budget) is in `tending`.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db import connection, transaction
-from django.db.models import Count, Exists, Min, OuterRef, Q, Sum
+from django.db import transaction
+from django.db.models import Count, Exists, F, Min, OuterRef, Q, Sum
 from django.utils import timezone
 
+from apps.batch.items import add_items, next_index
 from apps.batch.models import (
     ACTIVE,
     FINISHED,
@@ -21,10 +24,12 @@ from apps.batch.models import (
     ItemStatus,
     PumpLease,
 )
+from apps.batch.tending import resume_budgets, tend
 from apps.llm.models import Server
 
+__all__ = ["tend"]  # the pump's, from the one door of this room
+
 RATE_WINDOW = timedelta(seconds=30)
-INSERT_ROWS = 2000
 
 
 class WrongState(Exception):
@@ -41,45 +46,35 @@ def create_batch(
     inputs: Iterable[Any],
     model: str = "",
     weight: int = 1,
+    refill: bool = False,
+    tries: int = 5,
+    width: int | None = None,
+    daily_tokens: int | None = None,
 ) -> Batch:
-    """A queued job with one pending row per input, all or nothing. 100,000 rows take seconds."""
-    batch = Batch.objects.create(
-        owner=owner, server=server, model=model, handler=handler, spec=spec, weight=weight
-    )
-    batch.total = _add_items(batch, inputs)
-    batch.save(update_fields=["total"])
-    return batch
+    """A queued job with one pending row per input, all or nothing. 100,000 rows take seconds.
 
-
-def _add_items(batch: Batch, inputs: Iterable[Any]) -> int:
-    """One row per input, in order; returns how many.
-
-    Django prepares one row, the driver inserts the others like it: bulk_create spends 20 times as
-    long on making objects and asking each field of each.
+    Args:
+        refill: rows that are rejected or fail are replaced, until as many are accepted as there
+            are inputs. A replacement's input is `{"for": index of the row it stands for}`.
+        tries: how many rows may be made for each one wanted.
+        width: most rows in flight; None for every slot.
+        daily_tokens: pause for the day after so many tokens.
     """
-    fields = [field for field in Item._meta.local_concrete_fields if not field.primary_key]
-    names = [field.name for field in fields]
-    like = Item(batch=batch, index=0)
-    values = [field.get_db_prep_save(field.value_from_object(like), connection) for field in fields]
-    at_index, at_input = names.index("index"), names.index("input")
-
-    def rows() -> Iterator[list[Any]]:
-        for index, given in enumerate(inputs):
-            row = values.copy()
-            row[at_index] = index
-            row[at_input] = fields[at_input].get_db_prep_save(given, connection)
-            yield row
-
-    quote = connection.ops.quote_name
-    columns = ", ".join(quote(field.column) for field in fields)
-    marks = ", ".join(["%s"] * len(fields))
-    insert = f"INSERT INTO {quote(Item._meta.db_table)} ({columns}) VALUES ({marks})"  # noqa: S608 - names of ours
-    source, count = rows(), 0
-    with connection.cursor() as cursor:
-        while chunk := list(islice(source, INSERT_ROWS)):
-            cursor.executemany(insert, chunk)
-            count += len(chunk)
-    return count
+    batch = Batch.objects.create(
+        owner=owner,
+        server=server,
+        model=model,
+        handler=handler,
+        spec=spec,
+        weight=weight,
+        tries=tries,
+        width=width,
+        daily_tokens=daily_tokens,
+    )
+    batch.total = add_items(batch, inputs)
+    batch.goal = batch.total if refill else None
+    batch.save(update_fields=["total", "goal"])
+    return batch
 
 
 def pause(batch: Batch) -> None:
@@ -88,7 +83,81 @@ def pause(batch: Batch) -> None:
 
 
 def resume(batch: Batch) -> None:
+    """Goes on; a budget that was used up and a yield that was too low are forgiven."""
     _move(batch, (BatchStatus.PAUSED, BatchStatus.FAILED), BatchStatus.QUEUED, "")
+    begin_anew(batch)
+
+
+def begin_anew(batch: Batch) -> None:
+    """The yield and today's budget are counted from now on."""
+    Batch.objects.filter(pk=batch.pk).update(
+        watched_since=timezone.now(), made_before=F("total"), day=None, resumes_on=None
+    )
+
+
+def add_rows(batch: Batch, rows: int) -> None:
+    """So many rows more, also of a job that is done.
+
+    Raises:
+        WrongState: it was cancelled.
+    """
+    with transaction.atomic():
+        locked = Batch.objects.select_for_update().get(pk=batch.pk)
+        if locked.status == BatchStatus.CANCELLED:
+            raise WrongState("The job was cancelled. Start a new one.")
+        # The next places after those that were asked for: quotas go on where they ended.
+        inputs = [{"for": locked.wanted + at} for at in range(rows)]
+        first = next_index(batch)
+        add_items(batch, inputs, first=first)
+        locked.total = first + rows
+        locked.goal = None if locked.goal is None else locked.goal + rows
+        if locked.status in (BatchStatus.DONE, BatchStatus.FAILED):
+            locked.status, locked.reason, locked.finished = BatchStatus.QUEUED, "", None
+        locked.save(update_fields=["total", "goal", "status", "reason", "finished"])
+        begin_anew(batch)
+    batch.refresh_from_db()
+
+
+def delete(batch: Batch) -> None:
+    """With all its rows. What is in flight is closed within a second; nothing can be undone."""
+    batch.delete()
+
+
+@transaction.atomic
+def restore(item: Item) -> None:
+    """A rejected row is accepted after all; its replacement is taken back if it has not begun.
+
+    Raises:
+        WrongState: it is not rejected, or holds no row.
+    """
+    if item.output is None:
+        raise WrongState("There is no row in it to restore: only what the model wrote.")
+    restored = Item.objects.filter(pk=item.pk, status=ItemStatus.REJECTED).update(
+        status=ItemStatus.ACCEPTED, code="", reason="", reviewed=True, finished=timezone.now()
+    )
+    if not restored:
+        raise WrongState(f"The row is {item.status}: only a rejected one can be restored.")
+    if item.replaced:
+        spare = Item.objects.filter(
+            batch_id=item.batch_id, status=ItemStatus.PENDING, input={"for": item.place}
+        ).first()
+        if spare is not None:
+            spare.delete()
+    item.refresh_from_db()
+
+
+def reject(item: Item, reason: str = "Rejected by you.") -> None:
+    """An accepted row is taken out by a person; a job that refills makes another.
+
+    Raises:
+        WrongState: it is not accepted.
+    """
+    rejected = Item.objects.filter(pk=item.pk, status=ItemStatus.ACCEPTED).update(
+        status=ItemStatus.REJECTED, code="by_hand", reason=reason, fingerprint=None, reviewed=True
+    )
+    if not rejected:
+        raise WrongState(f"The row is {item.status}: only an accepted one can be rejected.")
+    item.refresh_from_db()
 
 
 def cancel(batch: Batch) -> None:
@@ -102,7 +171,8 @@ def retry_failed(batch: Batch) -> int:
     """Failed rows are pending again, with all their attempts. Returns how many."""
     if batch.status == BatchStatus.CANCELLED:
         raise WrongState("The job was cancelled. Start a new one.")
-    count = Item.objects.filter(batch=batch, status=ItemStatus.FAILED).update(
+    # One that was replaced is no gap any more.
+    count = Item.objects.filter(batch=batch, status=ItemStatus.FAILED, replaced=False).update(
         status=ItemStatus.PENDING, code="", reason="", attempts=0, not_before=None, finished=None
     )
     if not count:
@@ -110,7 +180,8 @@ def retry_failed(batch: Batch) -> int:
     Batch.objects.filter(pk=batch.pk, status__in=(BatchStatus.DONE, BatchStatus.FAILED)).update(
         status=BatchStatus.QUEUED, reason="", finished=None
     )
-    batch.refresh_from_db(fields=["status", "reason", "finished"])
+    begin_anew(batch)
+    batch.refresh_from_db()
     return count
 
 
@@ -130,6 +201,7 @@ class Progress:
 
     counts: dict[str, int]
     total: int
+    goal: int | None
     reasons: list[tuple[str, str, int]]
     """(status, code, rows) of what was rejected or failed, most frequent first."""
     rows_per_s: float | None
@@ -141,6 +213,10 @@ class Progress:
     @property
     def finished(self) -> int:
         return sum(self.counts[status] for status in FINISHED)
+
+    @property
+    def wanted(self) -> int:
+        return self.total if self.goal is None else self.goal
 
     @property
     def open(self) -> int:
@@ -166,13 +242,27 @@ def progress(batch: Batch) -> Progress:
     return Progress(
         counts=counts,
         total=batch.total,
+        goal=batch.goal,
         reasons=[(status, code, rows) for status, code, rows in grouped if status in bad],
         rows_per_s=rows_per_s,
         tokens_per_s=tokens_per_s,
-        eta_s=left / rows_per_s if running and rows_per_s else None,
+        eta_s=_eta(batch, counts, left, rows_per_s) if running else None,
         cached_share=batch.cached_tokens / batch.prompt_tokens if batch.prompt_tokens else None,
-        width=batch.server.slots if batch.server else 0,
+        width=min(batch.width or 10_000, batch.server.slots) if batch.server else 0,
     )
+
+
+def _eta(batch: Batch, counts: dict[str, int], left: int, rows_per_s: float | None) -> float | None:
+    """Seconds to the end; with a goal, at the share of rows accepted so far."""
+    if not rows_per_s:
+        return None
+    if batch.goal is None:
+        return left / rows_per_s
+    accepted = counts[ItemStatus.ACCEPTED]
+    finished = sum(counts[status] for status in FINISHED)
+    if not accepted:
+        return None
+    return max(0, batch.goal - accepted) / (rows_per_s * accepted / finished)
 
 
 def counts_of(batches: Sequence[Batch]) -> dict[int, dict[str, int]]:
@@ -207,6 +297,7 @@ def _rates(batch: Batch, finished: int) -> tuple[float | None, float | None]:
 def servers_to_wake() -> list[int]:
     """Servers with something to do whose pump is gone, if there ever was one."""
     _fail_without_server()
+    resume_budgets()
     live = PumpLease.objects.filter(server=OuterRef("server"), until__gte=timezone.now())
     orphaned = Item.objects.filter(batch=OuterRef("pk"), status=ItemStatus.RUNNING)
     waiting = Batch.objects.filter(~Exists(live), server__isnull=False).filter(

@@ -12,13 +12,13 @@ from apps.batch.models import Batch, Item, ItemStatus
 from apps.batch.tasks import wake
 from apps.core.api import ApiError, Page, not_found, owner, page
 from apps.datasets.services import NothingUsable
+from apps.generation import exports, services
 from apps.generation import recipe as recipes
-from apps.generation import services
 from apps.generation.downloads import export_response
 from apps.generation.forms import MAX_SEED
 from apps.generation.models import Job
 from apps.generation.problems import RecipeError
-from apps.generation.rows import Spec
+from apps.generation.spec import Spec
 from apps.llm.models import Server, Use
 from apps.llm.services import default_target
 
@@ -239,7 +239,7 @@ def _show_row(spec: Spec, item: Item) -> dict[str, Any]:
         "reason": item.reason,
         "attempts": item.attempts,
         "usage": item,
-        "prompt": services.messages_of(spec, item),
+        "prompt": exports.messages_of(spec, item),
         "raw": item.raw,
     }
 
@@ -248,11 +248,11 @@ def _show_row(spec: Spec, item: Item) -> dict[str, Any]:
 def export_job(request: HttpRequest, pk: int, format: str = "jsonl") -> Any:
     """The accepted rows, streamed."""
     job = _get(request, pk)
-    if format not in set(services.Format):
-        known = ", ".join(services.Format)
+    if format not in set(exports.Format):
+        known = ", ".join(exports.Format)
         detail = f"There is no export as {format!r} yet. Use one of {known}."
         raise ApiError(422, "unsupported_format", detail)
-    return export_response(job, services.Format(format))
+    return export_response(job, exports.Format(format))
 
 
 @router.post("/jobs/{pk}/to-dataset", response={201: DatasetMade})
@@ -260,7 +260,7 @@ def to_dataset(request: HttpRequest, pk: int, data: DatasetIn) -> Any:
     """The accepted rows as a dataset, to train on."""
     job = _get(request, pk)
     try:
-        dataset = services.to_dataset(
+        dataset = exports.to_dataset(
             job=job,
             name=data.name.strip(),
             text_field=data.text_field,
@@ -268,7 +268,7 @@ def to_dataset(request: HttpRequest, pk: int, data: DatasetIn) -> Any:
         )
     except RecipeError as error:
         raise ApiError(422, "unknown_field", str(error)) from error
-    except services.NothingAccepted as error:
+    except exports.NothingAccepted as error:
         raise ApiError(409, "nothing_accepted", str(error)) from error
     except NothingUsable as error:
         raise ApiError(422, "nothing_usable", str(error)) from error

@@ -7,4 +7,8 @@ class GenerationConfig(AppConfig):
     def ready(self) -> None:
         from apps.batch import handlers
 
-        handlers.register("generation", "apps.generation.rows.write_row")
+        handlers.register(
+            "generation",
+            "apps.generation.rows.write_row",
+            row_tokens="apps.generation.rows.row_tokens",
+        )

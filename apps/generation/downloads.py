@@ -2,14 +2,14 @@
 
 from django.http import StreamingHttpResponse
 
-from apps.generation import services
+from apps.generation import exports
 from apps.generation.models import Job
 
 
-def export_response(job: Job, chosen: services.Format) -> StreamingHttpResponse:
+def export_response(job: Job, chosen: exports.Format) -> StreamingHttpResponse:
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in job.name)
     return StreamingHttpResponse(
-        services.export(job, chosen),
+        exports.export(job, chosen),
         headers={
             "Content-Type": chosen.content_type,
             "Content-Disposition": f'attachment; filename="{name[:80]}{chosen.suffix}"',

@@ -2,9 +2,23 @@ from typing import Any
 
 from django.db import models
 
+from apps.batch.fields import OrderedJSONField
 from apps.batch.models import Batch
 from apps.core.models import Owned, OwnedQuerySet
-from apps.generation.rows import Spec
+from apps.generation.spec import Spec
+
+
+class StoredRows(Owned):
+    """Real rows as a job was given them: what becomes of their dataset changes the job no more."""
+
+    origin = models.CharField(max_length=300, help_text="Where they came from, in words.")
+    count = models.PositiveIntegerField()
+    rows = OrderedJSONField(help_text="A list of objects, field to text.")
+
+    objects = OwnedQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.count} rows: {self.origin}"
 
 
 class Job(Owned):

@@ -1,22 +1,31 @@
-"""Prompt templates: a small, finite part of Jinja2 (pure).
+"""Prompt templates and expressions: a small, finite part of Jinja2 (pure).
 
 Only the columns are known, and only what grows with the length of template and values is allowed:
-no loops, no calls, no attributes, no arithmetic. A template can then neither reach the machine nor
-keep it busy, whatever stands in it; Jinja's own immutable sandbox is the second wall behind that.
+no loops, no calls, no attributes; arithmetic in expressions alone, and there of numbers alone. A
+template can then neither reach the machine nor keep it busy, whatever stands in it; Jinja's own
+immutable sandbox is the second wall behind that.
 """
 
+import json
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
+from typing import Any
 
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, nodes
+from jinja2.environment import TemplateExpression
+from jinja2.parser import Parser
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from apps.generation.problems import RecipeError
 
 MAX_TEMPLATE = 50_000  # characters
 MAX_PROMPT = 200_000  # characters a template may come out as
+MAX_EXPRESSION = 2_000  # characters
+MAX_NUMBER = 10**15
 MAX_DEPTH = 100
 FILTERS = ("lower", "upper", "capitalize", "title", "trim")
 TESTS = ("eq", "ne", "equalto", "in")
@@ -49,9 +58,50 @@ REFUSED: dict[type[nodes.Node], str] = {
 }
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False
+# Of two numbers; Jinja asks for each at run time, so it folds none of them while it compiles.
+ARITHMETIC = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
+ARITHMETIC_NODES = (
+    *(nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod),
+    *(nodes.Neg, nodes.Pos),
+)
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    intercepted_binops = frozenset({*ARITHMETIC, "**"})
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        for value in (left, right):
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise RecipeError.of(f"“{operator}” works on numbers, not on {_named(value)}.")
+            if abs(value) > MAX_NUMBER:
+                raise RecipeError.of(f"The number {value:g} is too large to reckon with.")
+        if operator not in ARITHMETIC:
+            raise RecipeError.of(f"“{operator}” cannot be used.")
+        if right == 0 and operator in {"/", "//", "%"}:
+            raise RecipeError.of("Division by zero.")
+        return ARITHMETIC[operator](left, right)
+
+
+def written(value: Any) -> str:
+    """A value as a template prints it: nothing for what is not there, JSON for lists and objects.
+
+    As a text of the row, too.
+    """
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _environment() -> _Environment:
+    environment = _Environment(
+        undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False, finalize=written
     )
     environment.globals.clear()
     environment.filters = {name: environment.filters[name] for name in FILTERS}
@@ -71,15 +121,41 @@ def check(source: str, columns: Sequence[str] | None) -> None:
     Raises:
         RecipeError: naming the line, and the column that is not there.
     """
-    tree = _parsed(source)
+    _check_names(_parsed(source), columns)
+
+
+def check_expression(source: str, columns: Sequence[str] | None) -> None:
+    """That an expression, or a condition, can be worked out; like `check`."""
+    _check_names(_parsed_expression(source), columns)
+
+
+def evaluate(source: str, values: Mapping[str, Any]) -> Any:
+    """What an expression comes to: a text, a number, true or false.
+
+    Raises:
+        RecipeError: it is not allowed, or cannot be worked out with these values.
+    """
+    try:
+        value = _compiled_expression(source)(values)
+    except RecipeError:
+        raise
+    except (TemplateError, RecursionError, TypeError, ValueError, ArithmeticError) as error:
+        raise RecipeError.of(f"The expression cannot be worked out: {error}.") from error
+    if isinstance(value, str) and len(value) > MAX_PROMPT:
+        raise RecipeError.of(f"The expression comes out longer than {MAX_PROMPT:,} characters.")
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _check_names(tree: nodes.Node, columns: Sequence[str] | None) -> None:
     if columns is None:
         return
-    for name in tree.find_all(nodes.Name):
+    names = [tree] if isinstance(tree, nodes.Name) else tree.find_all(nodes.Name)
+    for name in names:
         if name.name not in columns:
             raise RecipeError.of(f"Line {name.lineno}: {_unknown(name.name, columns)}")
 
 
-def render(source: str, values: Mapping[str, str]) -> str:
+def render(source: str, values: Mapping[str, Any]) -> str:
     """The prompt of one row, without white space around it.
 
     Raises:
@@ -122,6 +198,30 @@ def _compiled(source: str) -> Template:
     return _jinja.from_string(source)
 
 
+@lru_cache(maxsize=256)
+def _compiled_expression(source: str) -> TemplateExpression:
+    _parsed_expression(source)
+    return _jinja.compile_expression(source, undefined_to_none=False)
+
+
+def _parsed_expression(source: str) -> nodes.Node:
+    if not source.strip():
+        raise RecipeError.of("The expression is empty.")
+    if len(source) > MAX_EXPRESSION:
+        raise RecipeError.of(f"At most {MAX_EXPRESSION:,} characters; these are {len(source):,}.")
+    try:
+        parser = Parser(_jinja, source, state="variable")
+        tree = parser.parse_expression()
+        if not parser.stream.eos:
+            raise TemplateSyntaxError("something is left over after the expression", 1)
+    except TemplateSyntaxError as error:
+        raise RecipeError.of(f"Line {error.lineno}: {_sentence(error.message or '')}") from error
+    except RecursionError as error:
+        raise RecipeError.of("The expression is nested too deeply.") from error
+    _walk(tree, arithmetic=True)
+    return tree
+
+
 def _parsed(source: str) -> nodes.Template:
     if len(source) > MAX_TEMPLATE:
         raise RecipeError.of(f"At most {MAX_TEMPLATE:,} characters; these are {len(source):,}.")
@@ -135,11 +235,12 @@ def _parsed(source: str) -> nodes.Template:
     return tree
 
 
-def _walk(tree: nodes.Template) -> None:
+def _walk(tree: nodes.Node, *, arithmetic: bool = False) -> None:
     level: list[nodes.Node] = [tree]
     for _ in range(MAX_DEPTH):
         for node in level:
-            _check_node(node)
+            if not (arithmetic and isinstance(node, ARITHMETIC_NODES)):
+                _check_node(node)
         level = [child for node in level for child in node.iter_child_nodes()]
         if not level:
             return
@@ -165,10 +266,14 @@ def _check_node(node: nodes.Node) -> None:
 
 def _unknown(name: str, columns: Sequence[str]) -> str:
     if not columns:
-        return f"there is no column “{name}”. Add it to the attributes, with its values."
+        return f"there is no column “{name}”. Add it before this one, with its values."
     close = get_close_matches(name, columns, n=1)
     hint = f" Did you mean “{close[0]}”?" if close else ""
     return f"there is no column “{name}”.{hint} The columns are: {', '.join(columns)}."
+
+
+def _named(value: Any) -> str:
+    return f"“{written(value)[:40]}”" if value not in (None, "") else "nothing"
 
 
 def _sentence(message: str) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from apps.generation import schemas
+from apps.generation import prompts, schemas
+from apps.generation.columns import Judge, Text, Written
+from apps.generation.plan import Recipe
 
 MAX_JSON_DEPTH = 50
 
@@ -19,7 +21,6 @@ class Judgement:
     output: Any = None
     code: str = ""
     reason: str = ""
-    fingerprint: str | None = None
 
 
 def judge(schema: Mapping[str, Any] | None, text: str, finish_reason: str) -> Judgement:
@@ -42,7 +43,56 @@ def judge(schema: Mapping[str, Any] | None, text: str, finish_reason: str) -> Ju
     texts = schemas.free_texts(schema, output)
     if texts and not any(part.strip() for part in texts):
         return Judgement(output=output, code="empty", reason="The text is empty.")
-    return Judgement(output=output, fingerprint=fingerprint(texts))
+    return Judgement(output=output)
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    code: str
+    message: str
+
+
+def first_problem(
+    column: Written, answer: Mapping[str, Any], values: Mapping[str, Any]
+) -> Complaint | None:
+    """Why an answer of the right shape is not good enough: scores too low, or a check."""
+    if isinstance(column, Judge):
+        for criterion in column.criteria:
+            if answer[criterion.name] < criterion.at_least:
+                return Complaint(
+                    "judged",
+                    f"{criterion.name} {answer[criterion.name]} of {criterion.largest}, at least "
+                    f"{criterion.at_least} wanted: {answer[column.reason_name]}",
+                )
+    for check in column.checks:
+        text = _checked_text(column, check.field, answer)
+        if problem := check.problem(text, {**values, **answer}):
+            name = check.field or (column.name if isinstance(column, Text) else "")
+            return Complaint(f"check_{check.kind}", f"{f'{name}: ' if name else ''}{problem}")
+    return None
+
+
+def _checked_text(column: Written, name: str, answer: Mapping[str, Any]) -> str:
+    if name:
+        return prompts.written(answer.get(name))
+    return "\n".join(free_texts(column, answer))
+
+
+def free_texts(column: Written, answer: Mapping[str, Any]) -> list[str]:
+    """What the model was free to write in a column's answer."""
+    return schemas.free_texts(column.schema, dict(answer))
+
+
+def texts_of(recipe: Recipe, output: Any) -> list[str]:
+    """What the model was free to write in a finished row, of the columns that are kept."""
+    if not isinstance(output, dict):
+        return []
+    return [
+        text
+        for column in recipe.written
+        if column.keep and not isinstance(column, Judge)
+        for text in free_texts(column, {name: output.get(name) for name in column.names})
+    ]
 
 
 def fingerprint(texts: list[str]) -> str | None:

@@ -1,144 +1,67 @@
-"""What one job makes, and of each row exactly what the model is asked (pure).
+"""Recipes in the API's words: read, checked in every part, and written down again (pure).
 
-The same recipe, seed and index give the same request, byte for byte. What every row shares is the
-system message, which comes first, so that the server reads it once; what varies comes last.
+The short form (`prompt`, `schema`, `attributes`) and the long one (`columns`) are the same thing:
+attributes are category columns, the prompt is the last column, whose fields are the row. The same
+recipe, seed and index give the same first request, byte for byte.
 """
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from apps.generation import prompts, schemas
+from apps.generation import column_forms, draws, schemas
+from apps.generation.columns import Answer, Category, Column, Seed, Structured, Text, Written
+from apps.generation.draws import Draw
+from apps.generation.plan import DEFAULT_PARAMS, MAX_ROWS, Recipe
 from apps.generation.problems import Problem, RecipeError
+from apps.generation.writing import first_ask
+
+__all__ = ["DEFAULT_PARAMS", "MAX_ROWS", "Recipe", "as_dict", "parse", "render_row"]
 
 MAX_COLUMNS = 50
-MAX_VALUES = 5_000
-MAX_VALUE = 2_000  # characters
+MAX_WRITTEN = 10
 MAX_SYSTEM = 50_000  # characters
-MAX_ROWS = 100_000
-
-# name: (type, smallest, largest). What a server takes besides is left to a later day.
-PARAMS: dict[str, tuple[type, float, float]] = {
-    "temperature": (float, 0.0, 5.0),
-    "min_p": (float, 0.0, 1.0),
-    "top_p": (float, 0.0, 1.0),
-    "top_k": (int, 0, 10_000),
-    "repeat_penalty": (float, 0.0, 5.0),
-    "max_tokens": (int, 1, 32_000),
-}
-DEFAULT_PARAMS: dict[str, float] = {"temperature": 0.9, "min_p": 0.05, "max_tokens": 300}
+PARTS = (
+    *("system", "prompt", "schema", "attributes", "columns", "quotas", "params"),
+    *("checks", "candidates"),
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of category values: each row gets one of them."""
+@dataclass
+class _Reading:
+    """What is known so far while the columns are read in order."""
 
-    name: str
-    values: tuple[str, ...]
-    quotas: Mapping[str, int] = field(default_factory=dict)
-    """How many rows get which value; the other rows share the values without one."""
+    problems: list[Problem] = field(default_factory=list)
+    columns: list[Column] = field(default_factory=list)
+    complete: bool = True
+    """Whether every column so far was read: else a name may be missing for another mistake."""
 
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    prompt: str
-    system: str = ""
-    columns: tuple[Column, ...] = ()
-    schema: Mapping[str, Any] | None = None
-    params: Mapping[str, float] = field(default_factory=lambda: DEFAULT_PARAMS)
-
-    @property
-    def max_tokens(self) -> int:
-        return int(self.params["max_tokens"])
-
-    @property
-    def sampling(self) -> dict[str, float]:
-        """The parameters a request carries besides `max_tokens`."""
-        return {name: value for name, value in self.params.items() if name != "max_tokens"}
-
-    @property
-    def system_message(self) -> str:
-        """The message every row begins with: a server does not tell the model its grammar."""
-        if self.schema is None:
-            return self.system
-        fields = schemas.described(self.schema)
-        return f"{self.system}\n\n{fields}" if self.system else fields
-
-    @property
-    def response_format(self) -> dict[str, Any] | None:
-        """What makes the server enforce the schema."""
-        if self.schema is None:
+    def names(self) -> list[str] | None:
+        if not self.complete:
             return None
-        return {
-            "type": "json_schema",
-            "json_schema": {"name": "row", "schema": schemas.closed(self.schema), "strict": True},
-        }
+        return list(dict.fromkeys(name for column in self.columns for name in column.names))
 
+    def part(self, place: Sequence[str | int], read: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return read(*arguments)
+        except RecipeError as error:
+            self.problems.extend(problem.at(*place) for problem in error.problems)
+            return None
 
-@dataclass(frozen=True, slots=True)
-class RowPrompt:
-    """One row's request. `values` are the row's columns."""
-
-    messages: tuple[dict[str, str], ...]
-    values: dict[str, str]
-    seed: int
-
-
-def render_row(recipe: Recipe, index: int, seed: int) -> RowPrompt:
-    """What row `index` asks the model.
-
-    Raises:
-        RecipeError: the prompt came out too long or empty.
-    """
-    values = row_values(recipe, index, seed)
-    question = prompts.render(recipe.prompt, values)
-    system = recipe.system_message
-    messages = [{"role": "system", "content": system}] if system else []
-    messages.append({"role": "user", "content": question})
-    return RowPrompt(tuple(messages), values, _number(seed, index, " request") % 2**31)
-
-
-def row_values(recipe: Recipe, index: int, seed: int) -> dict[str, str]:
-    """The columns of row `index`."""
-    return {column.name: _value(column, index, seed) for column in recipe.columns}
-
-
-def _value(column: Column, index: int, seed: int) -> str:
-    order = _quota_order(column, seed)
-    if index < len(order):
-        return order[index]
-    free = [value for value in column.values if value not in column.quotas]
-    if not free:  # rows beyond the quotas keep their proportions
-        return order[index % len(order)]
-    return free[_number(seed, index, column.name) % len(free)]
-
-
-def _quota_order(column: Column, seed: int) -> tuple[str, ...]:
-    """The values with a quota, each as often as it says, shuffled by the seed."""
-    if not column.quotas:
-        return ()
-    key = (column.name, tuple(column.quotas.items()), seed)
-    if key not in _orders:
-        if len(_orders) > 64:
-            _orders.clear()
-        slots = [value for value, count in column.quotas.items() for _ in range(count)]
-        places = sorted(range(len(slots)), key=lambda at: _number(seed, at, f"{column.name} order"))
-        _orders[key] = tuple(slots[at] for at in places)
-    return _orders[key]
-
-
-_orders: dict[tuple[str, tuple[tuple[str, int], ...], int], tuple[str, ...]] = {}
-
-
-def _number(seed: int, index: int, what: str) -> int:
-    """A random number that is the same on every machine and in every version of Python."""
-    key = f"{seed}\x1f{index}\x1f{what}".encode()
-    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big")
-
-
-# --- Reading ------------------------------------------------------------------
+    def add(self, place: Sequence[str | int], column: Column | None) -> None:
+        if column is None:
+            self.complete = False
+            return
+        taken = {name for known in self.columns for name in known.names}
+        for name in column.names:
+            if name in taken:
+                message = f"There are two columns named “{name}”."
+                if name != column.name:
+                    message = f"Its “{name}” is the name of an earlier column: rename one of them."
+                self.problems.append(Problem(tuple(place), message))
+                return
+        self.columns.append(column)
 
 
 def parse(data: Mapping[str, Any], *, rows: int | None = None) -> Recipe:
@@ -150,50 +73,100 @@ def parse(data: Mapping[str, Any], *, rows: int | None = None) -> Recipe:
     Raises:
         RecipeError: with everything that is wrong, each with its place.
     """
-    problems: list[Problem] = []
+    reading = _Reading()
+    for unknown in data.keys() - set(PARTS):
+        reading.problems.append(Problem((str(unknown),), "A recipe has no such part."))
+    _read_columns(reading, data)
+    _read_answer(reading, data)
+    _set_quotas(reading, data.get("quotas"), rows)
+    _check_matches(reading)
+    system = reading.part(("system",), _system, data.get("system")) or ""
+    params = reading.part(("params",), column_forms.params, data.get("params")) or {}
+    if reading.problems:
+        raise RecipeError(reading.problems)
+    return Recipe(tuple(reading.columns), system, {**DEFAULT_PARAMS, **params})
 
-    def part(place: str, read: Any, *arguments: Any) -> Any:
-        try:
-            return read(*arguments)
-        except RecipeError as error:
-            problems.extend(problem.at(place) for problem in error.problems)
-            return None
 
-    for unknown in data.keys() - {
-        *("system", "prompt", "schema", "attributes", "columns", "quotas", "params")
-    }:
-        problems.append(Problem((str(unknown),), "A recipe has no such part."))
-    columns = part("", _columns, data, rows) or ()
-    recipe = Recipe(
-        prompt=part("prompt", _prompt, data.get("prompt"), columns, not problems) or "",
-        system=part("system", _system, data.get("system")) or "",
-        columns=columns,
-        schema=part("schema", schemas.checked, data["schema"]) if data.get("schema") else None,
-        params=part("params", _params, data.get("params")) or DEFAULT_PARAMS,
+def _read_columns(reading: _Reading, data: Mapping[str, Any]) -> None:
+    for place, given in _listed(reading, data):
+        column = reading.part(place, column_forms.read, given, reading.names())
+        reading.add(place, column)
+    if len(reading.columns) > MAX_COLUMNS:
+        reading.problems.append(Problem(("columns",), f"At most {MAX_COLUMNS} columns."))
+
+
+def _listed(
+    reading: _Reading, data: Mapping[str, Any]
+) -> list[tuple[tuple[str | int, ...], Mapping[str, Any]]]:
+    """Each column with its place, of the short form and then of the long one."""
+    listed: list[tuple[tuple[str | int, ...], Mapping[str, Any]]] = []
+    attributes = data.get("attributes") or {}
+    if isinstance(attributes, Mapping):
+        for name, values in attributes.items():
+            column = {"name": str(name), "kind": "category", "values": values}
+            listed.append((("attributes", str(name)), column))
+    else:
+        reading.problems.append(
+            Problem(("attributes",), "Attributes are an object: name to values.")
+        )
+    columns = data.get("columns") or []
+    if not isinstance(columns, list):
+        reading.problems.append(Problem(("columns",), "Columns are a list."))
+        return listed
+    for at, column in enumerate(columns):
+        if isinstance(column, Mapping):
+            listed.append((("columns", at), column))
+        else:
+            message = "A column is an object with a name, a kind and what the kind needs."
+            reading.problems.append(Problem(("columns", at), message))
+            reading.complete = False
+    return listed
+
+
+def _read_answer(reading: _Reading, data: Mapping[str, Any]) -> None:
+    """The recipe's own prompt, as the last column."""
+    written = [column for column in reading.columns if isinstance(column, Written)]
+    if len(written) > MAX_WRITTEN:
+        message = f"At most {MAX_WRITTEN} columns that the model writes."
+        reading.problems.append(Problem(("columns",), message))
+    prompt = data.get("prompt")
+    if not prompt and (written or not reading.complete) and not data.get("schema"):
+        return
+    answer = Answer(
+        name="",
+        prompt=reading.part(("prompt",), column_forms.prompt, prompt, reading.names()) or "",
+        row_schema=(
+            reading.part(("schema",), schemas.checked, data["schema"])
+            if data.get("schema")
+            else None
+        ),
+        checks=reading.part(("checks",), column_forms.checks_of, data) or (),
+        candidates=reading.part(("candidates",), column_forms.candidates_of, data) or 1,
     )
-    if problems:
-        raise RecipeError(problems)
-    return recipe
+    if data.get("schema") and answer.row_schema is None:
+        return  # its names are not known: said already
+    place = ("schema",) if answer.row_schema else ("prompt",)
+    if reading.columns and all(isinstance(column, Category) for column in reading.columns):
+        # Of a plain recipe a field may be called like an attribute: the label it was asked for.
+        reading.columns.append(answer)
+    else:
+        reading.add(place, answer)
+    reading.part(("checks",), column_forms.check_fields, answer, reading.names())
 
 
-def as_dict(recipe: Recipe) -> dict[str, Any]:
-    """The recipe as it is stored, and as `parse` reads it."""
-    quotas = {column.name: dict(column.quotas) for column in recipe.columns if column.quotas}
-    return {
-        "system": recipe.system,
-        "prompt": recipe.prompt,
-        "attributes": {column.name: list(column.values) for column in recipe.columns},
-        **({"quotas": quotas} if quotas else {}),
-        **({"schema": recipe.schema} if recipe.schema is not None else {}),
-        "params": dict(recipe.params),
-    }
-
-
-def _prompt(source: Any, columns: Sequence[Column], columns_are_known: bool) -> str:
-    if not isinstance(source, str) or not source.strip():
-        raise RecipeError.of("Write the prompt: what shall the model write for each row?")
-    prompts.check(source, [column.name for column in columns] if columns_are_known else None)
-    return source
+def _check_matches(reading: _Reading) -> None:
+    """The fields that checks and seed rows name are there."""
+    for at, column in enumerate(reading.columns):
+        if (
+            isinstance(column, Seed)
+            and column.match
+            and column.match_field not in (column.row_fields)
+        ):
+            message = f"Its rows have no field “{column.match_field}”."
+            reading.problems.append(Problem(("columns", at), message))
+        if isinstance(column, Text | Structured):
+            before = [name for known in reading.columns[: at + 1] for name in known.names]
+            reading.part(("columns", at), column_forms.check_fields, column, before)
 
 
 def _system(text: Any) -> str:
@@ -211,103 +184,49 @@ def _system(text: Any) -> str:
     return text.strip()
 
 
-def _columns(data: Mapping[str, Any], rows: int | None) -> tuple[Column, ...]:
-    problems: list[Problem] = []
-    found: dict[str, tuple[str, ...]] = {}
-    for place, name, values in _listed(data, problems):
-        try:
-            if name in found:
-                raise RecipeError.of(f"There are two columns named “{name}”.")
-            prompts.check_name(name)
-            found[name] = _values(name, values)
-        except RecipeError as error:
-            problems.extend(problem.at(*place) for problem in error.problems)
-    if len(found) > MAX_COLUMNS:
-        problems.append(Problem(("attributes",), f"At most {MAX_COLUMNS} columns."))
-    quotas = _quotas(data.get("quotas"), found, rows, problems)
-    if problems:
-        raise RecipeError(problems)
-    return tuple(Column(name, values, quotas.get(name, {})) for name, values in found.items())
+# --- Quotas -------------------------------------------------------------------
 
 
-def _listed(
-    data: Mapping[str, Any], problems: list[Problem]
-) -> list[tuple[tuple[str | int, ...], str, Any]]:
-    """(place, name, values) of each column, of the short form and then of the long one."""
-    listed: list[tuple[tuple[str | int, ...], str, Any]] = []
-    attributes = data.get("attributes") or {}
-    if isinstance(attributes, Mapping):
-        listed += [(("attributes", str(name)), str(name), attributes[name]) for name in attributes]
-    else:
-        problems.append(Problem(("attributes",), "Attributes are an object: name to values."))
-    columns = data.get("columns") or []
-    if not isinstance(columns, list):
-        problems.append(Problem(("columns",), "Columns are a list."))
-        return listed
-    for at, column in enumerate(columns):
-        if not isinstance(column, Mapping) or not isinstance(column.get("name"), str):
-            problems.append(Problem(("columns", at), "A column has a name, a kind and values."))
-        elif column.get("kind", "category") != "category":
-            message = f"There is no kind “{column['kind']}” of column yet: use “category”."
-            problems.append(Problem(("columns", at, "kind"), message))
-        else:
-            listed.append((("columns", at), column["name"], column.get("values")))
-    return listed
-
-
-def _values(name: str, values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list) or not values:
-        raise RecipeError.of(f"“{name}” needs at least one value.")
-    if len(values) > MAX_VALUES:
-        raise RecipeError.of(f"“{name}” has {len(values):,} values; at most {MAX_VALUES:,}.")
-    texts = []
-    for value in values:
-        if not isinstance(value, str | int | float) or not str(value).strip():
-            raise RecipeError.of(f"A value of “{name}” is empty or no text.")
-        if len(str(value)) > MAX_VALUE:
-            raise RecipeError.of(f"A value of “{name}” is longer than {MAX_VALUE:,} characters.")
-        texts.append(str(value).strip())
-    return tuple(dict.fromkeys(texts))
-
-
-def _quotas(
-    data: Any,
-    columns: Mapping[str, tuple[str, ...]],
-    rows: int | None,
-    problems: list[Problem],
-) -> dict[str, dict[str, int]]:
+def _set_quotas(reading: _Reading, data: Any, rows: int | None) -> None:
     if data is None:
-        return {}
+        return
     if not isinstance(data, Mapping):
-        problems.append(Problem(("quotas",), "Quotas are an object: column to value to rows."))
-        return {}
-    quotas: dict[str, dict[str, int]] = {}
+        message = "Quotas are an object: column to value to rows."
+        reading.problems.append(Problem(("quotas",), message))
+        return
+    places = {
+        column.name: at for at, column in enumerate(reading.columns) if isinstance(column, Category)
+    }
     for name, wanted in data.items():
-        problem = _quota_problem(str(name), wanted, columns, rows)
+        at = places.get(str(name))
+        column = None if at is None else reading.columns[at]
+        problem = _quota_problem(str(name), wanted, column, rows)
         if problem:
-            problems.append(Problem(("quotas", str(name)), problem))
-        else:
-            quotas[name] = {value: count for value, count in wanted.items() if count}
-    return quotas
+            reading.problems.append(Problem(("quotas", str(name)), problem))
+        elif at is not None and isinstance(column, Category):
+            quotas = {str(value): count for value, count in wanted.items() if count}
+            reading.columns[at] = replace(column, quotas=quotas)
 
 
-def _quota_problem(
-    name: str, wanted: Any, columns: Mapping[str, tuple[str, ...]], rows: int | None
-) -> str:
-    if name not in columns:
-        return f"There is no column “{name}”."
+def _quota_problem(name: str, wanted: Any, column: Column | None, rows: int | None) -> str:
+    if not isinstance(column, Category):
+        return f"There is no column “{name}” of values to choose from."
+    if column.depends_on:
+        return f"“{name}” depends on “{column.depends_on}”: give that one the quotas."
+    if column.condition:
+        return f"“{name}” has a condition, so its rows cannot be counted beforehand."
     if not isinstance(wanted, Mapping) or not all(
         isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_ROWS
         for count in wanted.values()
     ):
         return f"The quotas of “{name}” are an object: value to a number of rows."
     for value in wanted:
-        if value not in columns[name]:
+        if value not in column.values:
             return f"“{value}” is no value of “{name}”."
     total = sum(wanted.values())
     if rows is not None and total > rows:
         return f"The quotas of “{name}” add up to {total:,} rows, the job has {rows:,}."
-    if rows is not None and total < rows and len(wanted) == len(columns[name]):
+    if rows is not None and total < rows and len(wanted) == len(column.values):
         return (
             f"The quotas of “{name}” add up to {total:,} rows, the job has {rows:,}: "
             "every value has a quota, so they must be equal."
@@ -315,33 +234,81 @@ def _quota_problem(
     return ""
 
 
-def _params(data: Any) -> dict[str, float]:
-    if data is None:
-        return dict(DEFAULT_PARAMS)
-    if not isinstance(data, Mapping):
-        raise RecipeError.of("Parameters are an object, such as temperature and max_tokens.")
-    problems: list[Problem] = []
-    params: dict[str, float] = dict(DEFAULT_PARAMS)
-    for name, value in data.items():
-        if name not in PARAMS:
-            known = ", ".join(PARAMS)
-            problems.append(Problem((str(name),), f"There is no such parameter. Use {known}."))
-            continue
-        kind, smallest, largest = PARAMS[name]
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if not is_number or (kind is int and not whole) or not smallest <= value <= largest:
-            noun = "a whole number" if kind is int else "a number"
-            problems.append(
-                Problem((str(name),), f"Must be {noun} from {smallest:g} to {largest:g}.")
+# --- Writing it down ----------------------------------------------------------
+
+
+def as_dict(recipe: Recipe) -> dict[str, Any]:
+    """The recipe as it is stored, and as `parse` reads it."""
+    quotas = {column.name: dict(column.quotas) for column in recipe.categories if column.quotas}
+    last = recipe.columns[-1]
+    if isinstance(last, Answer) and recipe.is_plain and _only_attributes(recipe):
+        body: dict[str, Any] = {
+            "prompt": last.prompt,
+            "attributes": {column.name: list(column.values) for column in recipe.categories},
+        }
+    elif isinstance(last, Answer):
+        columns = [dict(column.source) for column in recipe.columns[:-1]]
+        body = {"columns": columns, "prompt": last.prompt}
+    else:
+        body = {"columns": [dict(column.source) for column in recipe.columns]}
+    if isinstance(last, Answer):
+        body |= {
+            name: value
+            for name, value in (
+                ("schema", last.row_schema),
+                ("checks", [check.as_dict() for check in last.checks]),
+                ("candidates", last.candidates if last.candidates > 1 else None),
             )
-        else:
-            params[name] = value
-    if problems:
-        raise RecipeError(problems)
-    return params
+            if value
+        }
+    return {
+        "system": recipe.system,
+        **body,
+        **({"quotas": quotas} if quotas else {}),
+        "params": dict(recipe.params),
+    }
+
+
+def _only_attributes(recipe: Recipe) -> bool:
+    """Whether the short form says all there is."""
+    return all(
+        not (column.depends_on or column.options.weights or column.persona)
+        and not column.condition
+        and column.keep
+        for column in recipe.categories
+    )
 
 
 def dumps(value: Any) -> str:
     """JSON with the text as it is written."""
     return json.dumps(value, ensure_ascii=False)
+
+
+# --- One row ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RowPrompt:
+    """A row's first request. `values` are the row's columns as far as no model writes them."""
+
+    messages: tuple[dict[str, str], ...]
+    values: dict[str, str]
+    seed: int
+
+
+def render_row(recipe: Recipe, index: int, seed: int) -> RowPrompt:
+    """What row `index` asks the model first, of a recipe without seed rows.
+
+    Raises:
+        RecipeError: the prompt came out too long or empty.
+    """
+    ask = first_ask(recipe, Draw(index, seed))
+    return RowPrompt(ask.messages, row_values(recipe, index, seed), ask.seed)
+
+
+def row_values(recipe: Recipe, index: int, seed: int) -> dict[str, str]:
+    """The category columns of row `index`, of a recipe where no condition stands before them."""
+    values: dict[str, Any] = {}
+    for column in recipe.categories:
+        draws.fill(column, Draw(index, seed), values)
+    return values

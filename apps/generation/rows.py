@@ -1,42 +1,98 @@
-"""What the pump runs for each row: one request, and what becomes of the answer."""
+"""What the pump runs for each row: its requests, one after the other, and what becomes of it."""
 
-from dataclasses import dataclass
+import asyncio
+import json
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from apps.batch.handlers import Context, Outcome, Verdict, Work
-from apps.generation import quality, recipe
-from apps.generation.problems import RecipeError
-from apps.generation.recipe import Recipe, RowPrompt
-from apps.llm.client import ChatRequest, Completion, Message
+from apps.core.db import in_db
+from apps.generation import quality
+from apps.generation.draws import Draw
+from apps.generation.guard import Guard, guard_for, stored_tables
+from apps.generation.plan import Recipe, response_format
+from apps.generation.seeds import Table
+from apps.generation.spec import Spec
+from apps.generation.writing import Ask, Reply, Row, write
+from apps.llm.client import ChatRequest, Client, Message
+from apps.llm.events import Usage
 
-HANDLER = "generation"
+CHARACTERS_A_TOKEN = 3  # cautious: English has about four
+
+
+@dataclass
+class Shared:
+    """What the rows of a job share while one pump works on them."""
+
+    spec: Spec
+    tables: dict[str, Table] = field(default_factory=dict)
+    guard: Guard | None = None
+    _ready: bool = False
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> "Shared":
+        return cls(Spec.read(data))
+
+    async def prepare(self, batch_id: int) -> None:
+        """Reads the seed rows and what is there already, once."""
+        if self._ready:
+            return
+        async with self._lock:
+            if not self._ready:
+                self.tables = await in_db(stored_tables, self.spec)
+                self.guard = await guard_for(batch_id, self.spec, self.tables)
+                self._ready = True
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
-    """What a job's rows share. `system` is kept as it was sent, whatever later versions say."""
+class Told:
+    """A row that was asked for: how it came out, what was said, what it cost."""
 
-    recipe: Recipe
-    seed: int
-    system: str
-
-    @classmethod
-    def read(cls, data: dict[str, Any]) -> "Spec":
-        return cls(recipe.parse(data["recipe"]), data["seed"], data["system"])
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"recipe": recipe.as_dict(self.recipe), "seed": self.seed, "system": self.system}
+    row: Row
+    asked: list[str]
+    replies: list[str]
+    usage: Usage
 
 
-def request_for(chosen: Recipe, row: RowPrompt, model: str) -> ChatRequest:
-    """The request a row is: the same in a preview as in the job."""
+def request_for(chosen: Recipe, ask: Ask, model: str) -> ChatRequest:
+    """A request of a row: the same in a preview as in the job."""
+    params = chosen.params_of(ask.column)
+    max_tokens = int(params.pop("max_tokens"))
     return ChatRequest(
         model=model,
-        messages=[cast(Message, message) for message in row.messages],
-        max_tokens=chosen.max_tokens,
-        params={**chosen.sampling, "seed": row.seed},
-        response_format=chosen.response_format,
+        messages=[cast(Message, message) for message in ask.messages],
+        max_tokens=max_tokens,
+        params={**params, "seed": ask.seed},
+        response_format=response_format(ask.column),
     )
+
+
+async def tell(recipe: Recipe, draw: Draw, client: Client, model: str) -> Told:
+    """Asks the model for one row.
+
+    Raises:
+        LLMError: the server did not answer in full.
+    """
+    steps = write(recipe, draw)
+    asked: list[str] = []
+    replies: list[str] = []
+    usage = Usage(0, 0, 0)
+    try:
+        ask = next(steps)
+        while True:
+            asked.append(ask.messages[-1]["content"])
+            completion = await client.complete(request_for(recipe, ask, model))
+            replies.append(completion.text)
+            usage = Usage(
+                usage.prompt_tokens + completion.usage.prompt_tokens,
+                usage.cached_tokens + completion.usage.cached_tokens,
+                usage.completion_tokens + completion.usage.completion_tokens,
+                completion.usage.tokens_per_second,
+            )
+            ask = steps.send(Reply(completion.text, completion.finish_reason))
+    except StopIteration as end:
+        return Told(end.value, asked, replies, usage)
 
 
 async def write_row(work: Work, context: Context) -> Outcome:
@@ -45,25 +101,55 @@ async def write_row(work: Work, context: Context) -> Outcome:
     Raises:
         LLMError: the server did not answer in full.
     """
-    spec = context.once(Spec.read)
-    try:
-        row = recipe.render_row(spec.recipe, work.index, spec.seed)
-    except RecipeError as error:
-        return Outcome(Verdict.REJECTED, code="bad_prompt", reason=str(error))
-    completion = await context.client.complete(request_for(spec.recipe, row, context.model))
-    return outcome(spec.recipe, row, completion)
+    shared = context.once(Shared.of)
+    await shared.prepare(context.batch_id)
+    spec = shared.spec
+    stands_for = work.input["for"] if isinstance(work.input, dict) else None
+    draw = Draw(work.index, spec.seed, stands_for, shared.tables)
+    told = await tell(spec.recipe, draw, context.client, context.model)
+    return outcome(spec.recipe, told, guard=shared.guard, index=work.index)
 
 
-def outcome(chosen: Recipe, row: RowPrompt, completion: Completion) -> Outcome:
-    """What an answer comes to. A rejected one keeps its text and its reason."""
-    judgement = quality.judge(chosen.schema, completion.text, completion.finish_reason)
+def outcome(recipe: Recipe, told: Told, *, guard: Guard | None = None, index: int = 0) -> Outcome:
+    """What a row comes to. A rejected one keeps what was said and its reason."""
+    row = told.row
+    code, reason = row.code, row.reason
+    if not code and guard is not None:
+        code, reason = guard.problem(index, row.texts)
     return Outcome(
-        Verdict.REJECTED if judgement.code else Verdict.ACCEPTED,
-        output=judgement.output,
-        raw=completion.text,
-        code=judgement.code,
-        reason=judgement.reason,
-        usage=completion.usage,
-        prompt=row.messages[-1]["content"],
-        fingerprint=judgement.fingerprint,
+        Verdict.REJECTED if code else Verdict.ACCEPTED,
+        output=row.output,
+        raw=_joined(recipe, told.replies),
+        code=code,
+        reason=reason,
+        usage=told.usage,
+        prompt=_joined(recipe, told.asked),
+        fingerprint=None if code else quality.fingerprint(list(row.texts)),
     )
+
+
+def _joined(recipe: Recipe, texts: list[str]) -> str:
+    """One text as it is; of a row that is a conversation, a JSON list of them."""
+    if recipe.is_conversation:
+        return json.dumps(texts, ensure_ascii=False) if texts else ""
+    return texts[0] if texts else ""
+
+
+def parts_of(recipe: Recipe, kept: str) -> list[str]:
+    """What `_joined` put together."""
+    if not kept:
+        return []
+    if not recipe.is_conversation:
+        return [kept]
+    try:
+        parts = json.loads(kept)
+    except ValueError:  # a text of ours that was cut on the way
+        return [kept]
+    return [str(part) for part in parts] if isinstance(parts, list) else [kept]
+
+
+def row_tokens(data: dict[str, Any]) -> int:
+    """The most tokens a row's requests may come to, answers included, as far as it can be told."""
+    recipe = Spec.read(data).recipe
+    told = len(recipe.system_message) + sum(len(column.prompt) for column in recipe.written)
+    return told // CHARACTERS_A_TOKEN + recipe.max_tokens

@@ -14,7 +14,7 @@ from apps.batch.models import ACTIVE, BatchStatus, Item, ItemStatus
 from apps.batch.tasks import wake
 from apps.core.db import in_db
 from apps.datasets.services import NothingUsable
-from apps.generation import services
+from apps.generation import exports, previews, services
 from apps.generation.downloads import export_response
 from apps.generation.forms import KINDS, Draft
 from apps.generation.models import Job
@@ -119,7 +119,7 @@ async def preview(request: HttpRequest) -> HttpResponse:
     if plan is not None:
         try:
             target = await in_db(default_target, Use.GENERATION)
-            context["rows"] = await services.preview(target, plan.recipe, plan.seed)
+            context["rows"] = await previews.preview(target, plan.recipe, plan.seed)
             context["system"] = plan.recipe.system_message
         except (NoServer, LLMError) as error:
             context["problem"] = str(error)
@@ -159,8 +159,8 @@ def job(request: HttpRequest, pk: int) -> HttpResponse:
         **_standing(found),
         **_table(request, found),
         "spec": spec,
-        "names": services.column_names(spec.recipe),
-        "labels": services.label_names(spec.recipe),
+        "names": spec.recipe.field_names,
+        "labels": spec.recipe.label_names,
     }
     return render(request, "generation/job.html", context)
 
@@ -192,8 +192,8 @@ def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
         items = items.filter(status=status)
     page = Paginator(items, ROWS_A_PAGE).get_page(request.GET.get("page"))
     spec = found.spec
-    names = services.column_names(spec.recipe)[:FIELDS_SHOWN]
-    shown = [(item, services.cells(spec, item, names)) for item in page.object_list]
+    names = spec.recipe.field_names[:FIELDS_SHOWN]
+    shown = [(item, exports.cells(spec, item, names)) for item in page.object_list]
     return {
         "job": found,
         "page": page,
@@ -211,8 +211,8 @@ def row(request: HttpRequest, pk: int, index: int) -> HttpResponse:
     context = {
         "job": found,
         "item": item,
-        "messages_sent": services.messages_of(found.spec, item),
-        "output": services.pretty(item.output),
+        "messages_sent": exports.messages_of(found.spec, item),
+        "output": previews.pretty(item.output),
         "last": found.batch.total - 1,
     }
     return render(request, "generation/row.html", context)
@@ -239,22 +239,22 @@ def act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
 def export(request: HttpRequest, pk: int) -> HttpResponseBase:
     found = get_object_or_404(_jobs(request), pk=pk)
     name = request.GET.get("format", "jsonl")
-    if name not in set(services.Format):
+    if name not in set(exports.Format):
         raise Http404
-    return export_response(found, services.Format(name))
+    return export_response(found, exports.Format(name))
 
 
 @require_POST
 def dataset(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(_jobs(request), pk=pk)
     try:
-        made = services.to_dataset(
+        made = exports.to_dataset(
             job=found,
             name=request.POST.get("name", "").strip()[:200] or found.name,
             text_field=request.POST.get("text_field", ""),
             label_field=request.POST.get("label_field", ""),
         )
-    except (RecipeError, NothingUsable, services.NothingAccepted) as error:
+    except (RecipeError, NothingUsable, exports.NothingAccepted) as error:
         messages.error(request, str(error))
         return redirect("generation:job", pk)
     messages.success(request, f"The dataset “{made.name}” has {made.rows:,} rows.")

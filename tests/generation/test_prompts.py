@@ -5,7 +5,14 @@ import time
 import pytest
 
 from apps.generation.problems import RecipeError
-from apps.generation.prompts import MAX_PROMPT, check, check_name, render
+from apps.generation.prompts import (
+    MAX_PROMPT,
+    check,
+    check_expression,
+    check_name,
+    evaluate,
+    render,
+)
 
 COLUMNS = ["product", "sentiment"]
 VALUES = {"product": "kettle", "sentiment": "positive"}
@@ -150,3 +157,91 @@ def test_bad_names(name: str) -> None:
 def test_good_names() -> None:
     for name in ("product", "_x", "Intent2"):
         check_name(name)
+
+
+NUMBERS = {"n": 7, "price": 2.5, "name": "kettle", "none": None, "flags": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("n + 1", 8),
+        ("n // 2 * 2", 6),
+        ("n % 2 == 1 and price < 3", True),
+        ("-n", -7),
+        ("'odd' if n % 2 else 'even'", "odd"),
+        ("name ~ ' ' ~ n", "kettle 7"),
+        ("name|upper", "KETTLE"),
+        ("none or 'nothing'", "nothing"),
+        ("n in [1, 7]", True),
+        ("[n, name]", [7, "kettle"]),
+        ("'a' in flags", True),
+    ],
+)
+def test_expressions(source: str, value: object) -> None:
+    check_expression(source, list(NUMBERS))
+    assert evaluate(source, NUMBERS) == value
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("n +", "Line 1"),
+        ("n }} {{ n", "Line 1"),
+        ("n; import os", "Line 1"),
+        ("", "empty"),
+        ("1 +\nm", "Line 2: there is no column “m”"),
+        ("n ** n", "cannot be used"),
+        ("n.real", "attributes cannot be used"),
+        ("n()", "calls cannot be used"),
+        ("name[0]", "brackets cannot be used"),
+        ("(" * 5000 + "n" + ")" * 5000, "At most 2,000"),
+    ],
+)
+def test_expressions_that_are_refused(source: str, sentence: str) -> None:
+    with pytest.raises(RecipeError, match=sentence.replace("(", r"\(")):
+        check_expression(source, list(NUMBERS))
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("name * 10000000000", "works on numbers, not on “kettle”"),
+        ("'%1000000000d' % n", "works on numbers"),
+        ("[1] * 1000000000", "works on numbers"),
+        ("name + name", "works on numbers"),
+        ("n + none", "not on nothing"),
+        ("n / (n - 7)", "Division by zero"),
+        ("1000000000000000 * 1000000000000000 * 10", "too large"),
+        ("name < n", "cannot be worked out"),
+    ],
+)
+def test_expressions_that_cannot_be_worked_out(source: str, sentence: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(RecipeError, match=sentence):
+        evaluate(source, NUMBERS)
+    assert time.monotonic() - start < 0.5
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        escape.removeprefix("{{").removesuffix("}}").strip()
+        for escape in ESCAPES + ENDLESS
+        if escape.startswith("{{")
+    ],
+    ids=lambda source: source[:40],
+)
+def test_an_expression_neither_reaches_out_nor_runs_on(source: str) -> None:
+    def use() -> None:
+        check_expression(source, COLUMNS)
+        evaluate(source, VALUES)
+
+    start = time.monotonic()
+    with pytest.raises(RecipeError):
+        use()
+    assert time.monotonic() - start < 2
+
+
+def test_what_is_no_text_is_written_as_json() -> None:
+    assert render("{{ n }} {{ price }} {{ none }}| {{ flags }}", NUMBERS) == '7 2.5 | ["a", "b"]'

@@ -2,7 +2,8 @@
 
 import pytest
 
-from apps.generation.quality import fingerprint, judge
+from apps.generation.quality import fingerprint, judge, texts_of
+from apps.generation.recipe import parse
 from tests.generation.test_schemas import LABELLED
 
 
@@ -25,7 +26,6 @@ def test_with_a_schema(text: str, finish_reason: str, code: str) -> None:
     judgement = judge(LABELLED, text, finish_reason)
     assert judgement.code == code
     assert bool(judgement.reason) == bool(code)
-    assert (judgement.fingerprint is None) == bool(code)
 
 
 def test_without_a_schema_the_text_is_the_row() -> None:
@@ -50,4 +50,6 @@ def test_other_texts_differ() -> None:
 
 def test_labels_alone_may_come_twice() -> None:
     schema = {"type": "object", "properties": {"label": {"enum": ["a", "b"]}}}
-    assert judge(schema, '{"label": "a"}', "stop").fingerprint is None
+    recipe = parse({"prompt": "x", "schema": schema})
+    assert texts_of(recipe, {"label": "a"}) == []
+    assert fingerprint([]) is None

@@ -1,0 +1,122 @@
+"""What one job makes: its columns, in order, and what every request shares (pure)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from apps.generation import schemas
+from apps.generation.columns import Answer, Category, Column, Seed, Structured, Written
+
+MAX_ROWS = 100_000
+DEFAULT_PARAMS: dict[str, float] = {"temperature": 0.9, "min_p": 0.05, "max_tokens": 300}
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    columns: tuple[Column, ...]
+    system: str = ""
+    params: Mapping[str, float] = field(default_factory=lambda: DEFAULT_PARAMS)
+
+    @property
+    def written(self) -> tuple[Written, ...]:
+        """The columns that ask the model, in the order in which they do."""
+        return tuple(column for column in self.columns if isinstance(column, Written))
+
+    @property
+    def categories(self) -> tuple[Category, ...]:
+        return tuple(column for column in self.columns if isinstance(column, Category))
+
+    @property
+    def seeds(self) -> tuple[Seed, ...]:
+        return tuple(column for column in self.columns if isinstance(column, Seed))
+
+    @property
+    def is_plain(self) -> bool:
+        """One request a row and nothing but categories: the answer alone is the row's output."""
+        *others, last = self.columns
+        return isinstance(last, Answer) and all(isinstance(other, Category) for other in others)
+
+    @property
+    def is_conversation(self) -> bool:
+        """More than one request a row."""
+        return len(self.written) > 1
+
+    @property
+    def field_names(self) -> list[str]:
+        """What a finished row has. Of a plain recipe the answer comes first, as it always did."""
+        if self.is_plain:
+            names = [*self.columns[-1].fields, *(column.name for column in self.columns[:-1])]
+        else:
+            names = [name for column in self.columns for name in column.fields]
+        return list(dict.fromkeys(names))
+
+    @property
+    def label_names(self) -> list[str]:
+        """The fields, those first that fit a label: few values, all known."""
+        known = [
+            name
+            for column in self.written
+            if column.schema is not None and isinstance(column, Answer | Structured)
+            for name, inner in column.schema["properties"].items()
+            if "enum" in inner
+        ]
+        known += [column.name for column in self.categories]
+        fields = self.field_names
+        return list(dict.fromkeys([*(name for name in known if name in fields), *fields]))
+
+    def params_of(self, column: Written) -> dict[str, float]:
+        return {**self.params, **column.params}
+
+    def max_tokens_of(self, column: Written) -> int:
+        return int(self.params_of(column)["max_tokens"])
+
+    @property
+    def max_tokens(self) -> int:
+        """The most a row may write, all its requests together."""
+        return sum(self.max_tokens_of(column) for column in self.written)
+
+    @property
+    def sampling(self) -> dict[str, float]:
+        """The parameters a request carries besides `max_tokens`."""
+        return {name: value for name, value in self.params.items() if name != "max_tokens"}
+
+    @property
+    def system_message(self) -> str:
+        """The message every row begins with: a server does not tell the model its grammar.
+
+        Of several columns the first one's fields stand here, where the server reads them once;
+        those of later ones stand at the end of their own question.
+        """
+        fields = fields_in_words(self.written[0]) if self.written else ""
+        return "\n\n".join(part for part in (self.system, fields) if part)
+
+    @property
+    def response_format(self) -> dict[str, Any] | None:
+        """What makes the server enforce the first column's schema."""
+        return response_format(self.written[0])
+
+    @property
+    def prompt(self) -> str:
+        """The first column's."""
+        return self.written[0].prompt
+
+    @property
+    def schema(self) -> Mapping[str, Any] | None:
+        """The first column's."""
+        return self.written[0].schema
+
+
+def fields_in_words(column: Written) -> str:
+    asked = column.asked_schema
+    return "" if asked is None else schemas.described(asked)
+
+
+def response_format(column: Written) -> dict[str, Any] | None:
+    """What makes the server enforce a column's schema."""
+    asked = column.asked_schema
+    if asked is None:
+        return None
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "row", "schema": schemas.closed(asked), "strict": True},
+    }

@@ -1,0 +1,206 @@
+"""Refill, yield and budget: exactly the rows that were asked for, or the reason why not."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from apps.batch import handlers, services, tending
+from apps.batch.handlers import Context, Outcome, Verdict, Work
+from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
+from apps.core.db import in_db
+from apps.llm import errors
+from apps.llm.events import Usage
+from apps.llm.models import Server
+from tests.batch.conftest import run_pump
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def picky(work: Work, context: Context) -> Outcome:
+    """Accepts every `every`-th try of a row; `never` at all; fails one in `fails`."""
+    if work.index % context.spec.get("fails", 10_000) == 1:
+        raise errors.PromptTooLong(9, 5)
+    good = work.index % context.spec.get("every", 1) == 0 and not context.spec.get("never")
+    return Outcome(
+        Verdict.ACCEPTED if good else Verdict.REJECTED,
+        output={"place": work.input["for"] if work.input else work.index},
+        code="" if good else "schema",
+        reason="" if good else "Not good enough.",
+        usage=Usage(10, 0, 10),
+    )
+
+
+handlers.register("tests.picky", picky)
+
+
+@pytest.fixture
+def make(alice: User, server: Server) -> Any:
+    def make_batch(rows: int, *, spec: dict[str, Any] | None = None, **options: Any) -> Batch:
+        return services.create_batch(
+            owner=alice,
+            server=server,
+            handler="tests.picky",
+            spec=spec or {},
+            inputs=[None] * rows,
+            **options,
+        )
+
+    return sync_to_async(make_batch)
+
+
+async def fresh(batch: Batch) -> Batch:
+    return await Batch.objects.select_related("server").aget(pk=batch.pk)
+
+
+async def accepted(batch: Batch) -> list[Item]:
+    items = batch.items.filter(status=ItemStatus.ACCEPTED).order_by("index")
+    return [item async for item in items]
+
+
+async def test_refills_until_each_row_asked_for_is_accepted_once(make: Any, server: Server) -> None:
+    batch = await make(30, refill=True, tries=10, spec={"every": 3, "fails": 7})
+    await run_pump(server)
+    batch = await fresh(batch)
+    assert (batch.status, batch.reason, batch.goal) == (BatchStatus.DONE, "", 30)
+    good = await accepted(batch)
+    assert sorted(item.place for item in good) == list(range(30))
+    assert all(item.output == {"place": item.place} for item in good)
+    items = [item async for item in batch.items.order_by("index")]
+    assert [item.index for item in items] == list(range(batch.total))
+    bad = [item for item in items if item.status != ItemStatus.ACCEPTED]
+    assert all(item.replaced and item.reason for item in bad)
+    assert len(items) == 30 + len(bad)
+
+
+async def test_without_a_goal_nothing_is_made_anew(make: Any, server: Server) -> None:
+    batch = await make(12, spec={"every": 3})
+    await run_pump(server)
+    batch = await fresh(batch)
+    assert (batch.status, batch.total) == (BatchStatus.DONE, 12)
+    assert len(await accepted(batch)) == 4
+
+
+async def test_a_yield_that_is_too_low_stops_the_job_with_the_reason(
+    make: Any, server: Server
+) -> None:
+    batch = await make(300, refill=True, spec={"every": 50})
+    await run_pump(server)
+    batch = await fresh(batch)
+    assert batch.status == BatchStatus.FAILED
+    assert "of 300 rows: Of the last 100 rows" in batch.reason
+    # Tended once a second: a few rows more are made where a row takes no time at all.
+    assert len(await accepted(batch)) < 30
+
+
+async def test_a_small_job_stops_after_so_many_tries(make: Any, server: Server) -> None:
+    batch = await make(6, refill=True, tries=5, spec={"never": True})
+    await run_pump(server)
+    batch = await fresh(batch)
+    assert (batch.status, batch.total) == (BatchStatus.FAILED, 30)
+    assert batch.reason.startswith("Stopped with 0 of 6 rows: 30 rows were made")
+
+
+async def test_a_stopped_job_can_be_let_go_on(make: Any, server: Server) -> None:
+    batch = await make(6, refill=True, tries=5, spec={"never": True})
+    await run_pump(server)
+    await Batch.objects.filter(pk=batch.pk).aupdate(spec={"every": 1})
+    await in_db(services.resume, await fresh(batch))
+    await run_pump(server)
+    batch = await fresh(batch)
+    assert (batch.status, batch.reason) == (BatchStatus.DONE, "")
+    assert sorted(item.place for item in await accepted(batch)) == list(range(6))
+
+
+async def test_tending_twice_changes_nothing(make: Any, server: Server) -> None:
+    batch = await make(10, refill=True)
+    await batch.items.filter(index__lt=4).aupdate(
+        status=ItemStatus.REJECTED, finished=timezone.now()
+    )
+    for _ in range(3):
+        await in_db(tending.tend, server.pk)
+        assert (await fresh(batch)).total == 14
+    inputs = [item.input async for item in batch.items.order_by("index")]
+    assert inputs == [None] * 10 + [{"for": at} for at in range(4)]
+
+
+async def test_rows_are_added_to_a_job_that_is_done(make: Any, server: Server) -> None:
+    batch = await make(10, refill=True, tries=10, spec={"every": 2})
+    await run_pump(server)
+    await in_db(services.add_rows, batch, 5)
+    assert (batch.status, batch.goal) == (BatchStatus.QUEUED, 15)
+    await run_pump(server)
+    assert (await fresh(batch)).status == BatchStatus.DONE
+    assert sorted(item.place for item in await accepted(batch)) == list(range(15))
+
+
+async def test_rows_cannot_be_added_to_a_cancelled_job(make: Any) -> None:
+    batch = await make(3)
+    await in_db(services.cancel, batch)
+    with pytest.raises(services.WrongState):
+        await in_db(services.add_rows, batch, 5)
+
+
+async def test_a_restored_row_takes_the_place_of_its_replacement(make: Any, server: Server) -> None:
+    batch = await make(3, refill=True)
+    await batch.items.filter(index=0).aupdate(
+        status=ItemStatus.REJECTED, output={"place": 0}, finished=timezone.now()
+    )
+    await in_db(tending.tend, server.pk)
+    item = await batch.items.aget(index=0)
+    await in_db(services.restore, item)
+    assert (item.status, item.reviewed) == (ItemStatus.ACCEPTED, True)
+    assert await batch.items.acount() == 3
+    await run_pump(server)
+    assert sorted(item.place for item in await accepted(batch)) == [0, 1, 2]
+    with pytest.raises(services.WrongState, match="only a rejected one"):
+        await in_db(services.restore, item)
+
+
+async def test_a_row_taken_out_by_hand_is_made_anew(make: Any, server: Server) -> None:
+    batch = await make(3, refill=True)
+    await batch.items.filter(index=1).aupdate(status=ItemStatus.ACCEPTED, finished=timezone.now())
+    item = await batch.items.aget(index=1)
+    await in_db(services.reject, item)
+    assert item.code == "by_hand"
+    await run_pump(server)
+    assert sorted(item.place for item in await accepted(batch)) == [0, 1, 2]
+    with pytest.raises(services.WrongState, match="only an accepted one"):
+        await in_db(services.reject, item)
+
+
+async def test_a_budget_pauses_the_job_until_tomorrow(make: Any, server: Server) -> None:
+    batch = await make(600, daily_tokens=100)
+    await Batch.objects.filter(pk=batch.pk).aupdate(
+        completion_tokens=500, day=timezone.localdate(), day_began_at=400
+    )
+    await run_pump(server)
+    batch = await fresh(batch)
+    assert batch.status == BatchStatus.PAUSED
+    assert "Today's budget of 100 tokens is used up" in batch.reason
+    assert await in_db(services.servers_to_wake) == []
+    yesterday = timezone.localdate() - timedelta(days=1)
+    await Batch.objects.filter(pk=batch.pk).aupdate(
+        day=yesterday, resumes_on=timezone.localdate(), daily_tokens=10**9
+    )
+    assert await in_db(services.servers_to_wake) == [server.pk]
+    assert (await fresh(batch)).status == BatchStatus.QUEUED
+
+
+async def test_the_budget_of_a_day_begins_with_what_was_spent_before(
+    make: Any, server: Server
+) -> None:
+    batch = await make(3, daily_tokens=100)
+    await Batch.objects.filter(pk=batch.pk).aupdate(completion_tokens=500)
+    await in_db(tending.tend, server.pk)
+    batch = await fresh(batch)
+    assert (batch.status, batch.day_began_at) == (BatchStatus.QUEUED, 500)
+
+
+async def test_deleting_takes_the_rows_along(make: Any) -> None:
+    batch = await make(5)
+    await in_db(services.delete, batch)
+    assert not await Item.objects.aexists()

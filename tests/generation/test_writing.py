@@ -1,0 +1,194 @@
+"""A row as a conversation: what is asked when, and what becomes of the answers."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from apps.generation.draws import Draw
+from apps.generation.plan import Recipe
+from apps.generation.recipe import parse
+from apps.generation.writing import Ask, Reply, Row, write
+
+SCHEMA = {
+    "type": "object",
+    "required": ["title", "body"],
+    "properties": {
+        "title": {"type": "string", "maxLength": 80},
+        "body": {"type": "string"},
+    },
+}
+TICKETS: dict[str, Any] = {
+    "system": "You write support tickets.",
+    "columns": [
+        {"name": "topic", "values": ["printer"]},
+        {"name": "angry", "kind": "category", "values": ["yes", "no"]},
+        {
+            "name": "ticket",
+            "kind": "structured",
+            "prompt": "A ticket about a {{ topic }}.",
+            "schema": SCHEMA,
+        },
+        {
+            "name": "reply",
+            "kind": "text",
+            "prompt": "Now answer “{{ title }}” as the help desk.",
+            "checks": [{"kind": "lacks", "text": "as an AI"}],
+        },
+        {
+            "name": "judge",
+            "kind": "judge",
+            "criteria": [{"name": "quality", "description": "Is it real?", "at_least": 3}],
+        },
+    ],
+}
+
+
+def tell(recipe: Recipe, *replies: Any, index: int = 0) -> tuple[list[Ask], Row]:
+    """Plays the model: texts, objects or (text, finish reason)."""
+    steps = write(recipe, Draw(index, 7))
+    asks: list[Ask] = []
+    left = iter(replies)
+    try:
+        ask = next(steps)
+        while True:
+            asks.append(ask)
+            reply = next(left)
+            text, finish = reply if isinstance(reply, tuple) else (reply, "stop")
+            ask = steps.send(Reply(text if isinstance(text, str) else json.dumps(text), finish))
+    except StopIteration as end:
+        row = end.value
+        assert isinstance(row, Row)
+        return asks, row
+
+
+TICKET = {"title": "It prints blank pages", "body": "Since Monday."}
+GOOD = {"judge_reason": "Fine.", "quality": 4}
+
+
+def test_later_columns_go_on_in_the_same_conversation() -> None:
+    asks, row = tell(parse(TICKETS), TICKET, " Restart it. ", GOOD)
+    assert [len(ask.messages) for ask in asks] == [2, 4, 6]
+    for earlier, later in pairwise(asks):
+        assert later.messages[: len(earlier.messages)] == earlier.messages
+    assert asks[1].messages[2] == {"role": "assistant", "content": json.dumps(TICKET)}
+    assert asks[1].messages[3]["content"] == (
+        "Now answer “It prints blank pages” as the help desk.\n\nAnswer with plain text this time."
+    )
+    assert "- quality: one of 1, 2, 3, 4, 5 (Is it real?)" in asks[2].messages[5]["content"]
+    assert len({ask.seed for ask in asks}) == 3
+    assert not row.code
+    assert row.output == {
+        "topic": "printer",
+        "angry": row.values["angry"],
+        **TICKET,
+        "reply": "Restart it.",
+        **GOOD,
+    }
+    assert row.texts == (*TICKET.values(), "Restart it.")
+
+
+def test_what_all_rows_share_comes_first_byte_for_byte() -> None:
+    recipe = parse(TICKETS)
+    systems = {
+        tell(recipe, TICKET, "x", GOOD, index=at)[0][0].messages[0]["content"] for at in [0, 1]
+    }
+    assert systems == {
+        "You write support tickets.\n\nAnswer with one JSON object with these fields:\n"
+        "- title: string, at most 80 characters\n- body: string"
+    }
+
+
+@pytest.mark.parametrize(
+    ("replies", "code", "reason"),
+    [
+        ([(TICKET, "length")], "length", "“ticket”: Cut off"),
+        (["{"], "invalid_json", "“ticket”: Not valid JSON"),
+        ([{"title": "x"}], "schema", "“ticket”: "),
+        ([TICKET, "  "], "empty", "“reply”: The text is empty."),
+        ([TICKET, "As an AI I cannot."], "check_lacks", "“reply”: reply: “as an AI” must not be"),
+        (
+            [TICKET, "Hello.", {"judge_reason": "Dull.", "quality": 2}],
+            "judged",
+            "“judge”: quality 2 of 5, at least 3 wanted: Dull.",
+        ),
+        ([TICKET, "Hello.", {"judge_reason": "?", "quality": 9}], "schema", "“judge”: “quality”"),
+    ],
+)
+def test_the_first_bad_answer_ends_the_row(replies: list[Any], code: str, reason: str) -> None:
+    asks, row = tell(parse(TICKETS), *replies)
+    assert len(asks) == len(replies)
+    assert row.code == code
+    assert row.reason.startswith(reason)
+
+
+def test_a_condition_leaves_a_column_out() -> None:
+    columns = [
+        *TICKETS["columns"][:3],
+        TICKETS["columns"][3] | {"condition": "angry == 'yes'"},
+        {"name": "note", "kind": "expression", "expression": "'said: ' ~ (reply or 'nothing')"},
+    ]
+    recipe = parse(TICKETS | {"columns": columns})
+    seen = set()
+    for index in range(20):
+        asks, row = tell(recipe, TICKET, "Sorry.", index=index)
+        angry = row.values["angry"]
+        seen.add(angry)
+        assert len(asks) == (2 if angry == "yes" else 1)
+        assert row.output is not None
+        assert row.output["reply"] == ("Sorry." if angry == "yes" else None)
+        assert row.output["note"] == ("said: Sorry." if angry == "yes" else "said: nothing")
+    assert seen == {"yes", "no"}
+
+
+def test_a_column_that_only_helps_is_not_in_the_row() -> None:
+    columns = [
+        {"name": "plan", "kind": "text", "prompt": "Plan it.", "keep": False},
+        {"name": "text", "kind": "text", "prompt": "Write it."},
+    ]
+    _, row = tell(parse({"columns": columns}), "First this.", "Done.")
+    assert row.output == {"text": "Done."}
+    assert row.texts == ("Done.",)
+
+
+def test_candidates_one_is_drawn_by_their_probabilities() -> None:
+    recipe = parse(
+        {"columns": [{"name": "joke", "kind": "text", "prompt": "Go.", "candidates": 3}]}
+    )
+    told = {
+        "candidates": [
+            {"answer": "common", "probability": 0.7},
+            {"answer": "less so", "probability": 0.2},
+            {"answer": "never", "probability": 0.0},
+        ]
+    }
+    found = []
+    for index in range(200):
+        asks, row = tell(recipe, told, index=index)
+        assert row.output is not None
+        found.append(row.output["joke"])
+    assert "Give 3 different answers" in asks[0].messages[-1]["content"]
+    assert set(found) == {"common", "less so"}
+    assert 20 < found.count("less so") < 80
+    nothing = {"candidates": [{"answer": a, "probability": 0} for a in "abc"]}
+    drawn = {str((tell(recipe, nothing, index=at)[1].output or {})["joke"]) for at in range(50)}
+    assert drawn == {"a", "b", "c"}
+
+
+def test_candidates_of_objects() -> None:
+    recipe = parse({"prompt": "Go.", "schema": SCHEMA, "candidates": 2})
+    told = {"candidates": [{"answer": TICKET, "probability": 0.5}] * 2}
+    _, row = tell(recipe, told)
+    assert row.output == TICKET
+    _, row = tell(recipe, {"candidates": [{"answer": {"title": 1}, "probability": 1}] * 2})
+    assert row.code == "schema"
+
+
+def test_a_row_that_cannot_be_put_together_is_rejected() -> None:
+    columns = [
+        {"name": "n", "kind": "number", "min": 0, "max": 0},
+        {"name": "m", "kind": "expression", "expression": "1 / n"},
+    ]
+    asks, row = tell(parse({"columns": columns, "prompt": "{{ m }}"}))
+    assert (asks, row.code, row.reason) == ([], "bad_prompt", "Division by zero.")
