@@ -206,7 +206,11 @@ def delete_conversation(request: HttpRequest, pk: int) -> Any:
 
 @router.post("/conversations/{pk}/messages", response={202: TurnOut})
 def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
-    """Starts an answer. Follow it at `events`, or look at it again later."""
+    """Starts an answer. Follow it at `events`, or look at it again later.
+
+    With `Accept: text/event-stream` the events come at once, in this response: first `turn`, with
+    what the JSON says, then what `events` would give. After a break go on there.
+    """
     if data.tools:
         raise ApiError(422, "tools_not_supported", "Tools are not supported yet: leave them out.")
     conversation = _get(request, pk)
@@ -226,7 +230,10 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
         raise ApiError(409, error.code, str(error)) from error
     except services.ChatError as error:
         raise ApiError(422, error.code, str(error)) from error
-    return Status(202, {"question": _message(question), **_started(answer)})
+    turn = {"question": _message(question), **_started(answer)}
+    if sse.is_wanted(request):
+        return sse.response(answer, turn=TurnOut.model_validate(turn).model_dump(mode="json"))
+    return Status(202, turn)
 
 
 @router.get("/answers/{pk}", response=MessageOut)

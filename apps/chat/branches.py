@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from django.db import transaction
 from django.utils import timezone
 
@@ -53,7 +52,7 @@ def edit(question: Message, content: str) -> tuple[Message, Message]:
             content=content,
         )
         answer = services.open_answer(edited, _request_of_an_answer(question))
-    async_to_sync(generation.start)(answer.pk)
+    generation.begin(answer)
     return edited, answer
 
 
@@ -67,7 +66,7 @@ def answer(question: Message, request: dict[str, Any] | None = None) -> Message:
         raise NotAnswerable
     with transaction.atomic():
         opened = services.open_answer(question, request)
-    async_to_sync(generation.start)(opened.pk)
+    generation.begin(opened)
     return opened
 
 
@@ -87,7 +86,7 @@ def go_on(answer: Message) -> Message:
     assert answer.parent is not None
     with transaction.atomic():
         longer = services.open_answer(answer.parent, answer.request | {"continues": answer.pk})
-    async_to_sync(generation.start)(longer.pk)
+    generation.begin(longer)
     return longer
 
 

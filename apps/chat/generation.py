@@ -18,6 +18,7 @@ from datetime import timedelta
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from asgiref.sync import async_to_sync
 from django.db import transaction
 from django.utils import timezone
 from redis.exceptions import RedisError
@@ -27,6 +28,7 @@ from apps.chat.models import Conversation, Message, Status
 from apps.chat.stream import STOPPED, AnswerLog, Entry
 from apps.core.db import in_db
 from apps.core.redis import async_redis, sync_redis
+from apps.core.threads import serving_loop
 from apps.llm import services as llm
 from apps.llm.errors import LLMError, PromptTooLong
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, Usage
@@ -41,6 +43,9 @@ START_WITHIN = timedelta(seconds=15)
 # Slots and context of a server seldom change; asking costs the first token some milliseconds.
 FACTS_AGE = timedelta(minutes=1)
 STOP_SECONDS = 2.0
+STOP_ATTEMPTS = 5
+# The keeper outlives the last answer by this: most often another one follows.
+LINGER_SECONDS = 30.0
 
 INTERRUPTED = "interrupted"
 INTERRUPTED_DETAIL = "The workbench was stopped while this was being written. Ask again."
@@ -116,9 +121,26 @@ class Outcome:
         return round((completion - 1) / (self.last_token - self.first_token), 2)
 
 
-async def start(answer_id: int) -> None:
-    """Begins to write an answer in this process. Returns at once."""
-    await _runner().start(answer_id)
+def begin(answer: Message) -> None:
+    """Begins to write an answer, in the event loop that serves the request in hand.
+
+    Synchronous: it reads what the answer needs on the connection that has just saved it. It is to
+    be called after the transaction that did.
+    """
+    try:
+        ask = prompting.for_answer(answer)
+    except llm.NoServer:
+        ask = None  # the answer itself is to say so
+    loop = serving_loop()
+    if loop is not None:
+        loop.call_soon_threadsafe(lambda: _runner().start(answer.pk, ask))
+    else:
+        async_to_sync(start)(answer.pk, ask)
+
+
+async def start(answer_id: int, ask: prompting.Ask | None = None) -> None:
+    """Begins to write an answer in this event loop. Returns at once."""
+    _runner().start(answer_id, ask)
 
 
 async def stop(answer_id: int) -> None:
@@ -126,18 +148,28 @@ async def stop(answer_id: int) -> None:
 
     The connection to the model server is closed, which frees its slot; the text is kept.
     """
-    redis = async_redis()
-    runner = await redis.get(_runner_of(answer_id))
-    if not isinstance(runner, bytes):
+    if not _runner().stop(answer_id) and not await _stop_elsewhere(answer_id):
         return
-    orders = _orders(runner.decode())
-    await redis.rpush(orders, answer_id)
-    await redis.expire(orders, HEARTBEAT_SECONDS)
     with suppress(TimeoutError):
         async with asyncio.timeout(STOP_SECONDS):
             async for entry in stream.follow(answer_id):
                 if entry is not None and entry.is_end:
                     break
+
+
+async def _stop_elsewhere(answer_id: int) -> bool:
+    """Tells the process that writes it; False where none does."""
+    redis = async_redis()
+    for _ in range(STOP_ATTEMPTS):
+        runner = await redis.get(_runner_of(answer_id))
+        if isinstance(runner, bytes):
+            orders = _orders(runner.decode())
+            await redis.rpush(orders, answer_id)
+            await redis.expire(orders, HEARTBEAT_SECONDS)
+            return True
+        # It may have begun this moment: a process says so with the next it has for Redis.
+        await asyncio.sleep(stream.COALESCE_SECONDS)
+    return False
 
 
 async def events(answer: Message, after: int | None = None) -> AsyncIterator[Entry | None]:
@@ -222,95 +254,116 @@ class _Runner:
         self.name = uuid.uuid4().hex
         self._work: dict[int, asyncio.Task[None]] = {}
         self._stopped: set[int] = set()
-        self._tasks: set[asyncio.Task[None]] = set()  # the loop itself holds tasks weakly
+        self._running: dict[int, asyncio.Task[None]] = {}
         self._keeper: asyncio.Task[None] | None = None
+        self._dismissal: asyncio.TimerHandle | None = None
 
-    async def start(self, answer_id: int) -> None:
-        pipeline = async_redis().pipeline(transaction=False)
-        pipeline.set(_heartbeat(self.name), 1, ex=HEARTBEAT_SECONDS)
-        pipeline.set(_runner_of(answer_id), self.name, ex=stream.UNFINISHED_EXPIRES_SECONDS)
-        await pipeline.execute()
-        # A context of its own: the request's would bind the answer to a thread that ends with it.
+    def start(self, answer_id: int, ask: prompting.Ask | None = None) -> None:
+        self._sign(answer_id)
         log = AnswerLog(answer_id)  # from now on readers of this process find it
-        task = asyncio.create_task(self._run(answer_id, log), context=contextvars.Context())
-        self._tasks.add(task)
-        task.add_done_callback(self._forget)
+        # A context of its own: the request's would bind the answer to what ends with it.
+        task = asyncio.create_task(self._run(answer_id, log, ask), context=contextvars.Context())
+        self._running[answer_id] = task  # the loop itself holds tasks weakly
+        task.add_done_callback(lambda _: self._forget(answer_id))
         if self._keeper is None:
             self._keeper = asyncio.create_task(self._keep(), context=contextvars.Context())
+        if self._dismissal is not None:
+            self._dismissal.cancel()
+            self._dismissal = None
 
-    def _forget(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not self._tasks and self._keeper is not None:
-            self._keeper.cancel()
-            self._keeper = None
-
-    async def _keep(self) -> None:
-        """Renews the heartbeat and obeys orders to stop, while there are answers to write."""
-        while True:
-            try:
-                await async_redis().set(_heartbeat(self.name), 1, ex=HEARTBEAT_SECONDS)
-                order = await async_redis().blpop([_orders(self.name)], timeout=RENEW_SECONDS)
-            except RedisError as error:
-                logger.warning("No heartbeat for the answers being written: %s", error)
-                await asyncio.sleep(1)
-            else:
-                if order is not None:
-                    self._stop(int(order[1]))
-
-    def _stop(self, answer_id: int) -> None:
+    def stop(self, answer_id: int) -> bool:
+        """Stops an answer that is written here; False where it is not."""
+        if answer_id not in self._running:
+            return False
         self._stopped.add(answer_id)
         if work := self._work.get(answer_id):
             work.cancel()
+        return True
 
-    async def _run(self, answer_id: int, log: AnswerLog) -> None:
+    def _sign(self, answer_id: int) -> None:
+        """Says in Redis who writes it. Nobody waits for that: see START_WITHIN."""
+        journal = stream.journal()
+        if self._keeper is None:
+            journal.add("SET", _heartbeat(self.name), 1, "EX", HEARTBEAT_SECONDS)
+        expires = stream.UNFINISHED_EXPIRES_SECONDS
+        journal.add("SET", _runner_of(answer_id), self.name, "EX", expires)
+
+    def _forget(self, answer_id: int) -> None:
+        del self._running[answer_id]
+        self._stopped.discard(answer_id)
+        if not self._running and self._keeper is not None:
+            loop = asyncio.get_running_loop()
+            self._dismissal = loop.call_later(LINGER_SECONDS, self._keeper.cancel)
+
+    async def _keep(self) -> None:
+        """Renews the heartbeat and obeys orders to stop, while there are answers to write."""
+        try:
+            while True:
+                await self._obey()
+        finally:
+            self._keeper = None
+
+    async def _obey(self) -> None:
+        try:
+            await async_redis().set(_heartbeat(self.name), 1, ex=HEARTBEAT_SECONDS)
+            order = await async_redis().blpop([_orders(self.name)], timeout=RENEW_SECONDS)
+        except RedisError as error:
+            logger.warning("No heartbeat for the answers being written: %s", error)
+            await asyncio.sleep(1)
+        else:
+            if order is not None:
+                self.stop(int(order[1]))
+
+    async def _run(self, answer_id: int, log: AnswerLog, ask: prompting.Ask | None) -> None:
         outcome = Outcome()
-        async with log:
-            work = asyncio.create_task(_write(answer_id, log, outcome))
-            self._work[answer_id] = work
-            if answer_id in self._stopped:  # the order came before the work began
-                work.cancel()
-            try:
-                await work
-            except asyncio.CancelledError:
-                if answer_id in self._stopped:
-                    outcome.ended(Status.STOPPED, STOPPED)
-            except (LLMError, llm.NoServer) as error:
-                code = error.code if isinstance(error, LLMError) else "no_server"
-                outcome.ended(Status.FAILED, code=code, detail=str(error))
-            except Exception:
-                logger.exception("Answer %s failed", answer_id)
-                detail = "The workbench failed while it wrote this. Its log says why."
-                outcome.ended(Status.FAILED, code="internal_error", detail=detail)
-            finally:
-                await asyncio.wait([work])
-                self._work.pop(answer_id, None)
-                self._stopped.discard(answer_id)
-                await self._finish(answer_id, log, outcome)
+        work = asyncio.create_task(_write(answer_id, ask, log, outcome))
+        self._work[answer_id] = work
+        if answer_id in self._stopped:  # the order came before the work began
+            work.cancel()
+        try:
+            await work
+        except asyncio.CancelledError:
+            if answer_id in self._stopped:
+                outcome.ended(Status.STOPPED, STOPPED)
+        except (LLMError, llm.NoServer) as error:
+            code = error.code if isinstance(error, LLMError) else "no_server"
+            outcome.ended(Status.FAILED, code=code, detail=str(error))
+        except Exception:
+            logger.exception("Answer %s failed", answer_id)
+            detail = "The workbench failed while it wrote this. Its log says why."
+            outcome.ended(Status.FAILED, code="internal_error", detail=detail)
+        finally:
+            await asyncio.wait([work])
+            self._work.pop(answer_id, None)
+            self._stopped.discard(answer_id)
+            await self._finish(answer_id, log, outcome)
 
     async def _finish(self, answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
         """Saves, then says so: whoever reads the end finds the answer saved."""
         try:
             await in_db(_save, answer_id, log, outcome)
-            if measured := outcome.measured():
-                log.add("usage", **measured)
-            if outcome.error_code:
-                await log.end("error", code=outcome.error_code, detail=outcome.error_detail)
-            else:
-                await log.end("done", finish_reason=outcome.finish_reason)
         finally:
             # Should saving have failed, the text is still in the stream and is saved from there.
-            with suppress(RedisError):
-                await async_redis().delete(_runner_of(answer_id))
+            stream.journal().add("DEL", _runner_of(answer_id))
+        if measured := outcome.measured():
+            log.add("usage", **measured)
+        if outcome.error_code:
+            await log.end("error", code=outcome.error_code, detail=outcome.error_detail)
+        else:
+            await log.end("done", finish_reason=outcome.finish_reason)
 
 
-async def _write(answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
+async def _write(
+    answer_id: int, ask: prompting.Ask | None, log: AnswerLog, outcome: Outcome
+) -> None:
     """Asks the model and passes on what it says.
 
     Raises:
         LLMError: anything short of a complete answer.
         NoServer: there is no server to ask.
     """
-    ask = await in_db(prompting.for_answer, answer_id)
+    if ask is None:
+        ask = await in_db(_find, answer_id)
     server = await llm.look_at(ask.server, max_age=FACTS_AGE)
     text, reasoning = ask.prefix
     if reasoning:
@@ -369,6 +422,10 @@ def _pass_on(event: Event, log: AnswerLog, outcome: Outcome) -> None:
             outcome.usage = event
         case Done():
             outcome.ended(Status.COMPLETE, event.finish_reason)
+
+
+def _find(answer_id: int) -> prompting.Ask:
+    return prompting.for_answer(Message.objects.get(pk=answer_id))
 
 
 @transaction.atomic

@@ -41,13 +41,12 @@ class Prepared:
     kept_from: int | None
 
 
-def for_answer(answer_id: int) -> Ask:
+def for_answer(answer: Message) -> Ask:
     """What an answer is asked with.
 
     Raises:
         NoServer: there is no server to ask.
     """
-    answer = Message.objects.get(pk=answer_id)
     conversation = Conversation.objects.select_related("server", "system_prompt").get(
         pk=answer.conversation_id
     )
@@ -120,6 +119,9 @@ def chosen(conversation: Conversation) -> tuple[Server, str]:
 
 def branch_before(message: Message) -> list[Message]:
     """The messages a message answers, from the root on."""
+    question = message.parent
+    if question is not None and question.parent_id is None:
+        return [question]
     parents: dict[int, int | None] = dict(
         Message.objects.filter(conversation_id=message.conversation_id).values_list(
             "pk", "parent_id"
@@ -157,6 +159,8 @@ def _counted(branch: Sequence[Message]) -> context.Counted | None:
 
 def _continued(answer: Message) -> tuple[str, str]:
     """Text and reasoning that an answer goes on from: of a sibling, so of nobody else's."""
+    if "continues" not in answer.request:
+        return "", ""
     earlier = (
         Message.objects.answers()
         .filter(pk=answer.request.get("continues"), parent_id=answer.parent_id)

@@ -173,7 +173,7 @@ def ask(
             conversation.title = first_line(content)
             conversation.save(update_fields=["title"])
         answer = open_answer(question, request)
-    async_to_sync(generation.start)(answer.pk)
+    generation.begin(answer)
     return question, answer
 
 
@@ -189,7 +189,7 @@ def answer_again(answer: Message) -> Message:
     assert answer.parent is not None
     with transaction.atomic():
         again = open_answer(answer.parent, anew(answer.request))
-    async_to_sync(generation.start)(again.pk)
+    generation.begin(again)
     return again
 
 

@@ -2,7 +2,8 @@
 
 They lie in a Redis stream; entry n has the id `n-0`, so that positions are numbers. Readers in the
 process that writes are served from its memory, with the same entries and the same numbers, because
-asking Redis for each event costs more CPU than all the rest of the way.
+asking Redis for each event costs more CPU than all the rest of the way. Redis gets what all answers
+of a process have said since its last turn in one round trip.
 
 A long answer does not grow the stream without end: every CHECKPOINT_EVERY entries a `snapshot` of
 the whole text is written and what lies before it is dropped. So the text can always be put together
@@ -10,14 +11,13 @@ from what a stream holds, and a reader who fell behind a checkpoint begins anew 
 """
 
 import asyncio
+import contextvars
 import json
 import logging
-from collections.abc import AsyncIterator, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self
-from weakref import WeakValueDictionary
+from typing import Any, NamedTuple, Protocol
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from django.conf import settings
 from redis import Redis
@@ -29,7 +29,8 @@ from apps.core.redis import async_redis
 logger = logging.getLogger(__name__)
 
 # Faster than this the eye does not read: what comes within it becomes one event.
-COALESCE_SECONDS = 0.03
+COALESCE_SECONDS = 0.04
+REDIS_AGAIN_SECONDS = 0.5
 PING_SECONDS = 15.0
 CHECKPOINT_EVERY = 2000
 # A process that died leaves its text here until somebody looks at the answer again.
@@ -89,17 +90,17 @@ def fold(entries: Iterable[Entry]) -> Snapshot:
 
 def stored(redis: Redis, answer_id: int) -> Snapshot:
     """What the stream of an answer still holds, for synchronous code."""
-    items: Any = redis.xrange(_key(answer_id))
+    items: Any = redis.xrange(key_of(answer_id))
     return fold(map(_entry, items))
 
 
 class AnswerLog:
     """Writes one answer's events.
 
-    async with AnswerLog(answer_id) as log:
-        log.token("Hel")
-        log.token("lo")
-        await log.end("done", finish_reason="stop")
+    log = AnswerLog(answer_id)
+    log.token("Hel")
+    log.token("lo")
+    await log.end("done", finish_reason="stop")
 
     The first token is written at once, later ones together with what comes within
     COALESCE_SECONDS. While Redis is away, readers in this process go on; what it missed is written
@@ -110,15 +111,14 @@ class AnswerLog:
         self.answer_id = answer_id
         self.entries: list[Entry] = []
         """Since the last checkpoint, which is then the first of them."""
-        self.news = asyncio.Event()
-        """Set when there are more entries; each batch replaces it."""
+        self.unwritten: list[Entry] = []
+        """What Redis does not have yet."""
+        self._journal = journal()
         self._last_id = 0
         self._spoken: dict[str, list[str]] = {"token": [], "reasoning": []}
         self._pending: list[tuple[str, Any]] = []
-        self._unwritten: list[Entry] = []
-        self._wake = asyncio.Event()
-        self._one_at_a_time = asyncio.Lock()
-        self._flusher: asyncio.Task[None] | None = None
+        self._spoke = 0.0
+        self._waiters: list[asyncio.Future[None]] = []
         _written_here[answer_id] = self
 
     @property
@@ -137,64 +137,56 @@ class AnswerLog:
 
     def add(self, event: str, **data: Any) -> None:
         self._pending.append((event, data))
-        self._wake.set()
+        self.flush()
 
     async def end(self, event: str, **data: Any) -> None:
         """Writes what is left and the end. Nothing may follow."""
         self.add(event, **data)
-        await self._flush()
-        with suppress(RedisError):
-            await async_redis().expire(_key(self.answer_id), FINISHED_EXPIRES_SECONDS)
+        self._journal.add("EXPIRE", key_of(self.answer_id), FINISHED_EXPIRES_SECONDS)
+        await self._journal.written()
 
-    async def __aenter__(self) -> Self:
-        self._flusher = asyncio.create_task(self._keep_flushing())
-        return self
+    async def changed(self, within: float) -> None:
+        """Returns when there are more entries, or after so many seconds."""
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+        self._waiters.append(waiter)
+        timer = loop.call_later(within, _wake, waiter)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._flusher is not None
-        self._flusher.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._flusher
+    def flush(self) -> None:
+        """Shows readers what is pending, and leaves it for Redis."""
+        if not self._pending:
+            return
+        new = [self._next(event, data) for event, data in self._pending]
+        self._pending.clear()
+        if len(self.entries) + len(new) > CHECKPOINT_EVERY and not new[-1].is_end:
+            new.append(Entry(self._take_id(), "snapshot", self._checkpoint()))
+        if any(entry.event in SPOKEN for entry in new):
+            self._spoke = self._journal.now()
+        self.unwritten.extend(new)
+        self._journal.write(self)
+        self.entries.extend(new)
+        if new[-1].event == "snapshot":
+            self.entries = new[-1:]
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            _wake(waiter)
 
     def _speak(self, event: str, text: str) -> None:
         self._spoken[event].append(text)
         if self._pending and self._pending[-1][0] == event:
             self._pending[-1][1].append(text)
+            return
+        self._pending.append((event, [text]))
+        if self._journal.now() - self._spoke >= COALESCE_SECONDS:
+            self.flush()
         else:
-            self._pending.append((event, [text]))
-        self._wake.set()
-
-    async def _keep_flushing(self) -> None:
-        while True:
-            await self._wake.wait()
-            if await self._flush():
-                await asyncio.sleep(COALESCE_SECONDS)
-
-    async def _flush(self) -> bool:
-        """Writes what is pending; says whether there was text in it."""
-        async with self._one_at_a_time:
-            return await self._flush_pending()
-
-    async def _flush_pending(self) -> bool:
-        self._wake.clear()
-        new = [self._next(event, data) for event, data in self._pending]
-        self._pending.clear()
-        if not new and not self._unwritten:
-            return False
-        if len(self.entries) + len(new) > CHECKPOINT_EVERY and not (new and new[-1].is_end):
-            new.append(Entry(self._take_id(), "snapshot", self._checkpoint()))
-        self._unwritten.extend(new)
-        try:
-            await self._write()
-        except RedisError as error:
-            logger.warning("Answer %s is not in Redis for now: %s", self.answer_id, error)
-        self._publish(new)
-        return any(entry.event in SPOKEN for entry in new)
+            self._journal.flush_soon(self)
 
     def _next(self, event: str, data: Any) -> Entry:
         return Entry(
@@ -208,30 +200,107 @@ class AnswerLog:
     def _checkpoint(self) -> str:
         return Snapshot("streaming", self.text, self.reasoning).as_json()
 
+
+def _wake(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+class Journal:
+    """One clock and one way to Redis for all the answers that an event loop writes."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.now = loop.time
+        self._loop = loop
+        self._to_flush: dict[AnswerLog, None] = {}
+        self._to_write: dict[AnswerLog, None] = {}
+        self._commands: list[tuple[str | int, ...]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Task[None] | None = None
+
+    def flush_soon(self, log: AnswerLog) -> None:
+        """At the next tick of the clock, together with the others."""
+        self._to_flush[log] = None
+        self._tick_in(COALESCE_SECONDS)
+
+    def write(self, log: AnswerLog) -> None:
+        """Has entries that Redis is to get at the next tick."""
+        self._to_write[log] = None
+        self._tick_in(COALESCE_SECONDS)
+
+    def add(self, *command: str | int) -> None:
+        """A command that goes to Redis with the entries, after those that are waiting."""
+        self._commands.append(command)
+        self._tick_in(COALESCE_SECONDS)
+
+    async def written(self) -> None:
+        """Tries to write all there is now; returns also when Redis is away."""
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+        self._write_now()
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+
+    def _tick_in(self, seconds: float) -> None:
+        if self._timer is None:
+            self._timer = self._loop.call_later(seconds, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        logs, self._to_flush = self._to_flush, {}
+        for log in logs:
+            log.flush()
+        self._write_now()
+
+    def _write_now(self) -> None:
+        if self._writing is None and (self._to_write or self._commands):
+            # A context of its own: it may be begun by a request, and outlives it.
+            self._writing = self._loop.create_task(self._write(), context=contextvars.Context())
+
     async def _write(self) -> None:
-        key = _key(self.answer_id)
-        redis = async_redis()
-        if len(self._unwritten) == 1 and (entry := self._unwritten[0]).id > 1:
-            # By far the most frequent case, without what a pipeline costs.
-            fields = ("e", entry.event, "d", entry.data)
-            await redis.execute_command("XADD", key, f"{entry.id}-0", *fields)  # type: ignore[no-untyped-call]
-        else:
-            pipeline = redis.pipeline(transaction=False)
-            for entry in self._unwritten:
-                pipeline.xadd(key, {"e": entry.event, "d": entry.data}, id=f"{entry.id}-0")
-                if entry.event == "snapshot":
-                    pipeline.xtrim(key, minid=entry.id, approximate=False)
-            pipeline.expire(key, UNFINISHED_EXPIRES_SECONDS)
+        logs = {log: len(log.unwritten) for log in self._to_write}
+        added = len(self._commands)
+        self._to_write = {}
+        try:
+            pipeline = async_redis().pipeline(transaction=False)
+            for log in logs:
+                for command in _commands(log):
+                    pipeline.execute_command(*command)
+            for command in self._commands[:added]:
+                pipeline.execute_command(*command)
             # An entry that was written before the connection broke is refused the second time.
             await pipeline.execute(raise_on_error=False)
-        self._unwritten.clear()
+        except RedisError as error:
+            logger.warning("What answers say is not in Redis for now: %s", error)
+            self._to_write = dict.fromkeys([*logs, *self._to_write])
+            self._tick_in(REDIS_AGAIN_SECONDS)
+        else:
+            for log, count in logs.items():
+                del log.unwritten[:count]
+            del self._commands[:added]
+        finally:
+            self._writing = None
 
-    def _publish(self, new: list[Entry]) -> None:
-        self.entries.extend(new)
-        if new and new[-1].event == "snapshot":
-            self.entries = new[-1:]
-        news, self.news = self.news, asyncio.Event()
-        news.set()
+
+def _commands(log: AnswerLog) -> Iterator[tuple[str | int, ...]]:
+    key = key_of(log.answer_id)
+    for entry in log.unwritten:
+        yield ("XADD", key, f"{entry.id}-0", "e", entry.event, "d", entry.data)
+        if entry.event == "snapshot":
+            yield ("XTRIM", key, "MINID", f"{entry.id}-0")
+        if entry.id == 1 or entry.event == "snapshot":
+            yield ("EXPIRE", key, UNFINISHED_EXPIRES_SECONDS)
+
+
+_journals: WeakKeyDictionary[asyncio.AbstractEventLoop, Journal] = WeakKeyDictionary()
+
+
+def journal() -> Journal:
+    """The journal of the running event loop."""
+    loop = asyncio.get_running_loop()
+    if loop not in _journals:
+        _journals[loop] = Journal(loop)
+    return _journals[loop]
 
 
 # The logs this process writes or that a reader of this process still follows.
@@ -252,11 +321,8 @@ class _Here:
         self._log = log
 
     async def read(self, after: int, wait: float) -> list[Entry]:
-        news = self._log.news
         if not (found := self._since(after)) and wait:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await news.wait()
+            await self._log.changed(wait)
             found = self._since(after)
         return found
 
@@ -277,7 +343,7 @@ class _Elsewhere:
     """
 
     def __init__(self, answer_id: int) -> None:
-        self._key = _key(answer_id)
+        self._key = key_of(answer_id)
         # The default socket_timeout is shorter than we wait, and see apps.core.redis.
         self._redis = aioredis.Redis.from_url(
             settings.REDIS_URL, max_connections=1, socket_timeout=None
@@ -295,7 +361,7 @@ class _Elsewhere:
 
 
 async def exists(answer_id: int) -> bool:
-    return bool(await async_redis().exists(_key(answer_id)))
+    return bool(await async_redis().exists(key_of(answer_id)))
 
 
 async def follow(
@@ -340,7 +406,8 @@ def _knows(backlog: list[Entry], position: int, *, ended: bool) -> bool:
     return backlog[0].id - 1 <= position <= backlog[-1].id
 
 
-def _key(answer_id: int) -> str:
+def key_of(answer_id: int) -> str:
+    """Of the answer's stream in Redis."""
     return f"answer:{answer_id}:events"
 
 

@@ -19,7 +19,8 @@ from apps.llm.models import DefaultServer, Server, State, Use
 
 
 @pytest.fixture(autouse=True)
-async def _connections() -> AsyncIterator[None]:
+async def _connections(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    monkeypatch.setattr("apps.chat.generation.LINGER_SECONDS", 0)  # longer than a test's loop
     yield
     await close_clients()
     await close_async_redis()

@@ -21,27 +21,27 @@ def text_after(entries: list[Entry]) -> str:
 
 
 async def test_the_first_token_comes_at_once_and_the_next_ones_together() -> None:
-    async with AnswerLog(ANSWER) as log:
-        reader = follow(ANSWER)
-        await anext(reader)  # the empty snapshot
-        log.token("a")
-        async with asyncio.timeout(0.02):
-            first = await anext(reader)
-        for letter in "bcde":
-            log.token(letter)
-        rest = await anext(reader)
-        await log.end("done", finish_reason="stop")
+    log = AnswerLog(ANSWER)
+    reader = follow(ANSWER)
+    await anext(reader)  # the empty snapshot
+    log.token("a")
+    async with asyncio.timeout(0.02):
+        first = await anext(reader)
+    for letter in "bcde":
+        log.token(letter)
+    rest = await anext(reader)
+    await log.end("done", finish_reason="stop")
     assert first is not None
     assert rest is not None
     assert (first.data, rest.data) == ('{"text":"a"}', '{"text":"bcde"}')
 
 
 async def test_the_order_of_different_events_is_kept() -> None:
-    async with AnswerLog(ANSWER) as log:
-        log.think("hm")
-        log.token("a")
-        log.add("usage", prompt_tokens=1)
-        await log.end("done", finish_reason="stop")
+    log = AnswerLog(ANSWER)
+    log.think("hm")
+    log.token("a")
+    log.add("usage", prompt_tokens=1)
+    await log.end("done", finish_reason="stop")
     assert [entry.event for entry in await read(0)] == ["reasoning", "token", "usage", "done"]
     assert [entry.id for entry in await read(0)] == [1, 2, 3, 4]
 
@@ -51,14 +51,14 @@ async def test_a_checkpoint_bounds_the_stream_and_loses_nothing(
 ) -> None:
     monkeypatch.setattr(stream, "CHECKPOINT_EVERY", 10)
     monkeypatch.setattr(stream, "COALESCE_SECONDS", 0)
-    async with AnswerLog(ANSWER) as log:
-        live = asyncio.create_task(read())
-        for number in range(100):
-            log.token(f"{number} ")
-            await asyncio.sleep(0.001)
-        whole = log.text
-        await log.end("done", finish_reason="stop")
-        here = await read()
+    log = AnswerLog(ANSWER)
+    live = asyncio.create_task(read())
+    for number in range(100):
+        log.token(f"{number} ")
+        await asyncio.sleep(0.001)
+    whole = log.text
+    await log.end("done", finish_reason="stop")
+    here = await read()
     del log
     assert await async_redis().xlen("answer:7:events") <= 12
     assert text_after(await live) == whole
@@ -76,33 +76,34 @@ async def test_what_redis_missed_is_written_when_it_is_back(
     def away() -> None:
         raise stream.RedisError("away")
 
-    async with AnswerLog(ANSWER) as log:
-        log.token("a")
+    log = AnswerLog(ANSWER)
+    log.token("a")
+    await asyncio.sleep(0.05)
+    with monkeypatch.context() as patch:
+        patch.setattr(stream, "async_redis", away)
+        log.token("b")
         await asyncio.sleep(0.05)
-        with monkeypatch.context() as patch:
-            patch.setattr(stream, "async_redis", away)
-            log.token("b")
-            await asyncio.sleep(0.05)
-        log.token("c")
-        await log.end("done", finish_reason="stop")
+    log.token("c")
+    await log.end("done", finish_reason="stop")
     assert stream.stored(sync_redis(), ANSWER).text == "abc"
 
 
 async def test_it_expires() -> None:
-    async with AnswerLog(ANSWER) as log:
-        log.token("a")
-        await asyncio.sleep(0.05)
-        assert await async_redis().ttl("answer:7:events") > 24 * 3600
-        await log.end("done", finish_reason="stop")
+    log = AnswerLog(ANSWER)
+    log.token("a")
+    await asyncio.sleep(0.05)
+    assert await async_redis().ttl("answer:7:events") > 24 * 3600
+    await log.end("done", finish_reason="stop")
     assert 0 < await async_redis().ttl("answer:7:events") <= stream.FINISHED_EXPIRES_SECONDS
 
 
-async def test_silence_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with AnswerLog(ANSWER):
-        reader = follow(ANSWER, ping=0.01)
-        assert (await anext(reader)) is not None
-        assert (await anext(reader)) is None
-        await reader.aclose()  # type: ignore[attr-defined]
+async def test_silence_is_reported() -> None:
+    log = AnswerLog(ANSWER)
+    reader = follow(ANSWER, ping=0.01)
+    assert (await anext(reader)) is not None
+    assert (await anext(reader)) is None
+    assert not log.entries
+    await reader.aclose()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
