@@ -143,10 +143,10 @@ def load(owner, split):  # type: ignore[no-untyped-def]
 
     path = DATA / f"banking77_{split}.csv"
     with path.open("rb") as file:
-        upload = services.store_upload(owner=owner, file=File(file, name=path.name))
+        upload = services.store_upload(owner=owner, files=[File(file, name=path.name)])
     layout = formats.inspect(upload.path)
     mapping = formats.guess_mapping(layout.columns, formats.sample(upload.path, layout))
-    return services.import_upload(upload, name=path.stem, mapping=mapping)
+    return services.import_upload(upload, services.Plan(path.stem, mapping))
 
 
 def bare(train, test, server) -> None:  # type: ignore[no-untyped-def]

@@ -157,6 +157,7 @@ CELERY_TIMEZONE = "UTC"
 # The database is the truth and a message only wakes: beat wakes again whatever lost its message.
 CELERY_BEAT_SCHEDULE = {
     "wake-pumps": {"task": "apps.batch.tasks.wake_pumps", "schedule": 15.0},
+    "resume-imports": {"task": "apps.datasets.tasks.resume_imports", "schedule": 30.0},
     "resume-training": {"task": "apps.classifiers.tasks.resume_training", "schedule": 30.0},
 }
 

@@ -1,16 +1,29 @@
 from django.urls import path
 
-from apps.datasets import views
+from apps.datasets.views import datasets, labelling, rows, uploads
 
 app_name = "datasets"
 urlpatterns = [
-    path("", views.index, name="index"),
-    path("new/", views.new, name="new"),
-    path("example/", views.create_example, name="example"),
-    path("uploads/<uuid:pk>/", views.upload, name="upload"),
-    path("uploads/<uuid:pk>/discard/", views.discard_upload, name="discard_upload"),
-    path("<int:pk>/", views.detail, name="detail"),
-    path("<int:pk>/examples/", views.examples, name="examples"),
-    path("<int:pk>/export/<str:form>/", views.export, name="export"),
-    path("<int:pk>/delete/", views.delete, name="delete"),
+    path("", datasets.index, name="index"),
+    path("new/", uploads.new, name="new"),
+    path("example/", datasets.create_example, name="example"),
+    path("uploads/<uuid:pk>/", uploads.upload, name="upload"),
+    path("uploads/<uuid:pk>/progress/", uploads.progress, name="progress"),
+    path("uploads/<uuid:pk>/discard/", uploads.discard, name="discard_upload"),
+    path("<int:pk>/", datasets.detail, name="detail"),
+    path("<int:pk>/summary/", datasets.summary, name="summary"),
+    path("<int:pk>/examples/", datasets.examples, name="examples"),
+    path("<int:pk>/examples/<int:index>/label/", rows.label, name="label_row"),
+    path("<int:pk>/edit/", rows.edit, name="edit"),
+    path("<int:pk>/add/", rows.add, name="add"),
+    path("<int:pk>/merge/", rows.merge, name="merge"),
+    path("<int:pk>/deduplicate/", rows.deduplicate, name="deduplicate"),
+    path("<int:pk>/split/", rows.split, name="split"),
+    path("<int:pk>/undo/", rows.undo, name="undo"),
+    path("<int:pk>/near/", rows.near_copies, name="near"),
+    path("<int:pk>/label/", labelling.label, name="label"),
+    path("<int:pk>/history/", datasets.history, name="history"),
+    path("<int:pk>/rejected/", datasets.rejected, name="rejected"),
+    path("<int:pk>/export/<str:form>/", datasets.export, name="export"),
+    path("<int:pk>/delete/", datasets.delete, name="delete"),
 ]

@@ -1,25 +1,34 @@
-// Choosing or dropping a file sends it at once, with its progress; one that is too large stays here.
+// Choosing or dropping files sends them at once, with their progress; what is too large stays here.
 
 document.addEventListener("change", (event) => {
   if (event.target.id !== "file" || !event.target.files.length) return;
   const form = event.target.form;
-  const file = event.target.files[0];
+  const files = [...event.target.files];
+  const size = files.reduce((sum, file) => sum + file.size, 0);
   const limit = Number(form.dataset.limit);
-  form.querySelector("#upload-what").textContent = file.name;
+  const most = Number(form.dataset.maxFiles);
   const hint = form.querySelector("#upload-hint");
-  if (file.size > limit) {
-    hint.textContent = `This file has ${megabytes(file.size)}, at most ${megabytes(limit)} can be sent.`;
+  form.querySelector("#upload-what").textContent = files.map((file) => file.name).join(", ");
+  if (files.length > most) {
+    hint.textContent = `These are ${files.length} files, at most ${most} can be sent together.`;
     return;
   }
-  hint.textContent = `Sending ${megabytes(file.size)} …`;
+  if (size > limit) {
+    hint.textContent = `This is ${megabytes(size)}, at most ${megabytes(limit)} can be sent.`;
+    return;
+  }
+  hint.textContent = `Sending ${megabytes(size)} …`;
+  form.classList.add("sending");
   form.requestSubmit();
 });
 
 document.addEventListener("htmx:xhr:progress", (event) => {
-  const bar = event.target.querySelector?.("progress");
-  if (!bar || !event.detail.lengthComputable) return;
-  bar.hidden = false;
-  bar.value = (100 * event.detail.loaded) / event.detail.total;
+  const form = event.target.closest?.("#upload");
+  if (!form || !event.detail.lengthComputable) return;
+  const { loaded, total } = event.detail;
+  form.querySelector("progress").value = (100 * loaded) / total;
+  form.querySelector("#upload-hint").textContent =
+    loaded < total ? `Sending: ${megabytes(loaded)} of ${megabytes(total)}` : "Sent. Looking at the columns …";
 });
 
 for (const name of ["dragenter", "dragover"]) mark(name, true);

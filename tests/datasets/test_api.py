@@ -49,7 +49,9 @@ def test_it_works(api: Client, settings: Settings) -> None:
     assert made["labels"] == {"a": 2, "b": 1}
     assert made["splits"] == {"train": 1, "test": 1}
     assert made["duplicates"] == 1
-    assert made["rejected"] == [{"row": 4, "column": "text", "reason": "The text is empty."}]
+    assert made["rejected"] == [
+        {"row": 4, "column": "text", "reason": "The text is empty.", "file": ""}
+    ]
     assert api.get(f"/api/v1/datasets/{made['id']}").json() == made
     assert [item["id"] for item in api.get("/api/v1/datasets").json()["items"]] == [made["id"]]
     assert list(Path(settings.UPLOADS_DIR).iterdir()) == []

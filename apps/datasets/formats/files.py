@@ -1,0 +1,176 @@
+"""One door for all kinds of files: what it is, its first rows, all its rows."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from apps.datasets.formats import delimited, excel, jsonl, parquet
+from apps.datasets.formats.encoding import CHUNK_BYTES, Lines, find_encoding, open_text
+from apps.datasets.formats.layout import (
+    MAX_LINE,
+    SAMPLE_ROWS,
+    Kind,
+    Layout,
+    Records,
+    Said,
+)
+from apps.datasets.formats.rows import (
+    JOINED_BY,
+    MAX_EXTRA_CELL,
+    MAX_EXTRA_COLUMNS,
+    ExampleRow,
+    FormatError,
+    Mapping,
+    RejectedRow,
+    checked,
+    plain,
+)
+
+NOTHING_SAID = Said()
+
+
+def inspect(
+    path: Path, *, name: str = "", header: bool | None = None, said: Said = NOTHING_SAID
+) -> Layout:
+    """Finds out how a file is written.
+
+    Args:
+        name: its original name, for the hint in a .tsv.
+        header: whether the first row holds names; None to guess.
+        said: what a person said of it instead.
+
+    Raises:
+        FormatError: no table and no text can be read from it. The message says what to do.
+    """
+    if header is not None:
+        said = Said(header, said.separator, said.encoding, said.sheet)
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start == b"PAR1":
+        return parquet.inspect(path)
+    if start == b"PK\x03\x04" and excel.is_excel(path):
+        return excel.inspect(path, said=said)
+    encoding, mark = find_encoding(path)
+    if said.encoding is not None:
+        encoding = said.encoding
+    with open_text(path, encoding) as text:
+        lines = Lines(text)
+        first = next((line for line in lines if line.strip()), "")
+    if not first.strip():
+        if lines.skipped:
+            raise FormatError(f"The file has a line of more than {MAX_LINE:,} characters.")
+        raise FormatError("The file is empty. Choose one with a text on each row.")
+    if first.lstrip().startswith("[") and _is_json_array(first):
+        raise FormatError(
+            "This looks like a JSON array. Write one object per line instead (JSONL)."
+        )
+    if first.lstrip().startswith("{"):
+        return jsonl.inspect(path, encoding=encoding, mark=mark)
+    return delimited.inspect(path, name=name, encoding=encoding, mark=mark, said=said)
+
+
+def read_records(path: Path, layout: Layout) -> Records:
+    """Each data row's number, and its cells by column name or why it cannot be read."""
+    readers = {Kind.JSONL: jsonl.records, Kind.PARQUET: parquet.records, Kind.EXCEL: excel.records}
+    return readers.get(layout.kind, delimited.records)(path, layout)
+
+
+def sample(path: Path, layout: Layout, *, limit: int = SAMPLE_ROWS) -> list[list[str]]:
+    """The cells of the first data rows, one list a row in the order of `layout.columns`."""
+    found: list[list[str]] = []
+    for seen, (_, cells) in enumerate(read_records(path, layout)):
+        if not isinstance(cells, RejectedRow):
+            found.append([_shown(cells.get(column)) for column in layout.columns])
+        if len(found) == limit or seen == 10 * limit:
+            break
+    return found
+
+
+def read(path: Path, layout: Layout, mapping: Mapping) -> Iterator[ExampleRow | RejectedRow]:
+    """Every row of a file in order, checked. Memory is bounded by the longest row allowed."""
+    for number, row in read_rows(path, layout, mapping):
+        if isinstance(row, RejectedRow):
+            yield row
+        else:
+            yield checked(row, number, mapping, unlabelled=mapping.takes_unlabelled)
+
+
+def read_rows(
+    path: Path, layout: Layout, mapping: Mapping
+) -> Iterator[tuple[int, ExampleRow | RejectedRow]]:
+    """Every row with its number, as it is in the file: not checked, not cleaned."""
+    extra = extra_columns(layout, mapping)
+    for number, cells in read_records(path, layout):
+        if isinstance(cells, RejectedRow):
+            yield number, cells
+        else:
+            yield number, _mapped(number, cells, layout, mapping, extra)
+
+
+def extra_columns(layout: Layout, mapping: Mapping) -> tuple[str, ...]:
+    """The columns that are kept with each row, besides text, label and split."""
+    if not mapping.keep_extra:
+        return ()
+    used = set(mapping.columns)
+    return tuple(c for c in layout.columns if c not in used)[:MAX_EXTRA_COLUMNS]
+
+
+def _mapped(
+    number: int, cells: dict[str, Any], layout: Layout, mapping: Mapping, extra: tuple[str, ...]
+) -> ExampleRow | RejectedRow:
+    values = []
+    for column in (mapping.text, mapping.label, mapping.second_label):
+        if column is None:
+            values.append("")
+            continue
+        if column not in cells:
+            reason = (
+                "This field is missing."
+                if layout.kind is Kind.JSONL
+                else f"The row has only {len(cells)} of {len(layout.columns)} columns."
+            )
+            if column != mapping.text and mapping.keep_unlabelled:
+                values.append("")
+                continue
+            return RejectedRow(number, column, reason)
+        value = cells[column]
+        if isinstance(value, list | dict):
+            return RejectedRow(number, column, "It is a list or an object, not a text.")
+        values.append(plain(value))
+    text, label, second = values
+    if mapping.second_label:
+        label = JOINED_BY.join(part.strip() for part in (label, second) if part.strip())
+    split = plain(cells.get(mapping.split)) if mapping.split else None
+    meta = {column: kept for column in extra if (kept := _extra_cell(cells.get(column)))}
+    return ExampleRow(text, label, split, f"row {number}", meta)
+
+
+def _extra_cell(value: Any) -> str:
+    cell = _shown(value)[: MAX_EXTRA_CELL + 1]
+    if len(cell) > MAX_EXTRA_CELL:
+        cell = f"{cell[: MAX_EXTRA_CELL - 1]}…"
+    # An extra column never costs its row: what cannot be kept in a database is shown as such.
+    return cell.encode("utf-8", "replace").decode().replace("\0", "�")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return plain(value)
+
+
+def _is_json_array(line: str) -> bool:
+    """Not merely a text that begins with a bracket, such as "[removed],spam"."""
+    inner = line.lstrip()[1:].lstrip()
+    return not inner or inner[0] in '{[]"' or inner[0].isdigit()
+
+
+def estimate_rows(path: Path, layout: Layout) -> int:
+    """About how many rows a file has, quickly: for a progress bar."""
+    if layout.kind is Kind.PARQUET:
+        return parquet.count_rows(path)
+    if layout.kind is Kind.EXCEL:
+        return excel.count_rows(path, layout)
+    with path.open("rb") as file:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(CHUNK_BYTES), b""))

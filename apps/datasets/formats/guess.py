@@ -1,0 +1,68 @@
+"""Which column is what: by name where one is known, else by what the cells look like."""
+
+from collections.abc import Sequence
+
+from apps.datasets.formats.rows import SPLITS, Mapping
+
+# Names people give their columns, the likeliest first.
+TEXT_NAMES = (
+    *("text", "sentence", "utterance", "message", "sms", "query", "question", "content", "review"),
+    *("comment", "body", "description", "input", "prompt", "tweet", "document", "title"),
+)
+LABEL_NAMES = (
+    *("label_text", "label_name", "label", "labels", "intent", "category", "class", "target"),
+    *("sentiment", "topic", "tag", "type", "emotion", "output", "y"),
+)
+SPLIT_NAMES = ("split", "subset", "partition", "fold", "set")
+KNOWN_NAMES = {*TEXT_NAMES, *LABEL_NAMES, *SPLIT_NAMES, "id", "index"}
+
+
+def guess_mapping(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Mapping:
+    """The text column has the longest cells, the label column those that repeat most.
+
+    A file of one column has no labels.
+    """
+    names = {column.casefold().replace(" ", "_"): column for column in reversed(columns)}
+    text = next((names[name] for name in TEXT_NAMES if name in names), None)
+    label = next((names[name] for name in LABEL_NAMES if name in names), None)
+    split = next((names[name] for name in SPLIT_NAMES if name in names), None)
+    if split is None or not _are_splits(_column(columns, rows, split), share=0.8):
+        split = next((c for c in columns if _are_splits(_column(columns, rows, c))), None)
+    if len(columns) == 1:
+        return Mapping(columns[0], None)
+    free = [column for column in columns if column not in {text, label, split}] or list(columns)
+    if text is None:
+        text = max(free, key=lambda column: _mean_length(_column(columns, rows, column)))
+        free = [column for column in free if column != text]
+    if label is None and free:
+        label = min(free, key=lambda column: _distinct_share(_column(columns, rows, column)))
+    return Mapping(text, label, split)
+
+
+def guess_split(file_name: str) -> str | None:
+    """The split a file's name speaks of: "banking77_test.csv" holds the test rows."""
+    words = file_name.casefold().rsplit(".", 1)[0].replace("-", "_").replace(" ", "_").split("_")
+    found = [SPLITS[word] for word in words if word in SPLITS]
+    return found[-1] if found else None
+
+
+def _column(columns: Sequence[str], rows: Sequence[Sequence[str]], name: str | None) -> list[str]:
+    if name is None:
+        return []
+    place = list(columns).index(name)
+    return [row[place] for row in rows if place < len(row)]
+
+
+def _are_splits(cells: list[str], *, share: float = 1.0) -> bool:
+    """At least that share are names of splits; a misspelt one is then reported."""
+    filled = [cell.strip().casefold() for cell in cells if cell.strip()]
+    return bool(filled) and sum(cell in SPLITS for cell in filled) >= share * len(filled)
+
+
+def _mean_length(cells: list[str]) -> float:
+    return sum(map(len, cells)) / max(len(cells), 1)
+
+
+def _distinct_share(cells: list[str]) -> float:
+    filled = [cell.strip() for cell in cells if cell.strip()]
+    return len(set(filled)) / len(filled) if filled else 2.0

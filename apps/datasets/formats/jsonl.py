@@ -1,0 +1,59 @@
+"""JSONL: one JSON object a line."""
+
+import json
+from pathlib import Path
+
+from apps.datasets.formats.encoding import Lines, open_text
+from apps.datasets.formats.layout import MAX_COLUMNS, MAX_LINE, SAMPLE_ROWS, Kind, Layout, Records
+from apps.datasets.formats.rows import FormatError, RejectedRow
+
+
+def inspect(path: Path, *, encoding: str, mark: bool) -> Layout:
+    """Raises:
+    FormatError: the first lines hold no object, or too many different fields.
+    """
+    names: dict[str, None] = {}
+    with open_text(path, encoding) as file:
+        for seen, (_, cells) in enumerate(_records(Lines(file))):
+            if not isinstance(cells, RejectedRow):
+                names |= dict.fromkeys(cells)
+            if seen == SAMPLE_ROWS or len(names) > MAX_COLUMNS:
+                break
+    if len(names) > MAX_COLUMNS:
+        raise FormatError(f"The objects have more than {MAX_COLUMNS:,} different fields.")
+    if not names:
+        raise FormatError(
+            'No line holds an object with a text in it: {"text": "...", "label": "..."}.'
+        )
+    return Layout(Kind.JSONL, encoding, tuple(names), byte_order_mark=mark)
+
+
+def records(path: Path, layout: Layout) -> Records:
+    with open_text(path, layout.encoding) as file:
+        yield from _records(Lines(file))
+
+
+def _records(lines: Lines) -> Records:
+    number = 0
+    reported = 0
+    for line in lines:
+        for _ in lines.skipped[reported:]:
+            number += 1
+            yield number, RejectedRow(number, "", f"More than {MAX_LINE:,} characters.")
+        reported = len(lines.skipped)
+        number += 1
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            reason = getattr(error, "msg", None) or "it is nested too deeply"
+            yield number, RejectedRow(number, "", f"This line is not JSON: {reason}.")
+            continue
+        if isinstance(value, dict):
+            yield number, {" ".join(name.split()): cell for name, cell in value.items()}
+        else:
+            yield number, RejectedRow(number, "", "This line is not a JSON object.")
+    for _ in lines.skipped[reported:]:
+        number += 1
+        yield number, RejectedRow(number, "", f"More than {MAX_LINE:,} characters.")

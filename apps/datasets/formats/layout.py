@@ -1,0 +1,124 @@
+"""How a file is written: what was found, and what a person said instead."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from apps.datasets.formats.rows import RejectedRow
+
+MAX_COLUMNS = 1_000
+MAX_CELL = 1_000_000  # characters; the csv module refuses more, which also ends an unclosed quote
+MAX_LINE = 4_000_000  # characters
+SAMPLE_ROWS = 200
+
+SEPARATORS = (",", ";", "\t", "|")
+SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+ENCODINGS = {
+    "utf-8-sig": "UTF-8",
+    "utf-16": "UTF-16",
+    "utf-32": "UTF-32",
+    "cp1252": "Windows-1252",
+    "iso-8859-2": "ISO-8859-2",
+    "cp1251": "Windows-1251",
+    "shift_jis": "Shift JIS",
+    "gb18030": "GB 18030",
+}
+TEXT_COLUMN = "text"
+
+Records = Iterator[tuple[int, dict[str, Any] | RejectedRow]]
+"""Each data row's number, and its cells by column name or why it cannot be read."""
+
+
+class Kind(StrEnum):
+    CSV = "csv"
+    JSONL = "jsonl"
+    TEXT = "text"
+    """One text a line."""
+    PARQUET = "parquet"
+    EXCEL = "excel"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a person said of a file; None is what nobody said and is found out."""
+
+    header: bool | None = None
+    separator: str | None = None
+    """One of `SEPARATORS`, or "" for one text a line."""
+    encoding: str | None = None
+    sheet: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a file is written."""
+
+    kind: Kind
+    encoding: str
+    columns: tuple[str, ...]
+    separator: str = ","
+    header: bool = True
+    byte_order_mark: bool = False
+    cleaned_names: int = 0
+    """Column names that had stray spaces around or in them."""
+    sheets: tuple[str, ...] = ()
+    sheet: str = ""
+    formulas: bool = False
+    """An Excel sheet with formulas, of which the saved values are read."""
+
+    @property
+    def description(self) -> str:
+        """For a person: "CSV, separated by semicolon, with a header, Windows-1252"."""
+        if self.kind is Kind.PARQUET:
+            return f"Parquet with {len(self.columns):,} columns"
+        head = "with a header" if self.header else "without a header"
+        if self.kind is Kind.EXCEL:
+            which = f", sheet “{self.sheet}”" if len(self.sheets) > 1 else ""
+            formulas = "; of its formulas the saved values are read" if self.formulas else ""
+            return f"Excel{which}, {head}{formulas}"
+        mark = " with a byte order mark" if self.byte_order_mark else ""
+        written = f"{ENCODINGS.get(self.encoding, self.encoding)}{mark}"
+        if self.kind is Kind.JSONL:
+            return f"JSONL, {written}"
+        if self.kind is Kind.TEXT:
+            return f"Plain text, one text a line, {written}"
+        if len(self.columns) < 2:
+            return f"CSV of one column, {head}, {written}"
+        return f"CSV separated by {SEPARATOR_NAMES[self.separator]}, {head}, {written}"
+
+
+def column_names(first: list[str], header: bool) -> tuple[tuple[str, ...], int]:
+    """A name for each cell of the first row, each different, and how many had stray spaces."""
+    if not header:
+        return tuple(f"column {number}" for number in range(1, len(first) + 1)), 0
+    names: list[str] = []
+    taken: set[str] = set()
+    cleaned = 0
+    for number, cell in enumerate(first, start=1):
+        tidy = " ".join(cell.split())
+        cleaned += tidy != cell
+        name = free = tidy or f"column {number}"
+        copy = 2
+        while free in taken:
+            free = f"{name} ({copy})"
+            copy += 1
+        taken.add(free)
+        names.append(free)
+    return tuple(names), cleaned
+
+
+def looks_like_header(rows: list[list[str]], known: set[str]) -> bool:
+    """Whether the first row holds names. `known` are names people give their columns."""
+    first, rest = rows[0], rows[1:]
+    if any("_".join(cell.casefold().split()) in known for cell in first):
+        return True
+    if any(not cell.strip() or len(cell) > 60 for cell in first):
+        return False
+    # A name does not come back as a value: a label does.
+    return not any(
+        cell.strip() == row[place].strip()
+        for place, cell in enumerate(first)
+        for row in rest
+        if place < len(row)
+    )

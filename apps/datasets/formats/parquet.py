@@ -1,0 +1,117 @@
+"""Parquet, a batch of rows at a time.
+
+pyarrow, because it reads batches within a row group and writes to a stream; it is imported here and
+where Parquet is written alone, as it takes 90 MB of memory.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from apps.datasets.formats.layout import MAX_CELL, MAX_COLUMNS, Kind, Layout, Records
+from apps.datasets.formats.rows import FormatError, RejectedRow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+BATCH_ROWS = 1_024
+MAX_CHUNK = 256 << 20  # bytes one column of one row group unpacks to: held in memory
+MAX_ROWS = 20_000_000
+
+
+def inspect(path: Path) -> Layout:
+    """Raises:
+    FormatError: it is damaged, too wide, or its row groups are too large to read safely.
+    """
+    with _opened(path) as file:
+        names = [" ".join(name.split()) for name in file.schema_arrow.names]
+        if len(names) > MAX_COLUMNS:
+            raise FormatError(f"It has {len(names):,} columns; at most {MAX_COLUMNS:,} are read.")
+        if len(set(names)) < len(names):
+            raise FormatError("Two of its columns have the same name. Rename one.")
+        if file.metadata.num_rows > MAX_ROWS:
+            raise FormatError(
+                f"It has {file.metadata.num_rows:,} rows; at most {MAX_ROWS:,} are read."
+            )
+        _check_sizes(file)
+    stray = sum(a != b for a, b in zip(names, file.schema_arrow.names, strict=True))
+    return Layout(Kind.PARQUET, "", tuple(names), cleaned_names=stray)
+
+
+def records(path: Path, layout: Layout) -> Records:
+    number = 0
+    # Kept as dictionaries: a long cell that is repeated a million times is unpacked once.
+    with _opened(path, dictionaries=True) as file:
+        _check_sizes(file)
+        for batch in file.iter_batches(batch_size=BATCH_ROWS):
+            columns = [_values(column) for column in batch.columns]
+            for values in zip(*columns, strict=True):
+                number += 1
+                cells = dict(zip(layout.columns, values, strict=True))
+                huge = next((name for name, value in cells.items() if value is _Huge), None)
+                if huge is None:
+                    yield number, cells
+                else:
+                    yield number, RejectedRow(number, huge, f"More than {MAX_CELL:,} characters.")
+
+
+def count_rows(path: Path) -> int:
+    with _opened(path) as file:
+        return int(file.metadata.num_rows)
+
+
+class _Huge:
+    """Stands for a cell that is too long to be made a Python string."""
+
+
+def _values(column: "pa.Array") -> list[Any]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, pa.DictionaryArray):
+        entries = _values(column.dictionary)
+        return [None if place is None else entries[place] for place in column.indices.to_pylist()]
+    kind = column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        values: list[Any] = column.to_pylist()
+        return [v.decode(errors="surrogateescape") if isinstance(v, bytes) else v for v in values]
+    lengths = pc.binary_length(column)
+    longest = pc.max(lengths).as_py()
+    if longest is None or longest <= MAX_CELL:
+        return list(column.to_pylist())
+    return [
+        _Huge if (length or 0) > MAX_CELL else column[place].as_py()
+        for place, length in enumerate(lengths.to_pylist())
+    ]
+
+
+def _check_sizes(file: "pq.ParquetFile") -> None:
+    meta = file.metadata
+    for group in range(meta.num_row_groups):
+        for column in range(meta.num_columns):
+            size = meta.row_group(group).column(column).total_uncompressed_size
+            if size > MAX_CHUNK:
+                raise FormatError(
+                    f"A column of row group {group + 1} unpacks to {size / 2**20:,.0f} MB; at most "
+                    f"{MAX_CHUNK >> 20} are read at once. Write it with smaller row groups."
+                )
+
+
+@contextmanager
+def _opened(path: Path, *, dictionaries: bool = False) -> "Iterator[pq.ParquetFile]":
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        texts: list[str] = []
+        if dictionaries:
+            with pq.ParquetFile(path) as file:
+                texts = [f.name for f in file.schema_arrow if pa.types.is_string(f.type)]
+        with pq.ParquetFile(path, read_dictionary=texts, pre_buffer=False) as file:
+            yield file
+    except (pa.ArrowException, OSError) as error:
+        raise FormatError(
+            f"The Parquet file is damaged or cut off ({str(error).splitlines()[0][:120]})."
+        ) from error

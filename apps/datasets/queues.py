@@ -1,0 +1,100 @@
+"""Labelling by keyboard: which row comes next, from a queue or from the dataset itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from apps.datasets.models import Dataset, Example, Queue, QueueItem, Split
+
+MAX_ITEMS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class QueueEntry:
+    """A row to look at, and why. `suggested` are labels, the likeliest first."""
+
+    index: int
+    reason: str = ""
+    suggested: tuple[str, ...] = ()
+
+
+@transaction.atomic
+def create_queue(dataset: Dataset, *, name: str, items: Sequence[QueueEntry]) -> Queue:
+    """A queue of these rows in this order. Test rows are never relabelled by a queue: left out.
+
+    Raises:
+        ValueError: more rows than anybody would look at.
+    """
+    if len(items) > MAX_ITEMS:
+        raise ValueError(f"A queue has at most {MAX_ITEMS:,} rows.")
+    allowed: set[int] = set()
+    for start in range(0, len(items), 500):
+        some = [item.index for item in items[start : start + 500]]
+        rows = dataset.examples.exclude(split=Split.TEST).filter(index__in=some)
+        allowed.update(rows.values_list("index", flat=True))
+    entries = {item.index: item for item in reversed(items) if item.index in allowed}
+    kept = [item for item in items if entries.get(item.index) is item]
+    queue = Queue.objects.create(
+        dataset=dataset, name=name[:200], left_out=len({i.index for i in items} - allowed)
+    )
+    QueueItem.objects.bulk_create(
+        [
+            QueueItem(
+                queue=queue,
+                place=place,
+                index=item.index,
+                reason=item.reason[:300],
+                suggested=list(item.suggested[:9]),
+            )
+            for place, item in enumerate(kept)
+        ],
+        batch_size=2_000,
+    )
+    return queue
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One row to label."""
+
+    example: Example
+    reason: str
+    suggested: list[str]
+    done: int
+    total: int
+    """Of the queue, or of the unlabelled rows."""
+
+
+def next_in_queue(queue: Queue, *, at: int | None = None) -> Card | None:
+    """The next row nobody has looked at, or the one at place `at` of the dataset.
+
+    Rows that were deleted, or became test rows, meanwhile are passed over.
+    """
+    items = queue.items.all()
+    total = items.count()
+    done = items.filter(seen=True).count()
+    open_items = items.filter(index=at) if at is not None else items.filter(seen=False)
+    rows = queue.dataset.examples.exclude(split=Split.TEST)
+    item = open_items.filter(index__in=rows.values("index")).first()
+    if item is None:
+        return None
+    example = rows.get(index=item.index)
+    return Card(example, item.reason, item.suggested, done, total)
+
+
+def mark_seen(queue: Queue, index: int, *, seen: bool = True) -> None:
+    queue.items.filter(index=index).update(seen=seen)
+
+
+def next_unlabelled(dataset: Dataset, *, after: int = -1, at: int | None = None) -> Card | None:
+    """The next row without a label after a place, or the row at place `at`."""
+    rows = dataset.examples.order_by("index")
+    if at is not None:
+        example = rows.filter(index=at).first()
+    else:
+        unlabelled = rows.filter(label="")
+        example = unlabelled.filter(index__gt=after).first() or unlabelled.first()
+    if example is None:
+        return None
+    return Card(example, "", [], dataset.rows - dataset.unlabelled, dataset.rows)

@@ -1,0 +1,52 @@
+"""Large imports and removals in the background. The row is the truth; a message only wakes."""
+
+import logging
+from collections.abc import Callable
+
+from celery import shared_task
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+from apps.datasets import importing, removal
+from apps.datasets.models import Dataset, Upload
+
+log = logging.getLogger(__name__)
+
+
+@shared_task(name="apps.datasets.tasks.import_upload")
+def import_upload(upload_id: str) -> None:
+    importing.run(upload_id)
+
+
+@shared_task(name="apps.datasets.tasks.remove_dataset")
+def remove_dataset(dataset_id: int) -> None:
+    removal.finish(dataset_id)
+
+
+@shared_task(name="apps.datasets.tasks.resume_imports")
+def resume_imports() -> None:
+    """Tells the workers again of imports and removals that nobody works on."""
+    for upload_id in importing.forgotten_imports():
+        import_upload.delay(upload_id)
+    for dataset_id in removal.unfinished():
+        remove_dataset.delay(dataset_id)
+
+
+def wake_import(upload: Upload) -> None:
+    """Tells a worker of an import, once the transaction that queued it is over."""
+    _tell(lambda: import_upload.delay(str(upload.pk)))
+
+
+def wake_removal(dataset: Dataset) -> None:
+    _tell(lambda: remove_dataset.delay(dataset.pk))
+
+
+def _tell(send: Callable[[], object]) -> None:
+    def on_commit() -> None:
+        try:
+            send()
+        except OperationalError:
+            # The row says what is to be done: `resume_imports` tells it again.
+            log.exception("A worker could not be told; it will be, later.")
+
+    transaction.on_commit(on_commit)

@@ -1,0 +1,1 @@
+"""Pages of datasets: they translate HTTP and call a service."""

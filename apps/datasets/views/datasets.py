@@ -1,0 +1,164 @@
+"""The list of datasets and the page of one: what it holds, what is wrong with it, its rows."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import aget_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.datasets import browsing, near, removal, reports, services, tasks, uploads
+from apps.datasets.browsing import Filters
+from apps.datasets.exporting import CONTENT_TYPES
+from apps.datasets.models import Dataset, Split
+from apps.datasets.reports import Issue
+from apps.datasets.views.shared import go, mine, who
+
+REJECTIONS_SHOWN = 100
+REVISIONS_SHOWN = 200
+SEARCH_LENGTH = 200
+
+
+@require_safe
+def index(request: HttpRequest) -> HttpResponse:
+    datasets = Dataset.objects.owned_by(request.user).defer("report", "notes", "split_counts")
+    context = {"datasets": datasets, "imports": uploads.imports_of(who(request))}
+    return render(request, "datasets/index.html", context)
+
+
+@require_POST
+def create_example(request: HttpRequest) -> HttpResponse:
+    dataset = services.create_example_dataset(who(request))
+    return redirect(f"{reverse('classifiers:new')}?dataset={dataset.pk}")
+
+
+@require_safe
+def detail(request: HttpRequest, pk: int) -> HttpResponse:
+    dataset = mine(request, pk)
+    context = rows_context(request, dataset) | summary_context(dataset)
+    context |= {
+        "rejections": dataset.rejections.all()[:REJECTIONS_SHOWN] if dataset.rejected_count else [],
+        "rejections_shown": REJECTIONS_SHOWN,
+    }
+    return render(request, "datasets/detail.html", context)
+
+
+@require_safe
+def summary(request: HttpRequest, pk: int) -> HttpResponse:
+    """The counts, the labels and the report, after a label was changed in the table."""
+    dataset = mine(request, pk)
+    context = summary_context(dataset) | {"filters": filters_of(request), "oob": True}
+    return render(request, "datasets/_summary.html", context)
+
+
+@require_safe
+def examples(request: HttpRequest, pk: int) -> HttpResponse:
+    return render(request, "datasets/_examples.html", rows_context(request, mine(request, pk)))
+
+
+@require_safe
+def history(request: HttpRequest, pk: int) -> HttpResponse:
+    dataset = mine(request, pk)
+    revisions = dataset.revisions.select_related("by")[:REVISIONS_SHOWN]
+    context = {
+        "dataset": dataset,
+        "revisions": revisions,
+        "undoable": services.can_undo(dataset),
+        "shown": REVISIONS_SHOWN,
+    }
+    return render(request, "datasets/history.html", context)
+
+
+@require_safe
+async def export(request: HttpRequest, pk: int, form: str) -> StreamingHttpResponse:
+    dataset = await aget_object_or_404(Dataset.objects.owned_by(await request.auser()), pk=pk)
+    return export_response(dataset, form)
+
+
+@require_safe
+async def rejected(request: HttpRequest, pk: int) -> StreamingHttpResponse:
+    """The rejected rows as CSV."""
+    dataset = await aget_object_or_404(Dataset.objects.owned_by(await request.auser()), pk=pk)
+    response = StreamingHttpResponse(
+        services.export_rejections(dataset), content_type=CONTENT_TYPES["csv"]
+    )
+    name = f"{dataset.name}, rejected rows.csv"
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    return response
+
+
+@require_POST
+def delete(request: HttpRequest, pk: int) -> HttpResponse:
+    dataset = mine(request, pk)
+    if not removal.remove(dataset):
+        tasks.wake_removal(dataset)
+    messages.success(request, f"“{dataset.name}” was deleted. Classifiers made of it stay.")
+    return go(request, reverse("datasets:index"))
+
+
+def export_response(dataset: Dataset, form: str) -> StreamingHttpResponse:
+    """The whole dataset as a download, in pieces.
+
+    Raises:
+        Http404: there is no such format.
+    """
+    if form not in CONTENT_TYPES:
+        raise Http404
+    response = StreamingHttpResponse(
+        services.export(dataset, form=form), content_type=CONTENT_TYPES[form]
+    )
+    name = f"{dataset.name}.{form}"
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    return response
+
+
+# --- What the fragments need --------------------------------------------------
+
+
+def filters_of(request: HttpRequest) -> Filters:
+    """What the address asks for; what means nothing there is no filter."""
+    get = request.GET
+    label = get.get("label") or ("" if get.get("unlabelled") else None)
+    split = get.get("split") or None
+    split = "" if split == "none" else split
+    issue = get.get("issue") or ""
+    return Filters(
+        label=label,
+        split=split if split in Split.values else None,
+        issue=Issue(issue) if issue in reports.WORDS else None,
+        search=(get.get("q") or "").replace("\0", "").strip()[:SEARCH_LENGTH],
+    )
+
+
+def rows_context(request: HttpRequest, dataset: Dataset) -> dict[str, Any]:
+    filters = filters_of(request)
+    found = browsing.page(
+        dataset,
+        filters,
+        after=request.GET.get("after", ""),
+        before=request.GET.get("before", ""),
+    )
+    return {
+        "dataset": dataset,
+        "filters": filters,
+        "page": found,
+        "labels": dataset.labels,
+        "splits": [value for value in Split.values if value],
+        "issues": [(issue.value, words) for issue, words in reports.WORDS.items()],
+        "here": request.path,
+    }
+
+
+def summary_context(dataset: Dataset) -> dict[str, Any]:
+    counts = dataset.label_counts
+    return {
+        "dataset": dataset,
+        "label_counts": [(label, counts[label]) for label in dataset.labels],
+        "most": max(counts.values(), default=0),
+        "report": services.report(dataset),
+        "undoable": services.can_undo(dataset),
+        "near_available": near.is_available(),
+        "near_empty": reports.NEAR_EMPTY,
+    }

@@ -1,0 +1,104 @@
+"""One text at a time, labelled with the keyboard."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_http_methods
+
+from apps.datasets import queues, services
+from apps.datasets.models import Dataset, Queue
+from apps.datasets.queues import Card
+from apps.datasets.views.shared import is_fragment, mine, numbers, who
+
+KEYS = 9
+Number = int | None
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def label(request: HttpRequest, pk: int) -> HttpResponse:
+    """The next row to label: of a queue, or of those without a label.
+
+    POST does one `action` - "label", "keep", "skip", "undo" - and shows the row after it.
+    """
+    dataset = mine(request, pk)
+    queue = _queue(request, dataset)
+    error = ""
+    at: Number = _number(request.GET.get("at"))
+    after: Number = None
+    if request.method == "POST":
+        index = _number(request.POST.get("index"))
+        try:
+            at = _act(request, dataset, queue, index)
+            after = index
+        except ValueError as problem:
+            error, at = str(problem), index
+    card = _card(dataset, queue, at=at, after=after)
+    context = _context(dataset, queue, card) | {"error": error}
+    template = "datasets/_card.html" if is_fragment(request) else "datasets/label.html"
+    return render(request, template, context, status=422 if error else 200)
+
+
+def _act(request: HttpRequest, dataset: Dataset, queue: Queue | None, index: Number) -> Number:
+    """Does what was asked; the row to show next, where it is not simply the next one.
+
+    Raises:
+        ValueError: it cannot be done; the message says why.
+    """
+    action = request.POST.get("action", "")
+    if action == "undo":
+        undone = services.undo(dataset, by=who(request))
+        if undone is None:
+            raise ValueError("There is nothing to undo.")
+        row = undone.changes.order_by("index").values_list("index", flat=True).first()
+        if queue is not None and row is not None:
+            queues.mark_seen(queue, row, seen=False)
+        return row
+    if index is None:
+        raise ValueError("Say which row is meant.")
+    if action == "label":
+        wanted = request.POST.get("label", "")
+        if not wanted.strip():
+            raise ValueError("Choose a label, or skip the row.")
+        services.relabel_rows(dataset, [index], wanted, by=who(request))
+    elif action not in {"keep", "skip"}:
+        raise ValueError("Choose a label, keep it or skip the row.")
+    if queue is not None:
+        queues.mark_seen(queue, index)
+    return None
+
+
+def _card(dataset: Dataset, queue: Queue | None, *, at: Number, after: Number) -> Card | None:
+    if queue is not None:
+        shown = queues.next_in_queue(queue, at=at)
+        return shown or (queues.next_in_queue(queue) if at is not None else None)
+    if at is not None:
+        return queues.next_unlabelled(dataset, at=at)
+    return queues.next_unlabelled(dataset, after=-1 if after is None else after)
+
+
+def _context(dataset: Dataset, queue: Queue | None, card: Card | None) -> dict[str, Any]:
+    labels = dataset.labels
+    first = [label for label in card.suggested if label] if card else []
+    order = list(dict.fromkeys([*first, *labels]))
+    return {
+        "dataset": dataset,
+        "queue": queue,
+        "card": card,
+        "choices": [
+            {"label": label, "key": str(place) if place <= KEYS else ""}
+            for place, label in enumerate(order, start=1)
+        ],
+        "undoable": services.can_undo(dataset),
+    }
+
+
+def _queue(request: HttpRequest, dataset: Dataset) -> Queue | None:
+    given = _number(request.GET.get("queue"))
+    if given is None:
+        return None
+    return get_object_or_404(dataset.queues.select_related("dataset"), pk=given)
+
+
+def _number(value: str | None) -> Number:
+    return next(iter(numbers([value or ""])), None)

@@ -1,0 +1,153 @@
+"""Changing rows from the page: labels, splits, additions, removals, and taking it back."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from apps.datasets import near, services
+from apps.datasets.formats import ExampleRow
+from apps.datasets.models import Revision, Split
+from apps.datasets.views.shared import back, mine, numbers, who
+
+MAX_ADDED = 1_000
+NEAR_SHOWN = 50
+
+
+@require_POST
+def label(request: HttpRequest, pk: int, index: int) -> HttpResponse:
+    """Gives one row another label; its line of the table comes back."""
+    dataset = mine(request, pk)
+    example = get_object_or_404(dataset.examples.select_related("dataset"), index=index)
+    context = {"dataset": dataset, "example": example, "splits": dataset.split_counts}
+    try:
+        context["example"] = services.relabel(
+            example, request.POST.get("label", ""), by=who(request)
+        )
+    except ValueError as error:
+        return render(request, "datasets/_row.html", context | {"error": str(error)}, status=422)
+    answer = render(request, "datasets/_row.html", context)
+    answer["HX-Trigger"] = "dataset-changed"
+    return answer
+
+
+@require_POST
+def edit(request: HttpRequest, pk: int) -> HttpResponse:
+    """Does one thing to the rows that are ticked."""
+    dataset = mine(request, pk)
+    chosen = numbers(request.POST.getlist("row"))
+    action = request.POST.get("action", "")
+    revision: Revision | None = None
+    try:
+        if not chosen:
+            raise ValueError("Tick the rows first.")
+        if action == "label":
+            label = request.POST.get("to_label", "")
+            revision = services.relabel_rows(dataset, chosen, label, by=who(request))
+        elif action == "split":
+            split = request.POST.get("to_split", "")
+            revision = services.set_split(dataset, chosen, split, by=who(request))
+        elif action == "delete":
+            revision = services.delete_rows(dataset, chosen, by=who(request))
+        else:
+            raise ValueError("Choose what to do with the rows.")
+    except ValueError as error:
+        messages.error(request, str(error))
+    else:
+        _say(request, revision)
+    return back(request, dataset)
+
+
+@require_POST
+def add(request: HttpRequest, pk: int) -> HttpResponse:
+    """Adds a text, or one a line, with a label and a split."""
+    dataset = mine(request, pk)
+    text = request.POST.get("text", "").replace("\r\n", "\n").replace("\0", "")
+    each_line = "lines" in request.POST
+    texts = [line for line in text.split("\n") if line.strip()] if each_line else [text]
+    split = request.POST.get("split", "")
+    rows = [
+        ExampleRow(text, request.POST.get("label", ""), split or None, "added here")
+        for text in texts[:MAX_ADDED]
+    ]
+    try:
+        revision, rejected = services.add_rows(dataset, rows, by=who(request))
+    except ValueError as error:
+        messages.error(request, str(error))
+        return back(request, dataset)
+    if rejected:
+        messages.error(request, f"Text {rejected[0].row} was not added. {rejected[0].reason}")
+    if len(texts) > MAX_ADDED:
+        messages.error(request, f"Only the first {MAX_ADDED:,} lines were taken.")
+    if revision is not None:
+        _say(request, revision)
+    return back(request, dataset)
+
+
+@require_POST
+def merge(request: HttpRequest, pk: int) -> HttpResponse:
+    """Makes one label of those that differ only in case or spacing."""
+    dataset = mine(request, pk)
+    labels = [label for label in request.POST.getlist("label") if label in dataset.label_counts]
+    try:
+        into = request.POST.get("into", "")
+        _say(request, services.merge_labels(dataset, labels, into, by=who(request)))
+    except ValueError as error:
+        messages.error(request, str(error))
+    return back(request, dataset)
+
+
+@require_POST
+def deduplicate(request: HttpRequest, pk: int) -> HttpResponse:
+    dataset = mine(request, pk)
+    _say(request, services.delete_duplicates(dataset, by=who(request)))
+    return back(request, dataset)
+
+
+@require_POST
+def split(request: HttpRequest, pk: int) -> HttpResponse:
+    """Sets a fifth aside as the test split."""
+    dataset = mine(request, pk)
+    try:
+        _say(request, services.make_split(dataset, by=who(request)))
+    except ValueError as error:
+        messages.error(request, str(error))
+    return back(request, dataset)
+
+
+@require_POST
+def undo(request: HttpRequest, pk: int) -> HttpResponse:
+    dataset = mine(request, pk)
+    revision = services.undo(dataset, by=who(request))
+    if revision is None:
+        messages.info(request, "There is nothing to undo.")
+    else:
+        messages.success(request, f"{revision.what}.")
+    return back(request, dataset)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def near_copies(request: HttpRequest, pk: int) -> HttpResponse:
+    """Rows that mean nearly the same, side by side; POST looks for them."""
+    dataset = mine(request, pk)
+    if request.method == "POST":
+        near.look(dataset)
+        return back(request, dataset)
+    start = next(iter(numbers([request.GET.get("from", "")])), 0)
+    found = int(dataset.near.get("found", 0))
+    context = {
+        "dataset": dataset,
+        "pairs": near.side_by_side(dataset, after=start, limit=NEAR_SHOWN),
+        "start": start,
+        "next": start + NEAR_SHOWN if start + NEAR_SHOWN < found else None,
+        "previous": max(0, start - NEAR_SHOWN) if start else None,
+        "test": Split.TEST.value,
+    }
+    return render(request, "datasets/near.html", context)
+
+
+def _say(request: HttpRequest, revision: Revision | None) -> None:
+    if revision is None:
+        messages.info(request, "Nothing had to be changed.")
+    else:
+        messages.success(request, f"{revision.what}. It can be undone.")

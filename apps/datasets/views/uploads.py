@@ -1,0 +1,245 @@
+"""From a file to a dataset: choose, check the columns, import, watch."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.datasets import formats, importing, services, tasks, uploads
+from apps.datasets.formats import FormatError, Layout, Mapping, RejectedRow, Said
+from apps.datasets.importing import Plan
+from apps.datasets.models import Split, Upload, UploadState
+from apps.datasets.views.shared import go, is_fragment, who
+
+PREVIEW_ROWS = 8
+SEPARATORS = [
+    ("", "found"),
+    (",", "comma"),
+    (";", "semicolon"),
+    ("tab", "tab"),
+    ("|", "vertical bar"),
+    ("none", "none: one text a line"),
+]
+_SEPARATOR_OF = {",": ",", ";": ";", "tab": "\t", "|": "|", "none": ""}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    """Choose files. They are kept as an upload until their columns are confirmed."""
+    context: dict[str, Any] = {
+        "limit": settings.UPLOAD_LIMIT_BYTES,
+        "max_files": uploads.MAX_FILES,
+    }
+    if request.method != "POST":
+        return render(request, "datasets/new.html", context)
+    files = [file for file in request.FILES.getlist("file") if isinstance(file, UploadedFile)]
+    try:
+        if not files:
+            raise FormatError("Choose a file first.")
+        upload = services.store_upload(owner=who(request), files=files)
+        try:
+            _check_readable(upload)
+        except FormatError:
+            services.remove_upload(upload)
+            raise
+    except (FormatError, services.TooLarge) as error:
+        template = "datasets/_upload.html" if is_fragment(request) else "datasets/new.html"
+        return render(request, template, context | {"error": str(error)}, status=422)
+    return go(request, reverse("datasets:upload", args=[upload.pk]))
+
+
+def _check_readable(upload: Upload) -> None:
+    for place, file in enumerate(upload.files):
+        try:
+            formats.inspect(upload.path_of(place), name=file["name"])
+        except FormatError as error:
+            several = len(upload.files) > 1
+            raise FormatError(f"{file['name']}: {error}" if several else str(error)) from error
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The first rows under the columns as guessed or chosen; POST imports them all."""
+    found = get_object_or_404(Upload.objects.owned_by(request.user), pk=pk)
+    if found.state == UploadState.DONE:
+        if found.dataset is None:
+            raise Http404
+        return go(request, reverse("datasets:detail", args=[found.dataset.pk]))
+    if found.is_active:
+        return render(request, "datasets/importing.html", {"upload": found})
+    if not found.path.is_file():
+        raise Http404
+    if request.method == "POST":
+        return _import(request, found)
+    chosen = _chosen(request.GET)
+    if chosen.mapping is None and found.plan:  # an import that failed: as it was tried
+        plan = Plan.from_json(found.plan)
+        chosen = _Chosen(plan.mapping, plan.said, plan.name)
+    template = "datasets/_mapping.html" if is_fragment(request) else "datasets/upload.html"
+    return render(request, template, _preview(found, chosen) | {"error": found.error})
+
+
+def _import(request: HttpRequest, found: Upload) -> HttpResponse:
+    chosen = _chosen(request.POST)
+    name = request.POST.get("name", "").strip() or Path(found.files[0]["name"]).stem
+    _keep_splits(request, found)
+    try:
+        if chosen.mapping is None:
+            raise FormatError("Choose which column holds the text.")
+        plan = Plan(name, chosen.mapping, chosen.said)
+        if importing.is_small(found):
+            dataset = importing.import_upload(found, plan)
+            messages.success(request, f"{dataset.rows:,} rows were imported.")
+            return redirect("datasets:detail", dataset.pk)
+        if importing.enqueue(found, plan):
+            tasks.wake_import(found)
+    except (FormatError, services.NothingUsable) as error:
+        context = _preview(found, chosen) | {"error": str(error)}
+        return render(request, "datasets/upload.html", context, status=422)
+    return redirect("datasets:upload", found.pk)
+
+
+def _keep_splits(request: HttpRequest, found: Upload) -> None:
+    """Which split each of several files is."""
+    for place, part in enumerate(found.parts):
+        split = request.POST.get(f"split_of_{place}", part["split"])
+        part["split"] = split if split in Split.values else ""
+    found.save(update_fields=["parts"])
+
+
+@require_safe
+def progress(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """How far an import is; elsewhere once it is over."""
+    found = get_object_or_404(Upload.objects.owned_by(request.user), pk=pk)
+    if found.is_active:
+        return render(request, "datasets/_importing.html", {"upload": found})
+    if found.state == UploadState.DONE and found.dataset is not None:
+        messages.success(request, f"{found.dataset.rows:,} rows were imported.")
+        return go(request, reverse("datasets:detail", args=[found.dataset.pk]))
+    return go(request, reverse("datasets:upload", args=[found.pk]))
+
+
+@require_POST
+def discard(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Removes an upload; an import that is under way is cancelled and undone."""
+    found = get_object_or_404(Upload.objects.owned_by(request.user), pk=pk)
+    if found.is_active:
+        importing.cancel(found)
+        return redirect("datasets:index")
+    services.remove_upload(found)
+    return redirect("datasets:new")
+
+
+# --- The preview --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    mapping: Mapping | None
+    said: Said
+    name: str = ""
+
+
+def _chosen(data: QueryDict) -> _Chosen:
+    """What a person chose in the form; nothing on the first visit."""
+    if "text" not in data:
+        return _Chosen(None, Said())
+    column = {name: str(data.get(name) or "") for name in ("text", "label", "label2", "split")}
+    mapping = Mapping(
+        column["text"],
+        column["label"] or None,
+        column["split"] or None,
+        second_label=column["label2"] or None,
+        keep_unlabelled="keep_unlabelled" in data,
+        keep_extra="keep_extra" in data or "has_extra" not in data,
+    )
+    encoding = str(data.get("encoding") or "")
+    said = Said(
+        header="header" in data if "has_header" in data else None,
+        separator=_SEPARATOR_OF.get(str(data.get("separator") or "")),
+        encoding=encoding if encoding in formats.ENCODINGS else None,
+        sheet=str(data.get("sheet") or "") or None,
+    )
+    return _Chosen(mapping, said, str(data.get("name") or ""))
+
+
+def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
+    first = found.files[0]
+    try:
+        layout = formats.inspect(found.path, name=first["name"], said=chosen.said)
+        rows = formats.sample(found.path, layout)
+        problem = ""
+    except FormatError as error:  # of what a person said: as it was found, and why not
+        chosen = _Chosen(None, Said())
+        layout = formats.inspect(found.path, name=first["name"])
+        rows = formats.sample(found.path, layout)
+        problem = str(error)
+    mapping = chosen.mapping
+    if mapping is None or not set(mapping.columns) <= set(layout.columns):
+        guess = formats.guess_mapping(layout.columns, rows)  # the header came or went
+        mapping = (
+            guess
+            if mapping is None
+            else replace(
+                guess, keep_unlabelled=mapping.keep_unlabelled, keep_extra=mapping.keep_extra
+            )
+        )
+    if not problem:
+        try:
+            importing.check_files(found, Plan("", mapping, chosen.said))
+        except FormatError as error:
+            problem = str(error)
+    extra = formats.extra_columns(layout, mapping)
+    return {
+        "upload": found,
+        "layout": layout,
+        "mapping": mapping,
+        "said": chosen.said,
+        "problem": problem,
+        "name": chosen.name or Path(first["name"]).stem,
+        "small": importing.is_small(found),
+        "columns": [{"name": name, "role": _role(name, mapping, extra)} for name in layout.columns],
+        "rows": [
+            [
+                {"text": cell[:300], "role": _role(name, mapping, extra)}
+                for name, cell in zip(layout.columns, row, strict=True)
+            ]
+            for row in rows[:PREVIEW_ROWS]
+        ],
+        "sampled": len(rows),
+        "separators": SEPARATORS,
+        "separator_said": _said_separator(chosen.said),
+        "encodings": formats.ENCODINGS.items(),
+        "joined_by": formats.JOINED_BY,
+        "splits": [value for value in Split.values if value],
+        "rejections": [] if problem else _sample_rejections(found, layout, mapping),
+    }
+
+
+def _said_separator(said: Said) -> str:
+    return next((key for key, value in _SEPARATOR_OF.items() if value == said.separator), "")
+
+
+def _role(column: str, mapping: Mapping, extra: tuple[str, ...]) -> str:
+    roles = dict.fromkeys(extra, "kept")
+    roles |= {mapping.split or "": "split", mapping.second_label or "": "label"}
+    roles |= {mapping.label or "": "label", mapping.text: "text"}
+    return roles.get(column, "")
+
+
+def _sample_rejections(found: Upload, layout: Layout, mapping: Mapping) -> list[RejectedRow]:
+    rejections = []
+    for seen, row in enumerate(formats.read(found.path, layout, mapping)):
+        if isinstance(row, RejectedRow):
+            rejections.append(row)
+        if seen == formats.SAMPLE_ROWS:
+            break
+    return rejections

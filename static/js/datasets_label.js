@@ -1,0 +1,78 @@
+// One text at a time: 1 to 9 give a label, Enter keeps the one there is, s skips, u undoes,
+// / looks for a label among many.
+
+document.addEventListener("keydown", (event) => {
+  const page = document.getElementById("labelling");
+  if (!page || event.ctrlKey || event.metaKey || event.altKey) return;
+  const filter = page.querySelector("#label-filter");
+  if (event.target === filter) return typed(event, page, filter);
+  if (event.target.closest("input, textarea, select")) return;
+  if (event.key === "/") {
+    event.preventDefault();
+    filter?.focus();
+  } else if (/^[1-9]$/.test(event.key)) {
+    const choice = page.querySelector(`[data-key="${event.key}"]`);
+    if (choice) give(page, choice.dataset.label);
+  } else if (event.key === "Enter" && !event.target.closest("button, a")) press(page, "keep");
+  else if (event.key === "s") press(page, "skip");
+  else if (event.key === "u") press(page, "undo");
+});
+
+document.addEventListener("click", (event) => {
+  const choice = event.target.closest(".choice");
+  if (choice) give(document.getElementById("labelling"), choice.dataset.label);
+});
+
+document.addEventListener("input", (event) => {
+  if (event.target.id === "label-filter") narrow(event.target);
+});
+
+// The next text is read out and the keys work at once.
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.detail.elt.id === "labelling") {
+    document.querySelector(".label-text")?.focus({ preventScroll: true });
+  }
+});
+
+function typed(event, page, filter) {
+  if (event.key === "Escape") {
+    filter.value = "";
+    narrow(filter);
+    filter.blur();
+  } else if (event.key === "Enter") {
+    event.preventDefault();
+    const wanted = filter.value.trim();
+    if (!wanted) return;
+    const first = page.querySelector(".choice-first");
+    give(page, first ? first.dataset.label : wanted);
+  }
+}
+
+// The first of the labels that hold what was typed is the one Enter gives; none: a new label.
+function narrow(filter) {
+  const wanted = filter.value.trim().toLowerCase();
+  const choices = [...filter.closest(".choices").querySelectorAll(".choice")];
+  const score = (choice) => {
+    const label = choice.dataset.label.toLowerCase();
+    return label === wanted ? 0 : label.startsWith(wanted) ? 1 : label.includes(wanted) ? 2 : 3;
+  };
+  let first = null;
+  for (const choice of choices) {
+    const found = !wanted || score(choice) < 3;
+    choice.parentElement.hidden = !found;
+    choice.classList.remove("choice-first");
+    if (wanted && found && (!first || score(choice) < score(first))) first = choice;
+  }
+  first?.classList.add("choice-first");
+}
+
+function give(page, label) {
+  const form = page.querySelector(".label-card");
+  form.elements.label.value = label;
+  form.requestSubmit(form.querySelector("[data-give]"));
+}
+
+function press(page, action) {
+  const button = page.querySelector(`.label-card [value="${action}"]`);
+  if (button && !button.disabled) button.form.requestSubmit(button);
+}
