@@ -155,10 +155,9 @@ def write(lease: Lease, entries: Sequence[Entry]) -> None:
     with fence(lease):
         now = timezone.now()
         _start(lease, [entry for entry in entries if isinstance(entry, Started)], now)
+        _finish(lease, [entry for entry in entries if isinstance(entry, Finished)], now)
         for entry in entries:
-            if isinstance(entry, Finished):
-                _finish(lease, entry, now)
-            elif isinstance(entry, PutBack):
+            if isinstance(entry, PutBack):
                 _put_back(lease, entry, now)
 
 
@@ -181,7 +180,22 @@ def _start(lease: Lease, entries: list[Started], now: datetime) -> None:
         )
 
 
-def _finish(lease: Lease, entry: Finished, now: datetime) -> None:
+def _finish(lease: Lease, entries: list[Finished], now: datetime) -> None:
+    written = [entry for entry in entries if _finish_row(lease, entry, now)]
+    for batch_id in {entry.row.batch_id for entry in written}:
+        of_batch = [entry for entry in written if entry.row.batch_id == batch_id]
+        usages = [entry.outcome.usage for entry in of_batch]
+        Batch.objects.filter(pk=batch_id).update(
+            worked_s=F("worked_s") + sum(entry.worked_s for entry in of_batch),
+            prompt_tokens=F("prompt_tokens") + sum(usage.prompt_tokens for usage in usages),
+            cached_tokens=F("cached_tokens") + sum(usage.cached_tokens for usage in usages),
+            completion_tokens=F("completion_tokens")
+            + sum(usage.completion_tokens for usage in usages),
+        )
+
+
+def _finish_row(lease: Lease, entry: Finished, now: datetime) -> bool:
+    """Whether it was still this lease's to finish."""
     outcome, usage = entry.outcome, entry.outcome.usage
     verdict, code, reason = outcome.verdict, outcome.code, outcome.reason
     fingerprint = outcome.fingerprint if verdict is Verdict.ACCEPTED else None
@@ -205,13 +219,7 @@ def _finish(lease: Lease, entry: Finished, now: datetime) -> None:
         cached_tokens=usage.cached_tokens,
         completion_tokens=usage.completion_tokens,
     )
-    if written:
-        Batch.objects.filter(pk=entry.row.batch_id).update(
-            worked_s=F("worked_s") + entry.worked_s,
-            prompt_tokens=F("prompt_tokens") + usage.prompt_tokens,
-            cached_tokens=F("cached_tokens") + usage.cached_tokens,
-            completion_tokens=F("completion_tokens") + usage.completion_tokens,
-        )
+    return bool(written)
 
 
 def _accepted_twin(batch_id: int, fingerprint: str) -> int | None:

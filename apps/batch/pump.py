@@ -1,8 +1,8 @@
 """One pump per model server: it keeps every slot busy with the rows of all running jobs.
 
-A dispatcher starts a row the moment a slot is free; a writer commits what became of rows, one
-commit each, beside it, so that no slot waits for the database; a watcher sees pause, resume and
-cancel. Whoever takes the lease later finds in the rows all there is to know.
+A dispatcher starts a row the moment a slot is free; beside it a reader has the next rows ready and
+a writer commits what became of the others, so that no slot waits for the database; a watcher sees
+pause, resume and cancel. Whoever takes the lease later finds in the rows all there is to know.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ from apps.batch.leases import Lease, LeaseLost
 from apps.batch.ledger import Entry, Finished, PutBack, Row, Started
 from apps.batch.models import BatchStatus
 from apps.batch.turns import Turns
+from apps.batch.writer import Writer
 from apps.core.db import in_db
 from apps.llm import errors, slots
 from apps.llm.models import Server, State
@@ -128,10 +129,10 @@ class Pump:
         self._turns = Turns()
         self._tasks: dict[asyncio.Task[Entry], Row] = {}
         self._taken: set[int] = set()  # rows read ahead, running or not yet written
-        self._entries: deque[Entry] = deque()
-        self._written = asyncio.Event()
+        self._writer = Writer(lease, on_written=self._was_written)
         self._something = asyncio.Event()  # for the dispatcher
-        self._to_write = asyncio.Event()
+        self._to_read = asyncio.Event()
+        self._is_reading = False
         self._away: errors.LLMError | None = None
         self._alive = 0.0
         self._model = ""
@@ -147,13 +148,14 @@ class Pump:
         if lost:
             log.info("%s rows of an earlier pump start again.", lost)
         async with asyncio.TaskGroup() as group:
-            helpers = [group.create_task(self._write()), group.create_task(self._watch())]
+            work = (self._writer.run(), self._read(), self._watch())
+            helpers = [group.create_task(part) for part in work]
             try:
                 await self._dispatch()
                 await self._drain()
             finally:
                 await self._close_streams()
-                await self._all_written(helpers[0])
+                await self._writer.finish()  # also when everything is being cancelled around us
             for helper in helpers:
                 helper.cancel()
 
@@ -166,14 +168,17 @@ class Pump:
             if self._away is not None:
                 await self._wait_for_server()
                 continue
-            await self._read_ahead()
             self._start_rows()
-            if not self._jobs_with_rows() and not self._tasks and not self._entries:
-                if not await self._find_jobs():
-                    return
-                if any(not job.dry for job in self._jobs.values()):
-                    continue
+            self._read_ahead()
+            if not self._is_at_work() and not await self._find_jobs():
+                return
+            self._read_ahead()
             await _wait(self._something, WATCH_SECONDS / 2)
+
+    def _is_at_work(self) -> bool:
+        """Whether anything is under way that will make the dispatcher look again."""
+        rows_wait = any(job.ready for job in self._jobs.values())
+        return rows_wait or bool(self._tasks) or self._writer.is_behind or self._is_reading
 
     def _is_over(self) -> bool:
         self._stopping = self._stopping or self._should_stop() or time.monotonic() >= self._deadline
@@ -189,7 +194,6 @@ class Pump:
             if not job.running:
                 job.since = time.monotonic()
             job.running += 1
-            self._record(Started(row, job.model))
             task = asyncio.create_task(self._ask(job, row))
             self._tasks[task] = row
             charged = self._turns.start(job.id)
@@ -222,16 +226,36 @@ class Pump:
         loaded = [job for job in ready if job.model in self._server.loaded_models]
         return loaded or ready
 
-    async def _read_ahead(self) -> None:
-        for job in list(self._jobs.values()):
-            if job.dry or len(job.ready) >= self._width(job.model):
-                continue
-            skip = frozenset(self._taken)
-            rows = await in_db(ledger.pending, job.id, limit=READ_AHEAD_ROWS, skip=skip)
-            job.dry = len(rows) < READ_AHEAD_ROWS
-            if job.id in self._jobs:  # not paused meanwhile
-                job.ready.extend(rows)
-                self._taken.update(row.pk for row in rows)
+    # --- Reading ahead -------------------------------------------------------
+
+    def _read_ahead(self) -> None:
+        """Has rows fetched before the last ones are gone."""
+        if not self._is_reading and self._low():
+            self._is_reading = True
+            self._to_read.set()
+
+    def _low(self) -> list[Job]:
+        return [
+            job
+            for job in self._jobs.values()
+            if not job.dry and len(job.ready) < 2 * self._width(job.model)
+        ]
+
+    async def _read(self) -> None:
+        while True:
+            await self._to_read.wait()
+            self._to_read.clear()
+            for job in self._low():
+                limit = max(READ_AHEAD_ROWS, 4 * self._width(job.model))
+                skip = frozenset(self._taken)
+                job.dry = True  # but not if a row is put back meanwhile
+                rows = await in_db(ledger.pending, job.id, limit=limit, skip=skip)
+                job.dry = job.dry and len(rows) < limit
+                if self._jobs.get(job.id) is job:  # not paused meanwhile
+                    job.ready.extend(rows)
+                    self._taken.update(row.pk for row in rows)
+            self._is_reading = False
+            self._something.set()
 
     # --- One row -------------------------------------------------------------
 
@@ -247,6 +271,7 @@ class Pump:
                 label=job.name,
                 owner=job.owner,
             ) as held:
+                self._writer.record(Started(row, job.model))
                 outcome = await job.handler(work, job.context)
                 held.used(outcome.usage)
         except SlotTaken:
@@ -317,7 +342,7 @@ class Pump:
             usage = entry.outcome.usage
             tokens = usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens
         self._turns.finish(job.id, charged=charged, tokens=tokens)
-        self._record(entry)
+        self._writer.record(entry)
         self._something.set()
 
     @staticmethod
@@ -332,49 +357,14 @@ class Pump:
         reason = "The workbench made a mistake with this row: see the worker's log."
         return PutBack(row, reason, "internal_error", permanent=True)
 
-    # --- Writing -------------------------------------------------------------
-
-    def _record(self, entry: Entry) -> None:
-        self._entries.append(entry)
-        self._written.clear()
-        self._to_write.set()
-
-    async def _write(self) -> None:
-        """Commits entries in order: up to and with one finished row at a time."""
-        while True:
-            await self._to_write.wait()
-            self._to_write.clear()
-            while self._entries:
-                commit = _up_to_one_result(self._entries)
-                await self._commit(commit)
-                for entry in commit:
-                    self._entries.popleft()
-                    if not isinstance(entry, Started):
-                        self._taken.discard(entry.row.pk)
-                        self._retry_later(entry)
-                self._something.set()
-            self._written.set()
-
-    def _retry_later(self, entry: Entry) -> None:
+    def _was_written(self, entry: Entry) -> None:
         """A row that went back is found again by asking the database."""
+        if isinstance(entry, Started):
+            return
+        self._taken.discard(entry.row.pk)
         if isinstance(entry, PutBack) and entry.row.batch_id in self._jobs:
             self._jobs[entry.row.batch_id].dry = False
-
-    async def _commit(self, entries: list[Entry]) -> None:
-        while True:
-            try:
-                return await in_db(ledger.write, self.lease, entries)
-            except OperationalError as error:  # locked for longer than the timeout, disk full
-                log.warning("The database takes no rows just now: %s", error)
-                await asyncio.sleep(1)
-
-    async def _all_written(self, writer: asyncio.Task[None]) -> None:
-        """What is known of rows is kept even when everything is being cancelled around us."""
-        while self._entries and not writer.done():
-            await _wait(self._written, WATCH_SECONDS)
-        if self._entries:
-            await self._commit(list(self._entries))
-            self._entries.clear()
+        self._something.set()
 
     # --- Watching ------------------------------------------------------------
 
@@ -510,11 +500,6 @@ def backoff(attempt: int) -> float:
     """Seconds before attempt number `attempt` + 1: exponential, with full jitter."""
     longest = min(BACKOFF_LIMIT_SECONDS, BACKOFF_SECONDS * 2 ** (attempt - 1))
     return random.uniform(longest / 2, longest)  # noqa: S311 - jitter
-
-
-def _up_to_one_result(entries: deque[Entry]) -> list[Entry]:
-    results = [at for at, entry in enumerate(entries) if not isinstance(entry, Started)]
-    return list(entries)[: results[1] if len(results) > 1 else None]
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
