@@ -3,11 +3,21 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from django.contrib.auth.models import User
+from django.test import Client
 
 from apps.core.redis import close_async_redis
 from apps.llm.client import close_clients
 from apps.llm.models import Server
 from tests.standins import Standin
+
+
+@pytest.fixture
+def staff_browser(carol: User) -> Client:
+    """carol, who may change servers, logged in."""
+    client = Client()
+    client.force_login(carol)
+    return client
 
 
 @pytest.fixture
