@@ -63,7 +63,7 @@ function paint(line) {
     yAxis: { type: "value", show: false, min: 0, max: most },
     series: [{
       type: isCount ? "bar" : "line", data: values, symbol: "circle", symbolSize: 3, showSymbol: isShare,
-      connectNulls: isShare, itemStyle: { color: colour(isCount ? "warn" : "accent") },
+      itemStyle: { color: colour(isCount ? "warn" : "accent") },
       lineStyle: { color: colour("accent"), width: 1.5 },
       areaStyle: isCount || isShare ? undefined : { color: colour("accent"), opacity: 0.14 },
     }],
