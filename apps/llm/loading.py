@@ -206,7 +206,7 @@ async def carry_out(server: Server, model: str, action: Action) -> None:
     """Does what `start` promised, and notes how it ended."""
     activity = Activity(action, datetime.now(UTC))
     try:
-        await perform(server, model, action)
+        await perform(await look_at(server), model, action)
     except errors.LLMError as error:
         failed = Activity(action, activity.since, str(error))
         await asyncio.to_thread(_note, server.pk, model, failed, FAILURE_KEPT_SECONDS)
