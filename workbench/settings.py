@@ -176,6 +176,9 @@ IDLE_AFTER_CHAT_SECONDS = env.integer("WORKBENCH_IDLE_AFTER_CHAT", 20)
 # Where only some models fit at once, rows do not push out one that a person used within this time.
 KEEP_MODEL_SECONDS = env.integer("WORKBENCH_KEEP_MODEL", 300)
 
+# Whether a conversation's prompt is read ahead on an idle slot while its person types.
+READ_AHEAD = env.boolean("WORKBENCH_READ_AHEAD", default=True)
+
 # What `manage.py up` serves when no server is named: a GGUF file or owner/repo:file.gguf.
 CHAT_MODEL = env.text("WORKBENCH_CHAT_MODEL")
 EMBED_MODEL = env.text("WORKBENCH_EMBED_MODEL")

@@ -9,6 +9,7 @@ between the system prompt and what was kept.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from apps.llm.client import Message
 
@@ -104,7 +105,7 @@ def _kept(cut: Sequence[Turn]) -> list[Turn]:
     """The pinned turns of what was cut: always a question with its answer, as templates want."""
     pairs = [
         (question, answer)
-        for question, answer in zip(cut, cut[1:], strict=False)
+        for question, answer in pairwise(cut)
         if question.role == "user" and answer.role == "assistant"
     ]
     return [turn for pair in pairs if any(turn.pinned for turn in pair) for turn in pair]

@@ -23,7 +23,7 @@ from django.db import transaction
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from apps.chat import prompting, stream
+from apps.chat import prompting, reading_ahead, stream
 from apps.chat.models import Conversation, Message, Status
 from apps.chat.stream import STOPPED, AnswerLog, Entry
 from apps.core.db import in_db
@@ -364,6 +364,7 @@ async def _write(
     """
     if ask is None:
         ask = await in_db(_find, answer_id)
+    await reading_ahead.join(ask.conversation, ask.turns[-1].content if ask.turns else "")
     server = await llm.look_at(ask.server, max_age=FACTS_AGE)
     text, reasoning = ask.prefix
     if reasoning:

@@ -18,6 +18,7 @@ from apps.llm.models import Server, Use
 class Ask:
     """All that a request needs from the database."""
 
+    conversation: int
     person: int
     server: Server
     model: str
@@ -36,9 +37,14 @@ class Prepared:
 
     target: llm.Target
     request: ChatRequest
-    tokens: int
-    """The most that prompt and answer may come to, as far as can be estimated."""
+    prompt_tokens: int
+    """As far as can be estimated."""
     kept_from: int | None
+
+    @property
+    def tokens(self) -> int:
+        """The most that prompt and answer may come to."""
+        return self.prompt_tokens + self.request.max_tokens
 
 
 def for_answer(answer: Message) -> Ask:
@@ -100,7 +106,7 @@ def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
             thinking = {"enable_thinking": False}
             params["chat_template_kwargs"] = params.get("chat_template_kwargs", {}) | thinking
     request = ChatRequest(target.model, messages, max_tokens, params, ask.response_format)
-    return Prepared(target, request, prompt.tokens + max_tokens, prompt.kept_from)
+    return Prepared(target, request, prompt.tokens, prompt.kept_from)
 
 
 def chosen(conversation: Conversation) -> tuple[Server, str]:
@@ -139,6 +145,7 @@ def branch_before(message: Message) -> list[Message]:
 def _ask(conversation: Conversation, branch: Sequence[Message], **rest: Any) -> Ask:
     server, model = chosen(conversation)
     return Ask(
+        conversation=conversation.pk,
         person=conversation.owner_id,
         server=server,
         model=model,

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from apps.chat import branch_views, library_views, settings_views, views
+from apps.chat import branch_views, library_views, settings_views, transfer_views, views
 
 app_name = "chat"
 urlpatterns = [
@@ -9,12 +9,20 @@ urlpatterns = [
     path("older/", library_views.older, name="older"),
     path("find/", library_views.find, name="find"),
     path("bulk/", library_views.bulk, name="bulk"),
+    path("import/", transfer_views.import_page, name="import_page"),
+    path("export/", transfer_views.export_many, name="export_many"),
+    path("export/all/<str:form>/", transfer_views.export_all, name="export_all"),
+    path("shared/<uuid:token>/", transfer_views.shared, name="shared"),
+    path("shared/<uuid:token>/stop/", transfer_views.unshare, name="unshare"),
+    path("<int:pk>/export/<str:form>/", transfer_views.export, name="export"),
+    path("<int:pk>/share/", transfer_views.share, name="share"),
     path("<int:pk>/undo/", library_views.undo, name="undo"),
     path("<int:pk>/pin/", library_views.pin, name="pin"),
     path("<int:pk>/archive/", library_views.archive, name="archive"),
     path("<int:pk>/tags/", library_views.set_tags, name="set_tags"),
     path("<int:pk>/", views.conversation, name="conversation"),
     path("<int:pk>/ask/", views.ask, name="ask"),
+    path("<int:pk>/ahead/", views.read_ahead, name="read_ahead"),
     path("<int:pk>/rename/", views.rename, name="rename"),
     path("<int:pk>/delete/", views.delete, name="delete"),
     path("<int:pk>/settings/", settings_views.settings, name="settings"),

@@ -6,7 +6,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.chat import generation, library, presets, services
+from apps.chat import generation, library, presets, reading_ahead, services
 from apps.chat.models import TITLE_LENGTH, Conversation, Message, Preset, Role, SystemPrompt, Tag
 from apps.core.api import owner
 from apps.llm import services as llm
@@ -100,6 +100,13 @@ def ask(request: HttpRequest, pk: int) -> HttpResponse:
         return refused(request, error)
     shown = [services.Shown(question, [question.pk]), services.Shown(answer, [answer.pk])]
     return render(request, "chat/_thread.html", {"conversation": found, "shown": shown})
+
+
+@require_POST
+def read_ahead(request: HttpRequest, pk: int) -> HttpResponse:
+    """The page tells what is being written, for the model server to read beforehand."""
+    reading_ahead.begin(get_conversation(request, pk), request.POST.get("draft", ""))
+    return HttpResponse(status=204)
 
 
 @require_POST

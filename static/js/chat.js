@@ -3,6 +3,7 @@
 import { AnswerStream } from "./answer_stream.js";
 import "./chat_actions.js";
 import "./chat_list.js";
+import "./read_ahead.js";
 
 const scroller = document.querySelector("[data-scroll]");
 const composer = document.querySelector("[data-composer]");
