@@ -24,6 +24,7 @@ PURE = [
     "llm/errors.py",
     "llm/endpoint.py",
     "chat/context.py",
+    "chat/prefix.py",
     "datasets/formats/",
     "datasets/leaks.py",
     "datasets/splitting.py",
@@ -91,14 +92,19 @@ def test_an_outside_thing_has_one_room(library: str, room: list[str]) -> None:
     assert users == set(room)
 
 
+def last_word(name: str) -> str:
+    """A room with many pages has several such modules: `branch_views` is one of them."""
+    return name.split("_")[-1]
+
+
 def test_services_know_nothing_of_pages() -> None:
     """Views and routes call services, never the other way round."""
     wrong = [
         f"{path.relative_to(APPS)} imports {name}"
         for room in MAY_IMPORT
         for path in modules(room)
-        if path.stem not in {"views", "api", "urls", "forms", "apps"} and room != "core"
+        if last_word(path.stem) not in {"views", "api", "urls", "forms", "apps"} and room != "core"
         for name in imports(path)
-        if name.startswith("apps.") and name.split(".")[-1] in {"views", "api"}
+        if name.startswith("apps.") and last_word(name.split(".")[-1]) in {"views", "api"}
     ]
     assert wrong == []

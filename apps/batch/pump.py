@@ -28,7 +28,7 @@ from apps.batch.writer import Writer
 from apps.core.db import in_db
 from apps.llm import errors, slots
 from apps.llm.models import Server, State
-from apps.llm.services import look_at, note_alive, note_error, target
+from apps.llm.services import look_at, target
 from apps.llm.slots import Lane, ModelInUse, SlotTaken, permit
 
 log = logging.getLogger(__name__)
@@ -134,7 +134,6 @@ class Pump:
         self._to_read = asyncio.Event()
         self._is_reading = False
         self._away: errors.LLMError | None = None
-        self._alive = 0.0
         self._model = ""
         """Whose rows started last: where only some models fit at once, its are the next ones."""
 
@@ -285,15 +284,7 @@ class Pump:
             self._away = errors.Unreachable(f"Redis does not answer: {error}.")
             return PutBack(row)
         job.failures = 0
-        await self._note_alive()
         return Finished(row, outcome, self._worked(job))
-
-    async def _note_alive(self) -> None:
-        """A row is a proof of life. One a second is enough of them."""
-        assert self._server is not None
-        if time.monotonic() - self._alive >= WATCH_SECONDS:
-            self._alive = time.monotonic()
-            await note_alive(self._server)
 
     def _worked(self, job: Job) -> float:
         now = time.monotonic()
@@ -302,8 +293,6 @@ class Pump:
 
     async def _judge(self, job: Job, row: Row, error: errors.LLMError) -> PutBack:
         """What an error means: for the server, for the job, or for this row alone."""
-        assert self._server is not None
-        await note_error(self._server, error)
         if isinstance(error, NOT_THE_ROW):
             self._away = error
             return PutBack(row)
@@ -311,6 +300,7 @@ class Pump:
             await self._set_aside([job.id], BatchStatus.PAUSED, str(error))
             return PutBack(row)
         if isinstance(error, errors.Busy | errors.PoolExhausted):
+            assert self._server is not None
             await slots.refused(self._server, job.model, error)
         if isinstance(error, errors.Busy):
             wait = error.retry_after or REFUSED_SECONDS

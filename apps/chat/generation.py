@@ -396,16 +396,11 @@ async def _stream(
         waiting=lambda: log.add("queued"),
     ) as held:
         outcome.sent = time.perf_counter()
-        try:
-            async with aclosing(target.client.stream_chat(prepared.request)) as answer:  # type: ignore[type-var]
-                async for event in answer:
-                    _pass_on(event, log, outcome)
-        except LLMError as error:
-            await llm.note_error(server, error)
-            raise
+        async with aclosing(target.client.stream_chat(prepared.request)) as answer:  # type: ignore[type-var]
+            async for event in answer:
+                _pass_on(event, log, outcome)
         if outcome.usage is not None:
             held.used(outcome.usage)
-    await llm.note_alive(server)
 
 
 def _pass_on(event: Event, log: AnswerLog, outcome: Outcome) -> None:

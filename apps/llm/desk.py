@@ -6,6 +6,8 @@ users say: that a slot is free, or that a permit of ours has been taken back.
 
 import asyncio
 import logging
+import math
+import time
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +31,7 @@ LEASE_SECONDS = 8.0
 RENEW_SECONDS = 2.0
 RECONNECT_SECONDS = 0.2
 SUBSCRIBE_SECONDS = 1.0
+LIFE_SECONDS = 1.0
 
 SCRIPTS = Path(__file__).parent / "permits"
 
@@ -80,6 +83,7 @@ class Desk:
         self._pubsub: aioredis.client.PubSub | None = None
         self._listener: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._life: dict[int, float] = {}
 
     def _script(self, name: str) -> AsyncScript:
         return self.redis.register_script(_source(name))
@@ -91,6 +95,14 @@ class Desk:
         self._held[permit.name] = permit
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(RENEW_SECONDS, self._tick)
+
+    def sees_life(self, server_id: int) -> bool:
+        """Whether an answer that came is worth telling: one a second is."""
+        now = time.monotonic()
+        if now - self._life.get(server_id, -math.inf) < LIFE_SECONDS:
+            return False
+        self._life[server_id] = now
+        return True
 
     async def give_back(self, permit: Permit, *, idle_ms: int) -> None:
         self._held.pop(permit.name, None)

@@ -26,6 +26,7 @@ from redis.exceptions import RedisError
 from apps.core.redis import async_redis
 from apps.llm import errors
 from apps.llm.desk import LEASE_SECONDS, Desk, Permit, desk, key
+from apps.llm.looking import note_alive, note_error
 from apps.llm.models import Server
 
 logger = logging.getLogger(__name__)
@@ -126,9 +127,14 @@ async def permit(
             if held.taken and task.uncancel() <= cancelled_before:
                 raise SlotTaken from None
             raise
+    except errors.LLMError as error:
+        await note_error(server, error)
+        raise
     finally:
         # Shielded: the slot is free again also when the holder was cancelled, by Stop for instance.
         await asyncio.shield(here.give_back(held, idle_ms=terms["idle"]))
+    if held.usage is not None and here.sees_life(server.pk):
+        await note_alive(server)
 
 
 def _terms(server: Server, model: str) -> dict[str, Any]:
@@ -137,7 +143,7 @@ def _terms(server: Server, model: str) -> dict[str, Any]:
         "width": server.width(model),
         "pool": server.pool(model) or 0,
         "swaps": server.swaps,
-        "loaded": model in server.loaded_models,
+        "loaded": server.model_id(model) in server.loaded_models,
         "lease": int(LEASE_SECONDS * 1000),
         "patience": int(PATIENCE_SECONDS * 1000),
         "settle": SETTLE_SECONDS,
