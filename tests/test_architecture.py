@@ -25,6 +25,8 @@ PURE = [
     "llm/endpoint.py",
     "chat/context.py",
     "chat/prefix.py",
+    "llm/boxes.py",
+    "llm/wording.py",
     "datasets/formats/",
     "datasets/leaks.py",
     "datasets/splitting.py",

@@ -11,7 +11,7 @@ from pytest_django import Settings
 from apps.core.redis import async_redis, close_async_redis
 from apps.llm import desk, errors, slots
 from apps.llm.events import Usage
-from apps.llm.models import Kind, Server
+from apps.llm.models import Kind, Server, State
 from apps.llm.slots import Lane, ModelInUse, NoSlot, SlotTaken, permit
 
 
@@ -27,8 +27,10 @@ def _nobody_stays(settings: Settings) -> None:
     settings.IDLE_AFTER_CHAT_SECONDS = 0
 
 
-def a_server(width: int = 4, **facts: Any) -> Server:
-    return Server(pk=7, kind=Kind.LLAMA_SERVER, facts={"slots": width, **facts})
+def a_server(width: int = 4, *, pool: int | None = None) -> Server:
+    facts = {"slots": width, "context": pool}
+    unified = pool is not None
+    return Server(pk=7, kind=Kind.LLAMA_SERVER, state=State.READY, facts=facts, kv_unified=unified)
 
 
 def a_swapping_server(*loaded: str, width: int = 4) -> Server:
@@ -184,9 +186,11 @@ async def test_questions_are_let_in_in_their_order() -> None:
             await asyncio.sleep(0.01)
 
     tasks = []
-    for number in range(6):
-        tasks.append(asyncio.create_task(ask(number)))
-        await asyncio.sleep(0.01)
+    async with permit(server, lane=Lane.INTERACTIVE), asyncio.timeout(5):
+        for number in range(6):
+            tasks.append(asyncio.create_task(ask(number)))
+            while len((await slots.occupancy(server)).waiting) <= number:
+                await asyncio.sleep(0.005)
     await asyncio.gather(*tasks)
     assert order == sorted(order)
 
