@@ -158,7 +158,7 @@ def open_conversation(request: HttpRequest, data: ConversationIn) -> Any:
     return Status(201, _conversation(conversation))
 
 
-@router.get("/conversations/{pk}", response=ConversationWithMessages)
+@router.get("/conversations/{int:pk}", response=ConversationWithMessages)
 def get_conversation(request: HttpRequest, pk: int, tree: bool = False) -> Any:
     """With the messages of the active branch, or with all of them."""
     conversation = _get(request, pk)
@@ -170,7 +170,7 @@ def get_conversation(request: HttpRequest, pk: int, tree: bool = False) -> Any:
     return _conversation(conversation) | {"messages": [_message(m) for m in messages]}
 
 
-@router.patch("/conversations/{pk}", response=ConversationOut)
+@router.patch("/conversations/{int:pk}", response=ConversationOut)
 def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) -> Any:
     conversation = _get(request, pk)
     given = data.dict(exclude_unset=True)
@@ -198,7 +198,7 @@ def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) 
     return _conversation(conversation)
 
 
-@router.delete("/conversations/{pk}", response={204: None})
+@router.delete("/conversations/{int:pk}", response={204: None})
 def delete_conversation(request: HttpRequest, pk: int) -> Any:
     services.delete(_get(request, pk))
     return Status(204, None)

@@ -1,13 +1,17 @@
-"""Chat over HTTP, beside conversations and answers: presets, search, branches."""
+"""Chat over HTTP, beside conversations and answers: presets, search, branches, files, shares."""
 
-from typing import Any
+import uuid
+from typing import IO, Any, Literal, cast
 
-from django.http import HttpRequest
-from ninja import Field, Router, Schema, Status
+from django.http import HttpRequest, StreamingHttpResponse
+from django.urls import reverse
+from ninja import Field, File, Router, Schema, Status
+from ninja.files import UploadedFile
 
-from apps.chat import branches, presets, search, services
-from apps.chat.models import Message, Preset, SystemPrompt
+from apps.chat import branches, importing, imports, presets, search, services, sharing
+from apps.chat.models import Conversation, Message, Preset, Share, SystemPrompt
 from apps.chat.params import Params
+from apps.chat.transfer_views import download
 from apps.core.api import ApiError, Page, not_found, owner, page
 from apps.llm.models import Server
 
@@ -37,6 +41,17 @@ class HitOut(Schema):
     message: int | None
     role: str
     snippet: str
+
+
+class ImportedOut(Schema):
+    conversations: int
+    messages: int
+    known: int
+
+
+class ShareOut(Schema):
+    token: uuid.UUID
+    url: str
 
 
 class EditIn(Schema):
@@ -99,6 +114,51 @@ def find(request: HttpRequest, q: str, limit: int = search.LIMIT) -> Any:
         }
         for hit in search.find(owner(request), q[:200], limit=max(1, min(limit, 200)))
     ]
+
+
+@router.get("/conversations/export")
+def export_all(
+    request: HttpRequest, format: Literal["json", "jsonl", "md"] = "json"
+) -> StreamingHttpResponse:
+    """All of one's own, streamed: JSON with every branch, or OpenAI's fine-tuning JSONL."""
+    mine = Conversation.objects.owned_by(owner(request)).order_by("pk")
+    return download(list(mine.values_list("pk", flat=True)), format)
+
+
+@router.get("/conversations/{int:pk}/export")
+def export_one(
+    request: HttpRequest, pk: int, format: Literal["json", "jsonl", "md"] = "json"
+) -> StreamingHttpResponse:
+    return download([_conversation(request, pk).pk], format)
+
+
+@router.post("/conversations/import", response={201: ImportedOut})
+def import_file(request: HttpRequest, file: File[UploadedFile]) -> Any:
+    """An export of ChatGPT, of Open WebUI or of this workbench: all of it, or nothing."""
+    try:
+        result = importing.import_file(owner(request), cast(IO[bytes], file))
+    except imports.BadFile as error:
+        detail = f"{error} Nothing was imported."
+        raise ApiError(422, "bad_file", detail) from error
+    return Status(201, vars(result))
+
+
+@router.post("/conversations/{int:pk}/shares", response={201: ShareOut})
+def share(request: HttpRequest, pk: int) -> Any:
+    """A read-only copy for everybody who has a login here."""
+    try:
+        made = sharing.share(owner(request), _conversation(request, pk))
+    except services.ChatError as error:
+        raise ApiError(422, error.code, str(error)) from error
+    return Status(201, {"token": made.token, "url": reverse("chat:shared", args=[made.token])})
+
+
+@router.delete("/shares/{uuid:token}", response={204: None})
+def unshare(request: HttpRequest, token: uuid.UUID) -> Any:
+    deleted, _ = Share.objects.owned_by(owner(request)).filter(token=token).delete()
+    if not deleted:
+        raise not_found("share")
+    return Status(204, None)
 
 
 @router.post("/messages/{pk}/edit", response={202: EditedOut})
@@ -166,6 +226,13 @@ def preset_of(request: HttpRequest, pk: int) -> Preset:
     if preset is None:
         raise not_found("preset")
     return preset
+
+
+def _conversation(request: HttpRequest, pk: int) -> Conversation:
+    found = Conversation.objects.owned_by(owner(request)).filter(pk=pk).first()
+    if found is None:
+        raise not_found("conversation")
+    return found
 
 
 def _message(request: HttpRequest, pk: int) -> Message:

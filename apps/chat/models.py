@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
+from django.utils import timezone
 
 from apps.core.models import Owned, OwnedQuerySet
 from apps.llm.models import Server
@@ -193,7 +194,7 @@ class Message(models.Model):
     content = models.TextField(blank=True, default="")
     reasoning = models.TextField(blank=True, default="")
     status = models.CharField(max_length=12, choices=Status, default=Status.COMPLETE)
-    created = models.DateTimeField(auto_now_add=True)
+    created = models.DateTimeField(default=timezone.now)
     removed = models.DateTimeField(
         null=True, blank=True, help_text="The same for all messages that went together."
     )

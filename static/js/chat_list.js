@@ -50,3 +50,9 @@ document.addEventListener("keydown", (event) => {
   menu.open = false;
   menu.querySelector("summary").focus();
 }, true);
+
+// A large import takes a while: say so, and do not send it twice.
+document.querySelector("[data-import]")?.addEventListener("submit", ({ target }) => {
+  target.querySelector("[data-importing]").hidden = false;
+  target.querySelector("button").disabled = true;
+});

@@ -154,5 +154,6 @@ def told(owner: User, *texts: str, **last: object) -> Conversation:
         message = Message.objects.create(
             conversation=conversation, parent=message, role=role, content=text, **fields
         )
-    Conversation.objects.filter(pk=conversation.pk).update(active_leaf=message)
+    conversation.active_leaf = message
+    conversation.save(update_fields=["active_leaf"])
     return conversation

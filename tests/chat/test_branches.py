@@ -41,6 +41,28 @@ async def test_an_edited_question_is_a_sibling_with_its_own_answer(
 
 
 @pytest.mark.django_db(transaction=True)
+async def test_an_answer_goes_on_where_it_was_cut(
+    alice_api: AsyncClient, alice_browser: AsyncClient, server: Server
+) -> None:
+    conversation, answer = await ask(alice_api, "Hello", max_tokens=5)
+    first = text_of(await events_of(alice_api, answer))
+    response = await alice_browser.post(reverse("chat:go_on", args=[answer]))
+    assert response.status_code == 200
+    longer = await last_answer(conversation)
+    assert longer.pk != answer
+    text = text_of(await events_of(alice_api, longer.pk))
+    await longer.arefresh_from_db()
+    assert longer.content == text
+    assert text.startswith(first)
+    assert len(text) > len(first)
+    # The server had read the question and the beginning before: only the joint is read anew.
+    assert longer.prompt_tokens is not None
+    assert longer.cached_tokens is not None
+    assert longer.prompt_tokens - longer.cached_tokens <= 4
+    assert longer.completion_tokens == 5
+
+
+@pytest.mark.django_db(transaction=True)
 async def test_a_regenerated_answer_does_not_go_on(
     alice_api: AsyncClient, alice_browser: AsyncClient, server: Server
 ) -> None:

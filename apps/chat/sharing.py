@@ -1,0 +1,37 @@
+"""Read-only copies of a conversation for everybody who has a login here."""
+
+from django.contrib.auth.models import User
+
+from apps.chat import services
+from apps.chat.models import TITLE_LENGTH, Conversation, Share
+
+
+class NothingToShare(services.ChatError):
+    code = "nothing_to_share"
+
+    def __init__(self) -> None:
+        super().__init__("There is nothing to share yet: the conversation is empty.")
+
+
+def share(owner: User, conversation: Conversation) -> Share:
+    """A copy of the branch that is shown. What is said later, or deleted, does not change it.
+
+    Raises:
+        NothingToShare
+    """
+    messages = [
+        {
+            "role": shown.message.role,
+            "content": shown.message.content,
+            "reasoning": shown.message.reasoning,
+            "model": shown.message.model,
+        }
+        for shown in services.active_branch(conversation)
+        if shown.message.content
+    ]
+    if not messages:
+        raise NothingToShare
+    title = str(conversation)[:TITLE_LENGTH]
+    return Share.objects.create(
+        owner=owner, conversation=conversation, title=title, messages=messages
+    )
