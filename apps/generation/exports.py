@@ -1,19 +1,24 @@
 """What comes out of a job: files, a dataset."""
 
+import asyncio
 import csv
 import io
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from enum import StrEnum
 from typing import Any
 
 from apps.batch.models import Item, ItemStatus
+from apps.batch.services import progress
 from apps.core.db import in_db
 from apps.datasets.formats import ExampleRow, spreadsheet_safe
 from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset
 from apps.generation import prompts
+from apps.generation.columns import Number, Written
 from apps.generation.models import Job
+from apps.generation.plan import Recipe
 from apps.generation.problems import RecipeError
+from apps.generation.reasons import label_of
 from apps.generation.recipe import dumps, row_values
 from apps.generation.rows import parts_of
 from apps.generation.spec import Spec
@@ -28,15 +33,21 @@ class NothingAccepted(Exception):
 class Format(StrEnum):
     JSONL = "jsonl"
     CSV = "csv"
+    PARQUET = "parquet"
     CHAT = "chat"
 
     @property
     def content_type(self) -> str:
-        return "text/csv; charset=utf-8" if self is Format.CSV else "application/jsonl"
+        match self:
+            case Format.CSV:
+                return "text/csv; charset=utf-8"
+            case Format.PARQUET:
+                return "application/vnd.apache.parquet"
+        return "application/jsonl"
 
     @property
     def suffix(self) -> str:
-        return {"jsonl": ".jsonl", "csv": ".csv", "chat": "-chat.jsonl"}[self.value]
+        return "-chat.jsonl" if self is Format.CHAT else f".{self.value}"
 
 
 def full_row(spec: Spec, item: Item) -> dict[str, Any]:
@@ -53,19 +64,17 @@ async def export(job: Job, chosen: Format) -> AsyncIterator[bytes]:
     """The accepted rows as a file, in order, read in pieces: a job of any size takes no memory.
 
     JSONL holds them exactly; CSV is for spreadsheets, so a cell that would be a formula gets an
-    apostrophe in front; chat is OpenAI's format for fine-tuning.
+    apostrophe in front; in Parquet a field of text or numbers is that, any other one is JSON; chat
+    is OpenAI's format for fine-tuning.
     """
     spec = job.spec
-    lines = _writer(spec, chosen)
+    table = _WRITERS[chosen](spec)
+    yield table.begin()
     after = -1
-    if chosen is Format.CSV:
-        yield _csv_line(spec.recipe.field_names).encode()
-    while True:
-        items = await in_db(_accepted, job, after)
-        if not items:
-            return
-        yield "".join(map(lines, items)).encode("utf-8", "replace")
+    while items := await in_db(_accepted, job, after):
+        yield await asyncio.to_thread(table.add, items)
         after = items[-1].index
+    yield table.end()
 
 
 def _accepted(job: Job, after: int) -> list[Item]:
@@ -80,30 +89,152 @@ def _accepted(job: Job, after: int) -> list[Item]:
 
 def cells(spec: Spec, item: Item, names: Sequence[str]) -> list[str] | None:
     """A row's fields as texts; None while there is no answer."""
-    if item.output is None:
+    if item.final is None:
         return None
     row = full_row(spec, item)
     return [prompts.written(row.get(name)) for name in names]
 
 
-def _writer(spec: Spec, chosen: Format) -> Callable[[Item], str]:
-    names = spec.recipe.field_names
+class _Lines:
+    """A file of lines."""
 
-    def jsonl(item: Item) -> str:
-        return dumps(full_row(spec, item)) + "\n"
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.names = spec.recipe.field_names
 
-    def csv_line(item: Item) -> str:
-        row = full_row(spec, item)
-        return _csv_line([spreadsheet_safe(prompts.written(row.get(name))) for name in names])
+    def begin(self) -> bytes:
+        return b""
 
-    def chat(item: Item) -> str:
-        messages = [
-            *messages_of(spec, item),
-            {"role": "assistant", "content": last_reply(spec, item)},
-        ]
+    def add(self, items: Sequence[Item]) -> bytes:
+        return "".join(map(self.line, items)).encode("utf-8", "replace")
+
+    def line(self, item: Item) -> str:
+        return dumps(full_row(self.spec, item)) + "\n"
+
+    def end(self) -> bytes:
+        return b""
+
+
+class _Csv(_Lines):
+    def begin(self) -> bytes:
+        return _csv_line(self.names).encode()
+
+    def line(self, item: Item) -> str:
+        row = full_row(self.spec, item)
+        return _csv_line([spreadsheet_safe(prompts.written(row.get(name))) for name in self.names])
+
+
+class _Chat(_Lines):
+    def line(self, item: Item) -> str:
+        """The whole conversation. An edited row ends with what the person made of it."""
+        answer = last_reply(self.spec, item)
+        if isinstance(item.edited, dict):
+            names = self.spec.recipe.written[-1].names
+            edited = {name: item.edited[name] for name in names if name in item.edited}
+            plain = self.spec.recipe.written[-1].schema is None
+            answer = str(next(iter(edited.values()), "")) if plain else dumps(edited)
+        messages = [*messages_of(self.spec, item), {"role": "assistant", "content": answer}]
         return dumps({"messages": messages}) + "\n"
 
-    return {Format.JSONL: jsonl, Format.CSV: csv_line, Format.CHAT: chat}[chosen]
+
+class _Parquet(_Lines):
+    """One row group for each piece."""
+
+    def __init__(self, spec: Spec) -> None:
+        import pyarrow as pa  # 40 MB: not for pages that write no Parquet
+        import pyarrow.parquet as pq
+
+        super().__init__(spec)
+        kinds = {"number": pa.float64(), "integer": pa.int64(), "boolean": pa.bool_()}
+        types = value_types(spec.recipe)
+        self._schema = pa.schema(
+            [(name, kinds.get(types.get(name, ""), pa.string())) for name in self.names]
+        )
+        self._sink = _Sink()
+        self._writer = pq.ParquetWriter(pa.PythonFile(self._sink, mode="w"), self._schema)
+
+    def add(self, items: Sequence[Item]) -> bytes:
+        import pyarrow as pa
+
+        rows = [full_row(self.spec, item) for item in items]
+        arrays = [
+            pa.array([self._cell(row.get(field.name), field.type) for row in rows], field.type)
+            for field in self._schema
+        ]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        return self._sink.taken()
+
+    @staticmethod
+    def _cell(value: Any, kind: Any) -> Any:
+        import pyarrow as pa
+
+        if value is None:
+            return None
+        if pa.types.is_string(kind):
+            return prompts.written(value).encode("utf-8", "replace").decode()
+        fits = isinstance(value, int | float) and not isinstance(value, bool)
+        if pa.types.is_boolean(kind):
+            return value if isinstance(value, bool) else None
+        if pa.types.is_integer(kind):
+            return int(value) if fits and float(value).is_integer() else None
+        return float(value) if fits else None
+
+    def end(self) -> bytes:
+        self._writer.close()
+        return self._sink.taken()
+
+
+class _Sink:
+    """What Parquet is written to; the bytes are taken away as they come."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._written = 0
+
+    def write(self, data: bytes) -> int:
+        self._parts.append(bytes(data))
+        self._written += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._written
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+    def taken(self) -> bytes:
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
+
+
+_WRITERS: dict[Format, type[_Lines]] = {
+    Format.JSONL: _Lines,
+    Format.CSV: _Csv,
+    Format.CHAT: _Chat,
+    Format.PARQUET: _Parquet,
+}
+
+
+def value_types(recipe: Recipe) -> dict[str, str]:
+    """Field to its type in JSON's words, where it is known to be one that is no text."""
+    found: dict[str, str] = {}
+    for column in recipe.columns:
+        if isinstance(column, Number):
+            found[column.name] = "number" if column.decimals else "integer"
+        elif isinstance(column, Written) and column.schema is not None:
+            found |= {
+                name: str(inner.get("type", ""))
+                for name, inner in column.schema["properties"].items()
+            }
+    return found
+
+
+# --- What was said ------------------------------------------------------------
 
 
 def messages_of(spec: Spec, item: Item) -> list[dict[str, str]]:
@@ -126,10 +257,55 @@ def last_reply(spec: Spec, item: Item) -> str:
     return replies[-1] if replies else ""
 
 
-def _csv_line(cells: list[str]) -> str:
+def _csv_line(cells: Sequence[str]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\r\n").writerow(cells)
     return out.getvalue()
+
+
+def card(job: Job) -> dict[str, Any]:
+    """The data card: what the rows are, how they were made, what was left out and why."""
+    batch, spec = job.batch, job.spec
+    standing = progress(batch)
+    return {
+        "name": job.name,
+        "made": job.created.isoformat(),
+        "finished": batch.finished.isoformat() if batch.finished else None,
+        "origin": "synthetic: every row was written by a language model",
+        "model": batch.model,
+        "server": batch.server.name if batch.server else None,
+        "recipe": job.recipe,
+        "recipe_version": str(job.version) if job.version else None,
+        "system_message": spec.system,
+        "prompts": [column.prompt for column in spec.recipe.written],
+        "seed": spec.seed,
+        "parameters": dict(spec.recipe.params),
+        "fields": spec.recipe.field_names,
+        "counts": standing.counts,
+        "rows_asked_for": batch.wanted,
+        "rows_made": batch.total,
+        "left_out": [
+            {"status": status, "code": code, "reason": label_of(code), "rows": rows}
+            for status, code, rows in standing.reasons
+        ],
+        "filters": {
+            "near_duplicates": spec.filters.near,
+            "nothing_repeated_of": job.test_dataset or None,
+            "checks": [
+                {"column": column.name or "row", **check.as_dict()}
+                for column in spec.recipe.written
+                for check in column.checks
+            ],
+        },
+        "edited_by_hand": Item.objects.filter(batch=batch, edited__isnull=False).count(),
+        "tokens": {
+            "prompt": batch.prompt_tokens,
+            "cached": batch.cached_tokens,
+            "written": batch.completion_tokens,
+        },
+        "caution": "Models trained on synthetic text do worse on subjective tasks "
+        "(Li et al. 2023, arXiv 2310.07849): judge on real data.",
+    }
 
 
 def to_dataset(*, job: Job, name: str, text_field: str, label_field: str) -> Dataset:
@@ -156,10 +332,13 @@ def to_dataset(*, job: Job, name: str, text_field: str, label_field: str) -> Dat
                 yield ExampleRow(
                     prompts.written(row.get(text_field)),
                     prompts.written(row.get(label_field)),
-                    origin=f"row {item.index + 1}",
+                    origin=f"synthetic, row {item.index + 1}",
                 )
             after = items[-1].index
 
     return create_dataset(
-        owner=job.owner, name=name, rows=rows(), origin=f"Generated by the job “{job.name}”"
+        owner=job.owner,
+        name=name,
+        rows=rows(),
+        origin=f"Synthetic: generated by the job “{job.name}”",
     )

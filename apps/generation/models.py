@@ -21,10 +21,47 @@ class StoredRows(Owned):
         return f"{self.count} rows: {self.origin}"
 
 
+class SavedRecipe(Owned):
+    """A recipe under a name. What was changed is a new version; the old ones stay as they were."""
+
+    name = models.CharField(max_length=200)
+
+    objects = OwnedQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+        constraints = [models.UniqueConstraint(fields=["owner", "name"], name="recipe_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RecipeVersion(models.Model):
+    saved = models.ForeignKey(SavedRecipe, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    body = OrderedJSONField(help_text="In the API's words.")
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["saved", "number"], name="one_recipe_version")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.saved}, version {self.number}"
+
+
 class Job(Owned):
     """A synthetic data set in the making. What the pump needs of it is in `batch.spec`."""
 
     name = models.CharField(max_length=200)
+    version = models.ForeignKey(
+        RecipeVersion, on_delete=models.SET_NULL, null=True, blank=True, related_name="jobs"
+    )
+    test_dataset = models.CharField(
+        max_length=200, blank=True, help_text="The name of the test set nothing may repeat."
+    )
     batch = models.OneToOneField(Batch, on_delete=models.CASCADE, related_name="job")
 
     objects = OwnedQuerySet.as_manager()

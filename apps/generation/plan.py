@@ -8,6 +8,7 @@ from apps.generation import schemas
 from apps.generation.columns import Answer, Category, Column, Seed, Structured, Written
 
 MAX_ROWS = 100_000
+MAX_SEED = 2**31 - 1
 DEFAULT_PARAMS: dict[str, float] = {"temperature": 0.9, "min_p": 0.05, "max_tokens": 300}
 
 

@@ -53,9 +53,13 @@ class _Reading:
         if column is None:
             self.complete = False
             return
-        taken = {name for known in self.columns for name in known.names}
+        taken = {name: known for known in self.columns for name in known.names}
         for name in column.names:
-            if name in taken:
+            # What the model was asked for may come back in its answer: the label, for instance.
+            told_back = isinstance(column, Structured | Answer) and isinstance(
+                taken.get(name), Category
+            )
+            if name in taken and not told_back:
                 message = f"There are two columns named “{name}”."
                 if name != column.name:
                     message = f"Its “{name}” is the name of an earlier column: rename one of them."
@@ -145,12 +149,7 @@ def _read_answer(reading: _Reading, data: Mapping[str, Any]) -> None:
     )
     if data.get("schema") and answer.row_schema is None:
         return  # its names are not known: said already
-    place = ("schema",) if answer.row_schema else ("prompt",)
-    if reading.columns and all(isinstance(column, Category) for column in reading.columns):
-        # Of a plain recipe a field may be called like an attribute: the label it was asked for.
-        reading.columns.append(answer)
-    else:
-        reading.add(place, answer)
+    reading.add(("schema",) if answer.row_schema else ("prompt",), answer)
     reading.part(("checks",), column_forms.check_fields, answer, reading.names())
 
 
@@ -267,6 +266,32 @@ def as_dict(recipe: Recipe) -> dict[str, Any]:
         **({"quotas": quotas} if quotas else {}),
         "params": dict(recipe.params),
     }
+
+
+def long_form(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe in the API's words with all it has in `columns`, as the editor shows it."""
+    columns: list[dict[str, Any]] = [
+        {"name": name, "kind": "category", "values": list(values)}
+        for name, values in (data.get("attributes") or {}).items()
+    ]
+    columns += [{"kind": "category", **column} for column in data.get("columns") or []]
+    if data.get("prompt"):
+        written = {
+            name: data[name]
+            for name in ("prompt", "schema", "checks", "candidates")
+            if name in data
+        }
+        kind = (
+            {"name": "row", "kind": "structured"}
+            if data.get("schema")
+            else {
+                "name": "text",
+                "kind": "text",
+            }
+        )
+        columns.append({**kind, **written})
+    kept = {name: data[name] for name in ("system", "quotas", "params") if data.get(name)}
+    return {"system": "", **kept, "columns": columns}
 
 
 def _only_attributes(recipe: Recipe) -> bool:

@@ -1,5 +1,7 @@
-"""Starting jobs."""
+"""Starting jobs, and what people do with them beyond what every batch knows."""
 
+import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -7,13 +9,14 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from apps.batch.services import create_batch
+from apps.batch import services as batches
+from apps.batch.models import Item
+from apps.batch.services import WrongState, create_batch
 from apps.datasets.models import Dataset
-from apps.generation import recipe as recipes
-from apps.generation import seeds
+from apps.generation import schemas, seeds
 from apps.generation.columns import Seed
-from apps.generation.models import Job, StoredRows
-from apps.generation.plan import Recipe
+from apps.generation.models import Job, RecipeVersion, StoredRows
+from apps.generation.plan import MAX_SEED, Recipe
 from apps.generation.problems import Problem, RecipeError
 from apps.generation.seeds import Table
 from apps.generation.spec import HANDLER, Filters, Spec
@@ -36,6 +39,7 @@ def create_job(
     width: int | None = None,
     weight: int = 1,
     daily_tokens: int | None = None,
+    version: RecipeVersion | None = None,
 ) -> Job:
     """A queued job with its pending rows. `apps.batch.tasks.wake` sends the pump to it.
 
@@ -53,7 +57,8 @@ def create_job(
     if test_dataset is not None:
         table = _dataset_table(test_dataset)
         test_set = _store(owner, table, test_dataset.name)
-    spec = Spec(recipe, seed, recipe.system_message, stored, Filters(near, test_set))
+    kept = with_stored_rows(recipe, stored)
+    spec = Spec(kept, seed, recipe.system_message, stored, Filters(near, test_set))
     batch = create_batch(
         owner=owner,
         server=server,
@@ -66,7 +71,105 @@ def create_job(
         width=width,
         daily_tokens=daily_tokens,
     )
-    return Job.objects.create(owner=owner, name=name, batch=batch)
+    return Job.objects.create(
+        owner=owner,
+        name=name,
+        batch=batch,
+        version=version,
+        test_dataset=test_dataset.name if test_dataset is not None else "",
+    )
+
+
+def duplicate(job: Job) -> Job:
+    """The same job once more, with another seed: the same recipe asks for other rows.
+
+    Raises:
+        WrongState: its server was removed.
+    """
+    batch, spec = job.batch, job.spec
+    if batch.server is None:
+        raise WrongState("Its model server was removed. Start a new job with another one.")
+    copy = create_job(
+        owner=job.owner,
+        name=f"{job.name[:190]} (again)",
+        rows=batch.wanted,
+        seed=secrets.randbelow(MAX_SEED),
+        recipe=spec.recipe,
+        server=batch.server,
+        model=batch.model,
+        refill=batch.goal is not None,
+        near=spec.filters.near,
+        width=batch.width,
+        weight=batch.weight,
+        daily_tokens=batch.daily_tokens,
+        version=job.version,
+    )
+    if spec.filters.test_set is not None:
+        _copy_test_set(job, copy)
+    return copy
+
+
+def _copy_test_set(job: Job, copy: Job) -> None:
+    key = job.spec.filters.test_set or 0
+    stored = StoredRows.objects.owned_by(job.owner).filter(pk=key).first()
+    if stored is None:
+        return
+    new = StoredRows.objects.create(
+        owner=job.owner, origin=stored.origin, count=stored.count, rows=stored.rows
+    )
+    copy.batch.spec["filters"]["test_set"] = new.pk
+    copy.batch.save(update_fields=["spec"])
+    copy.test_dataset = job.test_dataset
+    copy.save(update_fields=["test_dataset"])
+
+
+@transaction.atomic
+def delete(job: Job) -> None:
+    """With its rows and the real rows that were stored for it. Its datasets stay."""
+    spec = job.batch.spec
+    stored = [*spec.get("stored", {}).values(), spec.get("filters", {}).get("test_set")]
+    StoredRows.objects.owned_by(job.owner).filter(pk__in=[pk for pk in stored if pk]).delete()
+    batches.delete(job.batch)  # takes the job along
+
+
+def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
+    """A person's words for some fields of an accepted row; what the model wrote stays as it was.
+
+    Numbers, lists and objects are given as JSON.
+
+    Raises:
+        WrongState: the row has no output.
+        RecipeError: a field is not there, or no longer of its kind.
+    """
+    if not isinstance(item.output, dict):
+        raise WrongState("There is no row in it to change.")
+    changed = dict(item.final) if isinstance(item.final, dict) else {}
+    for name, text in fields.items():
+        if name not in item.output:
+            raise RecipeError([Problem((name,), f"There is no field “{name}” to change.")])
+        changed[name] = _like(item.output[name], text, name)
+    for column in spec.recipe.written:
+        inner = {name: changed[name] for name in column.names if name in changed}
+        empty = all(value is None for value in inner.values())
+        if column.schema is None or empty:
+            continue
+        if problem := schemas.first_error(column.schema, inner):
+            raise RecipeError.of(f"It would not fit the schema any more: {problem}")
+    item.edited = None if changed == item.output else changed
+    item.reviewed = True
+    item.save(update_fields=["edited", "reviewed"])
+
+
+def _like(old: Any, text: str, name: str) -> Any:
+    """The text as a value of the old one's kind."""
+    text = text.replace("\r\n", "\n")
+    if isinstance(old, str) or old is None:
+        return text
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise RecipeError([Problem((name,), f"“{name}” is no JSON: {error}.")]) from error
+    return value
 
 
 # --- Seed rows ----------------------------------------------------------------
@@ -136,7 +239,3 @@ def _without_rows(column: Seed) -> dict[str, Any]:
         if name not in {"rows", "text", "format", "stored"}
     }
     return {**kept, "fields": list(column.row_fields)}
-
-
-def parse(data: Mapping[str, Any], *, rows: int | None = None) -> Recipe:
-    return recipes.parse(data, rows=rows)

@@ -1,0 +1,161 @@
+"""The rows of a job over HTTP: reading, reviewing, taking them out."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Field, Schema, Status
+
+from apps.batch import services as batches
+from apps.batch.models import Item, ItemStatus
+from apps.core.api import ApiError, Page, not_found, page
+from apps.datasets.services import NothingUsable
+from apps.generation import exports, services
+from apps.generation.downloads import export_response
+from apps.generation.job_api import get_job_of, router
+from apps.generation.problems import RecipeError
+from apps.generation.spec import Spec
+
+
+class UsageOut(Schema):
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+
+
+class RowOut(Schema):
+    index: int
+    status: str
+    output: Any
+    edited: Any
+    reviewed: bool
+    stands_for: int
+    code: str
+    reason: str
+    attempts: int
+    usage: UsageOut
+    prompt: list[dict[str, str]]
+    raw: str
+
+
+class DatasetIn(Schema):
+    name: str = Field(min_length=1, max_length=200, pattern=r"\S")
+    text_field: str
+    label_field: str
+
+
+class DatasetMade(Schema):
+    id: int
+    rows: int
+
+
+class Edit(Schema):
+    fields: dict[str, str]
+
+
+@router.get("/jobs/{pk}/rows", response=Page[RowOut])
+def list_rows(
+    request: HttpRequest,
+    pk: int,
+    status: str | None = None,
+    code: str | None = None,
+    limit: int = 100,
+    after: str | None = None,
+) -> Any:
+    job = get_job_of(request, pk)
+    items = Item.objects.filter(batch_id=job.batch_id)
+    if status is not None:
+        if status not in ItemStatus.values:
+            known = ", ".join(ItemStatus.values)
+            raise ApiError(422, "invalid", f"There is no status {status!r}. Use {known}.")
+        items = items.filter(status=status)
+    if code is not None:
+        items = items.filter(code=code)
+    spec = job.spec
+    return page(items, lambda item: _show_row(spec, item), limit=limit, after=after)
+
+
+def _show_row(spec: Spec, item: Item) -> dict[str, Any]:
+    return {
+        "index": item.index,
+        "status": item.status,
+        "output": item.output,
+        "edited": item.edited,
+        "reviewed": item.reviewed,
+        "stands_for": item.place,
+        "code": item.code,
+        "reason": item.reason,
+        "attempts": item.attempts,
+        "usage": item,
+        "prompt": exports.messages_of(spec, item),
+        "raw": exports.last_reply(spec, item),
+    }
+
+
+def _review(request: HttpRequest, pk: int, index: int, action: Any) -> Any:
+    job = get_job_of(request, pk)
+    item = Item.objects.filter(batch_id=job.batch_id, index=index).first()
+    if item is None:
+        raise not_found("row")
+    spec = job.spec
+    try:
+        action(item, spec)
+    except batches.WrongState as error:
+        raise ApiError(409, "wrong_state", str(error)) from error
+    except RecipeError as error:
+        raise ApiError(422, "invalid", str(error)) from error
+    return _show_row(spec, item)
+
+
+@router.post("/jobs/{pk}/rows/{index}/restore", response=RowOut)
+def restore_row(request: HttpRequest, pk: int, index: int) -> Any:
+    """A rejected row is accepted after all."""
+    return _review(request, pk, index, lambda item, spec: batches.restore(item))
+
+
+@router.post("/jobs/{pk}/rows/{index}/reject", response=RowOut)
+def reject_row(request: HttpRequest, pk: int, index: int) -> Any:
+    """An accepted row is taken out; a job that refills makes another."""
+    return _review(request, pk, index, lambda item, spec: batches.reject(item))
+
+
+@router.patch("/jobs/{pk}/rows/{index}", response=RowOut)
+def edit_row(request: HttpRequest, pk: int, index: int, data: Edit) -> Any:
+    """Other words for some fields; the original is kept as `output`."""
+    return _review(request, pk, index, lambda item, spec: services.edit(item, data.fields, spec))
+
+
+@router.get("/jobs/{pk}/export", response=Any)
+def export_job(request: HttpRequest, pk: int, format: str = "jsonl") -> Any:
+    """The accepted rows, streamed."""
+    job = get_job_of(request, pk)
+    if format not in set(exports.Format):
+        known = ", ".join(exports.Format)
+        detail = f"There is no export as {format!r} yet. Use one of {known}."
+        raise ApiError(422, "unsupported_format", detail)
+    return export_response(job, exports.Format(format))
+
+
+@router.get("/jobs/{pk}/card", response=Any)
+def data_card(request: HttpRequest, pk: int) -> Any:
+    """What the rows are and how they were made: recipe, model, prompts, seeds, counts, filters."""
+    return exports.card(get_job_of(request, pk))
+
+
+@router.post("/jobs/{pk}/to-dataset", response={201: DatasetMade})
+def to_dataset(request: HttpRequest, pk: int, data: DatasetIn) -> Any:
+    """The accepted rows as a dataset, to train on."""
+    job = get_job_of(request, pk)
+    try:
+        dataset = exports.to_dataset(
+            job=job,
+            name=data.name.strip(),
+            text_field=data.text_field,
+            label_field=data.label_field,
+        )
+    except RecipeError as error:
+        raise ApiError(422, "unknown_field", str(error)) from error
+    except exports.NothingAccepted as error:
+        raise ApiError(409, "nothing_accepted", str(error)) from error
+    except NothingUsable as error:
+        raise ApiError(422, "nothing_usable", str(error)) from error
+    return Status(201, {"id": dataset.pk, "rows": dataset.rows})

@@ -1,0 +1,52 @@
+"""Figures of diversity, held against what they must be by their definitions."""
+
+import numpy as np
+import pytest
+
+from apps.generation.diversity import course, measure, vendi_score
+
+SAME = ["The kettle boils water fast."] * 20
+VARIED = [f"{word} {number} things" for number, word in enumerate("abcdefghijklmnopqrst")]
+
+
+def test_the_same_text_again_and_again() -> None:
+    found = measure(SAME)
+    assert found is not None
+    assert found.distinct_2 == pytest.approx(4 / 80)
+    assert found.self_repetition == 1.0
+    assert found.mean_words == 5
+    assert found.compression > 8
+
+
+def test_different_texts() -> None:
+    found = measure(VARIED)
+    assert found is not None
+    assert found.distinct_2 == 1.0
+    assert found.self_repetition == 0.0
+    assert found.compression < 3
+
+
+def test_too_few_to_say() -> None:
+    assert measure([]) is None
+    assert measure(["one"]) is None
+    assert course(VARIED) == []
+
+
+def test_the_vendi_score_counts_what_is_different() -> None:
+    basis = np.eye(6, dtype=np.float32)
+    assert vendi_score(basis) == pytest.approx(6)
+    assert vendi_score(np.repeat(basis[:1], 9, axis=0)) == pytest.approx(1)
+    assert vendi_score(np.repeat(basis[:2], 5, axis=0)) == pytest.approx(2)
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(50, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    values = np.linalg.eigvalsh(vectors @ vectors.T / 50)
+    values = values[values > 1e-6]
+    assert vendi_score(vectors) == pytest.approx(np.exp(-(values * np.log(values)).sum()), rel=1e-3)
+
+
+def test_the_course_shows_where_it_begins_to_repeat() -> None:
+    texts = [f"text {number} is one of its kind {number}" for number in range(120)] + SAME * 6
+    found = course(texts, chunks=12)
+    assert len(found) == 12
+    assert min(found[:6]) > 3 * max(found[6:])
