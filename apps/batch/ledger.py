@@ -9,7 +9,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from apps.batch import services
+from apps.batch import tending
 from apps.batch.handlers import Outcome, Verdict
 from apps.batch.leases import Lease, fence
 from apps.batch.models import ACTIVE, OPEN, Batch, BatchStatus, Item, ItemStatus
@@ -94,20 +94,14 @@ def status_of(batch_ids: Sequence[int]) -> dict[int, str]:
 def tend(lease: Lease) -> None:
     """Refill, yield, budget: what is decided for a whole job, not for a row."""
     with fence(lease):
-        _tend(lease)
-
-
-def _tend(lease: Lease) -> None:
-    decide = getattr(services, "tend", None)
-    if decide is not None:
-        decide(lease.server_id)
+        tending.tend(lease.server_id)
 
 
 def finish_batches(lease: Lease) -> int:
     """Batches without a pending or running row are done. Returns how many."""
     still_open = Item.objects.filter(batch=OuterRef("pk"), status__in=OPEN)
     with fence(lease):
-        _tend(lease)  # else one that still has to refill would be done
+        tending.tend(lease.server_id)  # else one that still has to refill would be done
         return (
             Batch.objects.filter(server_id=lease.server_id, status__in=ACTIVE)
             .filter(~Exists(still_open))

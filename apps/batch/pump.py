@@ -403,7 +403,7 @@ class Pump:
         for batch in batches:
             if batch.pk in self._jobs:
                 self._jobs[batch.pk].weight = max(1, batch.weight)
-                self._jobs[batch.pk].width = getattr(batch, "width", None)
+                self._jobs[batch.pk].width = batch.width
                 continue
             handler = handlers.find(batch.handler)
             if handler is None:
@@ -416,7 +416,7 @@ class Pump:
                     getattr(batch, "name", "") or f"Job {batch.pk}",
                     batch.owner_id,
                     max(1, batch.weight),
-                    getattr(batch, "width", None),
+                    batch.width,
                     handler,
                     Context(batch.pk, batch.spec, chosen.model, chosen.client),
                     handlers.row_tokens(batch.handler, batch.spec),
