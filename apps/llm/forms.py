@@ -48,7 +48,7 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         if not server.encrypted_key:
             del self.fields["forget_key"]
         if server.from_settings:  # the environment names it, and wins at every start
-            for name in ("base_url", "api_key"):
+            for name in ("name", "base_url", "api_key"):
                 self.fields[name].disabled = True
             self.fields.pop("forget_key", None)
 

@@ -1,10 +1,16 @@
+from typing import Any
+
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.test import Client
 
 from apps.core.models import ApiKey
-from apps.llm.models import Server
-from tests.llama_process import LlamaProcess
+from apps.core.redis import close_async_redis
+from apps.llm import services
+from apps.llm.models import DefaultServer, Kind, Server
+from apps.llm.tasks import act_on_model
+from tests.llama_process import LlamaProcess, free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -77,3 +83,131 @@ def test_removed(staff_api: Client, server: Server) -> None:
     assert staff_api.delete(f"/api/v1/servers/{server.pk}").status_code == 204
     answer = staff_api.post(f"/api/v1/servers/{server.pk}/probe")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+def test_one(api: Client, server: Server) -> None:
+    shown = api.get(f"/api/v1/servers/{server.pk}").json()
+    assert (shown["name"], shown["state"], shown["defaults"]) == (
+        "Chat",
+        "unknown",
+        [{"use": "chat", "model": ""}, {"use": "generation", "model": ""}],
+    )
+    assert api.get("/api/v1/servers/0").status_code == 404
+
+
+def test_every_fact_has_its_source(staff_api: Client, server: Server) -> None:
+    shown = staff_api.post(f"/api/v1/servers/{server.pk}/probe").json()
+    (model,) = shown["models"]
+    assert model["sources"]["slots"] == "the server's /props"
+    assert (model["state"], model["actions"], model["embeddings"]) == ("loaded", ["warm"], False)
+    assert shown["seen"] is not None
+    assert shown["error"] == ""
+
+
+def test_a_probe_asks_now_and_says_why_it_failed(api: Client) -> None:
+    away = Server.objects.create(name="Away", base_url=f"http://127.0.0.1:{free_port()}/v1")
+    for _ in range(2):
+        shown = api.post(f"/api/v1/servers/{away.pk}/probe").json()
+        assert shown["state"] == "unreachable"
+        assert "Is it running?" in shown["error"]
+        assert shown["next_look"] > shown["seen"]
+    assert Server.objects.get().failures == 2
+
+
+def test_what_a_person_states_counts_where_the_server_says_nothing(staff_api: Client) -> None:
+    away = Server.objects.create(name="Away", base_url=f"http://127.0.0.1:{free_port()}/v1")
+    stated = {"parallel": 6, "context": 8192, "unified": False}
+    shown = staff_api.patch(
+        f"/api/v1/servers/{away.pk}", stated, content_type="application/json"
+    ).json()
+    slots = shown["slots"]
+    assert (slots["total"], slots["source"]) == (6, "stated by you")
+    assert (slots["context"], slots["context_source"]) == (8192, "stated by you")
+    assert (slots["unified"], slots["unified_source"], slots["pool"]) == (
+        False,
+        "stated by you",
+        None,
+    )
+
+
+def test_a_stuck_server_is_shown_as_stuck(api: Client, server: Server) -> None:
+    api.post(f"/api/v1/servers/{server.pk}/probe")
+    async_to_sync(note_stuck_and_close)(server)
+    assert api.get(f"/api/v1/servers/{server.pk}").json()["state"] == "stuck"
+    assert api.get("/api/v1/servers").json()["items"][0]["state"] == "stuck"
+
+
+async def note_stuck_and_close(server: Server) -> None:
+    await services.note_stuck(server)
+    await close_async_redis()
+
+
+class TestDefaults:
+    def put(self, api: Client, server: Server, **body: str) -> Any:
+        return api.put(
+            f"/api/v1/servers/{server.pk}/defaults", body, content_type="application/json"
+        )
+
+    def test_it_works(self, staff_api: Client) -> None:
+        server = Server.objects.create(name="s", base_url="http://127.0.0.1:1/v1")
+        answer = self.put(staff_api, server, use="embeddings", model="e5")
+        assert answer.json()["defaults"] == [{"use": "embeddings", "model": "e5"}]
+        self.put(staff_api, server, use="embeddings")
+        assert DefaultServer.objects.get().model == ""
+
+    def test_bad_input(self, staff_api: Client, server: Server) -> None:
+        assert self.put(staff_api, server, use="cooking").status_code == 422
+
+    def test_only_staff(self, api: Client, server: Server) -> None:
+        assert self.put(api, server, use="chat").status_code == 403
+
+
+class TestActions:
+    @pytest.fixture(autouse=True)
+    def sent(self, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+        sent: list[Any] = []
+        monkeypatch.setattr(act_on_model, "delay", lambda *given: sent.append(given))
+        return sent
+
+    def post(self, api: Client, server: Server, action: str, model: str = "b") -> Any:
+        return api.post(
+            f"/api/v1/servers/{server.pk}/models/{action}",
+            {"model": model},
+            content_type="application/json",
+        )
+
+    @pytest.fixture
+    def swap(self, db: None) -> Server:
+        models = [{"id": "b", "state": "unloaded", "actions": ["load"]}]
+        return Server.objects.create(
+            name="swap",
+            base_url="http://127.0.0.1:1/v1",
+            kind=Kind.LLAMA_SWAP,
+            facts={"models": models},
+        )
+
+    def test_it_works(self, staff_api: Client, swap: Server, sent: list[Any]) -> None:
+        answer = self.post(staff_api, swap, "load")
+        assert (answer.status_code, answer.json()) == (202, {"model": "b", "action": "load"})
+        assert sent == [(swap.pk, "b", "load")]
+
+    def test_a_server_that_cannot(self, staff_api: Client, server: Server, sent: list[Any]) -> None:
+        staff_api.post(f"/api/v1/servers/{server.pk}/probe")
+        server.refresh_from_db()
+        answer = self.post(staff_api, server, "unload", server.model_ids[0])
+        assert (answer.status_code, answer.json()["code"]) == (409, "not_supported")
+        assert "router mode" in answer.json()["detail"]
+        assert sent == []
+
+    def test_a_model_that_is_not_there(self, staff_api: Client, swap: Server) -> None:
+        answer = self.post(staff_api, swap, "load", "x")
+        assert (answer.status_code, answer.json()["code"]) == (404, "unknown_model")
+
+    def test_bad_input(self, staff_api: Client, swap: Server) -> None:
+        assert self.post(staff_api, swap, "explode").status_code == 422
+        assert self.post(staff_api, swap, "load", "").status_code == 422
+        assert staff_api.get(f"/api/v1/servers/{swap.pk}/models/load").status_code == 405
+
+    def test_only_staff(self, api: Client, swap: Server, sent: list[Any]) -> None:
+        assert self.post(api, swap, "load").status_code == 403
+        assert sent == []
