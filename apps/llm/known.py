@@ -22,6 +22,8 @@ class ModelLine:
     abilities: list[str]
     doing: str
     """What is being done with it now, as a phrase: "loading"."""
+    button: str
+    """Which button was pressed for it: "warm" or "power"."""
     actions: list[str]
 
 
@@ -50,6 +52,7 @@ def models(server: Server, activities: Mapping[str, Activity]) -> list[ModelLine
                 context=_context(model, server),
                 abilities=_abilities(model),
                 doing=doing,
+                button="warm" if activity and activity.action == Action.WARM else "power",
                 actions=[] if doing else _actions(model, state),
             )
         )
@@ -89,7 +92,7 @@ def _actions(model: Mapping[str, Any], state: str) -> list[str]:
 
 
 def _context(model: Mapping[str, Any], server: Server) -> str:
-    context = model.get("context") or server.context
+    context = model.get("context") or (None if server.swaps else server.context)
     trained = model.get("context_trained")
     if not context:
         return f"trained for {trained:,} tokens" if trained else ""
@@ -136,7 +139,7 @@ def facts_of(server: Server) -> list[Known]:
         known.append(Known("Build", facts["build"], "the server's /props"))
     for name, label in SWITCHES.items():
         if facts.get(name) is not None:
-            known.append(Known(label, "yes" if facts[name] else "no", ""))
+            known.append(Known(label, _plain(facts[name]), "how it answers"))
     for model in server.model_facts:
         known += _facts_of_model(server, model)
     return known

@@ -45,7 +45,7 @@ def test_it_works(staff_browser: Client, server: Server, sent: list[Any]) -> Non
     (model,) = server.model_ids
     answer = act(staff_browser, server, "warm", model).content.decode()
     assert sent == [(server.pk, model, "warm")]
-    assert "warming up…" in answer
+    assert "Warming up…" in answer
     assert 'id="said" role="status" hx-swap-oob="true"' in answer
     assert "it is asked for one token" in answer
 
