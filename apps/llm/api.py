@@ -129,10 +129,11 @@ def act_on_model(request: HttpRequest, pk: int, action: services.Action, data: A
 @router.get("/servers/{pk}/slots", response=list[SlotOut])
 def server_slots(request: HttpRequest, pk: int) -> Any:
     user = owner(request)
-    return async_to_sync(_slots)(_get(pk), user.pk, user.is_staff)
+    return async_to_sync(slots_with_users)(_get(pk), user.pk, user.is_staff)
 
 
-async def _slots(server: Server, user_id: int, is_staff: bool) -> list[dict[str, Any]]:
+async def slots_with_users(server: Server, user_id: int, is_staff: bool) -> list[dict[str, Any]]:
+    """Each slot as `SlotOut`. The name of a job is told to its owner and to staff alone."""
     server = await services.look_at(server)
     found = await services.slots_of(server)
     occupancy = await slots.occupancy(server)

@@ -13,6 +13,16 @@ STATED = "stated by you"
 SETTINGS = "stated in the settings"
 ASSUMED = "assumed"
 
+POOL_ADVICE = (
+    "Its four slots may share one KV cache, as they do when -np is not given: requests that "
+    "together outgrow it all fail. Start it with -np 4 and a -c for all slots together, or state "
+    "whether the cache is shared."
+)
+SLOTS_ADVICE = (
+    "It does not say how many requests it works on at once, so they go one by one. State its "
+    "slots: the -np of the model server behind it."
+)
+
 
 class Known(Protocol):
     """What is read of a `Server`."""
@@ -96,6 +106,18 @@ def pool(server: Known, name: str = "") -> int | None:
     found = model(server, name) or {}
     tokens: int | None = found.get("pool") or context(server, name).value
     return tokens
+
+
+def advice(server: Known) -> list[str]:
+    """What who runs the server could do, as sentences."""
+    found = list(server.facts.get("advice", []))
+    models: list[dict[str, Any]] = server.facts.get("models", [])
+    embeds = bool(models) and all(m.get("embeddings") for m in models)
+    if server.facts.get("slots") and unified(server).value is None and not embeds:
+        found.append(POOL_ADVICE)
+    if models and not server.swaps and _slots(server, "").source == ASSUMED:
+        found.append(SLOTS_ADVICE)
+    return found
 
 
 def _of_server(server: Known, key: str) -> Fact[int] | None:

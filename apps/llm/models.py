@@ -172,6 +172,11 @@ class Server(models.Model):
     def unified_source(self, model: str = "") -> str:
         return capacity.unified(self, model).source
 
+    @property
+    def advice(self) -> list[str]:
+        """What who runs the server could do, as sentences."""
+        return capacity.advice(self)
+
     def pool(self, model: str = "") -> int | None:
         """Tokens that all requests in flight share; None when each slot has its own share."""
         return capacity.pool(self, model)

@@ -134,5 +134,5 @@ def show(server: Server, health: Health, busy: int | None = None) -> dict[str, A
             "cap_reason": cap[1] if cap else "",
         },
         "defaults": [{"use": d.use, "model": d.model} for d in server.defaults.all()],
-        "advice": server.facts.get("advice", []),
+        "advice": server.advice,
     }

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from apps.llm import capacity
 from apps.llm.models import Kind, Server
 
 
@@ -127,3 +128,22 @@ class TestUnified:
 def test_facts_of_old_are_read_too() -> None:
     found = server(facts={"slots": 4, "slots_source": "the server's /props", "models": []})
     assert (found.slots, found.slots_source) == (4, "the server's /props")
+
+
+class TestAdvice:
+    def test_a_cache_that_may_be_shared(self) -> None:
+        assert server(facts=LLAMA).advice == [capacity.POOL_ADVICE]
+
+    @pytest.mark.parametrize("stated", [True, False])
+    def test_it_is_known(self, stated: bool) -> None:
+        assert server(facts=LLAMA, kv_unified=stated).advice == []
+
+    def test_an_embedding_server_answers_text_by_text(self) -> None:
+        models = [known(id="m", embeddings=True)]
+        assert server(facts=LLAMA | {"models": models}).advice == []
+
+    def test_slots_that_nobody_told(self) -> None:
+        found = server(Kind.OLLA, facts={"models": [{"id": "m"}], "advice": ["Olla's own."]})
+        assert found.advice == ["Olla's own.", capacity.SLOTS_ADVICE]
+        found.parallel = 4
+        assert found.advice == ["Olla's own."]

@@ -54,7 +54,7 @@ class TestLlamaServer:
 
     async def test_four_slots_may_share_one_cache(self, llama: LlamaProcess) -> None:
         facts = await facts_of(llama.base_url, llama.api_key)
-        assert llama_server.POOL_ADVICE in facts.advice
+        assert (facts.slots, facts.unified) == (4, None)
         assert llama_server.KEY_ADVICE not in facts.advice
         assert facts.keyless is False
 

@@ -1,13 +1,18 @@
 """Defaults, targets, and what is shown of the slots."""
 
+from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
 import pytest
 
 from apps.core.db import in_db
 from apps.llm import services
+from apps.llm.api import slots_with_users
+from apps.llm.client import ChatRequest, client_for
+from apps.llm.events import Token
 from apps.llm.looking import look_at
 from apps.llm.models import Kind, Server, State, Use
+from apps.llm.slots import Lane, permit
 from tests.llama_process import LlamaProcess
 from tests.llm.conftest import server_at
 from tests.standins import Model, Standin
@@ -127,3 +132,36 @@ class TestSettings:
         assert services.configure_servers()[0].kv_unified is False
         settings.LLM_BASE_URL = "http://127.0.0.1:2"
         assert services.configure_servers()[0].kv_unified is None
+
+
+@pytest.mark.usefixtures("loop_closed")
+class TestWhoUsesASlot:
+    async def used_by(self, server: Server, user: int, *, staff: bool, ours: bool) -> list[Any]:
+        """What is told of the busy slots while one request runs."""
+        request = ChatRequest("m", [{"role": "user", "content": "Tell a story"}], 2000)
+        label = permit(server, lane=Lane.BATCH, tokens=2100, label="Reviews v2", owner=7)
+        async with AsyncExitStack() as stack:
+            if ours:
+                await stack.enter_async_context(label)
+            answer = client_for(server.endpoint).stream_chat(request)
+            await stack.enter_async_context(aclosing(answer))  # type: ignore[type-var]
+            async for event in answer:
+                if isinstance(event, Token):
+                    break
+            found = await slots_with_users(server, user, staff)
+        return [slot["used_by"] for slot in found if slot["busy"]]
+
+    @pytest.mark.parametrize(
+        ("user", "staff", "ours", "told"),
+        [
+            (7, False, True, "Reviews v2"),
+            (8, True, True, "Reviews v2"),
+            (8, False, True, "batch"),  # whose job it is, and what it is called, is theirs
+            (7, True, False, "another program"),
+        ],
+    )
+    async def test_it_works(
+        self, server: Server, user: int, staff: bool, ours: bool, told: str
+    ) -> None:
+        await look_at(server)
+        assert await self.used_by(server, user, staff=staff, ours=ours) == [told]

@@ -12,11 +12,6 @@ from apps.llm.models import Kind, State
 
 SOURCE = "the server's /props"
 
-POOL_ADVICE = (
-    "Its four slots may share one KV cache, as they do when -np is not given: requests that "
-    "together outgrow it all fail. Start it with -np 4 and a -c for all slots together, or state "
-    "under Edit whether the cache is shared."
-)
 KEY_ADVICE = (
     "It takes requests without a key, also from any web page open in a browser that reaches it. "
     "Start it with --api-key."
@@ -37,8 +32,6 @@ async def look(
     if facts.slots != AUTO_SLOTS:
         # Only a given -np makes another number of slots, and with it the cache is split.
         facts.learn("the slot count", unified=False)
-    else:
-        facts.advice.append(POOL_ADVICE)
     for model in models:
         # What /v1/models says of the context is the whole cache, not a slot's share.
         if facts.context is not None:
