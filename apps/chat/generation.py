@@ -23,7 +23,7 @@ from django.db import transaction
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from apps.chat import prompting, reading_ahead, stream
+from apps.chat import cache_record, prompting, reading_ahead, stream
 from apps.chat.models import Conversation, Message, Status
 from apps.chat.stream import STOPPED, AnswerLog, Entry
 from apps.core.db import in_db
@@ -32,6 +32,7 @@ from apps.core.threads import serving_loop
 from apps.llm import services as llm
 from apps.llm.errors import LLMError, PromptTooLong
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, Usage
+from apps.llm.models import Server
 from apps.llm.slots import Lane, permit
 
 logger = logging.getLogger(__name__)
@@ -61,6 +62,8 @@ class Outcome:
     finish_reason: str = ""
     model: str = ""
     kept_from: int | None = None
+    ask: prompting.Ask | None = None
+    server: Server | None = None
     progress: Progress | None = None
     usage: Usage | None = None
     tokens: int = 0
@@ -386,6 +389,7 @@ async def _stream(
 ) -> None:
     target, server = prepared.target, prepared.target.server
     outcome.model, outcome.kept_from = target.model, prepared.kept_from
+    outcome.ask, outcome.server = ask, server
     async with permit(
         server,
         lane=Lane.INTERACTIVE,
@@ -444,6 +448,22 @@ def _save(answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
     )
     if saved:
         Conversation.objects.filter(messages=answer_id).update(updated=timezone.now())
+        _record_cache(answer_id, outcome)
+
+
+def _record_cache(answer_id: int, outcome: Outcome) -> None:
+    """What the server's cache did for it, once it is known what the prompt came to."""
+    if outcome.ask is None or outcome.server is None:
+        return
+    answer = Message.objects.get(pk=answer_id)
+    answer.system_prompt = outcome.ask.system_prompt
+    loss = cache_record.loss_of(
+        answer, server=outcome.server, system_prompt=outcome.ask.system_prompt
+    )
+    if loss is not None:
+        answer.lost_tokens, answer.lost_reason = loss.tokens, loss.reason
+    if loss is not None or answer.system_prompt is not None:
+        answer.save(update_fields=["system_prompt", "lost_tokens", "lost_reason"])
 
 
 def _storable(text: str) -> str:

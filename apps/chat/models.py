@@ -220,6 +220,13 @@ class Message(models.Model):
     kept_from = models.BigIntegerField(
         null=True, blank=True, help_text="First message its prompt held, where the start was cut."
     )
+    system_prompt = models.ForeignKey(
+        SystemPrompt, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    lost_tokens = models.PositiveIntegerField(
+        default=0, help_text="Of its prompt, read again though the server had read them before."
+    )
+    lost_reason = models.TextField(blank=True, default="", help_text="Why, as half a sentence.")
     finished = models.DateTimeField(null=True, blank=True)
 
     objects = MessageQuerySet.as_manager()

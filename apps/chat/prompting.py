@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.chat import context
-from apps.chat.models import Conversation, Message, Role
+from apps.chat.models import Conversation, Message, Role, SystemPrompt
 from apps.llm import services as llm
 from apps.llm.client import ChatRequest
 from apps.llm.models import Server, Use
@@ -22,7 +22,7 @@ class Ask:
     person: int
     server: Server
     model: str
-    system: str | None
+    system_prompt: SystemPrompt | None
     turns: list[context.Turn]
     counted: context.Counted | None
     params: dict[str, Any]
@@ -88,7 +88,7 @@ def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
     facts = server.model(target.model) or {}
     size = limit or server.context_of(target.model)
     prompt = context.build(
-        ask.system,
+        ask.system_prompt.text if ask.system_prompt else None,
         ask.turns,
         context=size,
         counted=ask.counted,
@@ -149,7 +149,7 @@ def _ask(conversation: Conversation, branch: Sequence[Message], **rest: Any) -> 
         person=conversation.owner_id,
         server=server,
         model=model,
-        system=conversation.system_prompt.text if conversation.system_prompt else None,
+        system_prompt=conversation.system_prompt,
         turns=[context.Turn(m.pk, m.role, m.content, m.reasoning) for m in branch],
         counted=_counted(branch),
         **rest,

@@ -1,0 +1,66 @@
+"""What the server's prompt cache did for an answer, kept with it. Synchronous."""
+
+from datetime import timedelta
+
+from apps.chat import prefix
+from apps.chat.models import Message, SystemPrompt
+from apps.chat.prompting import branch_before
+from apps.llm.models import Server
+
+BYTES_PER_TOKEN = 4
+
+
+def loss_of(
+    answer: Message, *, server: Server, system_prompt: SystemPrompt | None
+) -> prefix.Loss | None:
+    """What of an answer's prompt was read again though it had been read before, and why."""
+    if answer.prompt_tokens is None:
+        return None
+    earlier, is_sibling = _before(answer)
+    if earlier is None:
+        return None
+    system = system_prompt.text if system_prompt else ""
+    facts = server.model(answer.model) or {}
+    ttl = facts.get("ttl")
+    return prefix.loss(
+        _asked(answer),
+        _asked(earlier),
+        is_sibling=is_sibling,
+        others_with_same_prompt=_others_asked(answer, earlier),
+        system_tokens=len(system.encode()) // BYTES_PER_TOKEN,
+        sleeps_after=timedelta(seconds=ttl) if ttl else None,
+    )
+
+
+def _before(answer: Message) -> tuple[Message | None, bool]:
+    """The answer whose prompt this one's begins with, and whether both answer the same question."""
+    counted = Message.objects.answers().exclude(prompt_tokens=None)
+    siblings = counted.filter(parent_id=answer.parent_id, pk__lt=answer.pk)
+    if sibling := siblings.order_by("-pk").first():
+        return sibling, True
+    branch = reversed(branch_before(answer))
+    return next((m for m in branch if m.prompt_tokens is not None), None), False
+
+
+def _asked(answer: Message) -> prefix.Asked:
+    return prefix.Asked(
+        model=answer.model,
+        system_prompt=answer.system_prompt_id,
+        kept_from=answer.kept_from,
+        prompt_tokens=answer.prompt_tokens or 0,
+        cached_tokens=answer.cached_tokens or 0,
+        completion_tokens=answer.completion_tokens or 0,
+        at=answer.finished or answer.created,
+    )
+
+
+def _others_asked(answer: Message, earlier: Message) -> bool:
+    """Whether other conversations with the same system prompt were answered in between."""
+    if answer.system_prompt_id is None or earlier.finished is None:
+        return False
+    others = Message.objects.answers().exclude(conversation_id=answer.conversation_id)
+    return others.filter(
+        system_prompt_id=answer.system_prompt_id,
+        finished__gt=earlier.finished,
+        created__lt=answer.created,
+    ).exists()
