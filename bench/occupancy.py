@@ -153,6 +153,7 @@ def workbench_of(llama: LlamaProcess, base_url: str) -> Stack:
         {
             "LLM_BASE_URL": base_url,
             "LLM_API_KEY": llama.api_key,
+            "LLM_KV_UNIFIED": "false",
             "EMBED_BASE_URL": llama.base_url,  # not used: no second model is started
         }
     )

@@ -326,6 +326,7 @@ def main() -> None:
         settings = {
             "LLM_BASE_URL": llama.base_url,
             "LLM_API_KEY": llama.api_key,
+            "LLM_KV_UNIFIED": "false",
             "EMBED_BASE_URL": llama.base_url,  # not used: no second model is started
             "WORKBENCH_IDLE_AFTER_CHAT": str(IDLE_AFTER_CHAT),
         }
