@@ -233,6 +233,11 @@ def _no_deployment(found: re.Match[str], message: str) -> LLMError:
     )
 
 
+def _refused_key(found: re.Match[str], message: str) -> LLMError:
+    """What LiteLLM without a database says of a key it does not know, with status 400."""
+    return _by_status(401, None, message, None)
+
+
 # What is said in words alone, or under a status that could mean something else. The first wins.
 _BY_WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], LLMError]], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), make)
@@ -254,7 +259,8 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], LLMError]
         ),
         # Olla, the router's own proxy, LiteLLM
         (r"proxy error.*(time(d)? ?out|deadline)", _late_backend),
-        (r"^proxy error|connection error\.*$|cannot connect to host|no healthy", _gone_backend),
+        (r"^proxy error|^connection error\b|cannot connect to host|no healthy", _gone_backend),
+        (r"^no connected db", _refused_key),
         (r"no deployments available.*?try again in (\d+) seconds", _no_deployment),
     )
 )
@@ -344,12 +350,14 @@ _TITLE = re.compile(r"<(title|h1)[^>]*>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
 _KEYS = re.compile(r"\b(sk|wb)[-_][\w.-]{3,}|(?<=Bearer )\S+", re.IGNORECASE)
 _LITELLM = re.compile(r"^litellm\.\w+: (?:\w+: )?(?:\w*Exception - )?")
 
+_LITELLM_TAIL = re.compile(r"\s*(?:Received Model Group=|LiteLLM: model group )")
+
 
 def _cleaned(text: str) -> str:
     text = text.strip()
     if text.startswith("<"):
         title = _TITLE.search(text)
         text = re.sub(r"<[^>]*>", " ", title[2]) if title else "an HTML page"
-    text = _LITELLM.sub("", text).partition("Received Model Group=")[0]
+    text = _LITELLM_TAIL.split(_LITELLM.sub("", text), maxsplit=1)[0]
     text = " ".join(_KEYS.sub("[key]", text).split())
     return text if len(text) <= MESSAGE_LENGTH else f"{text[: MESSAGE_LENGTH - 1]}…"

@@ -229,6 +229,23 @@ REPLIES = [
         errors.BackendGone,
         "The proxy answers, the model server behind it does not: Connection error. Is it running?",
     ),
+    (  # as its proxy 1.106 says it
+        500,
+        litellm(
+            "litellm.InternalServerError: InternalServerError: OpenAIException - Connection "
+            "error. LiteLLM: model group 'gone' failed with the error above. No fallback was "
+            "attempted.",
+            "500",
+        ),
+        errors.BackendGone,
+        "The proxy answers, the model server behind it does not: Connection error. Is it running?",
+    ),
+    (  # a wrong key, where it has no database
+        400,
+        litellm("No connected db.", "400"),
+        errors.Unauthorized,
+        "The server refuses the key. Enter the right one under Servers.",
+    ),
     # In the stream, where there is no status
     (
         None,
