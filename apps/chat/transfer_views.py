@@ -1,7 +1,7 @@
 """Conversations out of the workbench and into it: files, and copies for the team."""
 
 import uuid
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.chat import exports, importing, imports, sharing
 from apps.chat.models import Conversation, Share
-from apps.chat.views import get_conversation, shelf_of
+from apps.chat.views import get_conversation, page_of
 from apps.core.api import owner
 
 
@@ -58,7 +58,7 @@ def download(ids: list[int], form: str, title: str = "") -> StreamingHttpRespons
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_page(request: HttpRequest) -> HttpResponse:
     """The form; on POST all conversations of a file, or none of them."""
-    context = shelf_of(request)
+    context: dict[str, Any] = {}
     if request.method == "POST":
         if (file := request.FILES.get("file")) is None:
             context["error"] = "Choose a file first."
@@ -68,7 +68,7 @@ def import_page(request: HttpRequest) -> HttpResponse:
             except imports.BadFile as error:
                 context["error"] = f"{error} Nothing was imported."
     status = 422 if "error" in context else 200
-    return render(request, "chat/import.html", context | shelf_of(request), status=status)
+    return render(request, "chat/import.html", context | page_of(request), status=status)
 
 
 @require_POST

@@ -25,7 +25,7 @@ SUGGESTIONS = (
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
     """An empty conversation, to be begun."""
-    context = _page(request) | {
+    context = page_of(request) | {
         "prompts": services.system_prompts_of(owner(request)),
         "presets": Preset.objects.owned_by(owner(request)),
         "servers": presets.choices(),
@@ -77,7 +77,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 @require_safe
 def conversation(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_conversation(request, pk)
-    context = _page(request) | _thread(found)
+    context = page_of(request) | _thread(found)
     if (sought := request.GET.get("message", "")).isdecimal():
         context["elsewhere"] = _elsewhere(found, int(sought), context["shown"])
     return render(request, "chat/conversation.html", context)
@@ -201,7 +201,8 @@ def _get_answer(request: HttpRequest, pk: int) -> Message:
     return get_object_or_404(answers.select_related("conversation"), pk=pk)
 
 
-def _page(request: HttpRequest) -> dict[str, Any]:
+def page_of(request: HttpRequest) -> dict[str, Any]:
+    """What every page of the chat shows beside itself."""
     return shelf_of(request) | {"tags": Tag.objects.owned_by(owner(request))}
 
 

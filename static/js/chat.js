@@ -1,7 +1,9 @@
 // The conversation page: follows answers while they are written, and keeps the composer at hand.
 
+import { Announcer } from "./announcer.js";
 import { AnswerStream } from "./answer_stream.js";
 import "./chat_actions.js";
+import "./chat_keys.js";
 import "./chat_list.js";
 import "./read_ahead.js";
 
@@ -9,6 +11,7 @@ const scroller = document.querySelector("[data-scroll]");
 const composer = document.querySelector("[data-composer]");
 const input = composer?.querySelector("textarea");
 const live = new Map(); // article -> AnswerStream
+const announcer = new Announcer(document.querySelector("[data-announce]"));
 let stuck = true; // to the end of the thread
 
 // --- The thread -------------------------------------------------------------------------------
@@ -20,25 +23,25 @@ function followNew() {
     live.delete(article);
   }
   for (const article of document.querySelectorAll("[data-events]")) {
-    if (!live.has(article)) live.set(article, new AnswerStream(article, { grew: toEnd, ended }));
+    if (!live.has(article)) live.set(article, new AnswerStream(article, { grew, ended }));
   }
   showState();
 }
 
-function ended({ article }) {
-  live.delete(article);
-  announce("The answer is complete.");
+function grew() {
+  toEnd();
+  for (const answer of live.values()) announcer.grew(answer);
+}
+
+function ended(answer) {
+  live.delete(answer.article);
+  announcer.ended(answer);
   showState();
   toEnd();
 }
 
 function toEnd() {
   if (scroller && stuck) scroller.scrollTop = scroller.scrollHeight;
-}
-
-function announce(sentence) {
-  const place = document.querySelector("[data-announce]");
-  if (place) place.textContent = sentence;
 }
 
 scroller?.addEventListener("scroll", () => {
@@ -131,5 +134,20 @@ if (composer) {
   if (matchMedia("(hover: hover)").matches) input.focus();
 }
 
+// What a search found is shown in the middle, else the end. Messages get their height only when
+// they come near, so it takes a few frames until the place is right.
+function start(frames = 4) {
+  const sought = location.hash && document.getElementById(location.hash.slice(1));
+  if (sought) {
+    stuck = false;
+    sought.classList.add("found");
+    sought.scrollIntoView({ block: "center" });
+    sought.focus({ preventScroll: true });
+  } else {
+    toEnd();
+  }
+  if (frames) requestAnimationFrame(() => start(frames - 1));
+}
+
 followNew();
-toEnd();
+start();

@@ -1,0 +1,35 @@
+// New text of an answer for screen readers: whole paragraphs, a few seconds apart, politely.
+
+const PAUSE_MS = 4000;
+
+export class Announcer {
+  constructor(place) {
+    this.place = place;
+    this.spoken = new WeakMap(); // the element of a text -> how many paragraphs were said
+    this.last = 0;
+  }
+
+  say(sentence) {
+    if (this.place) this.place.textContent = sentence;
+  }
+
+  // The last paragraph still grows, so it waits.
+  grew({ text }) {
+    const now = performance.now();
+    if (now - this.last < PAUSE_MS || text.childElementCount < 2) return;
+    const news = this.take(text, text.childElementCount - 1);
+    if (!news) return;
+    this.last = now;
+    this.say(news);
+  }
+
+  ended({ text }) {
+    this.say(`${this.take(text, text.childElementCount)} The answer is complete.`.trim());
+  }
+
+  take(text, upto) {
+    const from = this.spoken.get(text) ?? 0;
+    this.spoken.set(text, upto);
+    return [...text.children].slice(from, upto).map((part) => part.textContent).join(" ");
+  }
+}

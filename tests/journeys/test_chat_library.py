@@ -1,0 +1,107 @@
+"""The chat page as a person uses it: branches, search, keys, the panel, an import."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_edit_branch_delete_undo(page: Page) -> None:
+    page.goto("/chat/")
+    page.get_by_label("Message", exact=True).fill("Hello!")
+    page.keyboard.press("Enter")
+    expect(page.locator("article.answer:not(.answer-live)")).to_have_count(1)
+    page.get_by_label("Message", exact=True).press("ArrowUp")  # empty: the last question
+    field = page.get_by_role("textbox", name="The question")
+    expect(field).to_be_focused()
+    field.fill("What is the prompt cache?")
+    field.press("Enter")
+    expect(page.get_by_label("Question 2 of 2")).to_be_visible()
+    expect(page.locator("article.answer:not(.answer-live)")).to_have_count(1)
+    page.get_by_label("Earlier question").click()
+    expect(page.locator(".question")).to_contain_text("Hello!")
+    page.get_by_label("Later question").click()
+    page.get_by_label("Delete the question and what follows it").click()
+    expect(page.locator(".question")).to_contain_text("Hello!")
+    page.keyboard.press("Alt+z")
+    expect(page.locator(".question")).to_contain_text("What is the prompt cache?")
+
+
+def test_the_panel_saves_at_once(page: Page) -> None:
+    page.goto("/chat/")
+    page.get_by_label("Message", exact=True).fill("Hi")
+    page.keyboard.press("Enter")
+    expect(page.locator("article.answer:not(.answer-live)")).to_have_count(1)
+    page.keyboard.press("Alt+m")
+    panel = page.get_by_role("complementary", name="Model and parameters")
+    panel.get_by_label("Temperature").fill("0.3")
+    panel.get_by_label("min_p").focus()
+    expect(panel.get_by_text("Saved.", exact=True)).to_be_visible()
+    page.reload()
+    page.keyboard.press("Alt+m")
+    expect(panel.get_by_label("Temperature")).to_have_value("0.3")
+
+
+def test_a_draft_outlives_its_tab(page: Page) -> None:
+    page.goto("/chat/")
+    page.get_by_label("Message", exact=True).fill("Half a thou")
+    other = page.context.new_page()
+    page.close()
+    other.goto("/chat/")
+    expect(other.get_by_label("Message", exact=True)).to_have_value("Half a thou")
+
+
+def test_import_search_and_palette(page: Page, tmp_path: Path) -> None:
+    said = {
+        f"{n}": {"parentId": f"{n - 1}" if n else None, "role": ("user", "assistant")[n % 2],
+                 "content": f"Part {n} of the samovar"}
+        for n in range(60)
+    }  # fmt: skip
+    file = tmp_path / "chats.json"
+    chat = {"title": "Tea", "history": {"messages": said, "currentId": "59"}}
+    file.write_text(json.dumps([{"id": "tea", "chat": chat}]))
+    page.goto("/chat/import/")
+    page.get_by_label("File").set_input_files(file)
+    page.get_by_role("button", name="Import", exact=True).click()
+    expect(page.get_by_text("1 conversation with 60 messages imported.")).to_be_visible()
+    page.keyboard.press("/")
+    page.get_by_label("Search all chats").fill("part 7 samovar")
+    page.locator(".chat-hit").first.click()
+    expect(page.locator("article.found")).to_be_in_viewport()
+    expect(page.locator("article.found")).to_contain_text("Part 7 of")
+    page.keyboard.press("Control+k")
+    box = page.get_by_label("Command or words to find")
+    box.fill("keyboard")
+    box.press("Enter")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    box.fill("samovar 42")
+    expect(page.get_by_role("option").first).to_contain_text("Part 42")
+    box.press("Enter")
+    expect(page).to_have_url(re.compile(r"#question-\d+"))
+
+
+def test_a_thousand_messages_stay_light(page: Page, tmp_path: Path) -> None:
+    said = {
+        f"{n}": {"parentId": f"{n - 1}" if n else None, "role": ("user", "assistant")[n % 2],
+                 "content": f"Number {n}. " + "Some **words** to fill a line. " * 8}
+        for n in range(1000)
+    }  # fmt: skip
+    file = tmp_path / "chats.json"
+    chat = {"title": "Long", "history": {"messages": said, "currentId": "999"}}
+    file.write_text(json.dumps([{"id": "long", "chat": chat}]))
+    page.goto("/chat/import/")
+    page.get_by_label("File").set_input_files(file)
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.get_by_role("link", name="Long", exact=True).click()
+    expect(page.locator("article").last).to_be_in_viewport()
+    laid_out = page.evaluate(
+        "[...document.querySelectorAll('article')]"
+        ".filter((e) => e.firstElementChild.checkVisibility({contentVisibilityAuto: true})).length"
+    )
+    assert laid_out < 100
