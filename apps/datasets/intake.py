@@ -1,12 +1,13 @@
 """Rows into a dataset: checked, counted, written a batch at a time."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Count
 
 from apps.datasets.formats import (
@@ -25,6 +26,8 @@ BATCH_CHARACTERS = 4_000_000
 # A file whose every row is wrong has one reason, not a million.
 MAX_REJECTIONS = 100_000
 
+COLUMNS = ("dataset", "index", "text", "label", "split", "origin", "meta", "text_key")
+Values = tuple[int, int, str, str, str, str, str, int]
 Numbered = tuple[int, ExampleRow | RejectedRow]
 T = TypeVar("T")
 
@@ -88,7 +91,7 @@ class Intake:
         Raises:
             TooManyLabels: more than can be told apart.
         """
-        examples: list[Example] = []
+        examples: list[Values] = []
         rejections: list[Rejection] = []
         for number, given in batch:
             row = given
@@ -99,13 +102,13 @@ class Intake:
                 continue
             assert isinstance(given, ExampleRow)
             self.cleaned += given.label != row.label
-            examples.append(self._example(row, file, split))
+            self.labels[row.label] += 1
+            self.splits[row.split or split] += 1
+            examples.append(self._values(row, file, split))
         kept = max(0, MAX_REJECTIONS - self.rejected)
-        Example.objects.bulk_create(examples, batch_size=BATCH_ROWS)
+        _insert(examples)
         Rejection.objects.bulk_create(rejections[:kept])
         self.rejected += len(rejections)
-        self.labels.update(example.label for example in examples)
-        self.splits.update(example.split for example in examples)
         if len(self.labels) > MAX_LABELS + 1:  # "no label" is none
             raise TooManyLabels(self.names.label or "label", filter(None, self.labels))
 
@@ -136,20 +139,14 @@ class Intake:
             )
         dataset.save()
 
-    def _example(self, row: ExampleRow, file: str, split: str) -> Example:
+    def _values(self, row: ExampleRow, file: str, split: str) -> Values:
         origin = f"{file[: 58 - len(row.origin)]}, {row.origin}" if file else row.origin
-        example = Example(
-            dataset=self.dataset,
-            index=self._next,
-            text=row.text,
-            label=row.label,
-            split=row.split or split,
-            origin=origin[:60],
-            meta=row.meta,
-            text_key=text_key(row.text),
-        )
+        meta = json.dumps(row.meta) if row.meta else "{}"
+        split = row.split or split
+        key = text_key(row.text)
+        place = self._next
         self._next += 1
-        return example
+        return (self.dataset.pk, place, row.text, row.label, split, origin[:60], meta, key)
 
     def _rejection(self, row: RejectedRow, file: str) -> Rejection:
         return Rejection(
@@ -159,6 +156,17 @@ class Intake:
             column=row.column[:200],
             reason=row.reason[:300],
         )
+
+
+def _insert(rows: Sequence[Values]) -> None:
+    """One prepared statement for all rows: `bulk_create` would cost five times the CPU."""
+    quote = connection.ops.quote_name
+    columns = {field.name: field.column for field in Example._meta.concrete_fields}
+    names = ", ".join(quote(columns[name] or "") for name in COLUMNS)
+    marks = ", ".join(["%s"] * len(COLUMNS))
+    table = quote(Example._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)  # noqa: S608
 
 
 def count_duplicates(dataset: Dataset) -> int:

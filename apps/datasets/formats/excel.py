@@ -8,7 +8,7 @@ size a part declares).
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -86,12 +86,11 @@ def records(path: Path, layout: Layout) -> Records:
     with _Workbook(path) as book:
         values = book.rows(layout.sheet, width + 1)
         if not layout.formulas:
-            yield from _named(enumerate(values, start=1), layout)
+            yield from _named(values, layout)
             return
         with _Workbook(path, formulas=True) as written:
             both = zip_longest(values, written.rows(layout.sheet, width + 1), fillvalue=())
-            found = ((n, _with_saved(v, w)) for n, (v, w) in enumerate(both, start=1))
-            yield from _named(found, layout)
+            yield from _named((_with_saved(saved, formula) for saved, formula in both), layout)
 
 
 def count_rows(path: Path, layout: Layout) -> int:
@@ -111,11 +110,21 @@ def _with_saved(values: tuple[Any, ...], written: tuple[Any, ...]) -> tuple[Any,
     )
 
 
-def _named(rows: Iterator[tuple[int, tuple[Any, ...]]], layout: Layout) -> Records:
-    waiting_for_header = layout.header
-    for number, values in rows:
-        if all(value is None or value == "" for value in values):
+def _filled(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """The rows with anything in them, and their numbers."""
+    empty = None
+    for number, values in enumerate(rows, start=1):
+        if values is empty:  # openpyxl fills a gap with one and the same row
             continue
+        if all(value is None or value == "" for value in values):
+            empty = values
+        else:
+            yield number, values
+
+
+def _named(rows: Iterable[tuple[Any, ...]], layout: Layout) -> Records:
+    waiting_for_header = layout.header
+    for number, values in _filled(rows):
         if waiting_for_header:
             waiting_for_header = False
             continue
@@ -147,7 +156,7 @@ def _cells(number: int, values: tuple[Any, ...], layout: Layout) -> dict[str, An
 
 def _first_rows(book: "_Workbook", sheet: str) -> list[list[str]]:
     rows: list[list[str]] = []
-    for values in book.rows(sheet, MAX_COLUMNS + 1):
+    for _, values in _filled(book.rows(sheet, MAX_COLUMNS + 1)):
         cells = [plain(value) for value in values]
         while cells and not cells[-1]:
             cells.pop()
@@ -190,13 +199,15 @@ class _Workbook:
     def __init__(self, path: Path, *, formulas: bool = False) -> None:
         import openpyxl
 
+        self._file = path.open("rb")  # by its name openpyxl would ask for the ending .xlsx
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of styles and extensions it does not know
                 self._book = openpyxl.load_workbook(
-                    path, read_only=True, data_only=not formulas, keep_links=False
+                    self._file, read_only=True, data_only=not formulas, keep_links=False
                 )
         except Exception as error:  # whatever a made-up file brings it to
+            self._file.close()
             raise _damaged(error) from error
 
     def __enter__(self) -> "_Workbook":
@@ -204,6 +215,7 @@ class _Workbook:
 
     def __exit__(self, *error: object) -> None:
         self._book.close()
+        self._file.close()
 
     @property
     def sheet_names(self) -> list[str]:
