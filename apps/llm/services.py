@@ -141,18 +141,21 @@ def default_target(use: Use) -> Target:
 
 
 def target(server: Server, model: str = "", use: Use | None = None) -> Target:
-    """`model` at `server`; without one, the first in its list that suits the use."""
+    """`model` at `server`; without one, the first in its list that suits the use.
+
+    Args:
+        use: None: anything but embeddings.
+    """
     return Target(server, model or _first_model(server, use) or "default")
 
 
 def _first_model(server: Server, use: Use | None) -> str:
     """The order is the server's, not what is loaded right now: a choice that changes from one
     request to the next would cost the prompt cache and mix models in one job."""
-    if use is not None:
-        for model in server.model_facts:
-            embeds = model.get("embeddings")
-            if embeds if use == Use.EMBEDDINGS else not embeds:
-                return str(model["id"])
+    for model in server.model_facts:
+        embeds = model.get("embeddings")
+        if embeds if use == Use.EMBEDDINGS else not embeds:
+            return str(model["id"])
     return next(iter(server.model_ids), "")
 
 

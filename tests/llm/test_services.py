@@ -41,7 +41,7 @@ class TestDefaults:
 
     @pytest.mark.parametrize(
         ("use", "model"),
-        [(Use.CHAT, "chat"), (Use.GENERATION, "chat"), (Use.EMBEDDINGS, "embed"), (None, "embed")],
+        [(Use.CHAT, "chat"), (Use.GENERATION, "chat"), (Use.EMBEDDINGS, "embed"), (None, "chat")],
     )
     def test_the_first_that_suits_the_use(self, use: Use | None, model: str) -> None:
         assert services.target(several_models(), use=use).model == model
