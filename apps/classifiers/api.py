@@ -4,15 +4,23 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Field, Router, Schema, Status
+from django.urls import reverse
+from ninja import Field, File, Form, Router, Schema, Status
+from ninja.files import UploadedFile
 
-from apps.classifiers import services, tasks
-from apps.classifiers.models import Classifier, Run
+from apps.classifiers import file_predictions, services, tasks
+from apps.classifiers.evidence import NoEvidence
+from apps.classifiers.gates import KEPT_AT_LEAST
+from apps.classifiers.models import Classifier, FilePrediction, Run
+from apps.classifiers.models import Status as RunStatus
 from apps.classifiers.predictor import BadArtefact
+from apps.classifiers.views.files import download_response
 from apps.core.api import ApiError, Page, not_found, owner, page
 from apps.core.db import in_db
+from apps.datasets.formats import FormatError
 from apps.datasets.models import Dataset
 from apps.embeddings.cache import TextsTooLarge
+from apps.embeddings.preparation import LongTexts, Preparation
 from apps.llm.models import Server
 
 router = Router(tags=["classifiers"])
@@ -21,6 +29,9 @@ router = Router(tags=["classifiers"])
 class Options(Schema):
     seed: int = Field(default=0, ge=0, lt=2**31)
     balanced: bool = False
+    prefix: str = Field("", max_length=200, description="Put before every text.")
+    dimensions: int = Field(0, ge=0, le=100_000, description="Numbers kept of a vector; 0: all.")
+    long_texts: LongTexts = "reject"
 
 
 class ClassifierIn(Schema):
@@ -29,7 +40,7 @@ class ClassifierIn(Schema):
     server: int | None = None
     model: str = Field("", max_length=300)
     test_dataset: int | None = None
-    options: Options = Field(default_factory=Options)
+    options: Options = Field(default_factory=lambda: Options.model_validate({}))
 
 
 class RunRef(Schema):
@@ -88,6 +99,31 @@ class Ranked(Schema):
 
 class PredictionOut(Ranked):
     top: list[Ranked]
+    gate: str | None = Field(
+        description="unsure or none_of_these where the label should not be relied on, else null."
+    )
+    notice: str | None = Field(None, description="What was done to a text that was too long.")
+
+
+class GatesOut(Schema):
+    unsure: float = Field(ge=0, le=1, description="Least probability of a label.")
+    kept: float = Field(ge=KEPT_AT_LEAST, le=1, description="In-scope texts to be let through.")
+
+
+class FileForm(Schema):
+    column: str = Field("", max_length=200, description="Which holds the texts; empty: guessed.")
+    format: str = Field("csv", pattern="^(csv|jsonl)$")
+
+
+class FileOut(Schema):
+    id: int
+    status: str
+    error: str
+    rows: int = Field(description="Rows worked so far.")
+    total: int
+    counts: dict[str, int] = Field(description="Rows by label or gate.")
+    version: int
+    download: str | None
 
 
 class Predictions(Schema):
@@ -165,6 +201,9 @@ def add_classifier(request: HttpRequest, data: ClassifierIn) -> Any:
         model=data.model,
         seed=data.options.seed,
         balanced=data.options.balanced,
+        preparation=Preparation(
+            data.options.prefix, data.options.dimensions, data.options.long_texts
+        ),
     )
     tasks.wake(run)
     return Status(202, {"id": classifier.pk, "run": {"id": run.pk, "status": run.status}})
@@ -234,8 +273,93 @@ async def predict(request: HttpRequest, pk: int, data: Texts) -> Any:
                     {"label": ranked.label, "confidence": ranked.confidence}
                     for ranked in prediction.top
                 ],
+                "gate": prediction.gate.value or None,
+                "notice": prediction.notice or None,
             }
             for prediction in predictions
         ],
         "version": run.number,
+    }
+
+
+@router.put("/classifiers/{int:pk}/gates", response=GatesOut)
+def set_gates(request: HttpRequest, pk: int, data: GatesOut) -> Any:
+    """When it says "unsure" and "none of these", for the run that answers and those to come."""
+    classifier = _get(request, pk)
+    if classifier.current is None:
+        raise ApiError(409, "not_ready", "This classifier is not trained yet.")
+    try:
+        chosen = services.set_gates(classifier.current, unsure=data.unsure, kept=data.kept)
+    except NoEvidence as error:
+        raise ApiError(409, "no_evidence", str(error)) from error
+    return {"unsure": chosen.unsure, "kept": chosen.kept}
+
+
+@router.post("/classifiers/{int:pk}/runs/{int:number}/promote", response={200: RunRef})
+def promote(request: HttpRequest, pk: int, number: int) -> Any:
+    """Makes an earlier (or the newest) version the one that answers."""
+    run = _get(request, pk).runs.select_related("classifier").filter(number=number).first()
+    if run is None:
+        raise not_found("run")
+    if run.status != RunStatus.READY:
+        raise ApiError(409, "not_ready", f"Run {number} is {run.status}: it cannot answer.")
+    services.promote(run)
+    return {"id": run.pk, "status": run.status}
+
+
+@router.post("/classifiers/{int:pk}/predict-file", response={202: FileOut})
+def predict_file(
+    request: HttpRequest, pk: int, form: Form[FileForm], file: File[UploadedFile]
+) -> Any:
+    """Classifies a file in the background: ask for it until its status is ready, then download."""
+    try:
+        made = file_predictions.start(_get(request, pk), file, column=form.column, form=form.format)
+    except services.NotReady as error:
+        raise ApiError(409, "not_ready", str(error)) from error
+    except file_predictions.TooLarge as error:
+        raise ApiError(413, "too_large", str(error)) from error
+    except (FormatError, file_predictions.NoColumn) as error:
+        raise ApiError(422, "invalid", str(error)) from error
+    tasks.wake(made)
+    return Status(202, _file(request, made))
+
+
+@router.get("/classifiers/{int:pk}/predict-file/{int:file}", response=FileOut)
+def get_file(request: HttpRequest, pk: int, file: int) -> Any:
+    return _file(request, _get_file(request, pk, file))
+
+
+@router.post("/classifiers/{int:pk}/predict-file/{int:file}/cancel", response={202: None})
+def cancel_file(request: HttpRequest, pk: int, file: int) -> Any:
+    services.cancel_run(_get_file(request, pk, file))
+    return Status(202, None)
+
+
+@router.get("/classifiers/{int:pk}/predict-file/{int:file}/download", url_name="file_download")
+def download_file(request: HttpRequest, pk: int, file: int) -> Any:
+    """The rows with label, confidence, the three likeliest, gate, and a note where one has none."""
+    found = _get_file(request, pk, file)
+    if not found.is_ready:
+        raise ApiError(409, "not_ready", f"The file is {found.status}.")
+    return download_response(found)
+
+
+def _get_file(request: HttpRequest, pk: int, file: int) -> FilePrediction:
+    found = _get(request, pk).files.select_related("run").filter(pk=file).first()
+    if found is None:
+        raise not_found("file")
+    return found
+
+
+def _file(request: HttpRequest, file: FilePrediction) -> dict[str, Any]:
+    path = reverse("api-1:file_download", kwargs={"pk": file.classifier_id, "file": file.pk})
+    return {
+        "id": file.pk,
+        "status": file.status,
+        "error": file.error,
+        "rows": file.done,
+        "total": file.total,
+        "counts": file.counts,
+        "version": file.run.number,
+        "download": request.build_absolute_uri(path) if file.is_ready else None,
     }

@@ -25,6 +25,8 @@ class Metrics(TypedDict):
     ece_uncalibrated: float
     majority_baseline: float
     majority_label: str
+    random_baseline: float
+    """Drawing labels as often as they occur."""
 
 
 class LabelMetrics(TypedDict):
@@ -94,6 +96,7 @@ def evaluate(logits: Floats, truth: Codes, labels: list[str], *, temperature: fl
         ece_uncalibrated=calibration_error(raw, truth),
         majority_baseline=float(support.max() / support.sum()),
         majority_label=labels[int(support.argmax())],
+        random_baseline=float(((support / support.sum()) ** 2).sum()),
     )
     return Report(metrics, per_class, matrix.tolist(), reliability(calibrated, truth))
 
@@ -113,8 +116,13 @@ def log_loss(probabilities: Floats, truth: Codes) -> float:
 
 def reliability(probabilities: Floats, truth: Codes, *, bins: int = BINS) -> list[Bin]:
     """Predictions by confidence, in `bins` equal steps from 0 to 1; empty steps are left out."""
-    confidence = probabilities.max(axis=1).astype(np.float64)
     right = probabilities.argmax(axis=1) == truth
+    return bins_of(probabilities.max(axis=1), right, bins=bins)
+
+
+def bins_of(sure: Floats, right: NDArray[np.bool_], *, bins: int = BINS) -> list[Bin]:
+    """Like `reliability`, from the confidence of each answer and whether it was right: (n,)."""
+    confidence = sure.astype(np.float64)
     step = np.minimum((confidence * bins).astype(np.int64), bins - 1)
     found: list[Bin] = []
     for number in range(bins):
@@ -132,10 +140,14 @@ def reliability(probabilities: Floats, truth: Codes, *, bins: int = BINS) -> lis
 
 def calibration_error(probabilities: Floats, truth: Codes) -> float:
     """Expected calibration error: how far confidence is from being right, on average."""
+    return calibration_error_of(probabilities.max(axis=1), probabilities.argmax(axis=1) == truth)
+
+
+def calibration_error_of(sure: Floats, right: NDArray[np.bool_]) -> float:
     return sum(
         abs(entry["confidence"] - entry["accuracy"]) * entry["count"]
-        for entry in reliability(probabilities, truth)
-    ) / len(truth)
+        for entry in bins_of(sure, right)
+    ) / len(right)
 
 
 def confusion(truth: Codes, predicted: Codes, count: int) -> NDArray[np.int64]:

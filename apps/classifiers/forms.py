@@ -28,6 +28,32 @@ class ClassifierForm(forms.Form):
         help_text="Finds more of the rare labels, and is wrong about them more often.",
     )
 
+    # Not `prefix`: that is what a form of Django calls the start of its fields' names.
+    text_prefix = forms.CharField(
+        required=False,
+        max_length=200,
+        strip=False,
+        label="Prefix of every text",
+        help_text="Some models want one: “query: ” for e5, “classification: ” for nomic.",
+    )
+    dimensions = forms.TypedChoiceField(
+        required=False,
+        coerce=int,
+        empty_value="0",
+        choices=[(0, "all"), *((size, f"the first {size}") for size in (64, 128, 256, 512, 768))],
+        label="Numbers kept of each vector",
+        help_text="Fewer only for models trained for it (Matryoshka).",
+    )
+    long_texts = forms.ChoiceField(
+        required=False,
+        label="Texts too long for the model",
+        choices=[
+            ("reject", "leave out, and list them"),
+            ("cut", "use their beginning, and list them"),
+            ("mean", "use the mean of their parts, and list them"),
+        ],
+    )
+
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         mine = Dataset.objects.owned_by(user)

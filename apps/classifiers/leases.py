@@ -2,16 +2,15 @@
 
 import threading
 import uuid
-from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
 from django.db import close_old_connections, connection
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from apps.classifiers.models import ACTIVE, Run, Status
+from apps.classifiers.models import Run, Worked
 
 LEASE = timedelta(seconds=60)
 RENEW_SECONDS = 15.0
@@ -27,29 +26,30 @@ class Cancelled(Exception):
 
 
 class Lease:
-    """A run that this worker holds, renewed by a thread of its own: a fit may take minutes.
+    """Work that this worker holds, renewed by a thread of its own: a fit may take minutes.
 
-    with Lease(run_id, token) as lease:
+    with Lease.take(run_id) as lease:
         lease.write(status=Status.FITTING)
     """
 
-    def __init__(self, run_id: int, token: uuid.UUID) -> None:
+    def __init__(self, run_id: int, token: uuid.UUID, kind: type[Worked] = Run) -> None:
         self.run_id = run_id
         self.token = token
+        self._kind = kind
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._renew, daemon=True)
 
     @classmethod
-    def take(cls, run_id: int) -> Self | None:
-        """The lease of an active run, or None where a living worker holds it or it has ended."""
+    def take(cls, run_id: int, kind: type[Worked] = Run) -> Self | None:
+        """The lease of active work, or None where a living worker holds it or it has ended."""
         now = timezone.now()
         token = uuid.uuid4()
         taken = (
-            Run.objects.filter(pk=run_id, status__in=ACTIVE)
+            kind._default_manager.filter(pk=run_id, status__in=kind.ACTIVE)
             .filter(Q(lease_until=None) | Q(lease_until__lt=now))
             .update(lease=token, lease_until=now + LEASE, attempts=F("attempts") + 1)
         )
-        return cls(run_id, token) if taken else None
+        return cls(run_id, token, kind) if taken else None
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -71,7 +71,7 @@ class Lease:
             Lost: it is not.
         """
         values["lease_until"] = timezone.now() + LEASE
-        mine = Run.objects.filter(pk=self.run_id, lease=self.token, status__in=ACTIVE)
+        mine = self._mine()
         if not mine.update(**values):
             raise Lost
 
@@ -80,30 +80,31 @@ class Lease:
         Cancelled: a person pressed Cancel.
         Lost: the run is not ours any more.
         """
-        mine = Run.objects.filter(pk=self.run_id, lease=self.token, status__in=ACTIVE)
+        mine = self._mine()
         asked = mine.values_list("cancel_requested", flat=True).first()
         if asked is None:
             raise Lost
         if asked:
             raise Cancelled
 
-    def end(self, status: Status, **values: Any) -> None:
+    def end(self, status: str, **values: Any) -> None:
         """The last write: the run is over and free.
 
         Raises:
             Lost: another worker ended it, or holds it.
         """
-        mine = Run.objects.filter(pk=self.run_id, lease=self.token, status__in=ACTIVE)
+        mine = self._mine()
         values |= {"status": status, "finished": timezone.now(), "lease": None, "lease_until": None}
         if not mine.update(**values):
             raise Lost
 
+    def _mine(self) -> QuerySet[Worked]:
+        active = self._kind._default_manager.filter(status__in=self._kind.ACTIVE)
+        return active.filter(pk=self.run_id, lease=self.token)
+
     def _renew(self) -> None:
-        renewed: Callable[[], int] = lambda: Run.objects.filter(  # noqa: E731
-            pk=self.run_id, lease=self.token, status__in=ACTIVE
-        ).update(lease_until=timezone.now() + LEASE)
         while not self._over.wait(RENEW_SECONDS):
             close_old_connections()
-            if not renewed():
+            if not self._mine().update(lease_until=timezone.now() + LEASE):
                 break
         connection.close()  # this thread's own

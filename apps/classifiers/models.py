@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from apps.batch.models import Batch
 from apps.core.models import Owned, OwnedQuerySet
 from apps.datasets.models import Dataset
 from apps.llm.models import Server
@@ -35,7 +36,13 @@ class Classifier(Owned):
     )
     server = models.ForeignKey(Server, null=True, on_delete=models.SET_NULL, related_name="+")
     model = models.CharField(max_length=300, blank=True)
-    options = models.JSONField(default=dict, help_text='{"seed": 0, "balanced": false}')
+    options = models.JSONField(
+        default=dict,
+        help_text="seed, balanced, what embeddings.Preparation knows, and the chosen gates.",
+    )
+    pinned = models.BooleanField(
+        default=False, help_text="A person chose the run that answers: a newer one waits."
+    )
     current = models.ForeignKey(
         "Run",
         null=True,
@@ -61,34 +68,53 @@ class RunQuerySet(models.QuerySet["Run"]):
     def for_lists(self) -> "RunQuerySet":
         """Without what only the page of one run shows."""
         return self.defer(
-            "per_class", "confusion", "confused", "reliability", "test_indices", "left_out"
+            *("per_class", "confusion", "confused", "reliability", "test_indices", "left_out"),
+            *("leaks", "curve", "queue"),
         )
 
 
-class Run(models.Model):
-    """One training: what went in, how far it is, what came out.
+class Worked(models.Model):
+    """Work of a background worker, which holds it by a lease: see `leases.Lease`."""
 
-    A worker holds it by a lease. Every write of the worker carries the lease's token, so a worker
-    that was thought dead and comes back changes nothing.
-    """
+    ACTIVE: ClassVar[tuple[str, ...]]
 
-    classifier = models.ForeignKey(Classifier, on_delete=models.CASCADE, related_name="runs")
-    number = models.PositiveIntegerField(help_text="1, 2, ... within its classifier.")
-    status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
+    status = models.CharField(max_length=10)
     error = models.TextField(blank=True)
     created = models.DateTimeField(auto_now_add=True)
     started = models.DateTimeField(null=True)
     finished = models.DateTimeField(null=True)
-
-    # How far it is within the stage that `status` names.
     done = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0)
-    stage_started = models.DateTimeField(null=True)
     cancel_requested = models.BooleanField(default=False)
     lease = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
     woken = models.DateTimeField(default=timezone.now, help_text="When a worker was last told.")
     attempts = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def duration(self) -> float | None:
+        if self.started is None or self.finished is None:
+            return None
+        return (self.finished - self.started).total_seconds()
+
+
+class Run(Worked):
+    """One training: what went in, how far it is, what came out.
+
+    A worker holds it by a lease. Every write of the worker carries the lease's token, so a worker
+    that was thought dead and comes back changes nothing. `done` of `total` is how far it is within
+    the stage that `status` names.
+    """
+
+    ACTIVE = ACTIVE
+
+    classifier = models.ForeignKey(Classifier, on_delete=models.CASCADE, related_name="runs")
+    number = models.PositiveIntegerField(help_text="1, 2, ... within its classifier.")
+    status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
+    stage_started = models.DateTimeField(null=True)
 
     # What went in.
     seed = models.PositiveIntegerField(default=0)
@@ -107,6 +133,10 @@ class Run(models.Model):
     confused = models.JSONField(default=list)
     reliability = models.JSONField(default=list)
     fit = models.JSONField(default=dict)
+    leaks = models.JSONField(default=dict, help_text="See `judging.find_leaks`.")
+    curve = models.JSONField(default=list, help_text="Accuracy by how many rows it had.")
+    gates = models.JSONField(default=dict, help_text="See `gates.Gates`.")
+    queue = models.JSONField(default=list, help_text="Rows to look at: see `queueing.Suggestion`.")
     notes = models.JSONField(default=list)
     left_out = models.JSONField(default=list)
     seconds = models.JSONField(default=dict)
@@ -153,6 +183,13 @@ class Run(models.Model):
         return self.eta()
 
     @property
+    def rate(self) -> float | None:
+        """Per second, in this stage."""
+        if not self.is_active or self.stage_started is None or self.done == 0:
+            return None
+        return self.done / max(1e-3, (timezone.now() - self.stage_started).total_seconds())
+
+    @property
     def stages(self) -> list[dict[str, Any]]:
         """Each stage with how far it is: for the page."""
         places = {status: place for place, status in enumerate((Status.QUEUED, *STAGES))}
@@ -165,6 +202,23 @@ class Run(models.Model):
             }
             for place, stage in enumerate(STAGES, start=1)
         ]
+
+    @property
+    def curve_words(self) -> str:
+        """Whether more rows would help, from the last step of the curve."""
+        if len(self.curve) < 2:
+            return ""
+        before, last = self.curve[-2], self.curve[-1]
+        gain = last["accuracy"] - before["accuracy"]
+        step = f"From {before['rows']:,} to {last['rows']:,} rows the accuracy rose by"
+        if gain > 0.01:
+            return f"{step} {gain:.1%}: more rows of the same kind will help further."
+        if gain > 0.003:
+            return f"{step} {gain:.1%}: more rows help a little; mending labels may help more."
+        return (
+            f"From {before['rows']:,} to {last['rows']:,} rows the accuracy hardly changed: more "
+            "rows of the same kind will not help much. Look at the labels it confuses instead."
+        )
 
     @property
     def accuracy(self) -> float | None:
@@ -186,8 +240,65 @@ class Run(models.Model):
         value: int | None = self.embedding.get("sent")
         return value
 
+
+class Reason(models.TextChoices):
+    """Why a person should look at a row."""
+
+    LABEL_ERROR = "label_error", "probably labelled wrong"
+    UNCERTAIN = "uncertain", "the classifier is unsure"
+    UNLABELLED = "unlabelled", "without a label, and the classifier is unsure"
+
+
+class FileStatus(models.TextChoices):
+    QUEUED = "queued"
+    RUNNING = "running"
+    READY = "ready"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class FilePrediction(Worked):
+    """A file of texts to be classified in the background, and its download afterwards."""
+
+    ACTIVE = (FileStatus.QUEUED.value, FileStatus.RUNNING.value)
+
+    classifier = models.ForeignKey(Classifier, on_delete=models.CASCADE, related_name="files")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+")
+    status = models.CharField(max_length=10, choices=FileStatus, default=FileStatus.QUEUED)
+    file_name = models.CharField(max_length=200, help_text="What the sender called it; shown only.")
+    column = models.CharField(max_length=200, blank=True)
+    form = models.CharField(max_length=5, default="csv")
+    counts = models.JSONField(default=dict, help_text="Rows by label, gate or reason.")
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return self.file_name
+
     @property
-    def duration(self) -> float | None:
-        if self.started is None or self.finished is None:
-            return None
-        return (self.finished - self.started).total_seconds()
+    def is_active(self) -> bool:
+        return self.status in self.ACTIVE
+
+    @property
+    def is_ready(self) -> bool:
+        return self.status == FileStatus.READY
+
+    @property
+    def artefact(self) -> str:
+        return f"file-{self.pk}"
+
+
+class ChatTest(models.Model):
+    """A chat model that labels test rows of a run, as a batch job: see `chat_labels`."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="chat_tests")
+    batch = models.OneToOneField(Batch, on_delete=models.CASCADE, related_name="+")
+    shots = models.PositiveSmallIntegerField(help_text="Examples a label in the prompt.")
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.batch.model}, {self.shots} examples a label"

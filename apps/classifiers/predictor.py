@@ -7,10 +7,8 @@ hash of the arrays: without it, or with another hash, there is no classifier.
 import hashlib
 import io
 import json
-import os
-import tempfile
 import zipfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.classifiers.evaluation import softmax
+from apps.classifiers.files import write_whole
 
 Floats = NDArray[np.float32]
 MAX_LABELS = 100_000
@@ -39,6 +38,8 @@ class Card:
     temperature: float
     embedding_model: str
     embedding_fingerprint: str
+    preparation: dict[str, Any] = field(default_factory=dict)
+    """How texts become vectors: see `embeddings.preparation.Preparation`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,21 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
+class Judgement:
+    """Of one text: the likeliest labels, best first, and how much it is like any at all."""
+
+    top: list[Ranked]
+    max_logit: float
+
+
+@dataclass(frozen=True, slots=True)
 class Predictor:
     card: Card
     weights: Floats
     bias: Floats
 
-    def probabilities(self, vectors: Floats) -> Floats:
-        """Calibrated, one column per label in the order of `card.labels`: (n, labels).
+    def logits(self, vectors: Floats) -> Floats:
+        """One column per label in the order of `card.labels`: (n, labels).
 
         Raises:
             ValueError: the vectors have another width than those it was trained on.
@@ -64,27 +73,35 @@ class Predictor:
                 f"The classifier was trained on vectors of {self.card.dimensions} numbers, "
                 f"these have {vectors.shape[-1]}."
             )
-        return softmax(vectors @ self.weights.T + self.bias, self.card.temperature)
+        return vectors @ self.weights.T + self.bias
 
-    def top(self, vectors: Floats, *, count: int = 3) -> list[list[Ranked]]:
+    def probabilities(self, vectors: Floats) -> Floats:
+        """Calibrated: (n, labels)."""
+        return softmax(self.logits(vectors), self.card.temperature)
+
+    def judge(self, vectors: Floats, *, count: int = 3) -> list[Judgement]:
         """The likeliest labels of each vector with their probability, best first."""
-        probabilities = self.probabilities(vectors)
+        logits = self.logits(vectors)
+        largest = logits.max(axis=1).tolist()
+        probabilities = softmax(logits, self.card.temperature)
         count = min(count, len(self.card.labels))
         order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
         return [
-            [Ranked(self.card.labels[place], float(row[place])) for place in places]
-            for row, places in zip(probabilities, order, strict=True)
+            Judgement([Ranked(self.card.labels[place], float(row[place])) for place in places], top)
+            for row, places, top in zip(probabilities, order, largest, strict=True)
         ]
+
+    def top(self, vectors: Floats, *, count: int = 3) -> list[list[Ranked]]:
+        return [judgement.top for judgement in self.judge(vectors, count=count)]
 
 
 def save(folder: Path, name: str, predictor: Predictor) -> None:
     """Writes both files so that a reader sees either a whole classifier or none."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     arrays = io.BytesIO()
     np.savez(arrays, weights=predictor.weights, bias=predictor.bias)
     card = asdict(predictor.card) | {"sha256": hashlib.sha256(arrays.getvalue()).hexdigest()}
-    _write(folder / f"{name}.npz", arrays.getvalue())
-    _write(folder / f"{name}.json", json.dumps(card, ensure_ascii=False).encode())
+    write_whole(folder / f"{name}.npz", arrays.getvalue())
+    write_whole(folder / f"{name}.json", json.dumps(card, ensure_ascii=False).encode())
 
 
 def remove(folder: Path, name: str) -> None:
@@ -126,6 +143,8 @@ def parse(data: bytes, stored: dict[str, Any]) -> Predictor:
         raise BadArtefact("The trained classifier has an impossible size.")
     if not all(isinstance(label, str) for label in card.labels) or len(set(card.labels)) != labels:
         raise BadArtefact("The trained classifier's labels are damaged.")
+    if not isinstance(card.preparation, dict):
+        raise BadArtefact("The trained classifier's preparation is damaged.")
     if not (isinstance(card.temperature, float) and 0 < card.temperature < 1e6):
         raise BadArtefact("The trained classifier's temperature is damaged.")
     shapes = {"weights": (labels, dimensions), "bias": (labels,)}
@@ -145,17 +164,3 @@ def parse(data: bytes, stored: dict[str, Any]) -> Predictor:
         if array.dtype != np.float32 or array.shape != shape or not np.isfinite(array).all():
             raise BadArtefact(f"The trained classifier's {name} are not as described.")
     return Predictor(card, found["weights"], found["bias"])
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all, readable by us alone (as mkstemp makes it)."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

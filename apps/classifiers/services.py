@@ -11,20 +11,23 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max, Q
 from django.utils import timezone
 
-from apps.classifiers import predictor
-from apps.classifiers.models import ACTIVE, Classifier, Run, Status
-from apps.classifiers.predictor import Ranked
+from apps.classifiers import evidence, importing, predictor
+from apps.classifiers.gates import Gate, Gates, threshold
+from apps.classifiers.models import ACTIVE, Classifier, Run, Status, Worked
+from apps.classifiers.predictor import Predictor, Ranked
 from apps.classifiers.training import embedding_target
 from apps.core.db import in_db
 from apps.datasets.models import Dataset
-from apps.embeddings.cache import embed, identify
+from apps.embeddings.cache import Embedder, identify
+from apps.embeddings.preparation import Preparation, embed_prepared
 from apps.llm.models import Server, Use
-from apps.llm.services import default_target
+from apps.llm.services import Target, default_target
 from apps.llm.slots import Lane
 
 MAX_TEXTS = 1_000
 MAX_TEXT = 100_000  # characters
 TOP = 3
+AS_IT_IS = Preparation()
 # A run nobody works on is told to the workers again after this long.
 WAKE_AFTER = timedelta(seconds=45)
 
@@ -39,9 +42,12 @@ class ModelChanged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The likeliest labels with calibrated probabilities, best first."""
+    """The likeliest labels with calibrated probabilities, best first, and whether to trust them."""
 
     top: list[Ranked]
+    gate: Gate = Gate.OPEN
+    notice: str = ""
+    """What was done to a text that was too long."""
 
     @property
     def label(self) -> str:
@@ -63,6 +69,7 @@ def create_classifier(
     model: str = "",
     seed: int = 0,
     balanced: bool = False,
+    preparation: Preparation = AS_IT_IS,
 ) -> tuple[Classifier, Run]:
     """A classifier and its first run, which a worker has yet to be told of (`tasks.wake`).
 
@@ -79,7 +86,7 @@ def create_classifier(
         test_dataset=test_dataset,
         server=server,
         model=model,
-        options={"seed": seed, "balanced": balanced},
+        options={"seed": seed, "balanced": balanced, **preparation.as_dict()},
     )
     return classifier, start_run(classifier)
 
@@ -99,27 +106,182 @@ def start_run(classifier: Classifier) -> Run:
         return classifier.runs.get(status__in=ACTIVE)
 
 
-def cancel_run(run: Run) -> None:
-    """Ends a run: at once where no worker is at it, else before its next batch or fit."""
+def cancel_run(run: Worked) -> None:
+    """Ends work: at once where no worker is at it, else before its next batch or fit."""
     now = timezone.now()
-    mine = Run.objects.filter(pk=run.pk, status__in=ACTIVE)
+    mine = type(run)._default_manager.filter(pk=run.pk, status__in=run.ACTIVE)
     idle = mine.filter(Q(lease_until=None) | Q(lease_until__lt=now))
     if not idle.update(status=Status.CANCELLED, finished=now, lease=None, lease_until=None):
         mine.update(cancel_requested=True)
 
 
-def forgotten_runs() -> list[int]:
-    """The runs nobody works on: their message was lost, or their worker died. Marks them as told.
+def forgotten(kind: type[Worked]) -> list[int]:
+    """The work nobody is at: its message was lost, or its worker died. Marks it as told.
 
     Message and row may disagree for a moment; the lease decides, so telling twice is harmless.
     """
     now = timezone.now()
-    waiting = Run.objects.filter(status__in=ACTIVE, woken__lt=now - WAKE_AFTER).filter(
+    rows = kind._default_manager
+    waiting = rows.filter(status__in=kind.ACTIVE, woken__lt=now - WAKE_AFTER).filter(
         Q(lease_until=None) | Q(lease_until__lt=now)
     )
     found = list(waiting.values_list("pk", flat=True))
-    Run.objects.filter(pk__in=found).update(woken=now)
+    rows.filter(pk__in=found).update(woken=now)
     return found
+
+
+@transaction.atomic
+def promote(run: Run) -> None:
+    """From now on this run answers, also when a newer one is trained.
+
+    Raises:
+        NotReady: it has no classifier.
+    """
+    if not run.is_ready:
+        raise NotReady(f"Run {run.number} is {run.status}: it has no classifier to answer with.")
+    newest = run.classifier.runs.filter(status=Status.READY).order_by("-number").first()
+    Classifier.objects.filter(pk=run.classifier_id).update(
+        current=run, pinned=newest is not None and newest.pk != run.pk
+    )
+
+
+@transaction.atomic
+def set_gates(run: Run, *, unsure: float, kept: float) -> Gates:
+    """The thresholds of this run, and of those to come.
+
+    Raises:
+        NoEvidence: nothing is known of this run's rows, so `kept` means nothing.
+    """
+    known = evidence.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
+    chosen = Gates(unsure, kept, threshold(known.train.max_logit, kept))
+    Run.objects.filter(pk=run.pk).update(gates=chosen.as_dict())
+    classifier = Classifier.objects.select_for_update().get(pk=run.classifier_id)
+    classifier.options["gates"] = {"unsure": unsure, "kept": kept}
+    classifier.save(update_fields=["options"])
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A classifier that can answer: its run, its numbers, and the model its vectors come from."""
+
+    run: Run
+    predictor: Predictor
+    gates: Gates
+    embedder: Embedder
+    preparation: Preparation
+
+
+async def get_ready(classifier: Classifier, run: Run | None = None) -> Ready:
+    """What answers for a classifier, after checking that its embedding model is still there.
+
+    Args:
+        run: another run than the one that answers now.
+
+    Raises:
+        NotReady: it was never trained.
+        ModelChanged: another embedding model is behind the server.
+        BadArtefact: its file is missing or damaged.
+        LLMError: the embedding server does not answer.
+    """
+    chosen, target = await in_db(_run_and_target, classifier, run)
+    stored = predictor.load(Path(settings.CLASSIFIERS_DIR), chosen.artefact)
+    embedder = await identify(target)
+    if embedder.fingerprint != stored.card.embedding_fingerprint:
+        raise ModelChanged(_changed(stored.card, embedder))
+    return Ready(
+        chosen,
+        stored,
+        Gates.read(chosen.gates),
+        embedder,
+        Preparation.read(stored.card.preparation),
+    )
+
+
+def _changed(card: predictor.Card, embedder: Embedder) -> str:
+    """Fingerprints differ: by name, or, worse to notice, behind the same name."""
+    name, now = card.embedding_model, embedder.target.model
+    if name != now:
+        return (
+            f"It was trained on vectors of “{name}”, and now another model (“{now}”) answers. "
+            "Start the old one, or train again."
+        )
+    return (
+        f"Another model than at training answers under the name “{name}”: its size or its address "
+        "is not the same, so its vectors mean something else. Start the old one, or train again."
+    )
+
+
+async def classify(
+    ready: Ready, texts: Sequence[str], *, lane: Lane = Lane.INTERACTIVE, top: int = TOP
+) -> list[Prediction]:
+    """The likeliest labels of each text.
+
+    Raises:
+        ModelChanged: the vectors have another width than at training.
+        LLMError, TextsTooLarge: the embedding server failed, or a text does not fit.
+    """
+    prepared = await embed_prepared(ready.embedder, texts, ready.preparation, lane=lane)
+    if prepared.vectors.shape[1] != ready.predictor.card.dimensions:
+        raise ModelChanged(
+            f"It was trained on vectors of {ready.predictor.card.dimensions} numbers and the "
+            f"embedding model now answers with {prepared.vectors.shape[1]}. Train again."
+        )
+    return [
+        Prediction(
+            judgement.top,
+            ready.gates.decide(judgement.top[0].confidence, judgement.max_logit),
+            prepared.shortened.get(place, ""),
+        )
+        for place, judgement in enumerate(ready.predictor.judge(prepared.vectors, count=top))
+    ]
+
+
+@transaction.atomic
+def import_classifier(owner: User, data: bytes, *, server: Server | None = None) -> Classifier:
+    """A classifier from an exported file, ready to answer with vectors of the same model.
+
+    Raises:
+        BadFile: the file cannot be used.
+        NoServer: no server was given and none is set for embeddings.
+    """
+    stored, told = importing.read(data)
+    if server is None:
+        server = default_target(Use.EMBEDDINGS).server
+    classifier = Classifier.objects.create(
+        owner=owner,
+        name=told["name"],
+        server=server,
+        model=stored.card.embedding_model,
+        options={"seed": 0, "balanced": False, **stored.card.preparation},
+    )
+    now = timezone.now()
+    run = Run.objects.create(
+        classifier=classifier,
+        number=1,
+        status=Status.READY,
+        started=now,
+        finished=now,
+        train_rows=told["train_rows"],
+        metrics=told["metrics"],
+        gates=told["gates"] if set(told["gates"]) >= {"unsure", "kept"} else {},
+        per_class=[
+            dict.fromkeys(("precision", "recall", "f1")) | {"label": label, "support": 0}
+            for label in stored.card.labels
+        ],
+        embedding={
+            "model": stored.card.embedding_model,
+            "fingerprint": stored.card.embedding_fingerprint,
+            "dimensions": stored.card.dimensions,
+            "imported": True,
+        },
+        fit={"labels": len(stored.card.labels), "temperature": stored.card.temperature},
+        notes=["Imported: its numbers come with the file and were not measured here."],
+    )
+    predictor.save(Path(settings.CLASSIFIERS_DIR), run.artefact, stored)
+    classifier.current = run
+    classifier.save(update_fields=["current"])
+    return classifier
 
 
 async def predict(
@@ -133,21 +295,8 @@ async def predict(
         BadArtefact: its file is missing or damaged.
         LLMError, TextsTooLarge: the embedding server failed, or a text does not fit.
     """
-    run = await in_db(_current_run, classifier)
-    stored = predictor.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
-    embedder = await identify(await in_db(embedding_target, classifier))
-    if embedder.fingerprint != stored.card.embedding_fingerprint:
-        raise ModelChanged(
-            f"It was trained on vectors of “{stored.card.embedding_model}”, and now another model "
-            f"(“{embedder.target.model}”) answers. Start the old one, or train again."
-        )
-    vectors = await embed(embedder, texts, lane=Lane.INTERACTIVE)
-    if vectors.shape[1] != stored.card.dimensions:
-        raise ModelChanged(
-            f"It was trained on vectors of {stored.card.dimensions} numbers and the embedding "
-            f"model now answers with {vectors.shape[1]}. Train again."
-        )
-    return [Prediction(ranked) for ranked in stored.top(vectors, count=top)], run
+    ready = await get_ready(classifier)
+    return await classify(ready, texts, top=top), ready.run
 
 
 def check_texts(texts: Sequence[str]) -> list[str]:
@@ -165,16 +314,21 @@ def check_texts(texts: Sequence[str]) -> list[str]:
 
 def delete_classifier(classifier: Classifier) -> None:
     """Removes it with its runs and their files. A worker at it finds its lease gone and stops."""
-    artefacts = [run.artefact for run in classifier.runs.only("pk")]
+    runs = [run.artefact for run in classifier.runs.only("pk")]
+    files = [file.artefact for file in classifier.files.only("pk")]
     classifier.delete()
-    for name in artefacts:
-        predictor.remove(Path(settings.CLASSIFIERS_DIR), name)
+    folder = Path(settings.CLASSIFIERS_DIR)
+    for name in runs:
+        predictor.remove(folder, name)
+        evidence.remove(folder, name)
+    for file in files:
+        for path in folder.glob(f"{file}.*"):
+            path.unlink(missing_ok=True)
 
 
-def _current_run(classifier: Classifier) -> Run:
-    if classifier.current_id is None:
-        raise NotReady("This classifier is not trained yet.")
-    run = Run.objects.filter(pk=classifier.current_id).only("pk", "number").first()
+def _run_and_target(classifier: Classifier, run: Run | None) -> tuple[Run, Target]:
+    if run is None and classifier.current_id is not None:
+        run = Run.objects.filter(pk=classifier.current_id).only("pk", "number", "gates").first()
     if run is None:
         raise NotReady("This classifier is not trained yet.")
-    return run
+    return run, embedding_target(classifier)

@@ -1,4 +1,4 @@
-"""Training in the background. The run's row is the truth; a message only wakes a worker."""
+"""Training and large files in the background. The row is the truth; a message only wakes."""
 
 import logging
 
@@ -6,8 +6,8 @@ from celery import shared_task
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
-from apps.classifiers import services, training
-from apps.classifiers.models import Run
+from apps.classifiers import file_predictions, services, training
+from apps.classifiers.models import FilePrediction, Run
 
 log = logging.getLogger(__name__)
 
@@ -17,17 +17,25 @@ def train_run(run_id: int) -> None:
     training.train(run_id)
 
 
+@shared_task(name="apps.classifiers.tasks.predict_file")
+def predict_file(file_id: int) -> None:
+    file_predictions.work(file_id)
+
+
 @shared_task(name="apps.classifiers.tasks.resume_training")
 def resume_training() -> None:
-    """Tells the workers again of runs that nobody works on."""
-    for run_id in services.forgotten_runs():
+    """Tells the workers again of runs and files that nobody works on."""
+    for run_id in services.forgotten(Run):
         train_run.delay(run_id)
+    for file_id in services.forgotten(FilePrediction):
+        predict_file.delay(file_id)
 
 
-def wake(run: Run) -> None:
-    """Tells a worker of a run, once the transaction that made it is over."""
+def wake(work: Run | FilePrediction) -> None:
+    """Tells a worker of a run or a file, once the transaction that made it is over."""
+    task = train_run if isinstance(work, Run) else predict_file
     try:
-        transaction.on_commit(lambda: train_run.delay(run.pk))
+        transaction.on_commit(lambda: task.delay(work.pk))
     except OperationalError:
-        # The run is in the database: `resume_training` tells it again when the broker is back.
-        log.exception("Run %s could not be announced; it will be, later.", run.pk)
+        # It is in the database: `resume_training` tells it again when the broker is back.
+        log.exception("%s %s could not be announced; it will be, later.", task.name, work.pk)

@@ -1,18 +1,17 @@
-"""One training run from its rows to a classifier that answers: embed, fit, judge, store.
+"""One training run from its rows to a classifier that answers, stage by stage.
 
-The run's row says at every moment how far it is. Whatever ends it - an error, a cancel, a dead
-worker - leaves the embeddings that were computed, so the next run starts from there.
+Gather, embed, fit, judge, store. The run's row says at every moment how far it is. Whatever ends
+it - an error, a cancel, a dead worker - leaves the embeddings that were computed, so the next run
+starts from there.
 """
 
 import asyncio
-import hashlib
-import json
 import logging
 import platform
 import time
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +21,16 @@ from django.db import transaction
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from apps.classifiers import evaluation, predictor, trainer
+from apps.classifiers import evidence, gates, judging, predictor, trainer
 from apps.classifiers.leases import MAX_ATTEMPTS, Cancelled, Lease, Lost
 from apps.classifiers.models import Classifier, Run, Status
-from apps.classifiers.splits import hold_out, text_groups
+from apps.classifiers.queueing import find_queue
+from apps.classifiers.rows import CannotTrain, Rows, check_rows, gather_rows
 from apps.core.db import in_db
 from apps.core.redis import close_async_redis
-from apps.datasets.formats import duplicate_key
-from apps.datasets.models import Dataset, Split
-from apps.datasets.services import read_examples
-from apps.embeddings.cache import Embedder, TextsTooLarge, Vectors, embed, identify
+from apps.embeddings import arrays
+from apps.embeddings.cache import Embedder, Stats, TextsTooLarge, Vectors, identify
+from apps.embeddings.preparation import Preparation, TooFewDimensions, embed_prepared
 from apps.llm import services as llm
 from apps.llm.client import close_clients
 from apps.llm.errors import LLMError
@@ -39,45 +38,8 @@ from apps.llm.slots import Lane
 
 log = logging.getLogger(__name__)
 
-HELD_OUT = 0.2
-MAX_LABELS = 1_000
 PROGRESS_SECONDS = 0.5
-CONFUSED_TEXT = 300  # characters of an example text kept with the run
-
-
-class CannotTrain(Exception):
-    """The data does not allow it. The message says what is missing and where."""
-
-
-@dataclass
-class Rows:
-    """The rows of a run, those to train on first, then those to judge on."""
-
-    texts: list[str] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
-    origins: list[str] = field(default_factory=list)
-    indices: list[int] = field(default_factory=list)
-    test: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    test_source: str = ""
-
-    def without(self, places: set[int]) -> "Rows":
-        keep = [place for place in range(len(self.texts)) if place not in places]
-        return Rows(
-            [self.texts[place] for place in keep],
-            [self.labels[place] for place in keep],
-            [self.origins[place] for place in keep],
-            [self.indices[place] for place in keep],
-            self.test[keep],
-            self.test_source,
-        )
-
-    @property
-    def hash(self) -> str:
-        """Of everything that decides the outcome: texts, labels, order, which side."""
-        digest = hashlib.sha256()
-        for text, label, test in zip(self.texts, self.labels, self.test.tolist(), strict=True):
-            digest.update(json.dumps([text, label, test]).encode())
-        return digest.hexdigest()
+SHOWN_TEXT = 300  # characters of an example text kept with the run
 
 
 def train(run_id: int) -> None:
@@ -92,7 +54,7 @@ def train(run_id: int) -> None:
             _end(lease, Status.CANCELLED)
         except Lost:
             log.warning("Run %s was taken over or ended by somebody else.", run_id)
-        except (CannotTrain, LLMError, llm.NoServer) as error:
+        except (CannotTrain, LLMError, llm.NoServer, TooFewDimensions) as error:
             _end(lease, Status.FAILED, error=str(error))
         except Exception:
             _end(
@@ -112,242 +74,260 @@ def _end(lease: Lease, status: Status, **values: Any) -> None:
 
 
 def _train(lease: Lease) -> None:
-    run = Run.objects.select_related(
-        "classifier__dataset", "classifier__test_dataset", "classifier__server"
-    ).get(pk=lease.run_id)
-    if run.attempts > MAX_ATTEMPTS:
-        raise CannotTrain(
-            f"The worker died {MAX_ATTEMPTS} times during this run. Is there enough memory? "
-            "The log of the worker may say more."
+    training = Training(lease)
+    embedded = training.embed(training.gather())
+    fit = training.fit(embedded)
+    judged = training.judge(embedded, fit)
+    training.store(embedded, fit, judged)
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Rows with their vectors: what a fit works on."""
+
+    rows: Rows
+    labels: list[str]
+    codes: NDArray[np.int64]
+    """(rows,), -1 for rows without a label to be learned."""
+    train: Vectors
+    test: Vectors
+    strange: Vectors
+    unlabelled: Vectors
+    left_out: list[dict[str, Any]]
+    embedder: Embedder
+
+    @property
+    def train_side(self) -> NDArray[np.bool_]:
+        return self.rows.labelled & ~self.rows.test
+
+
+class Training:
+    """The stages of a run, one method each, and what they share."""
+
+    def __init__(self, lease: Lease) -> None:
+        self.lease = lease
+        self.run = Run.objects.select_related(
+            "classifier__dataset", "classifier__test_dataset", "classifier__server"
+        ).get(pk=lease.run_id)
+        if self.run.attempts > MAX_ATTEMPTS:
+            raise CannotTrain(
+                f"The worker died {MAX_ATTEMPTS} times during this run. Is there enough memory? "
+                "The log of the worker may say more."
+            )
+        self.lease.check()
+        self.seconds: dict[str, float] = {}
+        self.options = trainer.Options(
+            seed=self.run.seed, balanced=bool(self.run.options.get("balanced"))
         )
-    lease.check()
-    seconds: dict[str, float] = {}
-    lease.write(
-        status=Status.EMBEDDING,
-        started=run.started or timezone.now(),
-        stage_started=timezone.now(),
-        done=0,
-        total=0,
-    )
-    begun = time.monotonic()
-    rows = gather_rows(run.classifier, seed=run.seed)
-    embedder, vectors, rows, left_out, sent = asyncio.run(_embed(lease, run.classifier, rows))
-    seconds["embedding"] = round(time.monotonic() - begun, 2)
+        self.preparation = Preparation.read(self.run.options)
 
-    labels, codes = check_rows(rows)
-    groups = text_groups([duplicate_key(text) for text in rows.texts])
-    train_side = ~rows.test
-    lease.write(
-        status=Status.FITTING,
-        stage_started=timezone.now(),
-        done=0,
-        total=0,
-        seconds=seconds,
-        left_out=left_out,
-        data_hash=rows.hash,
-        train_rows=int(train_side.sum()),
-        test_source=rows.test_source,
-        test_indices=[rows.indices[place] for place in np.flatnonzero(rows.test).tolist()],
-        embedding={
-            "model": embedder.target.model,
-            "fingerprint": embedder.fingerprint,
-            "dimensions": int(vectors.shape[1]),
-            "sent": sent,
-        },
-        versions=versions(),
-    )
-    begun = time.monotonic()
-    fit = trainer.fit(
-        vectors[train_side],
-        codes[train_side],
-        groups[train_side],
-        options=trainer.Options(seed=run.seed, balanced=bool(run.options.get("balanced"))),
-        report=_Reporter(lease),
-    )
-    seconds["fitting"] = round(time.monotonic() - begun, 2)
-
-    lease.write(
-        status=Status.EVALUATING, stage_started=timezone.now(), done=0, total=1, seconds=seconds
-    )
-    begun = time.monotonic()
-    truth = codes[rows.test]
-    logits = fit.model.logits(vectors[rows.test])
-    report = evaluation.evaluate(logits, truth, labels, temperature=fit.model.temperature)
-    confused = evaluation.most_confused(truth, logits.argmax(axis=1), labels)
-    _store(run, fit, labels, embedder, vectors.shape[1])
-    seconds["evaluating"] = round(time.monotonic() - begun, 2)
-    _finish(
-        lease,
-        run,
-        seconds=seconds,
-        metrics=report.metrics,
-        per_class=report.per_class,
-        confusion=report.matrix,
-        confused=_with_texts(confused, rows),
-        reliability=report.reliability,
-        fit={
-            "C": fit.C,
-            "temperature": fit.model.temperature,
-            "converged": fit.converged,
-            "at_edge": fit.at_edge,
-            "path": [{"C": s.C, "log_loss": s.log_loss, "accuracy": s.accuracy} for s in fit.path],
-            "labels": len(labels),
-        },
-        notes=_notes(rows, groups, left_out),
-    )
-
-
-@transaction.atomic
-def _finish(lease: Lease, run: Run, **values: Any) -> None:
-    """The run is ready and answers from now on: both or neither."""
-    lease.end(Status.READY, done=1, **values)
-    Classifier.objects.filter(pk=run.classifier_id).update(current=run)
-
-
-# --- Rows ---------------------------------------------------------------------
-
-
-def gather_rows(classifier: Classifier, *, seed: int) -> Rows:
-    """The rows to train on and those to judge on.
-
-    Judged on: the test set that was chosen; else the rows the dataset marks as test; else a fifth
-    of each label, drawn with the seed, rows with the same text together.
-
-    Raises:
-        CannotTrain: the dataset is gone, or too small to hold rows back.
-    """
-    if classifier.dataset is None:
-        raise CannotTrain("The dataset of this classifier was deleted. Make a new classifier.")
-    rows = Rows()
-    marked = _add(rows, classifier.dataset)
-    test = np.asarray([split == Split.TEST for split in marked], dtype=np.bool_)
-    if classifier.test_dataset is not None:
-        rows = _only(rows, ~test)  # its own test rows were meant for judging, never for training
-        count = len(rows.texts)
-        _add(rows, classifier.test_dataset)
-        rows.test = np.arange(len(rows.texts)) >= count
-        rows.test_source = f"the dataset “{classifier.test_dataset.name}”"
-    elif test.any():
-        rows.test = test
-        rows.test_source = "the rows the dataset marks as test"
-    else:
-        _, codes = np.unique(np.asarray(rows.labels), return_inverse=True)
-        groups = text_groups([duplicate_key(text) for text in rows.texts])
-        _check_counts(rows.labels, groups, minimum=trainer.MIN_TEXTS + 1)
-        rows.test = hold_out(codes.astype(np.int64), groups, share=HELD_OUT, seed=seed)
-        rows.test_source = "a fifth of the rows, held back"
-    return rows
-
-
-def _add(rows: Rows, dataset: Dataset) -> list[str]:
-    """Appends a dataset's rows; their splits."""
-    splits = []
-    for example in read_examples(dataset):
-        rows.texts.append(example.text)
-        rows.labels.append(example.label)
-        rows.origins.append(example.origin or f"example {example.index + 1}")
-        rows.indices.append(example.index)
-        splits.append(example.split)
-    return splits
-
-
-def _only(rows: Rows, keep: NDArray[np.bool_]) -> Rows:
-    rows.test = np.zeros(len(rows.texts), dtype=np.bool_)
-    return rows.without(set(np.flatnonzero(~keep).tolist()))
-
-
-def check_rows(rows: Rows) -> tuple[list[str], NDArray[np.int64]]:
-    """The labels in order, and each row's label as a number.
-
-    Raises:
-        CannotTrain: a label has too few texts, or the test rows have a label nobody trains.
-    """
-    train_labels = [label for label, test in zip(rows.labels, rows.test, strict=True) if not test]
-    labels = sorted(set(train_labels))
-    if len(labels) < 2:
-        raise CannotTrain(
-            "There is only one label. A classifier needs at least two to choose between."
-            if labels
-            else "There is no row to train on."
+    def gather(self) -> Rows:
+        self.lease.write(
+            status=Status.EMBEDDING,
+            started=self.run.started or timezone.now(),
+            stage_started=timezone.now(),
+            done=0,
+            total=0,
         )
-    if len(labels) > MAX_LABELS:
-        raise CannotTrain(
-            f"There are {len(labels):,} different labels; at most {MAX_LABELS:,} can be trained. "
-            "Is another column the label?"
-        )
-    unknown = sorted(set(rows.labels) - set(labels))
-    if unknown:
-        raise CannotTrain(
-            f"{_named(unknown)} in the test rows but never in the training rows. "
-            "Add training rows for it, or choose another test set."
-        )
-    if not rows.test.any():
-        raise CannotTrain("There is no row to judge the classifier on.")
-    groups = text_groups([duplicate_key(text) for text in rows.texts])
-    _check_counts(train_labels, groups[~rows.test], minimum=trainer.MIN_TEXTS)
-    place = {label: number for number, label in enumerate(labels)}
-    return labels, np.asarray([place[label] for label in rows.labels], dtype=np.int64)
+        return gather_rows(self.run.classifier, seed=self.run.seed)
 
-
-def _check_counts(labels: Sequence[str], groups: NDArray[np.int64], *, minimum: int) -> None:
-    """A text that carries two labels counts for the one it came with first."""
-    _, first = np.unique(groups, return_index=True)
-    texts = Counter(labels[place] for place in first.tolist())
-    few = sorted(label for label in set(labels) if texts[label] < minimum)
-    if few:
-        counts = ", ".join(f"“{label}” has {texts[label]}" for label in few[:5])
-        more = f" and {len(few) - 5} more labels have too few" if len(few) > 5 else ""
-        raise CannotTrain(
-            f"Each label needs at least {minimum} different texts: {counts}{more}. "
-            "Add examples, or remove these labels."
+    def embed(self, rows: Rows) -> Embedded:
+        """Vectors for all rows. Those that do not fit into the model are left out and listed."""
+        with self._timed(Status.EMBEDDING):
+            found = asyncio.run(embed_rows(self.lease, self.run.classifier, rows, self.preparation))
+        rows, vectors = found.rows, found.vectors
+        labels, codes = check_rows(rows)
+        train = rows.labelled & ~rows.test
+        self._next(
+            Status.FITTING,
+            left_out=found.left_out,
+            data_hash=rows.hash,
+            train_rows=int(train.sum()),
+            test_source=rows.test_source,
+            test_indices=[rows.indices[place] for place in np.flatnonzero(rows.test).tolist()],
+            embedding={
+                "model": found.embedder.target.model,
+                "fingerprint": found.embedder.fingerprint,
+                "dimensions": int(vectors.shape[1]),
+                "sent": found.stats.sent,
+                "normalised": found.stats.normalised,
+            }
+            | self.preparation.as_dict(),
+            versions=versions(),
+        )
+        return Embedded(
+            rows,
+            labels,
+            codes,
+            arrays.take(vectors, train),
+            arrays.take(vectors, rows.test),
+            arrays.take(vectors, rows.strange),
+            arrays.take(vectors, rows.unlabelled),
+            found.left_out,
+            found.embedder,
         )
 
+    def fit(self, data: Embedded) -> trainer.Fit:
+        side = data.train_side
+        with self._timed(Status.FITTING):
+            fit = trainer.fit(
+                data.train,
+                data.codes[side],
+                data.rows.groups[side],
+                options=self.options,
+                report=Reporter(self.lease),
+            )
+        self._next(Status.EVALUATING, total=judging.STEPS)
+        return fit
 
-def _named(labels: list[str]) -> str:
-    shown = ", ".join(f"“{label}”" for label in labels[:5])
-    more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
-    return f"The label {shown} is" if len(labels) == 1 else f"The labels {shown}{more} are"
+    def judge(self, data: Embedded, fit: trainer.Fit) -> judging.Judged:
+        with self._timed(Status.EVALUATING):
+            return judging.judge(
+                data.rows,
+                data.labels,
+                data.codes,
+                judging.Vectors(data.train, data.test, data.strange, data.unlabelled),
+                fit,
+                self.options,
+                report=Reporter(self.lease),
+            )
+
+    def store(self, data: Embedded, fit: trainer.Fit, judged: judging.Judged) -> None:
+        """The classifier, what is known of each row, the queue; then the run is ready."""
+        folder = Path(settings.CLASSIFIERS_DIR)
+        card = predictor.Card(
+            labels=data.labels,
+            dimensions=int(data.train.shape[1]),
+            temperature=fit.model.temperature,
+            embedding_model=data.embedder.target.model,
+            embedding_fingerprint=data.embedder.fingerprint,
+            preparation=self.preparation.as_dict(),
+        )
+        predictor.save(
+            folder,
+            self.run.artefact,
+            predictor.Predictor(card, fit.model.weights, fit.model.bias),
+        )
+        evidence.save(folder, self.run.artefact, judged.evidence)
+        self._finish(
+            queue=find_queue(data, fit, judged.evidence),
+            seconds=self.seconds,
+            metrics=judged.report.metrics,
+            per_class=judged.report.per_class,
+            confusion=judged.report.matrix,
+            confused=judged.confused,
+            reliability=judged.report.reliability,
+            leaks=judged.leaks,
+            curve=judged.curve,
+            gates=self._gates(judged).as_dict(),
+            fit={
+                "C": fit.C,
+                "temperature": fit.model.temperature,
+                "converged": fit.converged,
+                "at_edge": fit.at_edge,
+                "path": [
+                    {"C": s.C, "log_loss": s.log_loss, "accuracy": s.accuracy} for s in fit.path
+                ],
+                "labels": len(data.labels),
+                "strange_rows": len(data.strange),
+                "unlabelled_rows": len(data.unlabelled),
+            },
+            notes=judged.notes + _left_out_note(data.left_out),
+        )
+
+    def _gates(self, judged: judging.Judged) -> gates.Gates:
+        """The person's choice holds for every run; else what the out-of-scope rows suggest."""
+        chosen = self.run.classifier.options.get("gates") or {}
+        known, strange = judged.evidence.train.max_logit, judged.evidence.strange.max_logit
+        kept = chosen.get("kept")
+        if kept is None:
+            kept = gates.best_kept(known, strange) if len(strange) else gates.KEPT
+        return gates.Gates(
+            float(chosen.get("unsure", gates.UNSURE_BELOW)),
+            float(kept),
+            gates.threshold(known, float(kept)),
+        )
+
+    @transaction.atomic
+    def _finish(self, **values: Any) -> None:
+        """The run is ready and answers from now on, unless another was promoted: all or nothing."""
+        self.lease.end(Status.READY, done=1, total=1, **values)
+        Classifier.objects.filter(pk=self.run.classifier_id, pinned=False).update(current=self.run)
+
+    def _next(self, status: Status, *, total: int = 0, **values: Any) -> None:
+        self.lease.write(
+            status=status,
+            stage_started=timezone.now(),
+            done=0,
+            total=total,
+            seconds=self.seconds,
+            **values,
+        )
+        self.lease.check()
+
+    @contextmanager
+    def _timed(self, stage: Status) -> Iterator[None]:
+        begun = time.monotonic()
+        yield
+        self.seconds[stage.value] = round(time.monotonic() - begun, 2)
 
 
 # --- Embedding ----------------------------------------------------------------
 
 
-async def _embed(
-    lease: Lease, classifier: Classifier, rows: Rows
-) -> tuple[Embedder, Vectors, Rows, list[dict[str, Any]], int]:
-    """The vectors of all rows, and the rows that are too long for the model, left out."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    embedder: Embedder
+    vectors: Vectors
+    rows: Rows
+    left_out: list[dict[str, Any]]
+    stats: Stats
+
+
+async def embed_rows(
+    lease: Lease, classifier: Classifier, rows: Rows, preparation: Preparation
+) -> _Found:
+    """The vectors of all rows, and the rows that are too long for the model: left out or cut."""
     try:
-        reporter = _Reporter(lease)
-        target = await in_db(embedding_target, classifier)
-        embedder = await identify(target)
-        sent = 0
+        reporter = Reporter(lease)
+        embedder = await identify(await in_db(embedding_target, classifier))
+        stats = Stats()
 
         async def progress(done: int, total: int) -> None:
-            nonlocal sent
-            sent = max(sent, total)
             await in_db(reporter, done, total)
 
-        left_out: list[dict[str, Any]] = []
+        notices: dict[int, str] = {}
         try:
-            vectors = await embed(embedder, rows.texts, lane=Lane.BATCH, progress=progress)
+            prepared = await embed_prepared(
+                embedder, rows.texts, preparation, lane=Lane.BATCH, progress=progress, stats=stats
+            )
+            notices = prepared.shortened
+            left_out = [_listed(rows, place, notice) for place, notice in notices.items()]
         except TextsTooLarge as error:
             left_out = [
-                {
-                    "row": rows.origins[place],
-                    "test": bool(rows.test[place]),
-                    "text": rows.texts[place][:CONFUSED_TEXT],
-                    "reason": str(reason),
-                }
-                for place, reason in error.problems.items()
+                _listed(rows, place, str(reason)) for place, reason in error.problems.items()
             ]
-            rows = rows.without(set(error.problems))
+            keep = np.ones(len(rows.texts), dtype=np.bool_)
+            keep[list(error.problems)] = False
+            rows = rows.only(keep)
             if not rows.texts:
                 raise CannotTrain(str(error)) from error
-            vectors = await embed(embedder, rows.texts, lane=Lane.BATCH)
-        return embedder, vectors, rows, left_out, sent
+            prepared = await embed_prepared(
+                embedder, rows.texts, preparation, lane=Lane.BATCH, stats=stats
+            )
+        return _Found(embedder, prepared.vectors, rows, left_out, stats)
     finally:
         await close_clients()
         await close_async_redis()
+
+
+def _listed(rows: Rows, place: int, reason: str) -> dict[str, Any]:
+    return {
+        "row": rows.origins[place],
+        "test": bool(rows.test[place]),
+        "text": rows.texts[place][:SHOWN_TEXT],
+        "reason": reason,
+    }
 
 
 def embedding_target(classifier: Classifier) -> llm.Target:
@@ -361,7 +341,7 @@ def embedding_target(classifier: Classifier) -> llm.Target:
     return llm.target(classifier.server, classifier.model)
 
 
-class _Reporter:
+class Reporter:
     """Writes progress, not oftener than a person can read it, and sees a cancel."""
 
     def __init__(self, lease: Lease) -> None:
@@ -377,54 +357,13 @@ class _Reporter:
         self._lease.check()
 
 
-# --- Result -------------------------------------------------------------------
-
-
-def _store(
-    run: Run, fit: trainer.Fit, labels: list[str], embedder: Embedder, dimensions: int
-) -> None:
-    card = predictor.Card(
-        labels=labels,
-        dimensions=dimensions,
-        temperature=fit.model.temperature,
-        embedding_model=embedder.target.model,
-        embedding_fingerprint=embedder.fingerprint,
-    )
-    predictor.save(
-        Path(settings.CLASSIFIERS_DIR),
-        run.artefact,
-        predictor.Predictor(card, fit.model.weights, fit.model.bias),
-    )
-
-
-def _with_texts(confused: list[evaluation.Confused], rows: Rows) -> list[dict[str, Any]]:
-    places = np.flatnonzero(rows.test)
+def _left_out_note(left_out: list[dict[str, Any]]) -> list[str]:
+    if not left_out:
+        return []
     return [
-        {
-            "label": pair["label"],
-            "predicted": pair["predicted"],
-            "count": pair["count"],
-            "support": pair["support"],
-            "texts": [rows.texts[places[row]][:CONFUSED_TEXT] for row in pair["rows"]],
-        }
-        for pair in confused
+        f"{len(left_out):,} rows are too long for the embedding model. "
+        "They are listed below with what was done."
     ]
-
-
-def _notes(rows: Rows, groups: NDArray[np.int64], left_out: list[dict[str, Any]]) -> list[str]:
-    notes = []
-    shared = np.isin(groups[rows.test], groups[~rows.test]).sum()
-    if shared:
-        notes.append(
-            f"{shared:,} of the {rows.test.sum():,} test rows also occur in the training rows: "
-            "the score is that much too kind."
-        )
-    if left_out:
-        notes.append(
-            f"{len(left_out):,} rows are too long for the embedding model and were left out. "
-            "They are listed below."
-        )
-    return notes
 
 
 def versions() -> dict[str, str]:

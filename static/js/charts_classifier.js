@@ -2,6 +2,8 @@
 
 /* global echarts */
 
+import { colours, shares, tooltip } from "./chart_parts.js";
+
 const SHOW_COUNTS_BELOW = 26; // labels across: above, the numbers would not fit into their cells
 const NAME_LENGTH = 26;
 
@@ -15,7 +17,8 @@ async function draw(section) {
   const data = await answer.json();
   const charts = [...section.querySelectorAll("[data-chart]")].map((element) => {
     const chart = echarts.init(element, null, { renderer: "canvas" });
-    const paint = () => (element.dataset.chart === "matrix" ? matrix : reliability)(chart, data, colours());
+    const painter = { matrix, reliability, curve }[element.dataset.chart];
+    const paint = () => painter(chart, data, colours());
     paint();
     new ResizeObserver(() => chart.resize()).observe(element);
     return paint;
@@ -32,22 +35,6 @@ document.addEventListener("htmx:afterSwap", drawAll);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const paints of drawn.values()) for (const paint of paints) paint();
 });
-
-function colours() {
-  const style = getComputedStyle(document.documentElement);
-  const get = (name) => style.getPropertyValue(`--${name}`).trim();
-  return {
-    text: get("text"), quiet: get("text-2"), line: get("line"), surface: get("surface"),
-    ground: get("surface-2"), right: get("line-strong"), wrong: get("bad"), accent: get("accent"),
-  };
-}
-
-function tooltip(c, formatter) {
-  return {
-    renderMode: "richText", confine: true, formatter,
-    backgroundColor: c.surface, borderColor: c.line, textStyle: { color: c.text, fontSize: 13 },
-  };
-}
 
 function matrix(chart, data, c) {
   const { labels, support } = data;
@@ -119,6 +106,31 @@ function reliability(chart, data, c) {
     series: [
       { type: "line", data: [[0, 0], [1, 1]], symbol: "none", silent: true, lineStyle: { color: c.right, type: "dashed" } },
       { type: "line", data: points, symbol: "circle", lineStyle: { color: c.accent }, itemStyle: { color: c.accent } },
+    ],
+  }, { notMerge: true });
+}
+
+// Accuracy on the test rows by how many rows it was trained on, with the interval of each point.
+function curve(chart, data, c) {
+  const rows = data.curve.map((point) => point.rows);
+  const line = (key, extra) => ({ type: "line", data: data.curve.map((point) => [point.rows, point[key]]), ...extra });
+  const lowest = Math.min(...data.curve.map((point) => point.low));
+  chart.setOption({
+    animation: false,
+    grid: { left: 58, right: 24, top: 12, bottom: 48 },
+    tooltip: tooltip(c, ({ dataIndex }) => {
+      const point = data.curve[dataIndex];
+      return `${point.rows.toLocaleString("en")} rows\n${(100 * point.accuracy).toFixed(1)} % right\n${(100 * point.low).toFixed(1)} to ${(100 * point.high).toFixed(1)} %`;
+    }),
+    xAxis: {
+      type: "log", min: rows[0], max: rows.at(-1), name: "training rows", nameLocation: "middle", nameGap: 30,
+      nameTextStyle: { color: c.quiet }, axisLabel: { color: c.quiet, formatter: (count) => Math.round(count).toLocaleString("en") }, splitLine: { show: false }, minorTick: { show: false },
+    },
+    yAxis: shares(c, "", { min: Math.max(0, Math.floor(lowest * 10) / 10), max: 1 }),
+    series: [
+      line("low", { symbol: "none", silent: true, lineStyle: { opacity: 0 }, stack: "interval" }),
+      { type: "line", data: data.curve.map((point) => [point.rows, point.high - point.low]), symbol: "none", silent: true, stack: "interval", lineStyle: { opacity: 0 }, areaStyle: { color: c.accent, opacity: 0.14 } },
+      line("accuracy", { symbol: "circle", symbolSize: 8, lineStyle: { color: c.accent }, itemStyle: { color: c.accent } }),
     ],
   }, { notMerge: true });
 }

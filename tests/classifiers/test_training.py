@@ -232,7 +232,7 @@ def test_a_bug_fails_the_run_and_is_logged(alice: User, monkeypatch: pytest.Monk
 
 def test_deleting_a_classifier_removes_its_files(alice: User, settings: Settings) -> None:
     made = factories.trained(alice)
-    assert len(list(Path(settings.CLASSIFIERS_DIR).iterdir())) == 2
+    assert len(list(Path(settings.CLASSIFIERS_DIR).iterdir())) == 3
     services.delete_classifier(made)
     assert list(Path(settings.CLASSIFIERS_DIR).iterdir()) == []
 

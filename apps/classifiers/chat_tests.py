@@ -1,0 +1,202 @@
+"""A chat model beside the classifier, on the same test rows."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from django.conf import settings
+from django.db import transaction
+
+from apps.batch.models import Item, ItemStatus
+from apps.batch.services import create_batch
+from apps.classifiers import chat_labels, comparing, evaluation, evidence
+from apps.classifiers.models import ChatTest, Run
+from apps.classifiers.row_texts import GONE, texts_of
+from apps.llm.models import Server
+
+MOST_ROWS = 2_000
+MOST_SHOTS = 5
+MOST_EXAMPLES = 400
+DISAGREEMENTS = 100
+FINISHED = (ItemStatus.ACCEPTED, ItemStatus.REJECTED, ItemStatus.FAILED)
+
+
+@transaction.atomic
+def start(run: Run, *, server: Server, model: str, rows: int, shots: int) -> ChatTest:
+    """A batch that labels test rows, whose pump has yet to be woken.
+
+    Args:
+        rows: of the test rows, drawn at random; the same ones for every test of this run.
+        shots: examples of each label in the prompt, drawn from the training rows.
+
+    Raises:
+        NoEvidence: nothing is known of the rows of this run.
+        ValueError: no test row is there any more.
+    """
+    known = evidence.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
+    labels = [entry["label"] for entry in run.per_class]
+    random = np.random.default_rng(run.seed)
+    places = random.permutation(len(known.test))[: min(rows, MOST_ROWS)].tolist()
+    texts = texts_of(run, known.test, places)
+    inputs = [
+        {"text": text, "at": place}
+        for place, text in zip(places, texts, strict=True)
+        if text != GONE
+    ]
+    if not inputs:
+        raise ValueError("The test rows were changed or removed since. Train again first.")
+    examples = _examples(run, known, labels, shots)
+    batch = create_batch(
+        owner=run.classifier.owner,
+        server=server,
+        model=model,
+        handler=chat_labels.HANDLER,
+        spec={"labels": labels, "system": chat_labels.system_prompt(labels, examples)},
+        inputs=inputs,
+    )
+    return ChatTest.objects.create(run=run, batch=batch, shots=shots)
+
+
+def _examples(
+    run: Run, known: evidence.Evidence, labels: list[str], shots: int
+) -> list[tuple[str, str]]:
+    """So many training rows of each label, those it is surest of: clear cases teach best."""
+    side = known.train
+    shots = min(shots, MOST_SHOTS, MOST_EXAMPLES // len(labels))
+    places: list[int] = []
+    for code in range(len(labels) if shots else 0):
+        mine = np.flatnonzero(side.truth == code)
+        places += mine[np.argsort(-side.given[mine], kind="stable")[:shots]].tolist()
+    texts = texts_of(run, side, places)
+    pairs = zip(texts, (labels[side.truth[place]] for place in places), strict=True)
+    return [(text, label) for text, label in pairs if text != GONE]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two on the rows that are done."""
+
+    accuracy: float
+    low: float
+    high: float
+    ece: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    text: str
+    truth: str
+    classifier: str
+    classifier_confidence: float
+    chat: str
+    """Empty: an invalid answer, which `raw` shows."""
+    chat_confidence: float | None
+    raw: str
+
+    @property
+    def verdict(self) -> str:
+        if self.chat == self.truth:
+            return "the chat model is right"
+        return "the classifier is right" if self.classifier == self.truth else "both are wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a chat test has shown so far."""
+
+    done: int
+    total: int
+    invalid: int
+    failed: int
+    seconds_per_row: float | None
+    tokens_per_row: float | None
+    chat: Side | None = None
+    classifier: Side | None = None
+    paired: comparing.Paired | None = None
+    disagreements: list[Disagreement] = field(default_factory=list)
+    differ: int = 0
+
+
+def result(test: ChatTest) -> Result:
+    """Counted from the rows of the batch; an invalid answer is a wrong one, a failed row is none.
+
+    Raises:
+        NoEvidence: nothing is known of the rows of this run.
+    """
+    run, batch = test.run, test.batch
+    known = evidence.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
+    labels = [entry["label"] for entry in run.per_class]
+    items: list[dict[str, Any]] = list(
+        Item.objects.filter(batch=batch, status__in=FINISHED)
+        .order_by("index")
+        .values("status", "input", "output", "raw", "prompt_tokens", "completion_tokens")  # type: ignore[arg-type]
+    )
+    failed = sum(item["status"] == ItemStatus.FAILED for item in items)
+    answered = [item for item in items if item["status"] != ItemStatus.FAILED]
+    found = Result(
+        done=len(items),
+        total=batch.total,
+        invalid=sum(item["status"] == ItemStatus.REJECTED for item in answered),
+        failed=failed,
+        seconds_per_row=batch.worked_s / len(answered) if answered and batch.worked_s else None,
+        tokens_per_row=_tokens(answered),
+    )
+    return _judged(found, answered, known.test, labels, run) if answered else found
+
+
+def _tokens(items: list[dict[str, Any]]) -> float | None:
+    total = sum(item["prompt_tokens"] + item["completion_tokens"] for item in items)
+    return total / len(items) if items else None
+
+
+def _judged(
+    found: Result, items: list[dict[str, Any]], side: evidence.Side, labels: list[str], run: Run
+) -> Result:
+    places = np.asarray([item["input"]["at"] for item in items])
+    truth = side.truth[places]
+    said = np.asarray(
+        [labels.index(item["output"]["label"]) if item["output"] else -1 for item in items]
+    )
+    confidence = np.asarray(
+        [item["output"]["confidence"] if item["output"] else 0.0 for item in items]
+    )
+    ours = side.predicted[places]
+    differ = np.flatnonzero(said != ours)
+    # Where one of the two is right comes before where both are wrong.
+    order = differ[np.argsort((said == truth)[differ] | (ours == truth)[differ])[::-1]]
+    shown = order[:DISAGREEMENTS].tolist()
+    texts = [str(items[at]["input"]["text"]) for at in shown]
+    return Result(
+        found.done,
+        found.total,
+        found.invalid,
+        found.failed,
+        found.seconds_per_row,
+        found.tokens_per_row,
+        chat=_side(said == truth, confidence, said >= 0),
+        classifier=_side(ours == truth, side.confidence[places], np.ones(len(ours), np.bool_)),
+        paired=comparing.paired(ours == truth, said == truth),
+        differ=len(differ),
+        disagreements=[
+            Disagreement(
+                text=text,
+                truth=labels[truth[at]],
+                classifier=labels[ours[at]],
+                classifier_confidence=float(side.confidence[places[at]]),
+                chat=labels[said[at]] if said[at] >= 0 else "",
+                chat_confidence=float(confidence[at]) if said[at] >= 0 else None,
+                raw=items[at]["raw"][:200],
+            )
+            for at, text in zip(shown, texts, strict=True)
+        ],
+    )
+
+
+def _side(right: Any, confidence: Any, valid: Any) -> Side:
+    count = int(right.sum())
+    low, high = evaluation.wilson(count, len(right))
+    ece = None
+    if valid.any():
+        ece = evaluation.calibration_error_of(confidence[valid], right[valid])
+    return Side(count / len(right), low, high, ece)

@@ -1,0 +1,240 @@
+"""A run judged: on rows it never saw, row by row, and against what would flatter it. No database.
+
+`evaluation` knows the measures; here they are taken of a run's own rows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.classifiers import evaluation, evidence, leaks, trainer
+from apps.classifiers.evidence import Evidence, Map, Side, text_key
+from apps.classifiers.rows import Rows
+
+Floats = NDArray[np.float32]
+Codes = NDArray[np.int64]
+Report = Callable[[int, int], None]
+
+CURVE_SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)
+STEPS = 5 + len(CURVE_SHARES)
+MAP_POINTS = 10_000
+PAIRS_KEPT = 200
+SHOWN_TEXT = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Of each kind of row, in the order of the rows."""
+
+    train: Floats
+    test: Floats
+    strange: Floats
+    unlabelled: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    report: evaluation.Report
+    confused: list[dict[str, Any]]
+    evidence: Evidence
+    leaks: dict[str, Any]
+    curve: list[dict[str, Any]]
+    notes: list[str]
+
+
+def judge(
+    rows: Rows,
+    labels: list[str],
+    codes: Codes,
+    vectors: Vectors,
+    fit: trainer.Fit,
+    options: trainer.Options,
+    *,
+    report: Report = lambda done, total: None,
+) -> Judged:
+    """Everything that is known of a run once its model is there.
+
+    Args:
+        codes: (rows,), each row's label as a number, -1 without one.
+        report: called with (done, total) steps; what it raises ends the work.
+    """
+    train, test = rows.labelled & ~rows.test, rows.test
+    logits, truth = fit.model.logits(vectors.test), codes[test]
+    found = evaluation.evaluate(logits, truth, labels, temperature=fit.model.temperature)
+    confused = evaluation.most_confused(truth, logits.argmax(axis=1).astype(np.int64), labels)
+    report(1, STEPS)
+    known = gather_evidence(rows, codes, vectors, fit)
+    report(2, STEPS)
+    copied = find_leaks(rows, labels, codes, vectors, known, seed=options.seed)
+    report(3, STEPS)
+    if copied["train_copies"]:
+        copied["grouped_accuracy"] = next(s.accuracy for s in fit.path if fit.C == s.C)
+        copied["naive_accuracy"] = trainer.naive_accuracy(
+            vectors.train,
+            codes[train],
+            C=fit.C,
+            options=options,
+            check=lambda: report(3, STEPS),
+        )
+    report(4, STEPS)
+    curve = []
+    parts = trainer.growing(codes[train], CURVE_SHARES, seed=options.seed)
+    for step, part in enumerate(parts):
+        curve.append(_point(part, vectors, codes[train], truth, len(labels), fit, options))
+        report(5 + step, STEPS)
+    return Judged(
+        found, with_texts(confused, rows), known, copied, curve, _notes(copied, known, found)
+    )
+
+
+def gather_evidence(rows: Rows, codes: Codes, vectors: Vectors, fit: trainer.Fit) -> Evidence:
+    model = fit.model
+    train = rows.labelled & ~rows.test
+
+    def side(keep: NDArray[np.bool_], logits: Floats) -> Side:
+        places = np.flatnonzero(keep).tolist()
+        return Side.of(
+            index=[rows.indices[place] for place in places],
+            source=[rows.sources[place] for place in places],
+            keys=[text_key(rows.texts[place]) for place in places],
+            truth=codes[keep],
+            logits=logits,
+            temperature=model.temperature,
+        )
+
+    return Evidence(
+        train=side(train, fit.out_of_fold),
+        test=side(rows.test, model.logits(vectors.test)),
+        strange=side(rows.strange, model.logits(vectors.strange)),
+        unlabelled=side(rows.unlabelled, model.logits(vectors.unlabelled)),
+        map=draw_map(vectors),
+    )
+
+
+def draw_map(vectors: Vectors, *, seed: int = 0) -> Map:
+    """At most MAP_POINTS rows on two axes, drawn from all sides alike."""
+    sides = [vectors.train, vectors.test, vectors.strange, vectors.unlabelled]
+    counts = [len(side) for side in sides]
+    side = np.repeat(np.arange(len(sides)), counts)
+    row = np.concatenate([np.arange(count) for count in counts])
+    if len(side) > MAP_POINTS:
+        keep = np.sort(np.random.default_rng(seed).choice(len(side), MAP_POINTS, replace=False))
+        side, row = side[keep], row[keep]
+    chosen = np.concatenate([sides[at][row[side == at]] for at in range(len(sides))])
+    points, explained = evidence.project(chosen)
+    return Map(points, side.astype(np.int8), row.astype(np.int32), explained)
+
+
+def find_leaks(
+    rows: Rows, labels: list[str], codes: Codes, vectors: Vectors, known: Evidence, *, seed: int
+) -> dict[str, Any]:
+    """Copies, exact and near, between the sides, and what they are worth in accuracy."""
+    train, test = rows.labelled & ~rows.test, rows.test
+    groups = rows.groups
+    exact = np.isin(groups[test], groups[train])
+    near = leaks.nearest(vectors.test, vectors.train, seed=seed)
+    copied = exact.copy()
+    copied[near.rows[near.near]] = True
+    clean = ~copied
+    right = known.test.right
+    test_places, train_places = np.flatnonzero(test), np.flatnonzero(train)
+    other = codes[test][near.rows] != codes[train][near.partner]
+    order = np.lexsort((-near.cosine, ~other))
+    shown = order[near.near[order]][:PAIRS_KEPT]
+    labelled = rows.labelled
+    return {
+        "copies": leaks.copies(groups[labelled]),
+        "train_copies": leaks.copies(groups[train]),
+        "conflicts": leaks.conflicts(groups[labelled], codes[labelled]),
+        "test_rows": int(test.sum()),
+        "test_exact": int(exact.sum()),
+        "test_near": int((near.cosine >= leaks.NEAR).sum()),
+        "test_very_near": int((near.cosine >= leaks.VERY_NEAR).sum()),
+        "test_near_other_label": int((near.near & other).sum()),
+        "compared": len(near.rows),
+        "threshold": leaks.NEAR,
+        "accuracy_all": float(right.mean()),
+        "clean_rows": int(clean.sum()),
+        "accuracy_clean": float(right[clean].mean()) if clean.any() else None,
+        "pairs": [
+            _pair(
+                rows,
+                test_places[near.rows[place]],
+                train_places[near.partner[place]],
+                float(near.cosine[place]),
+            )
+            for place in shown.tolist()
+        ],
+    }
+
+
+def _pair(rows: Rows, test: int, train: int, cosine: float) -> dict[str, Any]:
+    return {
+        "cosine": min(1.0, cosine),
+        "exact": bool(rows.groups[test] == rows.groups[train]),
+        "test": _cited(rows, test),
+        "train": _cited(rows, train),
+    }
+
+
+def _cited(rows: Rows, place: int) -> dict[str, Any]:
+    return {
+        "row": rows.origins[place],
+        "label": rows.labels[place],
+        "text": rows.texts[place][:SHOWN_TEXT],
+    }
+
+
+def _point(
+    part: NDArray[np.bool_],
+    vectors: Vectors,
+    codes: Codes,
+    truth: Codes,
+    count: int,
+    fit: trainer.Fit,
+    options: trainer.Options,
+) -> dict[str, Any]:
+    """The accuracy on the test rows after training on a part: the last part is all of it."""
+    model = fit.model
+    if not part.all():
+        model = trainer.fit_once(vectors.train[part], codes[part], count, C=fit.C, options=options)
+    right = int((model.logits(vectors.test).argmax(axis=1) == truth).sum())
+    low, high = evaluation.wilson(right, len(truth))
+    return {
+        "rows": int(part.sum()),
+        "accuracy": right / len(truth),
+        "low": low,
+        "high": high,
+    }
+
+
+def with_texts(confused: list[evaluation.Confused], rows: Rows) -> list[dict[str, Any]]:
+    places = np.flatnonzero(rows.test)
+    return [
+        {
+            "label": pair["label"],
+            "predicted": pair["predicted"],
+            "count": pair["count"],
+            "support": pair["support"],
+            "texts": [rows.texts[places[row]][:SHOWN_TEXT] for row in pair["rows"]],
+        }
+        for pair in confused
+    ]
+
+
+def _notes(copied: dict[str, Any], known: Evidence, found: evaluation.Report) -> list[str]:
+    notes = []
+    if copied["test_exact"]:
+        notes.append(
+            f"{copied['test_exact']:,} of the {copied['test_rows']:,} test rows also occur in the "
+            "training rows: the score is that much too kind."
+        )
+    if len(known.test) < 100:
+        notes.append(
+            f"{len(known.test):,} test rows are few: the true accuracy may lie anywhere from "
+            f"{found.metrics['accuracy_low']:.0%} to {found.metrics['accuracy_high']:.0%}."
+        )
+    return notes

@@ -1,0 +1,134 @@
+"""A chat model on the same test rows, beside the classifier."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.batch.services import WrongState, cancel
+from apps.batch.tasks import wake
+from apps.classifiers import chat_tests
+from apps.classifiers.evidence import NoEvidence
+from apps.classifiers.models import ChatTest, Run
+from apps.classifiers.views.shared import run_page
+from apps.llm.models import DefaultServer, Server, Use
+
+SHOWN = 10
+RUN_FIELDS = ("run__confusion", "run__leaks", "run__queue", "run__test_indices")
+
+
+class ChatTestForm(forms.Form):
+    target = forms.ChoiceField(label="Chat model")
+    shots = forms.TypedChoiceField(
+        label="Examples in the prompt",
+        coerce=int,
+        choices=[(0, "none (zero-shot)"), (1, "1 a label"), (3, "3 a label"), (5, "5 a label")],
+        help_text="Training rows the classifier is surest of.",
+    )
+    rows = forms.IntegerField(
+        label="Test rows", min_value=1, max_value=chat_tests.MOST_ROWS, initial=100
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["target"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = target_choices()
+
+
+def target_choices() -> list[tuple[str, str]]:
+    """Every chat model of every server, the one that is set for generating first."""
+    default = DefaultServer.objects.filter(use=Use.GENERATION).first()
+    found: list[tuple[str, str]] = []
+    for server in Server.objects.all():
+        models = [model for model in server.facts.get("models", []) if not model.get("embeddings")]
+        names = [model["id"] for model in models]
+        if default is not None and default.server_id == server.pk:
+            chosen = default.model if default.model in names else ""
+            found.insert(0, (f"{server.pk}:{chosen}", f"{server.name}: {chosen or 'its model'}"))
+            names = [name for name in names if name != chosen and (chosen or len(names) > 1)]
+        found += [(f"{server.pk}:{name}", f"{server.name}: {name}") for name in names]
+    return found
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def chat_tests_page(request: HttpRequest, pk: int) -> HttpResponse:
+    context = run_page(request, pk, "chat")
+    run: Run | None = context["run"]
+    if run is None:
+        return render(request, "classifiers/chat.html", context)
+    form = ChatTestForm(request.POST or None)
+    status = 200
+    if request.method == "POST":
+        if form.is_valid() and _start(run, form):
+            return redirect("classifiers:chat_tests", pk)
+        status = 422
+    context |= {"form": form} | _results(pk)
+    return render(request, "classifiers/chat.html", context, status=status)
+
+
+def _start(run: Run, form: ChatTestForm) -> bool:
+    number, _, model = form.cleaned_data["target"].partition(":")
+    server = Server.objects.filter(pk=number).first()
+    if server is None:
+        form.add_error("target", "This server was removed.")
+        return False
+    try:
+        made = chat_tests.start(
+            run,
+            server=server,
+            model=model,
+            rows=form.cleaned_data["rows"],
+            shots=form.cleaned_data["shots"],
+        )
+    except (NoEvidence, ValueError) as error:
+        form.add_error(None, str(error))
+        return False
+    wake(made.batch.server_id)
+    return True
+
+
+@require_safe
+def chat_test_list(request: HttpRequest, pk: int) -> HttpResponse:
+    """The results alone; the page asks again while a test is running."""
+    context = run_page(request, pk, "chat")
+    return render(request, "classifiers/_chat_tests.html", context | _results(pk))
+
+
+@require_POST
+def cancel_chat_test(request: HttpRequest, pk: int, test: int) -> HttpResponse:
+    found = _get(request, pk, test)
+    try:
+        cancel(found.batch)
+    except WrongState as error:
+        messages.error(request, str(error))
+    return redirect("classifiers:chat_tests", pk)
+
+
+@require_POST
+def remove_chat_test(request: HttpRequest, pk: int, test: int) -> HttpResponse:
+    _get(request, pk, test).batch.delete()
+    return redirect("classifiers:chat_tests", pk)
+
+
+def _get(request: HttpRequest, pk: int, test: int) -> ChatTest:
+    run_page(request, pk, "chat")
+    return get_object_or_404(ChatTest.objects.select_related("batch"), pk=test, run__classifier=pk)
+
+
+def _results(pk: int) -> dict[str, Any]:
+    tests = ChatTest.objects.filter(run__classifier=pk).select_related(
+        "batch__server", "run__classifier"
+    )
+    found: list[dict[str, Any]] = []
+    for test in tests.defer(*RUN_FIELDS)[:SHOWN]:
+        entry: dict[str, Any] = {"test": test, "active": test.batch.status in {"queued", "running"}}
+        try:
+            entry["result"] = chat_tests.result(test)
+        except NoEvidence as error:
+            entry["problem"] = str(error)
+        found.append(entry)
+    return {"results": found, "working": any(entry["active"] for entry in found)}

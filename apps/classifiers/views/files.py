@@ -1,0 +1,106 @@
+"""Files to be classified, and their downloads."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.classifiers import file_predictions, services, tasks
+from apps.classifiers.models import Classifier, FilePrediction
+from apps.classifiers.views.shared import run_page
+from apps.datasets.formats import FormatError
+
+SHOWN = 50
+LARGE = ("run__confusion", "run__per_class", "run__leaks", "run__queue", "run__test_indices")
+REFUSED = (
+    services.NotReady,
+    FormatError,
+    file_predictions.TooLarge,
+    file_predictions.NoColumn,
+)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def files(request: HttpRequest, pk: int) -> HttpResponse:
+    context = run_page(request, pk, "files")
+    classifier: Classifier = context["classifier"]
+    status = 200
+    if request.method == "POST":
+        sent = request.FILES.get("file")
+        if sent is None:
+            context["problem"] = "Choose a file first."
+        else:
+            try:
+                tasks.wake(
+                    file_predictions.start(
+                        classifier,
+                        sent,
+                        column=request.POST.get("column", ""),
+                        form=request.POST.get("form", "csv"),
+                    )
+                )
+            except REFUSED as error:
+                context["problem"] = str(error)
+            else:
+                return redirect("classifiers:files", classifier.pk)
+        status = 422
+    context |= _files(classifier)
+    return render(request, "classifiers/files.html", context, status=status)
+
+
+@require_safe
+def file_list(request: HttpRequest, pk: int) -> HttpResponse:
+    """The list alone; the page asks again while one of them is being worked."""
+    context = run_page(request, pk, "files")
+    context |= _files(context["classifier"])
+    return render(request, "classifiers/_files.html", context)
+
+
+@require_safe
+def download(request: HttpRequest, pk: int, file: int) -> HttpResponse | FileResponse:
+    return download_response(_get(request, pk, file))
+
+
+def download_response(found: FilePrediction) -> FileResponse:
+    """Raises:
+    Http404: it is not ready, or its file is on another machine.
+    """
+    path = file_predictions.result_path(found)
+    if not found.is_ready or not path.exists():
+        raise Http404
+    stem = found.file_name.rsplit(".", 1)[0]
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in stem)
+    return FileResponse(
+        path.open("rb"),
+        as_attachment=True,
+        filename=f"{name[:80] or 'file'}-labelled.{found.form}",
+        content_type="text/csv; charset=utf-8" if found.form == "csv" else "application/jsonl",
+        headers={"X-Content-Type-Options": "nosniff"},
+    )
+
+
+@require_POST
+def cancel_file(request: HttpRequest, pk: int, file: int) -> HttpResponse:
+    services.cancel_run(_get(request, pk, file))
+    return redirect("classifiers:files", pk)
+
+
+@require_POST
+def remove_file(request: HttpRequest, pk: int, file: int) -> HttpResponse:
+    found = _get(request, pk, file)
+    file_predictions.remove_files(found)
+    found.delete()
+    messages.success(request, f"“{found.file_name}” and its labels were removed.")
+    return redirect("classifiers:files", pk)
+
+
+def _files(classifier: Classifier) -> dict[str, Any]:
+    files = list(classifier.files.select_related("run").defer(*LARGE)[:SHOWN])
+    return {"files": files, "working": any(file.is_active for file in files)}
+
+
+def _get(request: HttpRequest, pk: int, file: int) -> FilePrediction:
+    mine = Classifier.objects.owned_by(request.user)
+    return get_object_or_404(FilePrediction, pk=file, classifier__in=mine, classifier=pk)

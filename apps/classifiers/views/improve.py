@@ -1,0 +1,64 @@
+"""Which rows to look at next. Labelling itself is the datasets' page: keyboard, undo, history."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from apps.classifiers.models import Reason, Run
+from apps.classifiers.views.shared import run_page
+from apps.datasets.models import Dataset
+from apps.datasets.services import QueueEntry, create_queue
+
+SHOWN = 100
+WORDS = {
+    Reason.LABEL_ERROR: "probably labelled wrong: its label gets {score:.0%}",
+    Reason.UNLABELLED: "no label yet, and unsure: {score:.0%} between the best two",
+    Reason.UNCERTAIN: "unsure: {score:.0%} between the best two",
+}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def improve(request: HttpRequest, pk: int) -> HttpResponse:
+    context = run_page(request, pk, "improve")
+    run: Run | None = context["run"]
+    if run is None:
+        return render(request, "classifiers/improve.html", context)
+    chosen = request.GET.get("reason") or request.POST.get("reason") or ""
+    queue = [entry for entry in run.queue if chosen in {"", entry["reason"]}]
+    dataset: Dataset | None = context["classifier"].dataset
+    if request.method == "POST" and dataset is not None and queue:
+        made = create_queue(
+            dataset, name=_name(run, chosen), items=[_entry(entry) for entry in queue]
+        )
+        if made.left_out:
+            messages.info(request, f"{made.left_out:,} rows are test rows or gone: left out.")
+        return redirect(f"{reverse('datasets:label', args=[dataset.pk])}?queue={made.pk}")
+    counts = [
+        {
+            "reason": reason.value,
+            "label": reason.label,
+            "count": sum(entry["reason"] == reason for entry in run.queue),
+        }
+        for reason in Reason
+    ]
+    context |= {
+        "counts": [entry for entry in counts if entry["count"]],
+        "chosen": chosen,
+        "rows": queue[:SHOWN],
+        "total": len(queue),
+    }
+    return render(request, "classifiers/improve.html", context)
+
+
+def _name(run: Run, chosen: str) -> str:
+    what = Reason(chosen).label if chosen in Reason.values else "rows to look at"
+    return f"{run.classifier.name}, run {run.number}: {what}"
+
+
+def _entry(entry: dict[str, Any]) -> QueueEntry:
+    words = WORDS[Reason(entry["reason"])].format(score=entry["score"])
+    return QueueEntry(entry["index"], words, tuple(entry["suggested"]))

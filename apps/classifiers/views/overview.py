@@ -1,0 +1,174 @@
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.db.models import OuterRef, Subquery
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import aget_object_or_404, get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.classifiers import services, tasks
+from apps.classifiers.forms import ClassifierForm
+from apps.classifiers.models import Classifier, Run
+from apps.classifiers.predictor import BadArtefact
+from apps.classifiers.views.shared import EXPECTED, get_classifier, number_of, owner_of
+from apps.core.db import in_db
+from apps.datasets.models import Dataset
+from apps.embeddings.preparation import Preparation
+from apps.llm.services import NoServer
+
+TOP = 5
+RUNS_SHOWN = 30
+
+
+@require_safe
+def index(request: HttpRequest) -> HttpResponse:
+    newest = Run.objects.filter(classifier=OuterRef("pk")).order_by("-number")
+    classifiers = (
+        Classifier.objects.owned_by(request.user)
+        .select_related("dataset", "current")
+        .annotate(status=Subquery(newest.values("status")[:1]))
+        .defer("current__per_class", "current__confusion", "current__confused")
+        .defer("current__test_indices", "current__left_out", "current__reliability")
+    )
+    context = {
+        "classifiers": classifiers,
+        "has_datasets": Dataset.objects.owned_by(request.user).exists(),
+    }
+    return render(request, "classifiers/index.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    user = owner_of(request)
+    asked_for = number_of(request.GET.get("dataset")) or 0
+    chosen = Dataset.objects.owned_by(user).filter(pk=asked_for).first()
+    if request.method != "POST":
+        form = ClassifierForm(
+            user, initial={"dataset": chosen, "name": chosen.name if chosen else ""}
+        )
+        return render(request, "classifiers/new.html", _form_context(user, form))
+    form = ClassifierForm(user, request.POST)
+    if form.is_valid():
+        try:
+            given = dict(form.cleaned_data)
+            preparation = Preparation.read(
+                {
+                    "prefix": given.pop("text_prefix"),
+                    "dimensions": given.pop("dimensions"),
+                    "long_texts": given.pop("long_texts"),
+                }
+            )
+            classifier, run = services.create_classifier(
+                owner=user, preparation=preparation, **given
+            )
+        except NoServer as error:
+            form.add_error(None, str(error))
+        else:
+            tasks.wake(run)
+            return redirect("classifiers:detail", classifier.pk)
+    return render(request, "classifiers/new.html", _form_context(user, form), status=422)
+
+
+@require_safe
+def detail(request: HttpRequest, pk: int) -> HttpResponse:
+    classifier = get_classifier(request, pk)
+    context = _run_context(request, classifier, number_of(request.GET.get("run")))
+    return render(request, "classifiers/detail.html", context)
+
+
+@require_safe
+def progress(request: HttpRequest, pk: int) -> HttpResponse:
+    """The newest run as it is now, and the list of all; the page asks until the run has ended."""
+    return render(
+        request, "classifiers/_live.html", _run_context(request, get_classifier(request, pk), None)
+    )
+
+
+@require_safe
+def charts(request: HttpRequest, pk: int, number: int) -> HttpResponse:
+    """The numbers behind a run's charts. The matrix comes sparse: most of it is empty."""
+    run = get_object_or_404(get_classifier(request, pk).runs, number=number)
+    cells = [
+        [truth, predicted, count]
+        for truth, row in enumerate(run.confusion)
+        for predicted, count in enumerate(row)
+        if count
+    ]
+    labels = [entry["label"] for entry in run.per_class]
+    support = [entry["support"] for entry in run.per_class]
+    return JsonResponse(
+        {
+            "labels": labels,
+            "support": support,
+            "cells": cells,
+            "reliability": run.reliability,
+            "curve": run.curve,
+        }
+    )
+
+
+@require_POST
+def train(request: HttpRequest, pk: int) -> HttpResponse:
+    classifier = get_classifier(request, pk)
+    tasks.wake(services.start_run(classifier))
+    return redirect("classifiers:detail", classifier.pk)
+
+
+@require_POST
+def cancel(request: HttpRequest, pk: int) -> HttpResponse:
+    classifier = get_classifier(request, pk)
+    for run in classifier.runs.active():
+        services.cancel_run(run)
+    return redirect("classifiers:detail", classifier.pk)
+
+
+@require_POST
+def delete(request: HttpRequest, pk: int) -> HttpResponse:
+    classifier = get_classifier(request, pk)
+    services.delete_classifier(classifier)
+    messages.success(request, f"“{classifier.name}” was deleted. Its dataset stays.")
+    if request.headers.get("HX-Request"):
+        return HttpResponse(status=204, headers={"HX-Redirect": reverse("classifiers:index")})
+    return redirect("classifiers:index")
+
+
+@require_POST
+async def try_text(request: HttpRequest, pk: int) -> HttpResponse:
+    """The likeliest labels of one text, as a fragment."""
+    classifier = await aget_object_or_404(
+        Classifier.objects.owned_by(await request.auser()).select_related("server"), pk=pk
+    )
+    text = request.POST.get("text", "")
+    context: dict[str, Any] = {"text": text}
+    if text.strip():
+        try:
+            if problems := services.check_texts([text]):
+                raise BadArtefact(problems[0])
+            (prediction,), _ = await services.predict(classifier, [text], top=TOP)
+            context["prediction"] = prediction
+        except EXPECTED as error:
+            context["error"] = str(error)
+    return await in_db(render, request, "classifiers/_prediction.html", context)
+
+
+def _run_context(
+    request: HttpRequest, classifier: Classifier, number: int | None
+) -> dict[str, Any]:
+    """The run to show: the one asked for, else the newest."""
+    runs = classifier.runs
+    return {
+        "classifier": classifier,
+        "tab": "overview",
+        "run": get_object_or_404(runs, number=number) if number else runs.first(),
+        "runs": runs.for_lists()[:RUNS_SHOWN],
+        "older": number is not None,
+        "predict_url": request.build_absolute_uri(
+            reverse("api-1:predict", kwargs={"pk": classifier.pk})
+        ),
+    }
+
+
+def _form_context(user: User, form: ClassifierForm) -> dict[str, Any]:
+    return {"form": form, "has_datasets": Dataset.objects.owned_by(user).exists()}

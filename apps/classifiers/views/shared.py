@@ -1,0 +1,76 @@
+"""What the classifier pages share."""
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest
+from django.shortcuts import get_object_or_404
+
+from apps.classifiers import evidence, services
+from apps.classifiers.models import Classifier, Run, Status
+from apps.classifiers.predictor import BadArtefact
+from apps.embeddings.cache import TextsTooLarge
+from apps.embeddings.preparation import TooFewDimensions
+from apps.llm.errors import LLMError
+from apps.llm.services import NoServer
+
+# What may come of asking a classifier, each with a sentence for the person who asked.
+EXPECTED = (
+    *(services.NotReady, services.ModelChanged, BadArtefact, TextsTooLarge, TooFewDimensions),
+    *(LLMError, NoServer),
+)
+
+
+def get_classifier(request: HttpRequest, pk: int) -> Classifier:
+    mine = Classifier.objects.owned_by(request.user)
+    return get_object_or_404(mine.select_related("dataset", "test_dataset", "server"), pk=pk)
+
+
+def run_page(request: HttpRequest, pk: int, tab: str) -> dict[str, Any]:
+    """The context of a page about one run: the one asked for, else the one that answers.
+
+    `run` is None while there is none that is ready.
+    """
+    classifier = get_classifier(request, pk)
+    number = number_of(request.GET.get("run"))
+    ready = classifier.runs.filter(status=Status.READY)
+    if number:
+        run: Run | None = get_object_or_404(ready, number=number)
+    else:
+        run = ready.filter(pk=classifier.current_id or 0).first() or ready.first()
+    return {"classifier": classifier, "run": run, "tab": tab}
+
+
+def get_run(request: HttpRequest, pk: int, number: int) -> Run:
+    """A ready run of one's own."""
+    run = get_object_or_404(
+        get_classifier(request, pk).runs.select_related("classifier"),
+        number=number,
+        status=Status.READY,
+    )
+    return run
+
+
+def load_evidence(run: Run) -> evidence.Evidence:
+    """Raises:
+    NoEvidence: it was trained before rows were kept, or the file is gone.
+    """
+    return evidence.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
+
+
+def number_of(text: str | None) -> int | None:
+    """Raises:
+    Http404: it is no number.
+    """
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise Http404
+    return int(text)
+
+
+def owner_of(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user
