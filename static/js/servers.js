@@ -11,8 +11,16 @@ if (window.Idiomorph) {
   Idiomorph.defaults.callbacks.beforeNodeMorphed = (node) => !node.dataset?.chart; // ECharts draws inside
 }
 
+const SELDOM = 2000; // ms: polling faster keeps requests alive at a model server whose client is gone
+
 const cards = document.getElementById("cards");
 if (cards) {
+  let asked = -SELDOM;
+  cards.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.target !== cards || document.hidden) return;
+    if (performance.now() - asked < SELDOM) event.preventDefault();
+    else asked = performance.now();
+  });
   drawRates(cards);
   cards.addEventListener("htmx:afterSettle", () => drawRates(cards));
   // A hidden tab asks for nothing (shell.js); back again, it does not wait for its turn.

@@ -1,0 +1,138 @@
+"""The Servers page, live: what happens is seen without a reload, and nothing jumps."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.journeys.conftest import SlowModel
+from tests.llama_process import LlamaProcess
+from tests.standins.process import Standin
+from tests.standins.state import Model
+
+pytestmark = pytest.mark.timeout(300)
+
+# What moves after the first paint, each with what it was.
+WATCH_SHIFTS = """() => {
+  window.shifts = [];
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) window.shifts.push(entry.value);
+  }).observe({type: "layout-shift"});
+}"""
+
+
+def card(page: Page, name: str) -> Locator:
+    return page.get_by_role("article", name=name, exact=True)
+
+
+def polls(page: Page) -> list[str]:
+    """The requests for the cards from now on."""
+    asked: list[str] = []
+    page.on(
+        "request", lambda request: asked.append(request.url) if "cards" in request.url else None
+    )
+    return asked
+
+
+JOB = {
+    "name": "Reviews v2",
+    "rows": 2000,
+    "recipe": {"prompt": "Write a review of a kettle.", "params": {"max_tokens": 200}},
+}
+
+
+def in_browser(page: Page, method: str, path: str, body: Any = None) -> Any:
+    """A route of the API, asked with the login of the page."""
+    token = next(c["value"] for c in page.context.cookies() if c["name"] == "workbench_csrf")
+    answer = page.request.fetch(path, method=method, data=body, headers={"X-CSRFToken": token})
+    assert answer.ok, answer.text()
+    return answer.json()
+
+
+@pytest.fixture
+def router(llama: LlamaProcess) -> Iterator[Standin]:
+    models = [Model("chat-14b", slots=3, loaded=True), Model("judge-4b", slots=2)]
+    with Standin("router", llama, models=models, api_key="secret-of-the-router") as standin:
+        yield standin
+
+
+def test_a_job_is_seen_in_its_slots(page: Page, slow_model: SlowModel) -> None:
+    page.goto("/servers/")
+    server = card(page, "Chat server")
+    expect(server).to_contain_text("Idle: no job is running.")
+    expect(server.get_by_text("Free")).to_have_count(4)
+    page.evaluate(WATCH_SHIFTS)
+    server.get_by_text("What is known of it").click()
+    server.get_by_role("link", name="Edit").focus()
+    canvas = server.locator("canvas").first.element_handle()
+
+    job = in_browser(page, "post", "/api/v1/jobs", JOB)
+    words = re.compile(r"4 of 4 slots busy with '.+'; chat will take one over\.")
+    expect(server).to_contain_text(words)
+    boxes = server.locator(".box-job")
+    expect(boxes).to_have_count(4)
+    expect(boxes.filter(has_text="tokens").first).to_be_visible()
+    in_browser(page, "post", f"/api/v1/jobs/{job['id']}/cancel")
+    expect(server).to_contain_text("Idle: no job is running.")
+
+    # What a person has opened and where his focus is outlive every poll; so do the charts.
+    expect(server.get_by_role("table")).to_be_visible()
+    expect(server.get_by_role("link", name="Edit")).to_be_focused()
+    assert canvas is not None
+    assert canvas.evaluate("node => node.isConnected")
+
+
+def test_polls_are_slow_and_end_where_nobody_looks(page: Page) -> None:
+    page.goto("/servers/")
+    expect(card(page, "Chat server")).to_contain_text("ready")
+    page.evaluate(WATCH_SHIFTS)
+    asked = polls(page)
+    page.wait_for_timeout(7000)
+    assert 1 <= len(asked) <= 3
+    assert sum(page.evaluate("window.shifts")) < 0.01
+    page.evaluate(
+        "Object.defineProperty(document, 'hidden', {get: () => true, configurable: true})"
+    )
+    asked.clear()
+    page.wait_for_timeout(7000)
+    assert asked == []
+    page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    page.wait_for_timeout(1000)
+    assert len(asked) == 1
+
+
+def test_a_server_is_added_used_and_removed(page: Page, router: Standin) -> None:
+    page.goto("/servers/")
+    page.get_by_role("link", name="Add a server").click()
+    page.get_by_role("heading", name="Add a server").click()
+    page.get_by_label("Name").fill("My router")
+    page.get_by_label("Address").fill(router.base_url)
+    page.get_by_label("Key", exact=True).fill("secret-of-the-router")
+    page.get_by_role("button", name="Add", exact=True).click()
+    server = card(page, "My router")
+    expect(server).to_contain_text("Idle: no job is running.")
+    expect(server.get_by_role("listitem").filter(has_text="Free")).to_have_count(3)
+    assert "secret-of-the-router" not in page.content()
+
+    judge = server.get_by_role("listitem").filter(has_text="judge-4b")
+    judge.get_by_role("button", name="Load").press("Enter")
+    expect(judge.get_by_role("button", name="Unload")).to_be_focused()
+    expect(server.get_by_role("listitem").filter(has_text="Free")).to_have_count(5)
+    judge.get_by_role("button", name="Unload").press("Enter")
+    expect(judge).to_contain_text("unloaded")
+    assert router.states == {"chat-14b": "loaded", "judge-4b": "unloaded"}
+
+    generation = page.get_by_label("Generation")
+    chosen = generation.input_value()
+    generation.select_option(label="My router: chat-14b")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status").first).to_contain_text("Generation: My router, chat-14b.")
+    page.get_by_label("Generation").select_option(chosen)
+    page.get_by_role("button", name="Save").click()
+
+    server.get_by_role("link", name="Edit").click()
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Remove this server").click()
+    expect(page.get_by_role("article")).to_have_count(2)
