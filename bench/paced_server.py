@@ -1,20 +1,22 @@
-"""A stand-in for llama-server that writes one token every 20 ms on each connection.
+"""A stand-in for llama-server that writes at a given pace on every connection.
 
-Run as `python -m bench.paced_server PORT`. Its chunks look like llama-server's, byte for byte but
-for the text; it has 64 slots and never keeps anybody waiting.
+Run as `python -m bench.paced_server PORT`. It has two models: `paced` writes a token every 20 ms,
+`unpaced` as fast as they are taken. Its chunks look like llama-server's, byte for byte but for the
+text; it has 64 slots and never keeps anybody waiting.
 """
 
 import asyncio
 import json
 import sys
+from typing import Any
 
 from uvicorn import run
 from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 
-from bench.stream import PACE_SECONDS, TOKENS
-
+PACE_SECONDS = 0.02
+PACE = {"paced": PACE_SECONDS, "unpaced": 0.0}
 PROPS = {"total_slots": 64, "default_generation_settings": {"n_ctx": 4096}}
-MODELS = {"object": "list", "data": [{"id": "paced", "owned_by": "llamacpp"}]}
+MODELS = {"object": "list", "data": [{"id": name, "owned_by": "llamacpp"} for name in PACE]}
 
 
 def chunk(**fields: object) -> bytes:
@@ -33,21 +35,41 @@ def choice(delta: dict[str, str | None], finish_reason: str | None = None) -> di
     return {"choices": [{"finish_reason": finish_reason, "index": 0, "delta": delta}]}
 
 
-async def answer(send: ASGISendCallable) -> None:
+PROGRESS = {"total": 20, "cache": 0, "processed": 0, "time_ms": 0}
+FIRST = chunk(**choice({"role": "assistant", "content": None}), prompt_progress=PROGRESS)
+WORD = chunk(**choice({"content": " word"}))
+LAST = chunk(**choice({}, "stop"))
+END = b"data: [DONE]\n\n"
+
+
+async def answer(question: dict[str, Any], send: ASGISendCallable) -> None:
     async def write(data: bytes, more: bool = True) -> None:
         await send({"type": "http.response.body", "body": data, "more_body": more})
 
-    progress = {"total": 20, "cache": 0, "processed": 0, "time_ms": 0}
-    await write(chunk(**choice({"role": "assistant", "content": None}), prompt_progress=progress))
-    due = asyncio.get_running_loop().time()
-    for _ in range(TOKENS):
-        due += PACE_SECONDS
-        await asyncio.sleep(due - asyncio.get_running_loop().time())
-        await write(chunk(**choice({"content": " word"})))
-    await write(chunk(**choice({}, "stop")))
-    usage = {"prompt_tokens": 20, "completion_tokens": TOKENS, "total_tokens": 20 + TOKENS}
+    tokens = int(question.get("max_tokens") or 100)
+    pace = PACE.get(question.get("model", ""), PACE_SECONDS)
+    await write(FIRST)
+    loop = asyncio.get_running_loop()
+    due = loop.time()
+    for _ in range(tokens):
+        if pace:
+            due += pace
+            await asyncio.sleep(due - loop.time())
+        await write(WORD)
+    await write(LAST)
+    usage = {"prompt_tokens": 20, "completion_tokens": tokens, "total_tokens": 20 + tokens}
     await write(chunk(usage=usage, timings={"predicted_per_second": 1 / PACE_SECONDS}))
-    await write(b"data: [DONE]\n\n", more=False)
+    await write(END, more=False)
+
+
+async def body_of(receive: ASGIReceiveCallable) -> bytes:
+    body = b""
+    while True:
+        message = await receive()
+        assert message["type"] == "http.request"
+        body += message["body"]
+        if not message["more_body"]:
+            return body
 
 
 async def app(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
@@ -64,9 +86,7 @@ async def app(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
         }
     )
     if streams:
-        while (await receive()).get("more_body"):
-            pass
-        await answer(send)
+        await answer(json.loads(await body_of(receive)), send)
         return
     body = {"/props": PROPS, "/v1/models": MODELS}.get(path, {"status": "ok"})
     await send(

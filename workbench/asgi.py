@@ -11,6 +11,7 @@ sys.setswitchinterval(0.0005)
 
 _django = get_asgi_application()
 
-from apps.core.threads import InWarmThreads  # noqa: E402 - needs the settings
+from apps.core.threads import InWarmThreads, hand_back_ourselves  # noqa: E402 - needs settings
 
+hand_back_ourselves()
 application = InWarmThreads(_django)

@@ -269,8 +269,7 @@ def regenerate_answer(request: HttpRequest, pk: int) -> Any:
 
 
 def _get(request: HttpRequest, pk: int) -> Conversation:
-    conversations = Conversation.objects.owned_by(owner(request)).select_related("active_leaf")
-    conversation = conversations.filter(pk=pk).first()
+    conversation = Conversation.objects.owned_by(owner(request)).filter(pk=pk).first()
     if conversation is None:
         raise not_found("conversation")
     return conversation

@@ -425,7 +425,8 @@ def _pass_on(event: Event, log: AnswerLog, outcome: Outcome) -> None:
 
 
 def _find(answer_id: int) -> prompting.Ask:
-    return prompting.for_answer(Message.objects.get(pk=answer_id))
+    answers = Message.objects.select_related("conversation__server", "conversation__system_prompt")
+    return prompting.for_answer(answers.get(pk=answer_id))
 
 
 @transaction.atomic

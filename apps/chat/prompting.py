@@ -53,9 +53,7 @@ def for_answer(answer: Message) -> Ask:
     Raises:
         NoServer: there is no server to ask.
     """
-    conversation = Conversation.objects.select_related("server", "system_prompt").get(
-        pk=answer.conversation_id
-    )
+    conversation = answer.conversation
     return _ask(
         conversation,
         branch_before(answer),

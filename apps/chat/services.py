@@ -264,7 +264,7 @@ def first_line(text: str) -> str:
 def open_answer(question: Message, request: dict[str, Any] | None) -> Message:
     """An empty answer at the end of the active branch. Whoever opens it starts it."""
     answer = Message.objects.create(
-        conversation_id=question.conversation_id,
+        conversation=question.conversation,
         parent=question,
         role=Role.ASSISTANT,
         status=Status.QUEUED,

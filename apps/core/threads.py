@@ -39,6 +39,17 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 _loop: contextvars.ContextVar[asyncio.AbstractEventLoop] = contextvars.ContextVar("serving_loop")
 
 
+def hand_back_ourselves() -> None:
+    """For the whole process: Django is not to look after connections at the ends of a request.
+
+    Each of our calls does that itself, in the thread it ran in. Django would go to a thread once
+    more at the beginning of every request for it.
+    """
+    signals.request_started.disconnect(reset_queries)
+    signals.request_started.disconnect(close_old_connections)
+    signals.request_finished.disconnect(close_old_connections)
+
+
 def serving_loop() -> asyncio.AbstractEventLoop | None:
     """The event loop that serves the request in hand, seen from the thread that works on it."""
     return _loop.get(None)
@@ -50,11 +61,6 @@ class InWarmThreads:
     def __init__(self, application: Application, pool: "WarmThreads | None" = None) -> None:
         self._application = application
         self._pool = pool or WarmThreads()
-        # Each of our calls does this for itself, in the thread it ran in. Django would go to a
-        # thread once more at the beginning of each request for it.
-        signals.request_started.disconnect(reset_queries)
-        signals.request_started.disconnect(close_old_connections)
-        signals.request_finished.disconnect(close_old_connections)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -26,18 +26,6 @@ async def call(application: Any) -> None:
 POOL = WarmThreads(few=2)
 
 
-@pytest.fixture(autouse=True)
-def _signals() -> Any:
-    """What the wrapper takes from Django's signals comes back for other tests."""
-    from django.core import signals
-
-    kept = [(s, list(s.receivers)) for s in (signals.request_started, signals.request_finished)]
-    yield
-    for signal, receivers in kept:
-        signal.receivers = receivers
-        signal.sender_receivers_cache.clear()
-
-
 def app(function: Callable[[], Any], said: list[Any]) -> Any:
     async def application(scope: Any, receive: Any, send: Any) -> None:
         said.append(await sync_to_async(function)())
