@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.batch import services as batches
-from apps.batch.models import Item
+from apps.batch.models import Batch, Item
 from apps.batch.services import WrongState, create_batch
 from apps.datasets.models import Dataset
 from apps.generation import schemas, seeds
@@ -78,6 +78,19 @@ def create_job(
         version=version,
         test_dataset=test_dataset.name if test_dataset is not None else "",
     )
+
+
+def rate_of(server: Server, model: str) -> float | None:
+    """Tokens written a second by the last jobs on this server, all slots together."""
+    last = Batch.objects.filter(server=server, handler=HANDLER, worked_s__gt=5)
+    if model and model != "default":
+        last = last.filter(model=model)
+    sums = [
+        (batch.completion_tokens, batch.worked_s)
+        for batch in last.order_by("-pk").only("completion_tokens", "worked_s")[:3]
+    ]
+    seconds = sum(worked for _, worked in sums)
+    return sum(tokens for tokens, _ in sums) / seconds if seconds else None
 
 
 def duplicate(job: Job) -> Job:

@@ -1,4 +1,4 @@
-"""Ready recipes to start from. The demo model is trained on prompts of this kind."""
+"""Ready recipes to start from. The demo model is trained on prompts of the first three kinds."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -71,5 +71,173 @@ STARTERS = (
             "attributes": {"topic": TOPICS},
         },
     ),
+    Starter(
+        "qa",
+        "Questions from documents",
+        "Paste a document: each passage gives questions with answers that stand in it.",
+        {
+            "system": "You write questions that a reader of a document would ask. "
+            "Every answer stands in the passage.",
+            "columns": [
+                {
+                    "name": "passage",
+                    "kind": "seed",
+                    "text": "Paste your document here, in place of this line.",
+                    "format": "document",
+                    "order": "walk",
+                },
+                {
+                    "name": "kind",
+                    "kind": "category",
+                    "values": ["a fact", "a reason", "a step to take", "a comparison"],
+                    "keep": False,
+                },
+                {
+                    "name": "pair",
+                    "kind": "structured",
+                    "prompt": "{{ passage_text }}\n\n"
+                    "Write a question about {{ kind }} that this passage answers, and the answer.",
+                    "schema": {
+                        "type": "object",
+                        "required": ["question", "answer"],
+                        "properties": {
+                            "question": {"type": "string", "maxLength": 200},
+                            "answer": {"type": "string", "maxLength": 600},
+                        },
+                    },
+                },
+            ],
+        },
+    ),
+    Starter(
+        "paraphrases",
+        "Paraphrases",
+        "The same in other words: each of your texts several times, with its label.",
+        {
+            "system": "You say the same thing in other words. The meaning stays exactly.",
+            "columns": [
+                {
+                    "name": "original",
+                    "kind": "seed",
+                    "text": "text,label\nWhere is my parcel?,track_parcel\n"
+                    "I want my money back.,refund_order",
+                    "format": "csv",
+                    "order": "walk",
+                },
+                {
+                    "name": "style",
+                    "kind": "category",
+                    "values": ["short", "polite", "annoyed", "with a typo", "as a child would"],
+                },
+                {
+                    "name": "text",
+                    "kind": "text",
+                    "prompt": "Say this in other words, {{ style }}: {{ original_text }}",
+                    "checks": [{"kind": "length", "max": 300}],
+                },
+            ],
+        },
+    ),
+    Starter(
+        "chat",
+        "Chat fine-tuning pairs",
+        "A person asks, an assistant answers, a judge looks at both: for the chat format.",
+        {
+            "system": "You write conversations between a person and a helpful assistant.",
+            "columns": [
+                {
+                    "name": "person",
+                    "kind": "persona",
+                    "about": "customers of a small web shop",
+                    "values": [
+                        "a student who is short of money",
+                        "a retired teacher, patient and exact",
+                        "a father of three in a hurry",
+                        "a shop owner who buys for her business",
+                    ],
+                },
+                {"name": "topic", "kind": "category", "values": TOPICS},
+                {
+                    "name": "question",
+                    "kind": "text",
+                    "prompt": "What does {{ person }} write to the help desk about {{ topic }}? "
+                    "Only the message.",
+                },
+                {
+                    "name": "answer",
+                    "kind": "text",
+                    "prompt": "Now the assistant's answer to that message. Only the answer.",
+                },
+                {
+                    "name": "judge",
+                    "kind": "judge",
+                    "criteria": [
+                        {
+                            "name": "helpful",
+                            "description": "Does the answer solve the problem?",
+                            "max": 5,
+                            "at_least": 3,
+                        }
+                    ],
+                },
+            ],
+        },
+    ),
+    Starter(
+        "more",
+        "More like these rows",
+        "Your own examples, rotated from row to row; the model writes others of the kind.",
+        {
+            "system": SYSTEM,
+            "columns": [
+                {
+                    "name": "examples",
+                    "kind": "seed",
+                    "text": "Where is my parcel?\nI want my money back.\n"
+                    "My card was charged twice.",
+                    "format": "lines",
+                    "count": 3,
+                    "template": "- {{ text }}",
+                    "keep": False,
+                },
+                {
+                    "name": "text",
+                    "kind": "text",
+                    "prompt": "Write one more text of this kind, about something else:\n"
+                    "{{ examples }}",
+                },
+            ],
+        },
+    ),
 )
 BY_KEY = {starter.key: starter for starter in STARTERS}
+
+
+def more_like(dataset: int, labels: list[str], rows: int) -> dict[str, Any]:
+    """More rows of some labels of a dataset, each from three real examples of its label."""
+    share, left = divmod(rows, len(labels))
+    quotas = {label: share + (at < left) for at, label in enumerate(labels)}
+    return {
+        "system": SYSTEM,
+        "columns": [
+            {"name": "label", "kind": "category", "values": labels},
+            {
+                "name": "examples",
+                "kind": "seed",
+                "dataset": dataset,
+                "match": "label",
+                "match_field": "label",
+                "count": 3,
+                "template": "- {{ text }}",
+                "keep": False,
+            },
+            {
+                "name": "text",
+                "kind": "text",
+                "prompt": "These are real messages with the label “{{ label }}”:\n"
+                "{{ examples }}\n\n"
+                "Write another one with the same label, about something else. Only the message.",
+            },
+        ],
+        "quotas": {"label": quotas},
+    }

@@ -1,39 +1,31 @@
+"""The list of jobs, and one job: how it stands, its rows, what people do with it."""
+
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.core.paginator import Paginator
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.db.models import Max
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch import services as batches
-from apps.batch.models import ACTIVE, BatchStatus, Item, ItemStatus
+from apps.batch.models import ACTIVE, Batch, BatchStatus, Item, ItemStatus
 from apps.batch.tasks import wake
-from apps.core.db import in_db
 from apps.datasets.services import NothingUsable
 from apps.generation import exports, previews, services
 from apps.generation.downloads import export_response
-from apps.generation.forms import KINDS, Draft
-from apps.generation.models import Job
+from apps.generation.models import Job, SavedRecipe
+from apps.generation.plan import MAX_ROWS
 from apps.generation.problems import RecipeError
 from apps.generation.reasons import label_of
-from apps.generation.starters import BY_KEY, STARTERS
-from apps.llm.errors import LLMError
-from apps.llm.models import Use
-from apps.llm.services import NoServer, default_target
+from apps.generation.starters import STARTERS
 
 JOBS_A_PAGE = 20
 ROWS_A_PAGE = 25
 FIELDS_SHOWN = 4
-
-# Every place for a sentence in the form: a preview fills some and empties the others.
-ERROR_PLACES = (
-    *("name", "system", "prompt", "attributes", "fields"),
-    *("rows", "max_tokens", "temperature", "seed"),
-)
+RECIPES_SHOWN = 30
 
 # name: (what is done, what is said afterwards)
 ACTIONS = {
@@ -44,86 +36,24 @@ ACTIONS = {
 }
 
 
-def _jobs(request: HttpRequest) -> Any:
-    return Job.objects.owned_by(request.user).select_related("batch", "batch__server")
+def jobs_of(request: HttpRequest) -> Any:
+    return Job.objects.owned_by(request.user).select_related("batch", "batch__server", "version")
 
 
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
-    page = Paginator(_jobs(request), JOBS_A_PAGE).get_page(request.GET.get("page"))
-    progress = batches.counts_of([job.batch for job in page.object_list])
-    shown = [(job, progress[job.batch_id]) for job in page.object_list]
+    page = Paginator(jobs_of(request), JOBS_A_PAGE).get_page(request.GET.get("page"))
+    counts = batches.counts_of([job.batch for job in page.object_list])
+    shown = [(job, counts[job.batch_id]) for job in page.object_list]
     running = any(job.batch.status in ACTIVE for job in page.object_list)
-    context = {"page": page, "jobs": shown, "running": running, "starters": STARTERS}
-    fragment = request.headers.get("HX-Request") and not request.headers.get("HX-Boosted")
-    return render(
-        request, "generation/_jobs.html" if fragment else "generation/index.html", context
+    context: dict[str, Any] = {"page": page, "jobs": shown, "running": running}
+    if request.headers.get("HX-Request") and not request.headers.get("HX-Boosted"):
+        return render(request, "generation/_jobs.html", context)
+    saved = SavedRecipe.objects.owned_by(request.user).annotate(
+        newest=Max("versions__pk"), number=Max("versions__number")
     )
-
-
-# --- A new job ----------------------------------------------------------------
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-def new(request: HttpRequest) -> HttpResponse:
-    if request.method != "POST":
-        return _form(request, _first_draft(request))
-    assert isinstance(request.user, User)
-    draft = Draft.posted(request.POST)
-    plan = draft.read()
-    if plan is None:
-        return _form(request, draft, status=422)
-    try:
-        target = default_target(Use.GENERATION)
-    except NoServer as error:
-        draft.errors["server"] = str(error)
-        return _form(request, draft, status=422)
-    job = services.create_job(
-        owner=request.user,
-        name=plan.name,
-        rows=plan.rows,
-        seed=plan.seed,
-        recipe=plan.recipe,
-        server=target.server,
-    )
-    wake(target.server.pk)
-    return redirect("generation:job", job.pk)
-
-
-def _first_draft(request: HttpRequest) -> Draft:
-    """Empty, from a ready recipe, or from an earlier job."""
-    if (starter := BY_KEY.get(request.GET.get("recipe", ""))) is not None:
-        return Draft.of(starter.name, starter.recipe)
-    if (again := request.GET.get("like", "")).isdecimal():
-        job = get_object_or_404(_jobs(request), pk=int(again))
-        draft = Draft.of(job.name, job.recipe)
-        draft.rows = str(job.batch.total)
-        return draft
-    return Draft.blank()
-
-
-def _form(request: HttpRequest, draft: Draft, status: int = 200) -> HttpResponse:
-    return render(request, "generation/new.html", {"draft": draft, "kinds": KINDS}, status=status)
-
-
-@require_POST
-async def preview(request: HttpRequest) -> HttpResponse:
-    """Three rows, really asked for; or what is wrong, at the fields. Both in one fragment."""
-    draft = Draft.posted(request.POST)
-    draft.name = draft.name or "Preview"
-    plan = draft.read()
-    context: dict[str, Any] = {
-        "draft": draft,
-        "sentences": [(name, draft.errors.get(name, "")) for name in ERROR_PLACES],
-    }
-    if plan is not None:
-        try:
-            target = await in_db(default_target, Use.GENERATION)
-            context["rows"] = await previews.preview(target, plan.recipe, plan.seed)
-            context["system"] = plan.recipe.system_message
-        except (NoServer, LLMError) as error:
-            context["problem"] = str(error)
-    return await sync_to_async(render)(request, "generation/_preview.html", context)
+    context |= {"starters": STARTERS, "saved": saved.order_by("-newest")[:RECIPES_SHOWN]}
+    return render(request, "generation/index.html", context)
 
 
 # --- One job ------------------------------------------------------------------
@@ -132,13 +62,18 @@ async def preview(request: HttpRequest) -> HttpResponse:
 def _standing(job: Job) -> dict[str, Any]:
     """What the live part of a job's page shows."""
     progress = batches.progress(job.batch)
-    status = job.batch.status
+    batch, status = job.batch, job.batch.status
     open_rows = status not in (BatchStatus.DONE, BatchStatus.CANCELLED)
+    accepted = progress.counts[ItemStatus.ACCEPTED]
+    spare = max(0, progress.total - progress.finished)
     return {
         "job": job,
         "progress": progress,
+        "done": min(accepted, progress.wanted) if batch.goal is not None else progress.finished,
+        # Of a job that refills the bar ends where its goal is, or where its tries are.
+        "bar_total": max(progress.finished + spare, 1),
         "reasons": [
-            (row_status, label_of(code), rows) for row_status, code, rows in progress.reasons
+            (row_status, code, label_of(code), rows) for row_status, code, rows in progress.reasons
         ],
         # The last rows of a job that was cancelled are still being closed for a moment.
         "live": status in ACTIVE or progress.counts[ItemStatus.RUNNING] > 0,
@@ -147,13 +82,14 @@ def _standing(job: Job) -> dict[str, Any]:
             "resume": status in (BatchStatus.PAUSED, BatchStatus.FAILED),
             "cancel": open_rows,
             "retry": status != BatchStatus.CANCELLED and progress.counts[ItemStatus.FAILED] > 0,
+            "add": status != BatchStatus.CANCELLED,
         },
     }
 
 
 @require_safe
 def job(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_object_or_404(_jobs(request), pk=pk)
+    found = get_object_or_404(jobs_of(request), pk=pk)
     spec = found.spec
     context = {
         **_standing(found),
@@ -161,6 +97,7 @@ def job(request: HttpRequest, pk: int) -> HttpResponse:
         "spec": spec,
         "names": spec.recipe.field_names,
         "labels": spec.recipe.label_names,
+        "recipe_json": previews.pretty(found.recipe),
     }
     return render(request, "generation/job.html", context)
 
@@ -168,7 +105,7 @@ def job(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def progress(request: HttpRequest, pk: int) -> HttpResponse:
     """Asked again and again while the job runs. Tells the table when there are new rows."""
-    found = get_object_or_404(_jobs(request), pk=pk)
+    found = get_object_or_404(jobs_of(request), pk=pk)
     context = _standing(found)
     answer = render(request, "generation/_progress.html", context)
     if request.GET.get("seen") != str(context["progress"].finished) or not context["live"]:
@@ -178,18 +115,21 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def rows(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_object_or_404(_jobs(request), pk=pk)
+    found = get_object_or_404(jobs_of(request), pk=pk)
     return render(request, "generation/_rows.html", _table(request, found))
 
 
 def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
-    """One page of rows. The count comes from the grouped counts: no second query for it."""
+    """One page of rows, perhaps of one state or one reason."""
     status = request.GET.get("status", "")
     if status not in ItemStatus.values:
         status = ""
+    code = request.GET.get("code", "")[:30]
     items = Item.objects.filter(batch_id=found.batch_id).order_by("index")
     if status:
         items = items.filter(status=status)
+    if code:
+        items = items.filter(code=code)
     page = Paginator(items, ROWS_A_PAGE).get_page(request.GET.get("page"))
     spec = found.spec
     names = spec.recipe.field_names[:FIELDS_SHOWN]
@@ -200,20 +140,28 @@ def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
         "table": shown,
         "fields": names,
         "status": status,
+        "code": code,
+        "code_label": label_of(code) if code else "",
         "statuses": ItemStatus.choices,
     }
 
 
 @require_safe
 def row(request: HttpRequest, pk: int, index: int) -> HttpResponse:
-    found = get_object_or_404(_jobs(request), pk=pk)
-    item = get_object_or_404(Item, batch_id=found.batch_id, index=index)
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    items = Item.objects.filter(batch_id=found.batch_id)
+    item = get_object_or_404(items, index=index)
+    spec = found.spec
     context = {
         "job": found,
         "item": item,
-        "messages_sent": exports.messages_of(found.spec, item),
+        "messages_sent": exports.messages_of(spec, item),
+        "reply": exports.last_reply(spec, item),
         "output": previews.pretty(item.output),
-        "last": found.batch.total - 1,
+        "edited": previews.pretty(item.edited),
+        "before": items.filter(index__lt=index).order_by("-index").only("index").first(),
+        "after": items.filter(index__gt=index).order_by("index").only("index").first(),
+        "restorable": item.status == ItemStatus.REJECTED and item.output is not None,
     }
     return render(request, "generation/row.html", context)
 
@@ -221,7 +169,7 @@ def row(request: HttpRequest, pk: int, index: int) -> HttpResponse:
 @require_POST
 def act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     """Pause, resume, cancel, retry."""
-    found = get_object_or_404(_jobs(request), pk=pk)
+    found = get_object_or_404(jobs_of(request), pk=pk)
     if action not in ACTIONS:
         raise Http404
     do, said = ACTIONS[action]
@@ -235,18 +183,86 @@ def act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     return redirect("generation:job", pk)
 
 
+@require_POST
+def add_rows(request: HttpRequest, pk: int) -> HttpResponse:
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    text = request.POST.get("rows", "")
+    count = int(text) if text.isdecimal() and len(text) < 7 else 0
+    if not 1 <= count <= MAX_ROWS:
+        messages.error(request, f"A whole number of rows, from 1 to {MAX_ROWS:,}.")
+        return redirect("generation:job", pk)
+    try:
+        batches.add_rows(found.batch, count)
+    except batches.WrongState as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"{count:,} rows more.")
+        wake(found.batch.server_id)
+    return redirect("generation:job", pk)
+
+
+@require_POST
+def duplicate(request: HttpRequest, pk: int) -> HttpResponse:
+    """The same job once more, with another seed."""
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    try:
+        copy = services.duplicate(found)
+    except (batches.WrongState, RecipeError) as error:
+        messages.error(request, str(error))
+        return redirect("generation:job", pk)
+    wake(copy.batch.server_id)
+    messages.success(request, "The same job with another seed is queued.")
+    return redirect("generation:job", copy.pk)
+
+
+@require_POST
+def delete(request: HttpRequest, pk: int) -> HttpResponse:
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    services.delete(found)
+    messages.success(request, f"“{found.name}” and its rows were deleted. Its datasets stay.")
+    return redirect("generation:index")
+
+
+@require_POST
+def limits(request: HttpRequest, pk: int) -> HttpResponse:
+    """Width, weight and daily budget of a job, also while it runs; empty takes a limit away."""
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    values: dict[str, int | None] = {}
+    for name, largest in (("width", 1000), ("weight", 100), ("daily_tokens", 10**12)):
+        text = request.POST.get(name, "").strip()
+        if text and not (text.isascii() and text.isdecimal() and 1 <= int(text[:15]) <= largest):
+            messages.error(request, f"A whole number from 1 to {largest:,} is wanted.")
+            return redirect("generation:job", pk)
+        values[name] = int(text) if text else None
+    values["weight"] = values["weight"] or 1
+    Batch.objects.filter(pk=found.batch_id).update(**values)
+    messages.success(request, "Changed. A running job follows within a second.")
+    return redirect("generation:job", pk)
+
+
 @require_safe
 def export(request: HttpRequest, pk: int) -> HttpResponseBase:
-    found = get_object_or_404(_jobs(request), pk=pk)
+    found = get_object_or_404(jobs_of(request), pk=pk)
     name = request.GET.get("format", "jsonl")
     if name not in set(exports.Format):
         raise Http404
     return export_response(found, exports.Format(name))
 
 
+@require_safe
+def card(request: HttpRequest, pk: int) -> HttpResponse:
+    """The data card as a file."""
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    return JsonResponse(
+        exports.card(found),
+        json_dumps_params={"ensure_ascii": False, "indent": 2},
+        headers={"Content-Disposition": 'attachment; filename="data-card.json"'},
+    )
+
+
 @require_POST
 def dataset(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_object_or_404(_jobs(request), pk=pk)
+    found = get_object_or_404(jobs_of(request), pk=pk)
     try:
         made = exports.to_dataset(
             job=found,

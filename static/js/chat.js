@@ -3,6 +3,7 @@
 import { Announcer } from "./announcer.js";
 import { AnswerStream } from "./answer_stream.js";
 import "./chat_actions.js";
+import "./chat_attach.js";
 import "./chat_keys.js";
 import "./chat_list.js";
 import "./read_ahead.js";

@@ -1,7 +1,34 @@
-// What cannot be undone is asked about first. The buttons are replaced while the job runs, so one
-// listener stands above them.
+// What cannot be undone is asked about first, and whoever wants to is told when the job has ended.
+// The buttons are replaced while the job runs, so the listeners stand above them.
+
+const ENDED = ["done", "failed", "cancelled", "paused"];
+let wanted = false;
 
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.confirm;
   if (question && !window.confirm(question)) event.preventDefault();
 });
+
+document.addEventListener("click", async (event) => {
+  if (event.target.id !== "notify") return;
+  wanted = (await Notification.requestPermission()) === "granted";
+  offer();
+});
+
+document.addEventListener("htmx:afterSettle", () => {
+  const progress = document.getElementById("progress");
+  if (wanted && ENDED.includes(progress.dataset.status)) {
+    wanted = false;
+    const rows = progress.querySelector(".progress-head .number")?.textContent ?? "";
+    new Notification(document.getElementById("job-name").textContent, { body: `${progress.dataset.status}: ${rows}` });
+  }
+  offer();
+});
+
+// Only where the browser can do it and nobody has said no.
+function offer() {
+  const button = document.getElementById("notify");
+  if (button) button.hidden = wanted || !("Notification" in window) || Notification.permission === "denied";
+}
+
+offer();

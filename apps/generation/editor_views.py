@@ -1,0 +1,225 @@
+"""The page of a new job: editing a recipe, trying it, queueing it."""
+
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from apps.batch.tasks import wake
+from apps.core.db import in_db
+from apps.datasets.models import Dataset
+from apps.generation import checks, personas, previews, seeds, services, starters, versions
+from apps.generation.forms import Draft
+from apps.generation.models import Job, RecipeVersion
+from apps.generation.problems import RecipeError
+from apps.llm.errors import LLMError
+from apps.llm.models import Use
+from apps.llm.services import NoServer, default_target
+
+PREVIEWS = (3, 10)
+DATASETS_SHOWN = 200
+COLUMN_KINDS = (
+    ("From chance", (
+        ("category", "Category"),
+        ("number", "Number"),
+        ("date", "Date"),
+        ("uuid", "Identifier"),
+        ("persona", "Persona"),
+    )),
+    ("From real data", (("seed", "Seed rows"),)),
+    ("Worked out", (("expression", "Expression"),)),
+    ("By the model", (("text", "Text"), ("structured", "Fields"), ("judge", "Judge"))),
+)  # fmt: skip
+
+# Every place for a sentence in the form: a preview fills some and empties the others.
+ERROR_PLACES = (
+    *("name", "system", "columns", "quotas", "rows", "seed", "near", "test_dataset", "width"),
+    *("weight", "daily_tokens", "temperature", "min_p", "max_tokens"),
+)
+
+
+def _owner(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    owner = _owner(request)
+    if request.method != "POST":
+        return _form(request, _first_draft(request, owner))
+    draft = Draft.posted(request.POST)
+    plan = draft.read()
+    test_dataset = None
+    if plan is not None and plan.test_dataset is not None:
+        mine = Dataset.objects.owned_by(owner)
+        test_dataset = get_object_or_404(mine, pk=plan.test_dataset)
+    if plan is None:
+        return _form(request, draft, status=422)
+    try:
+        target = default_target(Use.GENERATION)
+        job = services.create_job(
+            owner=owner,
+            name=plan.name,
+            rows=plan.rows,
+            seed=plan.seed,
+            recipe=plan.recipe,
+            server=target.server,
+            model="" if target.model == "default" else target.model,
+            refill=plan.refill,
+            near=plan.near,
+            test_dataset=test_dataset,
+            width=plan.width,
+            weight=plan.weight,
+            daily_tokens=plan.daily_tokens,
+            version=versions.save(owner=owner, name=plan.name, recipe=plan.recipe),
+        )
+    except NoServer as error:
+        draft.errors["server"] = str(error)
+        return _form(request, draft, status=422)
+    except RecipeError as error:
+        for problem in error.problems:
+            draft.report(problem)
+        return _form(request, draft, status=422)
+    wake(target.server.pk)
+    return redirect("generation:job", job.pk)
+
+
+def _first_draft(request: HttpRequest, owner: User) -> Draft:
+    """Empty, from a ready recipe, a saved one, an earlier job, or a dataset's weak labels."""
+    asked = request.GET
+    if (starter := starters.BY_KEY.get(asked.get("recipe", ""))) is not None:
+        return Draft.of(starter.name, starter.recipe)
+    if (again := asked.get("like", "")).isdecimal():
+        jobs = Job.objects.owned_by(owner).select_related("batch")
+        return _like(get_object_or_404(jobs, pk=int(again)))
+    if (number := asked.get("version", "")).isdecimal():
+        mine = RecipeVersion.objects.filter(saved__owner=owner).select_related("saved")
+        version = get_object_or_404(mine, pk=int(number))
+        return Draft.of(version.saved.name, version.body)
+    if (dataset := asked.get("dataset", "")).isdecimal():
+        return _from_dataset(request, owner, int(dataset))
+    return Draft.blank()
+
+
+def _like(job: Job) -> Draft:
+    batch = job.batch
+    draft = Draft.of(job.name, job.recipe)
+    near = job.spec.filters.near
+    draft.rows = str(batch.wanted)
+    draft.refill = batch.goal is not None
+    draft.near = "" if near is None else f"{100 * near:g}"
+    draft.width = "" if batch.width is None else str(batch.width)
+    draft.weight = str(batch.weight)
+    draft.daily_tokens = "" if batch.daily_tokens is None else str(batch.daily_tokens)
+    return draft
+
+
+def _from_dataset(request: HttpRequest, owner: User, pk: int) -> Draft:
+    """More rows of some labels of a dataset: the way back from a classifier's mistakes.
+
+    `dataset`, `label` (once for each; none: all), `rows`, `test` (the dataset it is judged on).
+    """
+    mine = Dataset.objects.owned_by(owner)
+    dataset = get_object_or_404(mine, pk=pk)
+    labels = [label for label in request.GET.getlist("label") if label in dataset.label_counts]
+    labels = list(dict.fromkeys(labels)) or list(dataset.label_counts)[:50]
+    rows = request.GET.get("rows", "")
+    count = int(rows) if rows.isdecimal() and 1 <= int(rows) <= 10_000 else 20 * len(labels)
+    draft = Draft.of(f"More of {dataset.name}"[:200], starters.more_like(dataset.pk, labels, count))
+    draft.rows = str(count)
+    draft.near = "85"
+    test = request.GET.get("test", "")
+    if test.isdecimal():
+        draft.test_dataset = str(get_object_or_404(mine, pk=int(test)).pk)
+    return draft
+
+
+def _form(request: HttpRequest, draft: Draft, status: int = 200) -> HttpResponse:
+    datasets = Dataset.objects.owned_by(_owner(request)).only("pk", "name", "rows")
+    context = {
+        "draft": draft,
+        "kinds": COLUMN_KINDS,
+        "check_kinds": checks.KINDS,
+        "formats": seeds.FORMATS,
+        "datasets": datasets[:DATASETS_SHOWN],
+        "problems": _problems(draft),
+    }
+    return render(request, "generation/new.html", context, status=status)
+
+
+def _problems(draft: Draft) -> list[tuple[str, str]]:
+    return [(".".join(map(str, found.place)), found.message) for found in draft.problems]
+
+
+def _feedback(draft: Draft) -> dict[str, Any]:
+    """What a fragment says back to the form."""
+    return {
+        "draft": draft,
+        "sentences": [(name, draft.errors.get(name, "")) for name in ERROR_PLACES],
+        "problems": _problems(draft),
+    }
+
+
+@require_POST
+def check(request: HttpRequest) -> HttpResponse:
+    """What is wrong with the recipe as it stands, while it is being typed."""
+    draft = Draft.posted(request.POST)
+    draft.name = draft.name or "Check"
+    draft.read()
+    return render(request, "generation/_problems.html", _feedback(draft))
+
+
+@require_POST
+async def preview(request: HttpRequest) -> HttpResponse:
+    """Some rows, really asked for; or what is wrong, at the fields. Both in one fragment."""
+    owner = await request.auser()
+    assert isinstance(owner, User)
+    draft = Draft.posted(request.POST)
+    draft.name = draft.name or "Preview"
+    plan = draft.read()
+    rows = int(request.POST.get("try", "3")) if request.POST.get("try") in {"3", "10"} else 3
+    context: dict[str, Any] = {}
+    if plan is not None:
+        try:
+            target = await in_db(default_target, Use.GENERATION)
+            tables = await in_db(services.tables_of, owner, plan.recipe)
+            tried = await previews.preview(target, plan.recipe, plan.seed, rows=rows, tables=tables)
+            context["rows"] = tried
+            context["system"] = plan.recipe.system_message
+            context["estimate"] = await in_db(previews.estimate, target, tried, plan.rows)
+        except RecipeError as error:
+            for problem in error.problems:
+                draft.report(problem)
+        except (NoServer, LLMError) as error:
+            context["problem"] = str(error)
+    context |= _feedback(draft)
+    return await sync_to_async(render)(request, "generation/_preview.html", context)
+
+
+@require_POST
+async def write_personas(request: HttpRequest) -> HttpResponse:
+    """People that the model makes up, as JSON: {"values": [...]} or {"problem": "..."}."""
+    about = request.POST.get("about", "").strip()[:500]
+    count = request.POST.get("count", "")
+    number = int(count) if count.isdecimal() and 1 <= int(count) <= personas.MOST else 20
+    try:
+        target = await in_db(default_target, Use.GENERATION)
+        values = await personas.write(target, about, number)
+    except (NoServer, LLMError, personas.NothingWritten) as error:
+        return JsonResponse({"problem": str(error)}, status=200)
+    return JsonResponse({"values": values})
+
+
+@require_POST
+def forget_recipe(request: HttpRequest, pk: int) -> HttpResponse:
+    """Deletes a saved recipe with its versions; jobs keep what they were made with."""
+    saved = _owner(request).pk
+    version = RecipeVersion.objects.filter(saved__owner_id=saved, saved_id=pk).first()
+    if version is None:
+        raise Http404
+    version.saved.delete()
+    return redirect("generation:index")

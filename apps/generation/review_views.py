@@ -1,0 +1,195 @@
+"""Looking through rows one by one, and how varied they are."""
+
+import asyncio
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import aget_object_or_404, get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.batch import services as batches
+from apps.batch.models import Item, ItemStatus
+from apps.batch.tasks import wake
+from apps.core.db import in_db
+from apps.embeddings.cache import TextsTooLarge, embed_texts
+from apps.generation import diversity, quality, review, services
+from apps.generation.exports import full_row
+from apps.generation.guard import stored_tables
+from apps.generation.models import Job
+from apps.generation.problems import RecipeError
+from apps.generation.prompts import written
+from apps.generation.spec import Spec
+from apps.generation.views import jobs_of
+from apps.llm.errors import LLMError
+from apps.llm.models import Use
+from apps.llm.services import NoServer, default_target
+from apps.llm.slots import Lane
+
+LABELS_SHOWN = 12
+FEWEST = 5
+EMBEDDED = 300
+
+
+@require_safe
+def page(request: HttpRequest, pk: int) -> HttpResponse:
+    """One row at a time: the one asked for, or the first of those left."""
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    asked = request.GET.get("at", "")
+    after = int(asked) - 1 if asked.isdecimal() and len(asked) < 10 else -1
+    context = _context(found, _filters(request.GET), after=after)
+    fragment = request.headers.get("HX-Request") and not request.headers.get("HX-Boosted")
+    template = "generation/_review.html" if fragment else "generation/review.html"
+    return render(request, template, context)
+
+
+@require_POST
+def judge(request: HttpRequest, pk: int, index: int) -> HttpResponse:
+    """Accept, reject or change a row; the next one comes back."""
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    item = get_object_or_404(Item, batch_id=found.batch_id, index=index)
+    action, problem = request.POST.get("action", ""), ""
+    try:
+        if action == "accept":
+            _accept(item)
+        elif action == "reject":
+            batches.reject(item)
+            wake(found.batch.server_id)
+        elif action == "edit":
+            prefix = "field-"
+            given = {
+                name.removeprefix(prefix): value
+                for name, value in request.POST.items()
+                if name.startswith(prefix) and isinstance(value, str)
+            }
+            services.edit(item, given, found.spec)
+        else:
+            raise Http404
+    except (batches.WrongState, RecipeError) as error:
+        problem = str(error)
+    filters = _filters(request.POST)
+    # What was changed, or could not be done, stays in sight.
+    stays = bool(problem) or action == "edit"
+    context = _context(found, filters, after=index - 1 if stays else index, exact=index * stays)
+    context["problem"] = problem
+    if not request.headers.get("HX-Request"):
+        return redirect(f"{reverse('generation:review', args=[pk])}?status={filters['status']}")
+    return render(request, "generation/_review.html", context)
+
+
+def _accept(item: Item) -> None:
+    if item.status == ItemStatus.REJECTED:
+        batches.restore(item)
+    else:
+        Item.objects.filter(pk=item.pk).update(reviewed=True)
+
+
+def _filters(data: Any) -> dict[str, Any]:
+    status = data.get("status", "")
+    known = {ItemStatus.ACCEPTED, ItemStatus.REJECTED}
+    return {
+        "status": status if status in known else ItemStatus.ACCEPTED,
+        "unseen": data.get("unseen") == "1",
+    }
+
+
+def _context(found: Job, filters: dict[str, Any], *, after: int, exact: int = 0) -> dict[str, Any]:
+    rows = review.queue(found, filters["status"], unseen=filters["unseen"])
+    item = rows.filter(index__gt=after).first()
+    if exact:  # a change makes a row seen, and takes it out of those left
+        item = Item.objects.filter(batch_id=found.batch_id, index=exact).first() or item
+    spec = found.spec
+    context: dict[str, Any] = {"job": found, "item": item, **filters}
+    if item is not None:
+        context |= {
+            "fields": review.fields_of(spec, item) if item.final is not None else [],
+            "neighbours": review.neighbours(spec, item),
+            "before": rows.filter(index__lt=item.index).order_by("-index").only("index").first(),
+            "next": rows.filter(index__gt=item.index).only("index").first(),
+            "left": rows.filter(index__gte=item.index).count(),
+        }
+    return context
+
+
+# --- Diversity ----------------------------------------------------------------
+
+
+@require_safe
+async def varied(request: HttpRequest, pk: int) -> HttpResponse:
+    """How varied the accepted rows are, by label, beside the real rows they were made from."""
+    owner = await request.auser()
+    jobs = Job.objects.owned_by(owner).select_related("batch")
+    found = await aget_object_or_404(jobs, pk=pk)
+    spec = found.spec
+    items = await in_db(review.sample, found)
+    texts = ["\n".join(quality.texts_of(spec.recipe, item.final)) for item in items]
+    groups = _by_label(spec, items, texts)
+    seeds = await in_db(_seed_texts, spec, len(texts))
+    lines = [("all rows", await _measured(texts))]
+    lines += [(label, await asyncio.to_thread(diversity.measure, part)) for label, part in groups]
+    if seeds:
+        # The figures depend on how many texts there are: as many of each are compared.
+        step = len(texts) / len(seeds)
+        fewer = [texts[int(at * step)] for at in range(len(seeds))]
+        if len(fewer) < len(texts):
+            lines.append((f"{len(fewer):,} of these rows", await _measured(fewer)))
+        lines.append((f"{len(seeds):,} seed rows", await _measured(seeds)))
+    context = {
+        "job": found,
+        "lines": [(name, figures) for name, figures in lines if figures is not None],
+        "course": _points(await asyncio.to_thread(diversity.course, texts)),
+    }
+    return await sync_to_async(render)(request, "generation/_diversity.html", context)
+
+
+async def _measured(texts: list[str]) -> diversity.Diversity | None:
+    vectors = None
+    try:
+        target = await in_db(default_target, Use.EMBEDDINGS)
+        part = [text for text in texts[:EMBEDDED] if text.strip()]
+        if len(part) > 1:
+            vectors = await embed_texts(target, part, lane=Lane.INTERACTIVE)
+    except (NoServer, LLMError, TextsTooLarge):
+        pass  # the Vendi score is then not shown: the other figures need no server
+    return await asyncio.to_thread(diversity.measure, texts, vectors)
+
+
+def _by_label(spec: Spec, items: list[Item], texts: list[str]) -> list[tuple[str, list[str]]]:
+    """The texts of each label, of a recipe that has one; the commonest first."""
+    names = [name for name in spec.recipe.label_names if name in _known_labels(spec)]
+    if not names:
+        return []
+    groups: dict[str, list[str]] = {}
+    for item, text in zip(items, texts, strict=True):
+        groups.setdefault(written(full_row(spec, item).get(names[0])), []).append(text)
+    chosen = sorted(groups.items(), key=lambda group: -len(group[1]))[:LABELS_SHOWN]
+    return [(label or "–", part) for label, part in chosen if len(part) >= FEWEST]
+
+
+def _known_labels(spec: Spec) -> set[str]:
+    """Fields with few values, all known beforehand."""
+    known = {column.name for column in spec.recipe.categories if len(column.values) <= 100}
+    for column in spec.recipe.written:
+        if column.schema is not None:
+            properties = column.schema["properties"]
+            known |= {name for name, inner in properties.items() if "enum" in inner}
+    return known
+
+
+def _seed_texts(spec: Spec, count: int) -> list[str]:
+    """As many of the real rows as there are made ones."""
+    texts = [
+        row.get("text") or "\n".join(row.values())
+        for table in stored_tables(spec).values()
+        for row in table.rows
+    ]
+    return texts[:count]
+
+
+def _points(values: list[float]) -> str:
+    """A line for an SVG of 100 by 24, from 0 at the bottom to 1 at the top."""
+    if len(values) < 2:
+        return ""
+    step = 100 / (len(values) - 1)
+    return " ".join(f"{at * step:.1f},{23 - 22 * value:.1f}" for at, value in enumerate(values))

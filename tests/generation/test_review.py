@@ -1,0 +1,170 @@
+"""Looking through rows, and what else people do with a job on its pages."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import AsyncClient, Client
+
+from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
+from apps.generation.models import Job
+from apps.llm.models import Server
+from tests.generation.conftest import finish, new_job
+
+
+def item(job: Job, index: int) -> Item:
+    return Item.objects.get(batch_id=job.batch_id, index=index)
+
+
+class TestReview:
+    def test_it_works(self, browser: Client, job: Job) -> None:
+        page = browser.get(f"/generate/{job.pk}/review/").content.decode()
+        assert "Text 0." in page
+        assert 'name="field-text"' in page
+        assert 'name="field-product"' not in page  # drawn, not written
+        assert "5 left" in page
+
+    def test_accepting_shows_the_next_one(self, browser: Client, job: Job) -> None:
+        answer = browser.post(
+            f"/generate/{job.pk}/review/0/",
+            {"action": "accept", "status": "accepted"},
+            headers={"HX-Request": "true"},
+        )
+        assert answer.context["item"].index == 1
+        assert "<html" not in answer.content.decode()
+        assert item(job, 0).reviewed
+        unseen = browser.get(f"/generate/{job.pk}/review/?status=accepted&unseen=1")
+        assert unseen.context["item"].index == 1
+
+    def test_rejecting(self, browser: Client, job: Job) -> None:
+        browser.post(f"/generate/{job.pk}/review/1/", {"action": "reject"})
+        found = item(job, 1)
+        assert (found.status, found.code, found.reason) == (
+            *("rejected", "by_hand", "Rejected by you."),
+        )
+        browser.post(f"/generate/{job.pk}/review/1/", {"action": "accept", "status": "rejected"})
+        assert item(job, 1).status == "accepted"
+
+    def test_an_edit_keeps_the_original(self, browser: Client, job: Job) -> None:
+        answer = browser.post(
+            f"/generate/{job.pk}/review/0/",
+            {"action": "edit", "field-text": "Better.", "field-label": "negative"},
+            headers={"HX-Request": "true"},
+        )
+        assert answer.context["item"].index == 0
+        assert "It was: Text 0." in answer.content.decode()
+        found = item(job, 0)
+        assert found.edited == {"text": "Better.", "label": "negative"}
+        assert found.output == {"text": "Text 0.", "label": "positive"}
+        page = browser.get(f"/generate/{job.pk}/rows/0/").content.decode()
+        assert "As it was edited" in page
+        browser.post(
+            f"/generate/{job.pk}/review/0/",
+            {"action": "edit", "field-text": "Text 0.", "field-label": "positive"},
+        )
+        assert item(job, 0).edited is None
+
+    def test_an_edit_that_does_not_fit(self, browser: Client, job: Job) -> None:
+        answer = browser.post(
+            f"/generate/{job.pk}/review/0/",
+            {"action": "edit", "field-label": "so-so"},
+            headers={"HX-Request": "true"},
+        )
+        assert "would not fit the schema" in answer.content.decode()
+        assert item(job, 0).edited is None
+
+    def test_what_cannot_be_done(self, browser: Client, job: Job) -> None:
+        browser_answer = browser.post(
+            f"/generate/{job.pk}/review/5/",
+            {"action": "accept", "status": "rejected"},
+            headers={"HX-Request": "true"},
+        )
+        assert "There is no row in it to restore" in browser_answer.content.decode()
+        assert browser.post(f"/generate/{job.pk}/review/0/", {"action": "x"}).status_code == 404
+        assert browser.post(f"/generate/{job.pk}/review/99/", {}).status_code == 404
+        assert browser.get(f"/generate/{job.pk}/review/0/").status_code == 405
+
+    def test_shows_what_is_most_like_it(self, browser: Client, job: Job) -> None:
+        Item.objects.filter(batch_id=job.batch_id, index__lt=5).update(fingerprint="x")
+        answer = browser.get(f"/generate/{job.pk}/review/?at=2")
+        shares = [neighbour.share for neighbour in answer.context["neighbours"]]
+        assert len(shares) == 3
+        assert shares == sorted(shares, reverse=True)
+
+    def test_nothing_left(self, browser: Client, alice: User, server: Server) -> None:
+        job = new_job(alice, server)
+        page = browser.get(f"/generate/{job.pk}/review/").content.decode()
+        assert "No row is left here" in page
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("_closed_connections")
+class TestDiversity:
+    async def test_it_works(
+        self, async_browser: AsyncClient, job: Job, embedding_server: Server
+    ) -> None:
+        await Item.objects.filter(batch_id=job.batch_id, index__lt=5).aupdate(fingerprint="x")
+        answer = await async_browser.get(f"/generate/{job.pk}/diversity/")
+        name, figures = answer.context["lines"][0]
+        assert (name, figures.texts) == ("all rows", 5)
+        assert 1 <= figures.vendi <= 5.01
+        assert "Distinct-2" in answer.content.decode()
+
+    async def test_without_an_embedding_server(self, async_browser: AsyncClient, job: Job) -> None:
+        await Item.objects.filter(batch_id=job.batch_id, index__lt=5).aupdate(fingerprint="x")
+        answer = await async_browser.get(f"/generate/{job.pk}/diversity/")
+        assert answer.context["lines"][0][1].vendi is None
+
+    async def test_nothing_to_compare(self, async_browser: AsyncClient, job: Job) -> None:
+        page = (await async_browser.get(f"/generate/{job.pk}/diversity/")).content.decode()
+        assert "nothing to compare yet" in page
+
+
+class TestWhatElse:
+    def test_more_rows(self, browser: Client, job: Job) -> None:
+        browser.post(f"/generate/{job.pk}/add-rows/", {"rows": "7"})
+        assert Batch.objects.get().total == 17
+        for rows in ("0", "x", "1000000"):
+            page = browser.post(f"/generate/{job.pk}/add-rows/", {"rows": rows}, follow=True)
+            assert "A whole number of rows" in page.content.decode()
+        Batch.objects.update(status=BatchStatus.CANCELLED)
+        page = browser.post(f"/generate/{job.pk}/add-rows/", {"rows": "7"}, follow=True)
+        assert "The job was cancelled" in page.content.decode()
+
+    def test_once_more(self, browser: Client, job: Job) -> None:
+        answer = browser.post(f"/generate/{job.pk}/duplicate/")
+        copy = Job.objects.exclude(pk=job.pk).get()
+        assert answer["location"] == f"/generate/{copy.pk}/"
+        assert copy.recipe == job.recipe
+        assert copy.spec.seed != job.spec.seed
+
+    def test_once_more_without_its_server(self, browser: Client, job: Job, server: Server) -> None:
+        server.delete()
+        page = browser.post(f"/generate/{job.pk}/duplicate/", follow=True).content.decode()
+        assert "Its model server was removed" in page
+
+    def test_deleting(self, browser: Client, job: Job) -> None:
+        page = browser.post(f"/generate/{job.pk}/delete/", follow=True).content.decode()
+        assert "were deleted" in page
+        assert not Item.objects.exists()
+        assert not Job.objects.exists()
+
+    def test_limits(self, browser: Client, job: Job) -> None:
+        address = f"/generate/{job.pk}/limits/"
+        browser.post(address, {"width": "2", "weight": "5", "daily_tokens": ""})
+        batch = Batch.objects.get()
+        assert (batch.width, batch.weight, batch.daily_tokens) == (2, 5, None)
+        page = browser.post(address, {"width": "x"}, follow=True).content.decode()
+        assert "A whole number from 1 to 1,000" in page
+
+    def test_the_data_card(self, browser: Client, job: Job) -> None:
+        answer = browser.get(f"/generate/{job.pk}/card/")
+        assert "attachment" in answer["content-disposition"]
+        assert json.loads(answer.content)["counts"]["accepted"] == 5
+
+    def test_rows_of_one_reason(self, browser: Client, job: Job) -> None:
+        finish(job, 8, ItemStatus.REJECTED, code="near_duplicate", reason="About 95 % the same.")
+        answer: Any = browser.get(f"/generate/{job.pk}/rows/?status=rejected&code=near_duplicate")
+        assert [item.index for item, _ in answer.context["table"]] == [8]
+        assert "Nearly the same as another row" in answer.content.decode()
