@@ -160,10 +160,12 @@ def _is_due(server: Server, max_age: timedelta, now: datetime) -> bool:
 
 async def _look(server: Server, max_age: timedelta, began: datetime) -> Server:
     """Looks, unless somebody else has done so meanwhile. Holds the lock."""
-    try:
-        await in_db(server.refresh_from_db, fields=["base_url", "encrypted_key", *FIELDS])
-    except Server.DoesNotExist:
+    row = await in_db(Server.objects.filter(pk=server.pk).first)
+    if row is None:
         return server
+    if (row.base_url, row.encrypted_key) == (server.base_url, server.encrypted_key):
+        for name in FIELDS:
+            setattr(server, name, getattr(row, name))
     looked_since = server.seen is not None and server.seen >= began
     if looked_since or (max_age and not _is_due(server, max_age, timezone.now())):
         return server
