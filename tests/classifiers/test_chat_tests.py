@@ -1,0 +1,145 @@
+"""A chat model beside the classifier: through the pump, on a real llama-server with its grammar."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from apps.batch.models import Batch, Item, ItemStatus
+from apps.batch.tasks import _pump
+from apps.classifiers import chat_labels, chat_tests
+from apps.classifiers.models import ChatTest, Classifier
+from apps.llm.models import Server
+from tests.classifiers import factories
+
+
+@pytest.fixture(autouse=True)
+def woken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    from apps.batch import tasks
+
+    servers: list[int] = []
+    monkeypatch.setattr(tasks.run_pump, "delay", servers.append)
+    return servers
+
+
+@pytest.fixture
+def made(alice: User, embedding_server: Server) -> Classifier:
+    return factories.trained(alice)
+
+
+def finish(test: ChatTest, outputs: list[dict[str, Any] | None]) -> None:
+    """As a pump would leave the rows: None is an invalid answer."""
+    for item, output in zip(Item.objects.filter(batch=test.batch), outputs, strict=True):
+        item.status = ItemStatus.ACCEPTED if output else ItemStatus.REJECTED
+        item.output, item.raw = output, "nonsense <b>"
+        item.prompt_tokens, item.completion_tokens = 90, 10
+        item.save()
+    Batch.objects.update(status="done", worked_s=12.0)
+    test.batch.refresh_from_db()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_works(browser: Client, made: Classifier, server: Server, woken: list[int]) -> None:
+    url = f"/classify/{made.pk}/chat/"
+    page = browser.get(url).content.decode()
+    assert "zero-shot" in page
+    target = page.split('<option value="')[1].split('"')[0]
+    answer = browser.post(url, {"target": target, "shots": 1, "rows": 4})
+    assert answer.status_code == 302, answer.content.decode()
+    assert woken == [server.pk]
+    test = ChatTest.objects.get()
+    assert test.batch.total == 4
+    asyncio.run(_pump(server.pk, lambda: False))
+    test.batch.refresh_from_db()
+    assert test.batch.status == "done"
+    found = chat_tests.result(test)
+    assert found.done == 4
+    # The model writes nonsense, but its server's grammar lets it write labels only.
+    answered = Item.objects.filter(batch=test.batch, status=ItemStatus.ACCEPTED)
+    assert answered.count() + found.invalid == 4
+    assert {item.output["label"] for item in answered} <= {"card", "hello", "rate"}
+    assert found.tokens_per_row
+    page = browser.get(url).content.decode()
+    assert "The chat model" in page
+    assert "hx-trigger" not in page.split('id="chat-tests"')[1].split(">")[0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_it_counts(browser: Client, made: Classifier, server: Server) -> None:
+    run = factories.newest(made)
+    test = chat_tests.start(run, server=server, model="m", rows=6, shots=0)
+    items = list(Item.objects.filter(batch=test.batch))
+    known = [entry["label"] for entry in run.per_class]
+    truths = [item.input["text"][:2] for item in items]
+    right = {"my": "card", "wh": "rate", "HE": "hello"}
+    outputs: list[dict[str, Any] | None] = [
+        {"label": right[start], "confidence": 0.8} for start in truths
+    ]
+    outputs[0] = None
+    outputs[1] = {"label": next(x for x in known if x != right[truths[1]]), "confidence": 0.8}
+    finish(test, outputs)
+    found = chat_tests.result(test)
+    assert found.chat is not None
+    assert found.classifier is not None
+    assert found.chat.accuracy == pytest.approx(4 / 6)
+    assert found.classifier.accuracy == pytest.approx(run.metrics["accuracy"])
+    assert found.chat.ece == pytest.approx(0.0, abs=1e-9)  # says 80 %, and is right 4 times in 5
+    assert (found.invalid, found.failed) == (1, 0)
+    assert (found.seconds_per_row, found.tokens_per_row) == (2.0, 100.0)
+    assert found.differ >= 2
+    page = browser.get(f"/classify/{made.pk}/chat/").content.decode()
+    assert "nonsense &lt;b&gt;" in page
+    assert browser.post(f"/classify/{made.pk}/chat/{test.pk}/remove/").status_code == 302
+    assert not Batch.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_not_yours_wrong_verbs_and_bad_input(
+    browser: Client, bobs_browser: Client, made: Classifier, server: Server
+) -> None:
+    test = chat_tests.start(factories.newest(made), server=server, model="", rows=2, shots=0)
+    url = f"/classify/{made.pk}/chat/"
+    for path in ("", "list/"):
+        assert bobs_browser.get(f"{url}{path}").status_code == 404
+    for path in ("", f"{test.pk}/cancel/", f"{test.pk}/remove/"):
+        assert bobs_browser.post(f"{url}{path}").status_code == 404
+    assert browser.get(f"{url}{test.pk}/cancel/").status_code == 405
+    assert browser.post(url, {"target": "999:x", "shots": 0, "rows": 5}).status_code == 422
+    assert browser.post(url, {"target": f"{server.pk}:", "shots": 0, "rows": 0}).status_code == 422
+    assert 'hx-trigger="every 2s"' in browser.get(f"{url}list/").content.decode()
+    assert browser.post(f"{url}{test.pk}/cancel/").status_code == 302
+    test.batch.refresh_from_db()
+    assert test.batch.status == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("answer", "label", "confidence", "says"),
+    [
+        ('{"label": "a", "confidence": 70}', "a", 0.7, ""),
+        ('{"label": "a", "confidence": 700}', "a", 1.0, ""),
+        ('{"label": "z", "confidence": 70}', "", 0.0, "none of the labels"),
+        ('{"label": ["a"], "confidence": 70}', "", 0.0, "none of the labels"),
+        ('{"label": "a"}', "", 0.0, "how sure"),
+        ('{"label": "a", "confidence": true}', "", 0.0, "how sure"),
+        ('["a"]', "", 0.0, "none of the labels"),
+        ("I think it is a", "", 0.0, "no JSON"),
+        ("", "", 0.0, "no JSON"),
+    ],
+)
+def test_what_is_no_answer_is_none(answer: str, label: str, confidence: float, says: str) -> None:
+    found = chat_labels.read_answer(answer, ["a", "b"])
+    assert found[:2] == (label, pytest.approx(confidence))
+    assert says in found[2]
+
+
+def test_the_prompt_is_the_same_for_every_row() -> None:
+    system = chat_labels.system_prompt(["a", "b"], [("some\ntext", "a")])
+    assert "- a\n- b" in system
+    assert "Text: some text\nLabel: a" in system
+    spec = chat_labels.Spec(["a", "b"], system)
+    one, two = (chat_labels.request_for(spec, text, "m") for text in ("x", "y"))
+    assert one.messages[0] == two.messages[0]
+    assert one.response_format == two.response_format
+    assert chat_labels.row_tokens({"labels": ["a"], "system": system}) > 1000
