@@ -103,6 +103,7 @@ class MessageIn(Schema):
     params: Params | None = None
     response_format: dict[str, Any] | None = None
     tools: list[dict[str, Any]] | None = None
+    attachments: list[int] = []
 
 
 class AnswerStarted(Schema):
@@ -224,7 +225,11 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
         asked_with["response_format"] = data.response_format
     try:
         question, answer = services.ask(
-            conversation, data.content, parent=parent, request=asked_with
+            conversation,
+            data.content,
+            parent=parent,
+            request=asked_with,
+            files=[str(pk) for pk in data.attachments],
         )
     except services.StillAnswering as error:
         raise ApiError(409, error.code, str(error)) from error

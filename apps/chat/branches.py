@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from apps.chat import generation, services
+from apps.chat import attachments, generation, services
 from apps.chat.models import Conversation, Message, Role
 
 
@@ -51,6 +51,7 @@ def edit(question: Message, content: str) -> tuple[Message, Message]:
             role=Role.USER,
             content=content,
         )
+        attachments.copy(question, edited)
         answer = services.open_answer(edited, _request_of_an_answer(question))
     generation.begin(answer)
     return edited, answer

@@ -8,12 +8,13 @@ from django.urls import reverse
 from ninja import Field, File, Router, Schema, Status
 from ninja.files import UploadedFile
 
-from apps.chat import branches, importing, imports, presets, search, services, sharing
+from apps.chat import attachments, branches, importing, imports, presets, search, services, sharing
 from apps.chat.models import Conversation, Message, Preset, Share, SystemPrompt
 from apps.chat.params import Params
 from apps.chat.transfer_views import download
 from apps.core.api import ApiError, Page, not_found, owner, page
 from apps.llm.models import Server
+from apps.llm.services import NoServer, Target
 
 router = Router(tags=["chat"])
 
@@ -41,6 +42,14 @@ class HitOut(Schema):
     message: int | None
     role: str
     snippet: str
+
+
+class AttachmentOut(Schema):
+    id: int
+    name: str
+    kind: str
+    size: int
+    tokens: int | None
 
 
 class ImportedOut(Schema):
@@ -159,6 +168,20 @@ def unshare(request: HttpRequest, token: uuid.UUID) -> Any:
     if not deleted:
         raise not_found("share")
     return Status(204, None)
+
+
+@router.post("/attachments", response={201: AttachmentOut})
+def attach(request: HttpRequest, file: File[UploadedFile]) -> Any:
+    """A text, a PDF or a picture for a question to come: name it in `attachments` there."""
+    try:
+        target: Target | None = services.target_of(Conversation())
+    except NoServer:
+        target = None
+    try:
+        made = attachments.receive(owner(request), file.name or "", cast(IO[bytes], file), target)
+    except attachments.BadAttachment as error:
+        raise ApiError(422, error.code, str(error)) from error
+    return Status(201, made)
 
 
 @router.post("/messages/{pk}/edit", response={202: EditedOut})

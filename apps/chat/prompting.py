@@ -3,14 +3,16 @@
 Answers, reading ahead, titles and summaries all ask with the same prefix: it is made here alone.
 """
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, cast
 
-from apps.chat import context
+from apps.chat import attachments, context
 from apps.chat.models import Conversation, Message, Role, SystemPrompt
 from apps.llm import services as llm
 from apps.llm.client import ChatRequest
+from apps.llm.client import Message as LLMMessage
 from apps.llm.models import Server, Use
 
 
@@ -29,6 +31,8 @@ class Ask:
     response_format: dict[str, Any] | None = None
     prefix: tuple[str, str] = ("", "")
     """Text and reasoning of an earlier answer that this one continues."""
+    images: dict[str, str] = field(default_factory=dict)
+    """Pictures of the questions, by the mark that stands for each in its turn."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
     params = dict(ask.params)
     wanted = params.pop("max_tokens", None)
     max_tokens = context.answer_budget(prompt, context=size, wanted=wanted)
-    messages = list(prompt.messages)
+    messages = [_with_images(message, ask.images) for message in prompt.messages]
     text, reasoning = ask.prefix
     if text:
         messages.append({"role": "assistant", "content": text})
@@ -142,16 +146,34 @@ def branch_before(message: Message) -> list[Message]:
 
 def _ask(conversation: Conversation, branch: Sequence[Message], **rest: Any) -> Ask:
     server, model = chosen(conversation)
+    files = attachments.sent_with(branch)
     return Ask(
         conversation=conversation.pk,
         person=conversation.owner_id,
         server=server,
         model=model,
         system_prompt=conversation.system_prompt,
-        turns=[context.Turn(m.pk, m.role, m.content, m.reasoning) for m in branch],
+        turns=[
+            context.Turn(m.pk, m.role, files.texts.get(m.pk, "") + m.content, m.reasoning)
+            for m in branch
+        ],
+        images=files.images,
         counted=_counted(branch),
         **rest,
     )
+
+
+def _with_images(message: LLMMessage, images: dict[str, str]) -> LLMMessage:
+    """The message with its pictures where their marks stand, as the OpenAI API wants them."""
+    if not images or not any(mark in message["content"] for mark in images):
+        return message
+    parts: list[dict[str, Any]] = []
+    for text in re.split(f"({'|'.join(map(re.escape, images))})", message["content"]):
+        if text in images:
+            parts.append({"type": "image_url", "image_url": {"url": images[text]}})
+        elif text:
+            parts.append({"type": "text", "text": text})
+    return cast(LLMMessage, {**message, "content": parts})
 
 
 def _counted(branch: Sequence[Message]) -> context.Counted | None:

@@ -10,7 +10,8 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from apps.chat import generation, prompting
+from apps.chat import attachments, generation, prompting
+from apps.chat.errors import ChatError as ChatError
 from apps.chat.models import (
     TITLE_LENGTH,
     Conversation,
@@ -28,12 +29,6 @@ PRESETS = {
     "Teacher": "You are a patient teacher. Explain step by step.",
     "Programmer": "You are a careful programming assistant.",
 }
-
-
-class ChatError(Exception):
-    """What was asked for cannot be done now. The message says what to do."""
-
-    code = "chat_error"
 
 
 class StillAnswering(ChatError):
@@ -143,6 +138,7 @@ def ask(
     *,
     parent: Message | None = None,
     request: dict[str, Any] | None = None,
+    files: Sequence[str] = (),
 ) -> tuple[Message, Message]:
     """Adds a question and starts its answer; returns both.
 
@@ -150,6 +146,7 @@ def ask(
         parent: the answer it follows, by default the end of the active branch (which is a
             question where its answer was taken away).
         request: params and response_format of this answer alone.
+        files: keys of attachments that go with the question.
 
     Raises:
         NotAQuestion, StillAnswering, WrongParent
@@ -169,6 +166,7 @@ def ask(
         question = Message.objects.create(
             conversation=conversation, parent=parent, role=Role.USER, content=content
         )
+        attachments.claim(conversation.owner_id, files, question)
         if not conversation.title:
             conversation.title = first_line(content)
             conversation.save(update_fields=["title"])
@@ -241,7 +239,7 @@ def active_branch(conversation: Conversation) -> list[Shown]:
     while current is not None:
         path.append(current)
         current = parents[current]
-    found = Message.objects.in_bulk(path)
+    found = Message.objects.prefetch_related("attachments").in_bulk(path)
     generation.settle(found.values())
     leaf = conversation.active_leaf_id
     return [Shown(found[pk], siblings[parents[pk]], pk == leaf) for pk in reversed(path)]

@@ -1,6 +1,13 @@
 from django.urls import path
 
-from apps.chat import branch_views, library_views, settings_views, transfer_views, views
+from apps.chat import (
+    attachment_views,
+    branch_views,
+    library_views,
+    settings_views,
+    transfer_views,
+    views,
+)
 
 app_name = "chat"
 urlpatterns = [
@@ -9,6 +16,9 @@ urlpatterns = [
     path("older/", library_views.older, name="older"),
     path("find/", library_views.find, name="find"),
     path("bulk/", library_views.bulk, name="bulk"),
+    path("attachments/", attachment_views.attach, name="attach"),
+    path("attachments/<int:pk>/", attachment_views.attached, name="attached"),
+    path("attachments/<int:pk>/remove/", attachment_views.detach, name="detach"),
     path("import/", transfer_views.import_page, name="import_page"),
     path("export/", transfer_views.export_many, name="export_many"),
     path("export/all/<str:form>/", transfer_views.export_all, name="export_all"),

@@ -70,7 +70,7 @@ def begin(request: HttpRequest) -> HttpResponse:
         system_prompt=prompt or preset.system_prompt,
         params=preset.params,
     )
-    services.ask(conversation, content)
+    services.ask(conversation, content, files=request.POST.getlist("attachment"))
     return redirect("chat:conversation", conversation.pk)
 
 
@@ -95,7 +95,9 @@ def ask(request: HttpRequest, pk: int) -> HttpResponse:
     """One more question: returns it and its answer, which is being written."""
     found = get_conversation(request, pk)
     try:
-        question, answer = services.ask(found, request.POST.get("content", ""))
+        question, answer = services.ask(
+            found, request.POST.get("content", ""), files=request.POST.getlist("attachment")
+        )
     except services.ChatError as error:
         return refused(request, error)
     shown = [services.Shown(question, [question.pk]), services.Shown(answer, [answer.pk])]

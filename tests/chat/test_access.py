@@ -32,8 +32,8 @@ CONVERSATION_PAGES = {
     "undo": "post", "read_ahead": "post",
 }  # fmt: skip
 PAGES = CONVERSATION_PAGES | ANSWER_PAGES | QUESTION_PAGES
-ALONE = {"index", "begin", "older", "find", "bulk", "import_page", "export_many"}
-OTHERS = {"export_all", "export", "shared", "unshare"}
+ALONE = {"index", "begin", "older", "find", "bulk", "import_page", "export_many", "attach"}
+OTHERS = {"export_all", "export", "shared", "unshare", "attached", "detach"}
 ROUTES = [
     ("get", "conversations/{conversation}"),
     ("patch", "conversations/{conversation}"),

@@ -1,0 +1,63 @@
+"""Files of questions: taken in before the question is sent, shown to their owner alone."""
+
+from typing import IO, cast
+
+from django.http import FileResponse, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.chat import attachments, services
+from apps.chat.models import Attachment, AttachmentKind, Conversation
+from apps.chat.views import get_conversation
+from apps.core.api import owner
+from apps.llm import services as llm
+
+
+@require_POST
+def attach(request: HttpRequest) -> HttpResponse:
+    """Takes one file in; returns what the composer shows of it."""
+    if (file := request.FILES.get("file")) is None:
+        return render(request, "chat/_refused.html", {"sentence": "Choose a file."}, status=422)
+    target = _target(request)
+    try:
+        made = attachments.receive(owner(request), file.name or "", cast(IO[bytes], file), target)
+    except attachments.BadAttachment as error:
+        return render(request, "chat/_refused.html", {"sentence": str(error)}, status=422)
+    facts = (target.server.model(target.model) or {}) if target else {}
+    blind = made.kind == AttachmentKind.IMAGE and facts.get("vision") is False
+    context = {"attachment": made, "blind": blind, "target": target}
+    return render(request, "chat/_attachment.html", context)
+
+
+@require_POST
+def detach(request: HttpRequest, pk: int) -> HttpResponse:
+    """Before the question is sent; afterwards it is a part of what was said."""
+    unsent = Attachment.objects.owned_by(owner(request)).filter(message=None)
+    attachments.forget(get_object_or_404(unsent, pk=pk))
+    return HttpResponse()
+
+
+@require_safe
+def attached(request: HttpRequest, pk: int) -> FileResponse:
+    """The file itself. Only pictures are shown in the page; nothing of it may run."""
+    found = get_object_or_404(Attachment.objects.owned_by(owner(request)), pk=pk)
+    is_image = found.kind == AttachmentKind.IMAGE
+    answer = FileResponse(
+        found.path.open("rb"),
+        content_type=found.media_type if is_image else "application/octet-stream",
+        as_attachment=not is_image,
+        filename=found.name,
+    )
+    answer["X-Content-Type-Options"] = "nosniff"
+    answer["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    answer["Cache-Control"] = "private, max-age=86400, immutable"
+    return answer
+
+
+def _target(request: HttpRequest) -> llm.Target | None:
+    pk = request.POST.get("conversation", "")
+    found = get_conversation(request, int(pk)) if pk.isdecimal() else Conversation()
+    try:
+        return services.target_of(found)
+    except llm.NoServer:
+        return None

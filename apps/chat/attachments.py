@@ -1,0 +1,230 @@
+"""Files that go with a question: texts and PDFs as text, pictures as they are.
+
+What a file is, its bytes say, not its name. It lies under a name of ours in a folder that only the
+workbench may read, and is shown to its owner alone. In the prompt it stands before the question it
+came with, and stays there, so the server reads it once.
+"""
+
+import asyncio
+import base64
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from apps.chat.errors import ChatError
+from apps.chat.models import Attachment, AttachmentKind, Message
+from apps.llm import services as llm
+from apps.llm.errors import LLMError
+
+MAX_BYTES = 20 * 1024 * 1024
+MAX_CHARACTERS = 400_000
+MAX_AT_ONCE = 10
+COUNT_SECONDS = 2.0
+PDF_SECONDS = 30.0
+TOKENS_PER_BYTE = 1 / 3
+ENCRYPTED = 3  # what pdf_text says
+IMAGES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+)
+
+
+class BadAttachment(ChatError):
+    code = "bad_attachment"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What the model is given of the files of some messages."""
+
+    texts: dict[int, str] = field(default_factory=dict)
+    """By message: what stands before its text."""
+    images: dict[str, str] = field(default_factory=dict)
+    """By the mark that stands for it in a text: the picture as a data URL."""
+
+
+def receive(owner: User, name: str, file: IO[bytes], target: llm.Target | None) -> Attachment:
+    """Takes a file in. It belongs to no message yet.
+
+    Args:
+        target: whose tokens are counted; without one they are estimated.
+
+    Raises:
+        BadAttachment: it cannot be read. The message says why.
+    """
+    name = " ".join(name.split())[:255] or "file"
+    data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise BadAttachment(f"“{name}” is larger than {MAX_BYTES // 1024**2} MB.")
+    if not data:
+        raise BadAttachment(f"“{name}” is empty.")
+    kind, media_type = kind_of(data)
+    attachment = Attachment(
+        owner=owner, name=name, kind=kind, media_type=media_type, size=len(data)
+    )
+    _write(attachment.path, data)
+    try:
+        attachment.text = _text(attachment, data)
+        if attachment.text:
+            attachment.tokens = count(attachment.text, target)
+        attachment.save()
+    except BaseException:
+        attachment.path.unlink(missing_ok=True)
+        raise
+    return attachment
+
+
+def kind_of(data: bytes) -> tuple[AttachmentKind, str]:
+    """What bytes are; what is nothing else is text, or is refused when it is read as that."""
+    for start, media_type in IMAGES:
+        if data.startswith(start):
+            return AttachmentKind.IMAGE, media_type
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return AttachmentKind.IMAGE, "image/webp"
+    if b"%PDF-" in data[:1024]:
+        return AttachmentKind.PDF, "application/pdf"
+    return AttachmentKind.TEXT, "text/plain; charset=utf-8"
+
+
+def count(text: str, target: llm.Target | None) -> int:
+    """Tokens as the server counts them; an estimate where it does not, or not soon."""
+    exact = async_to_sync(_count)(text, target) if target is not None else None
+    return exact or round(len(text.encode()) * TOKENS_PER_BYTE)
+
+
+async def _count(text: str, target: llm.Target) -> int | None:
+    try:
+        async with asyncio.timeout(COUNT_SECONDS):
+            return await target.client.count_tokens(
+                target.model, [{"role": "user", "content": text}]
+            )
+    except (LLMError, TimeoutError):
+        return None
+
+
+def claim(owner_id: int, ids: Sequence[str], message: Message) -> None:
+    """Files that were taken in go with this message. What belongs to another one stays there."""
+    numbers = [int(pk) for pk in ids if pk.isdecimal()][:MAX_AT_ONCE]
+    if numbers:
+        unsent = Attachment.objects.filter(owner_id=owner_id, message=None, pk__in=numbers)
+        unsent.update(message=message)
+
+
+def copy(source: Message, target: Message) -> None:
+    """The files of a question go with its edited version too."""
+    for attachment in source.attachments.all():
+        path = attachment.path
+        attachment.pk = None
+        attachment._state.adding = True
+        attachment.message = target
+        attachment.stored_as = Attachment._meta.get_field("stored_as").get_default()
+        os.link(path, attachment.path)
+        attachment.save()
+
+
+def forget(attachment: Attachment) -> None:
+    attachment.path.unlink(missing_ok=True)
+    attachment.delete()
+
+
+def sent_with(messages: Iterable[Message]) -> Sent:
+    """What the model is given of the files of these messages, byte-identical every time."""
+    found = Attachment.objects.filter(message__in=[m.pk for m in messages if m.pk]).order_by("pk")
+    texts: dict[int, list[str]] = defaultdict(list)
+    images: dict[str, str] = {}
+    for attachment in found:
+        assert attachment.message_id is not None
+        if attachment.kind == AttachmentKind.IMAGE:
+            mark = f"\0image:{attachment.stored_as}\0"
+            images[mark] = data_url(attachment)
+            texts[attachment.message_id].append(mark)
+        else:
+            name = attachment.name.replace('"', "'")
+            texts[attachment.message_id].append(
+                f'<file name="{name}">\n{attachment.text}\n</file>\n\n'
+            )
+    return Sent({pk: "".join(parts) for pk, parts in texts.items()}, images)
+
+
+def data_url(attachment: Attachment) -> str:
+    data = base64.b64encode(attachment.path.read_bytes()).decode()
+    return f"data:{attachment.media_type};base64,{data}"
+
+
+def sweep(before: datetime) -> int:
+    """Deletes files that were never sent, and those whose message is gone; how many."""
+    for unsent in Attachment.objects.filter(message=None, created__lt=before):
+        forget(unsent)
+    folder = Path(settings.DATA_DIR) / "attachments"
+    swept = 0
+    if folder.exists():
+        known = {str(name) for name in Attachment.objects.values_list("stored_as", flat=True)}
+        for path in folder.iterdir():
+            if path.name not in known and path.stat().st_mtime < before.timestamp():
+                path.unlink()
+                swept += 1
+    return swept
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+
+
+def _text(attachment: Attachment, data: bytes) -> str:
+    if attachment.kind == AttachmentKind.IMAGE:
+        return ""
+    if attachment.kind == AttachmentKind.PDF:
+        text = _pdf_text(attachment)
+    else:
+        text = _decoded(attachment.name, data)
+    text = text.replace("\0", "").replace("\r\n", "\n").strip()
+    if not text:
+        raise BadAttachment(f"There is no text in “{attachment.name}”: it may hold pictures only.")
+    if len(text) > MAX_CHARACTERS:
+        raise BadAttachment(
+            f"“{attachment.name}” has {len(text):,} characters; {MAX_CHARACTERS:,} are the most. "
+            "Attach a part of it."
+        )
+    return text
+
+
+def _decoded(name: str, data: bytes) -> str:
+    try:
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return data.decode("utf-16")
+        if b"\0" in data:
+            raise UnicodeDecodeError("utf-8", data, 0, 1, "NUL")
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadAttachment(
+            f"“{name}” is neither text in UTF-8 nor a PDF nor a picture (PNG, JPEG, WebP, GIF)."
+        ) from error
+
+
+def _pdf_text(attachment: Attachment) -> str:
+    command = [sys.executable, "-m", "apps.chat.pdf_text", str(attachment.path)]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own module, a path of our own making
+            command, cwd=settings.BASE_DIR, capture_output=True, timeout=PDF_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BadAttachment(f"“{attachment.name}” took too long to read.") from error
+    if done.returncode == ENCRYPTED:
+        raise BadAttachment(f"“{attachment.name}” needs a password. Attach a copy without one.")
+    if done.returncode:
+        raise BadAttachment(f"“{attachment.name}” cannot be read as a PDF: it may be damaged.")
+    return done.stdout.decode("utf-8", "replace")
