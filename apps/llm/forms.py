@@ -28,6 +28,7 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
     class Meta:
         model = Server
         fields = ["name", "base_url", "parallel", "context_stated", "kv_unified"]
+        error_messages = {"name": {"unique": "There is a server of this name already."}}
         labels = {
             "base_url": "Address",
             "parallel": "Slots",

@@ -211,6 +211,7 @@ def _slot(state: dict[str, Any], index: int, model: str) -> dict[str, Any]:
         "task": state.get("id_task"),
         "context": state.get("n_ctx"),
         "held": held,
+        "processed": state.get("n_prompt_tokens_processed"),
         "prompt_tokens": held - decoded if held and decoded else held,
         "cached_tokens": state.get("n_prompt_tokens_cache"),
         "decoded": decoded,
