@@ -286,8 +286,8 @@ def _import(upload: Upload, lease: "_Lease") -> None:
             lease.write(done_rows=piece.rows[-1][0], done_share=piece.share)
             intake.write(piece.rows, file=piece.file, split=piece.split)
     with transaction.atomic():
-        dataset.state = DatasetState.READY
         intake.finish(_notes(upload, layouts))
+        Dataset.objects.filter(pk=dataset.pk).update(state=DatasetState.READY)
         lease.write(state=UploadState.DONE, done_share=1.0, lease=None, lease_until=None)
     remove_files(upload)
 
