@@ -51,11 +51,12 @@ async def answer(question: dict[str, Any], send: ASGISendCallable) -> None:
     await write(FIRST)
     loop = asyncio.get_running_loop()
     due = loop.time()
-    for _ in range(tokens):
+    for number in range(tokens):
         if pace:
             due += pace
             await asyncio.sleep(due - loop.time())
-        await write(WORD)
+        # Numbered, so that a test can see whether one is missing.
+        await write(chunk(**choice({"content": f" {number}"})) if pace else WORD)
     await write(LAST)
     usage = {"prompt_tokens": 20, "completion_tokens": tokens, "total_tokens": 20 + tokens}
     await write(chunk(usage=usage, timings={"predicted_per_second": 1 / PACE_SECONDS}))

@@ -1,14 +1,12 @@
 """A person at a browser, on the whole workbench as `make run` starts it."""
 
 import os
-import threading
 from collections.abc import Iterator
-from typing import Self
 
-import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from bench.stream import paced_server
 from tests.stack import Stack
 
 # The machine may be busy: what a person waits for has this long, in milliseconds.
@@ -44,47 +42,24 @@ def logged_in(stack: Stack, chromium: Browser) -> dict[str, object]:
     return dict(state)
 
 
-class SlowModel:
-    """Lets a model work a few milliseconds out of many, as slowly as a large one on a small GPU.
+USE = """
+from apps.llm.models import DefaultServer, Server, Use
+server = Server.objects.filter(name={name!r}).first() or Server(name={name!r}, base_url={url!r})
+server.save()
+DefaultServer.objects.filter(use=Use.CHAT).update(server=server, model={model!r})
+"""
+
+
+@pytest.fixture(scope="module")
+def slow_model(stack: Stack) -> Iterator[None]:
+    """Chat is answered by a stand-in that counts to 2,000, a number each 20 ms.
 
     The demo model has answered before a person could press Stop.
     """
-
-    def __init__(self, process: psutil.Process) -> None:
-        self._process = process
-        self._over = threading.Event()
-        self._held = threading.Event()
-        self._thread = threading.Thread(target=self._hold_back)
-
-    def hold(self) -> None:
-        """Not a token more until `go_on`."""
-        self._held.set()
-
-    def go_on(self) -> None:
-        self._held.clear()
-
-    def _hold_back(self) -> None:
-        while not self._over.wait(0.004):
-            self._process.suspend()
-            self._over.wait(0.2)
-            while self._held.is_set() and not self._over.wait(0.02):
-                pass
-            self._process.resume()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-
-@pytest.fixture
-def slow_model(stack: Stack) -> Iterator[SlowModel]:
-    (process,) = stack.processes("--alias workbench-demo")
-    with SlowModel(process) as model:
-        yield model
+    with paced_server() as url:
+        stack.manage("shell", "-c", USE.format(name="Slow", url=url, model="paced"))
+        yield
+        stack.manage("shell", "-c", USE.format(name="Chat server", url="", model=""))
 
 
 @pytest.fixture
