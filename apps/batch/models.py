@@ -36,6 +36,9 @@ FINISHED = (ItemStatus.ACCEPTED, ItemStatus.REJECTED, ItemStatus.FAILED)
 class Batch(Owned):
     """Many rows for one handler, one server and one model."""
 
+    name = models.CharField(
+        max_length=200, blank=True, default="", help_text="What the Servers page calls it."
+    )
     server = models.ForeignKey(Server, on_delete=models.SET_NULL, null=True, related_name="+")
     model = models.CharField(
         max_length=300, blank=True, help_text="Empty: the first one the server names at the start."

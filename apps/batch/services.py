@@ -44,6 +44,7 @@ def create_batch(
     handler: str,
     spec: dict[str, Any],
     inputs: Iterable[Any],
+    name: str = "",
     model: str = "",
     weight: int = 1,
     refill: bool = False,
@@ -62,6 +63,7 @@ def create_batch(
     """
     batch = Batch.objects.create(
         owner=owner,
+        name=name[:200],
         server=server,
         model=model,
         handler=handler,

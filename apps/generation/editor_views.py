@@ -187,7 +187,9 @@ async def preview(request: HttpRequest) -> HttpResponse:
         try:
             target = await in_db(default_target, Use.GENERATION)
             tables = await in_db(services.tables_of, owner, plan.recipe)
-            tried = await previews.preview(target, plan.recipe, plan.seed, rows=rows, tables=tables)
+            tried = await previews.preview(
+                target, plan.recipe, plan.seed, person=owner.pk, rows=rows, tables=tables
+            )
             context["rows"] = tried
             context["system"] = plan.recipe.system_message
             context["estimate"] = await in_db(previews.estimate, target, tried, plan.rows)
@@ -208,7 +210,8 @@ async def write_personas(request: HttpRequest) -> HttpResponse:
     number = int(count) if count.isdecimal() and 1 <= int(count) <= personas.MOST else 20
     try:
         target = await in_db(default_target, Use.GENERATION)
-        values = await personas.write(target, about, number)
+        person = (await request.auser()).pk
+        values = await personas.write(target, about, number, person=person)
     except (NoServer, LLMError, personas.NothingWritten) as error:
         return JsonResponse({"problem": str(error)}, status=200)
     return JsonResponse({"values": values})

@@ -215,8 +215,7 @@ def change_job(request: HttpRequest, pk: int, data: Settings) -> Any:
     job = get_job_of(request, pk)
     given = data.dict(exclude_unset=True)
     if given.get("name"):
-        job.name = given["name"].strip()
-        job.save(update_fields=["name"])
+        services.rename(job, given["name"].strip())
     given.pop("name", None)
     if "weight" in given and given["weight"] is None:
         del given["weight"]

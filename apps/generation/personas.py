@@ -20,7 +20,7 @@ class NothingWritten(Exception):
     """The model wrote nothing that can be used."""
 
 
-async def write(target: Target, about: str, count: int) -> list[str]:
+async def write(target: Target, about: str, count: int, *, person: int | None = None) -> list[str]:
     """`count` different people, fewer if the model repeats itself.
 
     Raises:
@@ -31,8 +31,9 @@ async def write(target: Target, about: str, count: int) -> list[str]:
     found: dict[str, str] = {}
     for turn in range(2 * (count // AT_ONCE + 1)):
         wanted = min(AT_ONCE, count - len(found))
-        for person in await _ask(target, about, wanted, list(found.values()), turn):
-            found.setdefault(person.casefold(), person)
+        known = list(found.values())
+        for invented in await _ask(target, about, wanted, known, turn, person):
+            found.setdefault(invented.casefold(), invented)
         if len(found) >= count:
             break
     if not found:
@@ -40,7 +41,9 @@ async def write(target: Target, about: str, count: int) -> list[str]:
     return list(found.values())[:count]
 
 
-async def _ask(target: Target, about: str, count: int, known: list[str], turn: int) -> list[str]:
+async def _ask(
+    target: Target, about: str, count: int, known: list[str], turn: int, user: int | None
+) -> list[str]:
     question = f"Invent {count} very different people"
     question += f" for this purpose: {about}." if about else "."
     if known:
@@ -68,8 +71,17 @@ async def _ask(target: Target, about: str, count: int, known: list[str], turn: i
             "json_schema": {"name": "people", "schema": schema, "strict": True},
         },
     )
-    async with permit(target.server, lane=Lane.INTERACTIVE, model=target.model, label="Personas"):
+    async with permit(
+        target.server,
+        lane=Lane.INTERACTIVE,
+        model=target.model,
+        tokens=request.max_tokens + 60 * count,
+        label="Personas",
+        person=user,
+        owner=user,
+    ) as held:
         completion = await target.client.complete(request)
+        held.used(completion.usage)
     try:
         people = json.loads(completion.text).get("people", [])
     except (ValueError, AttributeError):

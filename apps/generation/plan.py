@@ -52,6 +52,12 @@ class Recipe:
         return list(dict.fromkeys(names))
 
     @property
+    def shown_first(self) -> list[str]:
+        """The fields, those first that the model wrote: the narrow page of a table shows them."""
+        by_model = [name for column in self.written for name in column.fields]
+        return list(dict.fromkeys([*by_model, *self.field_names]))
+
+    @property
     def label_names(self) -> list[str]:
         """The fields, those first that fit a label: few values, all known."""
         known = [

@@ -10,7 +10,7 @@ from apps.batch.handlers import Outcome
 from apps.generation import services
 from apps.generation.draws import Draw
 from apps.generation.plan import Recipe
-from apps.generation.rows import Told, outcome, tell
+from apps.generation.rows import Told, outcome, tell, tokens_of
 from apps.generation.seeds import Table
 from apps.llm.errors import LLMError
 from apps.llm.services import Target, look_at
@@ -37,6 +37,7 @@ async def preview(
     recipe: Recipe,
     seed: int,
     *,
+    person: int | None = None,
     rows: int = PREVIEW_ROWS,
     tables: Mapping[str, Table] | None = None,
 ) -> list[Preview]:
@@ -44,15 +45,23 @@ async def preview(
     server = await look_at(target.server)
     chosen = Target(server, target.model)
     draws = [Draw(at, seed, tables=tables or {}) for at in range(rows)]
-    return list(await asyncio.gather(*(_try(chosen, recipe, draw) for draw in draws)))
+    tried = (_try(chosen, recipe, draw, person) for draw in draws)
+    return list(await asyncio.gather(*tried))
 
 
-async def _try(target: Target, recipe: Recipe, draw: Draw) -> Preview:
+async def _try(target: Target, recipe: Recipe, draw: Draw, person: int | None) -> Preview:
     try:
         async with permit(
-            target.server, lane=Lane.INTERACTIVE, model=target.model, label="Preview"
-        ):
+            target.server,
+            lane=Lane.INTERACTIVE,
+            model=target.model,
+            tokens=tokens_of(recipe),
+            label="Preview",
+            person=person,
+            owner=person,
+        ) as held:
             told = await tell(recipe, draw, target.client, target.model)
+            held.used(told.usage)
     except LLMError as error:
         return Preview(None, None, str(error))
     return Preview(told, outcome(recipe, told))

@@ -18,12 +18,14 @@ SAMPLE = 1_000
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a row as the page shows it. `editable`: it was written by the model."""
+    """A field of a row as the page shows it."""
 
     name: str
     value: str
     original: str
     editable: bool
+    written: bool
+    """By the model, that is, and not drawn."""
 
     @property
     def changed(self) -> bool:
@@ -45,8 +47,15 @@ def queue(job: Job, status: str, *, unseen: bool) -> Any:
 
 def fields_of(spec: Spec, item: Item) -> list[Field]:
     original = item.output if isinstance(item.output, dict) else {}
+    by_model = {name for column in spec.recipe.written for name in column.names}
     return [
-        Field(name, written(value), written(original.get(name, value)), name in original)
+        Field(
+            name,
+            written(value),
+            written(original.get(name, value)),
+            editable=name in original,
+            written=name in by_model,
+        )
         for name, value in full_row(spec, item).items()
     ]
 

@@ -150,6 +150,9 @@ def parts_of(recipe: Recipe, kept: str) -> list[str]:
 
 def row_tokens(data: dict[str, Any]) -> int:
     """The most tokens a row's requests may come to, answers included, as far as it can be told."""
-    recipe = Spec.read(data).recipe
+    return tokens_of(Spec.read(data).recipe)
+
+
+def tokens_of(recipe: Recipe) -> int:
     told = len(recipe.system_message) + sum(len(column.prompt) for column in recipe.written)
     return told // CHARACTERS_A_TOKEN + recipe.max_tokens

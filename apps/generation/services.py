@@ -62,6 +62,7 @@ def create_job(
     batch = create_batch(
         owner=owner,
         server=server,
+        name=name,
         model=model,
         handler=HANDLER,
         spec=spec.as_dict(),
@@ -143,6 +144,13 @@ def delete(job: Job) -> None:
     stored = [*spec.get("stored", {}).values(), spec.get("filters", {}).get("test_set")]
     StoredRows.objects.owned_by(job.owner).filter(pk__in=[pk for pk in stored if pk]).delete()
     batches.delete(job.batch)  # takes the job along
+
+
+def rename(job: Job, name: str) -> None:
+    """A job and what the Servers page calls it."""
+    job.name = name
+    job.save(update_fields=["name"])
+    Batch.objects.filter(pk=job.batch_id).update(name=name)
 
 
 def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:

@@ -132,7 +132,7 @@ def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
         items = items.filter(code=code)
     page = Paginator(items, ROWS_A_PAGE).get_page(request.GET.get("page"))
     spec = found.spec
-    names = spec.recipe.field_names[:FIELDS_SHOWN]
+    names = spec.recipe.shown_first[:FIELDS_SHOWN]
     shown = [(item, exports.cells(spec, item, names)) for item in page.object_list]
     return {
         "job": found,
