@@ -6,6 +6,7 @@ import "./chat_actions.js";
 import "./chat_attach.js";
 import "./chat_keys.js";
 import "./chat_list.js";
+import "./prose.js";
 import "./read_ahead.js";
 
 const scroller = document.querySelector("[data-scroll]");

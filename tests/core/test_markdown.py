@@ -67,3 +67,40 @@ def test_links_do_not_hand_over_who_came() -> None:
 def test_long_nonsense_is_rendered_in_linear_time() -> None:
     assert render("[" * 20_000)
     assert render("*a " * 20_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Let $x^2$ be", '<code class="math">x^2</code>'),
+        (r"So \(a<b\).", '<code class="math">a&lt;b</code>'),
+        (r"\[ c \]", '<code class="math math-block">c</code>'),
+        ("$$\nx\n=y\n$$", '<code class="math math-block">x\n=y</code>'),
+        ("Text\n\\[\na_b*c*\n\\]\nmore", '<code class="math math-block">a_b*c*</code>'),
+        ("Cost $5 and $6.", "<p>Cost $5 and $6.</p>"),
+        ("$100k-$200k", "<p>$100k-$200k</p>"),
+        (r"\$5 and $x$", '<p>$5 and <code class="math">x</code></p>'),
+        ("`$x$`", "<code>$x$</code>"),
+        ("$$ never closed\n\ntext", "<p>$$ never closed</p>"),
+        ("$<img src=x>$", '<code class="math">&lt;img src=x&gt;</code>'),
+    ],
+)
+def test_formulas(text: str, shown: str) -> None:
+    assert shown in render(text)
+
+
+def test_code_has_colours_by_class() -> None:
+    html = render("```python\ndef f(): pass\n```")
+    assert '<span class="c-k">def</span>' in html
+    assert "<figcaption>python</figcaption>" in html
+    assert "style=" not in html
+
+
+def test_a_diagram_is_text() -> None:
+    html = render("```mermaid\ngraph TD\n```")
+    assert '<code class="language-mermaid">graph TD' in html
+
+
+def test_open_formulas_do_not_take_quadratic_time() -> None:
+    for text in ("\\(" * 5000, "$$\n" * 5000, "$a " * 5000):
+        assert render(text)

@@ -1,0 +1,67 @@
+"""An answer that is JSON as a tree that folds. Pure."""
+
+import json
+import re
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+MAX_CHARACTERS = 200_000
+MAX_NODES = 3000
+MAX_DEPTH = 40
+OPEN_DEPTH = 2
+FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*)\n```\s*\Z", re.DOTALL)
+
+
+def parsed(text: str) -> Any:
+    """The object or list a whole answer is, also within a fence; None for anything else."""
+    if fenced := FENCED.match(text):
+        text = fenced[1]
+    if len(text) > MAX_CHARACTERS or text.lstrip()[:1] not in {"{", "["}:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if _nodes(value) <= MAX_NODES else None
+
+
+def _nodes(value: Any) -> int:
+    """How many values it holds; more than MAX_NODES where it is too large or too deep."""
+    count, waiting = 0, [(value, 0)]
+    while waiting and count <= MAX_NODES:
+        one, depth = waiting.pop()
+        count += 1
+        if depth > MAX_DEPTH:
+            return MAX_NODES + 1
+        if isinstance(one, dict):
+            waiting.extend((child, depth + 1) for child in one.values())
+        elif isinstance(one, list):
+            waiting.extend((child, depth + 1) for child in one)
+    return count
+
+
+def render(value: Any) -> str:
+    """HTML of it. Every key and text in it is escaped."""
+    return f'<ul class="tree">{"".join(_item(None, value, 0))}</ul>'
+
+
+def _item(key: str | None, value: Any, depth: int) -> Iterator[str]:
+    name = "" if key is None else f'<span class="tree-key">{escape(key)}</span>: '
+    if isinstance(value, (dict, list)) and value:
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        brackets = "{}" if isinstance(value, dict) else "[]"
+        is_open = " open" if depth < OPEN_DEPTH else ""
+        yield f"<li><details{is_open}><summary>{name}{brackets[0]}{len(value)}{brackets[1]}"
+        yield "</summary><ul>"
+        for child_key, child in pairs:
+            yield from _item(str(child_key), child, depth + 1)
+        yield "</ul></details></li>"
+        return
+    kind = "word"
+    if isinstance(value, str):
+        kind = "string"
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        kind = "number"
+    shown = value if isinstance(value, str) else json.dumps(value)
+    yield f'<li>{name}<span class="tree-{kind}">{escape(shown)}</span></li>'

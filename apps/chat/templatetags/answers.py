@@ -1,0 +1,18 @@
+"""What a model said, as the page shows it."""
+
+from django import template
+from django.utils.safestring import SafeString, mark_safe
+
+from apps.chat import json_tree
+from apps.core import markdown
+
+register = template.Library()
+
+
+@register.filter
+def answer(text: str) -> SafeString:
+    """A tree where the whole answer is JSON, Markdown otherwise. Safe either way."""
+    value = json_tree.parsed(text)
+    if value is not None:
+        return mark_safe(json_tree.render(value))  # noqa: S308 - it escapes all it is given
+    return mark_safe(markdown.render(text))  # noqa: S308 - the sanitiser has the last word there
