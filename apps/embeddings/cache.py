@@ -19,8 +19,7 @@ from apps.embeddings import arrays
 from apps.embeddings.models import Embedding, EmbeddingModel
 from apps.llm import errors
 from apps.llm.client import FIRST_BYTE_SECONDS
-from apps.llm.models import State
-from apps.llm.models import Use
+from apps.llm.models import State, Use
 from apps.llm.services import Target, look_at
 from apps.llm.services import target as choose
 from apps.llm.slots import Lane, ModelInUse, SlotTaken, permit
@@ -83,7 +82,8 @@ async def identify(target: Target) -> Embedder:
         raise kind.get(State(server.state), errors.Unreachable)(reason)
     known = {model["id"]: model for model in server.facts.get("models", [])}
     # A target chosen before the server was ever seen could not name its model.
-    model = choose(server, use=Use.EMBEDDINGS).model if target.model in {"", "default"} else target.model
+    unnamed = target.model in {"", "default"}
+    model = choose(server, use=Use.EMBEDDINGS).model if unnamed else target.model
     weights = known.get(model, {}).get("weights") or []
     # Where the server says nothing of the weights, the address has to do.
     told = [model, *weights] if weights else [model, server.base_url]
