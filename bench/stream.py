@@ -140,17 +140,18 @@ class Completions:
             "stream_options": {"include_usage": True},
         }
         start = time.perf_counter()
-        first, tokens = 0.0, 0
+        first, tokens, pieces = 0.0, 0, 0
         async with client.stream("POST", where, json=body) as response:
             assert response.status_code == 200, await response.aread()
             async for line in lines(response):
+                pieces += b'"content"' in line
                 if not first and b"content" in line:
                     data = json.loads(line[6:])
                     if any(choice["delta"].get("content") for choice in data["choices"]):
                         first = time.perf_counter() - start
                 elif b'"usage"' in line and (usage := json.loads(line[6:]).get("usage")):
                     tokens = usage["completion_tokens"]
-        return Answer(first, time.perf_counter() - start, tokens)
+        return Answer(first, time.perf_counter() - start, tokens or pieces)
 
 
 @dataclass
