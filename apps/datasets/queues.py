@@ -83,6 +83,12 @@ def next_in_queue(queue: Queue, *, at: int | None = None) -> Card | None:
     return Card(example, item.reason, item.suggested, done, total)
 
 
+def may_relabel(queue: Queue, index: int) -> bool:
+    """Whether the row is of the queue, and no test row."""
+    rows = queue.dataset.examples.exclude(split=Split.TEST).filter(index=index)
+    return rows.exists() and queue.items.filter(index=index).exists()
+
+
 def mark_seen(queue: Queue, index: int, *, seen: bool = True) -> None:
     queue.items.filter(index=index).update(seen=seen)
 

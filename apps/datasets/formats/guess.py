@@ -65,4 +65,7 @@ def _mean_length(cells: list[str]) -> float:
 
 def _distinct_share(cells: list[str]) -> float:
     filled = [cell.strip() for cell in cells if cell.strip()]
-    return len(set(filled)) / len(filled) if filled else 2.0
+    if not filled:
+        return 2.0
+    # A label is on every row: a column with gaps is something else.
+    return len(set(filled)) / len(filled) + (len(cells) - len(filled)) / len(cells)

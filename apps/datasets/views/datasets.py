@@ -147,7 +147,6 @@ def rows_context(request: HttpRequest, dataset: Dataset) -> dict[str, Any]:
         "labels": dataset.labels,
         "splits": [value for value in Split.values if value],
         "issues": [(issue.value, words) for issue, words in reports.WORDS.items()],
-        "here": request.path,
     }
 
 

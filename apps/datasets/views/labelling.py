@@ -60,6 +60,8 @@ def _act(request: HttpRequest, dataset: Dataset, queue: Queue | None, index: Num
         wanted = request.POST.get("label", "")
         if not wanted.strip():
             raise ValueError("Choose a label, or skip the row.")
+        if queue is not None and not queues.may_relabel(queue, index):
+            raise ValueError("This is a test row, or not of this queue: it is left as it is.")
         services.relabel_rows(dataset, [index], wanted, by=who(request))
     elif action not in {"keep", "skip"}:
         raise ValueError("Choose a label, keep it or skip the row.")
