@@ -4,7 +4,8 @@ A model server sends every token in a packet of its own, so what one packet cost
 costs. The SDK's default transport parses in Python and passes each piece through four nested
 generators; here llhttp (C, by httptools, which uvicorn uses too) parses inside the event loop's
 callback, and whoever reads gets all that has arrived since. Measured with eight chats of 50 tokens
-a second: 0.25 ms of CPU per token with the default, 0.11 with aiohttp, 0.07 with this.
+a second: 0.25 ms of CPU per token with the default, 0.11 with aiohttp as with this, which brings no
+dependency and closes, waits and tries again exactly as said below.
 
 A connection belongs to one answer at a time. Closing an answer before its end closes the
 connection at once: that is what frees the slot. A connection that ended well is used again for
