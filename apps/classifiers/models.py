@@ -119,6 +119,9 @@ class Run(Worked):
     # What went in.
     seed = models.PositiveIntegerField(default=0)
     options = models.JSONField(default=dict)
+    snapshots = models.JSONField(
+        default=list, help_text="The versions of the datasets it saw: dataset, version, rows, hash."
+    )
     data_hash = models.CharField(max_length=64, blank=True)
     train_rows = models.PositiveIntegerField(default=0)
     test_source = models.CharField(max_length=300, blank=True)

@@ -4,17 +4,18 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apps.classifiers import trainer
 from apps.classifiers.models import Classifier
-from apps.classifiers.splits import hold_out, text_groups
+from apps.classifiers.splits import text_groups
 from apps.datasets.formats import duplicate_key
 from apps.datasets.models import Dataset, Split
-from apps.datasets.services import read_examples
+from apps.datasets.services import make_split, read_snapshot, snapshot
 
 HELD_OUT = 0.2
 MAX_LABELS = 1_000
@@ -42,10 +43,14 @@ class Rows:
     """0: of the dataset trained on, 1: of the test set."""
     test: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     test_source: str = ""
+    snapshots: list[dict[str, Any]] = field(default_factory=list)
+    """Which versions of which datasets these are."""
     _groups: NDArray[np.int64] | None = None
 
     def add(self, dataset: Dataset, source: int) -> None:
-        for example in read_examples(dataset):
+        ref = snapshot(dataset)
+        self.snapshots.append(asdict(ref))
+        for example in read_snapshot(ref):
             self.texts.append(example.text)
             self.labels.append(example.label)
             self.origins.append(example.origin or f"example {example.index + 1}")
@@ -64,6 +69,7 @@ class Rows:
             [self.sources[place] for place in places],
             self.test[keep] if len(self.test) else self.test,
             self.test_source,
+            self.snapshots,
         )
 
     @property
@@ -105,7 +111,8 @@ def gather_rows(classifier: Classifier, *, seed: int) -> Rows:
     """The rows of the dataset and of the test set, each marked whether it judges.
 
     Judging: the test set that was chosen; else the rows the dataset marks as test; else a fifth
-    of each label, drawn with the seed, rows with the same text together.
+    of each label, drawn with the seed, rows with the same text together. That fifth is marked in
+    the dataset: the same rows judge every later run, and no queue ever has them relabelled.
 
     Raises:
         CannotTrain: the dataset is gone, or too small to hold rows back.
@@ -114,7 +121,7 @@ def gather_rows(classifier: Classifier, *, seed: int) -> Rows:
         raise CannotTrain("The dataset of this classifier was deleted. Make a new classifier.")
     rows = Rows()
     rows.add(classifier.dataset, source=0)
-    marked = np.asarray([split == Split.TEST for split in rows.splits], dtype=np.bool_)
+    marked = _marked(rows)
     if classifier.test_dataset is not None:
         rows = rows.only(~marked)  # its own test rows were for judging, never for training
         rows.add(classifier.test_dataset, source=1)
@@ -124,22 +131,25 @@ def gather_rows(classifier: Classifier, *, seed: int) -> Rows:
         rows.test = marked
         rows.test_source = "the rows the dataset marks as test"
     else:
-        rows.test = _held_back(rows, seed)
-        rows.test_source = "a fifth of the rows, held back"
+        rows = _set_aside(classifier.dataset, rows, seed)
+        rows.test_source = "a fifth of the rows, set aside in the dataset"
     rows.test &= rows.labelled
     return rows
 
 
-def _held_back(rows: Rows, seed: int) -> NDArray[np.bool_]:
+def _set_aside(dataset: Dataset, rows: Rows, seed: int) -> Rows:
     labelled = rows.labelled
     names = [label for label, use in zip(rows.labels, labelled, strict=True) if use]
-    _, codes = np.unique(np.asarray(names), return_inverse=True)
     _check_counts(names, rows.groups[labelled], minimum=trainer.MIN_TEXTS + 1)
-    held = np.zeros(len(rows.texts), dtype=np.bool_)
-    held[labelled] = hold_out(
-        codes.astype(np.int64), rows.groups[labelled], share=HELD_OUT, seed=seed
-    )
-    return held
+    make_split(dataset, share=HELD_OUT, seed=seed)
+    rows = Rows()
+    rows.add(dataset, source=0)
+    rows.test = _marked(rows)
+    return rows
+
+
+def _marked(rows: Rows) -> NDArray[np.bool_]:
+    return np.asarray([split == Split.TEST for split in rows.splits], dtype=np.bool_)
 
 
 def check_rows(rows: Rows) -> tuple[list[str], NDArray[np.int64]]:

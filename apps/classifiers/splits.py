@@ -1,4 +1,4 @@
-"""Who is trained on and who is judged on. Rows with the same text never end up on both sides."""
+"""Folds for cross-validation. Rows with the same text never end up on both sides."""
 
 from collections.abc import Sequence
 
@@ -28,15 +28,3 @@ def deal_folds(labels: Codes, groups: Codes, *, folds: int, seed: int) -> Codes:
     fold_of_group = np.empty(len(first), dtype=np.int64)
     fold_of_group[by_label] = np.arange(len(first)) % folds
     return fold_of_group[inverse]
-
-
-def hold_out(labels: Codes, groups: Codes, *, share: float, seed: int) -> NDArray[np.bool_]:
-    """Marks the rows to judge on: about `share` of each label's groups, at least one: (n,)."""
-    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
-    order = np.random.default_rng(seed).permutation(len(first))
-    held = np.zeros(len(first), dtype=np.bool_)
-    of_group = labels[first[order]]
-    for label in np.unique(of_group):
-        mine = order[of_group == label]
-        held[mine[: max(1, round(share * len(mine)))]] = True
-    return held[inverse]

@@ -6,8 +6,9 @@ from celery import shared_task
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
-from apps.classifiers import file_predictions, services, training
+from apps.classifiers import file_predictions, near_copies, services, training
 from apps.classifiers.models import FilePrediction, Run
+from apps.datasets import near
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,18 @@ def resume_training() -> None:
         train_run.delay(run_id)
     for file_id in services.forgotten(FilePrediction):
         predict_file.delay(file_id)
+
+
+@shared_task(name="apps.classifiers.tasks.find_near_copies")
+def find_near_copies(dataset_id: int) -> None:
+    near_copies.find(dataset_id)
+
+
+def wake_near_copies(dataset_id: int) -> None:
+    try:
+        transaction.on_commit(lambda: find_near_copies.delay(dataset_id))
+    except OperationalError:
+        near.fail(dataset_id, "No worker could be told. Is Redis running? Then look again.")
 
 
 def wake(work: Run | FilePrediction) -> None:

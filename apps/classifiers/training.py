@@ -142,17 +142,18 @@ class Training:
             Status.FITTING,
             left_out=found.left_out,
             data_hash=rows.hash,
+            snapshots=rows.snapshots,
             train_rows=int(train.sum()),
             test_source=rows.test_source,
             test_indices=[rows.indices[place] for place in np.flatnonzero(rows.test).tolist()],
-            embedding={
+            embedding=self.preparation.as_dict()
+            | {
                 "model": found.embedder.target.model,
                 "fingerprint": found.embedder.fingerprint,
                 "dimensions": int(vectors.shape[1]),
                 "sent": found.stats.sent,
                 "normalised": found.stats.normalised,
-            }
-            | self.preparation.as_dict(),
+            },
             versions=versions(),
         )
         return Embedded(

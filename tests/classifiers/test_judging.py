@@ -10,7 +10,7 @@ from apps.classifiers import evidence, services, tasks
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.views.versions import compare
 from apps.datasets.formats import ExampleRow
-from apps.datasets.models import Dataset, Example
+from apps.datasets.models import Example
 from apps.datasets.services import relabel
 from apps.llm.models import Server
 from tests.classifiers import factories
@@ -214,16 +214,29 @@ def test_versions_are_compared_on_the_same_rows(browser: Client, alice: User) ->
 def test_runs_without_a_common_test_row_are_not_compared(
     browser: Client, alice: User, made: Classifier
 ) -> None:
-    Dataset.objects.update(name="old")
-    Example.objects.filter(dataset=made.dataset_id).delete()
-    for place, row in enumerate(factories.rows(12, start=500)):
-        Example.objects.create(
-            dataset_id=made.dataset_id, index=place, text=row.text, label=row.label
-        )
+    Classifier.objects.update(dataset=factories.dataset(alice, factories.rows(12, start=500)))
+    made.refresh_from_db()
     tasks.train_run(services.start_run(made).pk)
     assert factories.newest(made).error == ""
     page = browser.get(f"/classify/{made.pk}/versions/").content.decode()
     assert "share no test row" in page
+
+
+def test_what_a_run_saw_is_remembered_and_judges_again(alice: User) -> None:
+    data = factories.dataset(alice)
+    made = factories.trained(alice, data)
+    first = factories.newest(made)
+    data.refresh_from_db()
+    assert data.test_rows == first.metrics["rows"] == 6
+    assert first.snapshots[0]["version"] == data.version
+    example = Example.objects.exclude(index__in=first.test_indices).first()
+    assert example is not None
+    relabel(example, "hello" if example.label != "hello" else "card")
+    tasks.train_run(services.start_run(made).pk)
+    second = factories.newest(made)
+    assert second.test_indices == first.test_indices
+    assert second.snapshots[0]["version"] == first.snapshots[0]["version"] + 1
+    assert second.snapshots[0]["hash"] != first.snapshots[0]["hash"]
 
 
 def test_roll_back_and_forward(browser: Client, api: Client, made: Classifier) -> None:

@@ -27,7 +27,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_the_first_visit_offers_a_way_to_start(browser: Client) -> None:
     page = browser.get("/classify/").content.decode()
-    assert "Upload a file" in page
+    assert "Upload files" in page
     assert "Try it with an example" in page
 
 

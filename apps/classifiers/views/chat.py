@@ -47,9 +47,9 @@ def target_choices() -> list[tuple[str, str]]:
         models = [model for model in server.facts.get("models", []) if not model.get("embeddings")]
         names = [model["id"] for model in models]
         if default is not None and default.server_id == server.pk:
-            chosen = default.model if default.model in names else ""
+            chosen = default.model if default.model in names else next(iter(names), "")
             found.insert(0, (f"{server.pk}:{chosen}", f"{server.name}: {chosen or 'its model'}"))
-            names = [name for name in names if name != chosen and (chosen or len(names) > 1)]
+            names = [name for name in names if name != chosen]
         found += [(f"{server.pk}:{name}", f"{server.name}: {name}") for name in names]
     return found
 

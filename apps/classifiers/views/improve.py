@@ -13,7 +13,7 @@ from apps.classifiers.views.shared import run_page
 from apps.datasets.models import Dataset
 from apps.datasets.services import QueueEntry, create_queue
 
-SHOWN = 100
+SHOWN = 50
 WORDS = {
     Reason.LABEL_ERROR: "probably labelled wrong: its label gets {score:.0%}",
     Reason.UNLABELLED: "no label yet, and unsure: {score:.0%} between the best two",
