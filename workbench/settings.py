@@ -171,8 +171,10 @@ LLM_KV_UNIFIED = env.optional_boolean("LLM_KV_UNIFIED")
 EMBED_BASE_URL = env.text("EMBED_BASE_URL")
 EMBED_API_KEY = env.text("EMBED_API_KEY", LLM_API_KEY)
 
-# After a person's last request rows leave a slot free for the next one for so many seconds.
-IDLE_AFTER_CHAT_SECONDS = env.integer("WORKBENCH_IDLE_AFTER_CHAT", 20)
+# After a person's last request, and while he types, rows leave a slot free for the next one for so
+# many seconds. Not for long: taking over the youngest row's slot costs a question some
+# milliseconds and the job a fifth of a row, a slot kept free for minutes costs a quarter of it.
+IDLE_AFTER_CHAT_SECONDS = env.integer("WORKBENCH_IDLE_AFTER_CHAT", 2)
 # Where only some models fit at once, rows do not push out one that a person used within this time.
 KEEP_MODEL_SECONDS = env.integer("WORKBENCH_KEEP_MODEL", 300)
 
