@@ -8,7 +8,17 @@ from django.urls import reverse
 from ninja import Field, File, Router, Schema, Status
 from ninja.files import UploadedFile
 
-from apps.chat import attachments, branches, importing, imports, presets, search, services, sharing
+from apps.chat import (
+    attachments,
+    branches,
+    comparing,
+    importing,
+    imports,
+    presets,
+    search,
+    services,
+    sharing,
+)
 from apps.chat.models import Conversation, Message, Preset, Share, SystemPrompt
 from apps.chat.params import Params
 from apps.chat.transfer_views import download
@@ -65,6 +75,12 @@ class ShareOut(Schema):
 
 class EditIn(Schema):
     content: str
+
+
+class CompareIn(Schema):
+    server: int | None = None
+    model: str = Field("", max_length=300)
+    preset: int | None = None
 
 
 class StartedOut(Schema):
@@ -207,6 +223,23 @@ def continue_answer(request: HttpRequest, pk: int) -> Any:
         raise ApiError(409, error.code, str(error)) from error
     except services.ChatError as error:
         raise ApiError(422, error.code, str(error)) from error
+
+
+@router.post("/answers/{pk}/compare", response={202: StartedOut})
+def compare(request: HttpRequest, pk: int, data: CompareIn) -> Any:
+    """Another answer to the same question, of another model or under a preset."""
+    answers = Message.objects.owned_by(owner(request)).answers().select_related("parent")
+    answer = answers.filter(pk=pk).first()
+    if answer is None:
+        raise not_found("answer")
+    preset = None if data.preset is None else preset_of(request, data.preset)
+    try:
+        other = comparing.beside(
+            answer, server=server_of(data.server), model=data.model, preset=preset
+        )
+    except services.StillAnswering as error:
+        raise ApiError(409, error.code, str(error)) from error
+    return Status(202, _started(other))
 
 
 @router.delete("/messages/{pk}", response=RemovedOut)

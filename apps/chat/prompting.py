@@ -5,8 +5,9 @@ Answers, reading ahead, titles and summaries all ask with the same prefix: it is
 
 import re
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from apps.chat import attachments, context
 from apps.chat.models import Conversation, Message, Role, SystemPrompt
@@ -14,6 +15,15 @@ from apps.llm import services as llm
 from apps.llm.client import ChatRequest
 from apps.llm.client import Message as LLMMessage
 from apps.llm.models import Server, Use
+
+
+class Settings(TypedDict):
+    """Of whom an answer was asked, where that is not what its conversation is set to."""
+
+    server: int | None
+    model: str
+    system_prompt: int | None
+    params: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,8 @@ def for_answer(answer: Message) -> Ask:
         NoServer: there is no server to ask.
     """
     conversation = answer.conversation
+    if "as" in answer.request:
+        conversation = _as_asked(conversation, answer.request["as"])
     return _ask(
         conversation,
         branch_before(answer),
@@ -142,6 +154,17 @@ def branch_before(message: Message) -> list[Message]:
         current = parents[current]
     found = Message.objects.in_bulk(path)
     return [found[pk] for pk in reversed(path)]
+
+
+def _as_asked(conversation: Conversation, settings: Settings) -> Conversation:
+    """The conversation as it was set for this one answer: a copy, never saved."""
+    prompts = SystemPrompt.objects.filter(owner_id=conversation.owner_id)
+    asked = copy(conversation)
+    asked.server = Server.objects.filter(pk=settings["server"] or 0).first()
+    asked.model = settings["model"]
+    asked.system_prompt = prompts.filter(pk=settings["system_prompt"] or 0).first()
+    asked.params = settings["params"]
+    return asked
 
 
 def _ask(conversation: Conversation, branch: Sequence[Message], **rest: Any) -> Ask:

@@ -1,7 +1,7 @@
 """Opening conversations and turns. What the pages and the API both do."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,8 @@ class Shown:
     message: Message
     siblings: Sequence[int]
     is_last: bool = False
+    beside: Message | None = None
+    """The answer it is compared with."""
 
     @property
     def number(self) -> int:
@@ -192,8 +194,8 @@ def answer_again(answer: Message) -> Message:
 
 
 def anew(request: dict[str, Any]) -> dict[str, Any]:
-    """What an answer was asked with, less the text that it alone went on from."""
-    return {name: value for name, value in request.items() if name != "continues"}
+    """What an answer was asked with, less what was about other answers."""
+    return {k: v for k, v in request.items() if k not in {"continues", "beside"}}
 
 
 def stop(answer: Message) -> Message:
@@ -242,7 +244,19 @@ def active_branch(conversation: Conversation) -> list[Shown]:
     found = Message.objects.prefetch_related("attachments").in_bulk(path)
     generation.settle(found.values())
     leaf = conversation.active_leaf_id
-    return [Shown(found[pk], siblings[parents[pk]], pk == leaf) for pk in reversed(path)]
+    compared = _compared(found.values(), set(parents))
+    return [
+        Shown(found[pk], siblings[parents[pk]], pk == leaf, compared.get(pk))
+        for pk in reversed(path)
+    ]
+
+
+def _compared(messages: Iterable[Message], there: set[int]) -> dict[int, Message]:
+    """The answers that some messages are compared with, by message."""
+    wanted = {m.pk: m.request["beside"] for m in messages if m.request.get("beside") in there}
+    others = Message.objects.in_bulk(wanted.values()) if wanted else {}
+    generation.settle(others.values())
+    return {pk: others[other] for pk, other in wanted.items() if other in others}
 
 
 def place_of(message: Message) -> Shown:

@@ -3,6 +3,7 @@ from django.urls import path
 from apps.chat import (
     attachment_views,
     branch_views,
+    comparing_views,
     library_views,
     settings_views,
     transfer_views,
@@ -47,6 +48,8 @@ urlpatterns = [
     path("questions/<int:pk>/answer/", branch_views.answer, name="answer_question"),
     path("messages/<int:pk>/remove/", branch_views.remove, name="remove"),
     path("messages/<int:pk>/restore/", branch_views.restore, name="restore"),
+    path("answers/<int:pk>/compare/", comparing_views.compare, name="compare"),
+    path("answers/<int:pk>/keep/", comparing_views.keep, name="keep"),
     path("answers/<int:pk>/continue/", branch_views.go_on, name="go_on"),
     path("answers/<int:pk>/", views.answer, name="answer"),
     path("answers/<int:pk>/stop/", views.stop, name="stop"),

@@ -15,6 +15,10 @@ async function textOf(source) {
   return (await answer.json()).content;
 }
 
+document.addEventListener("click", ({ target }) => {
+  if (target.closest("[data-dismiss]")) target.closest("form").remove();
+});
+
 document.addEventListener("keydown", (event) => {
   const form = event.target.closest?.("[data-edit-form]");
   if (!form) return;
