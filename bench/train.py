@@ -44,7 +44,7 @@ def main() -> int:
     if given.fit:
         return fit(given.fit, given.rows)
     good = embedding(given.texts) if given.texts else True
-    good &= fitting(given.rows, search=given.search)
+    good &= fitting(given.rows, search=given.search) if given.rows else True
     return 0 if good else 1
 
 
@@ -210,7 +210,7 @@ def clouds(rows: int) -> tuple[np.ndarray, np.ndarray]:
     vectors = arrays.empty((rows, DIMENSIONS))
     for start in range(0, rows, 10_000):
         part = codes[start : start + 10_000]
-        points = centres[part] + random.normal(0, 7.0, (len(part), DIMENSIONS)).astype(np.float32)
+        points = centres[part] + random.normal(0, 5.5, (len(part), DIMENSIONS)).astype(np.float32)
         points /= np.linalg.norm(points, axis=1, keepdims=True)
         vectors[start : start + 10_000] = points
     return vectors, codes

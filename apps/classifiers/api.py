@@ -11,7 +11,7 @@ from ninja.files import UploadedFile
 from apps.classifiers import file_predictions, services, tasks
 from apps.classifiers.evidence import NoEvidence
 from apps.classifiers.gates import KEPT_AT_LEAST
-from apps.classifiers.models import Classifier, FilePrediction, Run
+from apps.classifiers.models import LARGE_FIELDS, Classifier, FilePrediction, Run
 from apps.classifiers.models import Status as RunStatus
 from apps.classifiers.predictor import BadArtefact
 from apps.classifiers.views.files import download_response
@@ -132,8 +132,9 @@ class Predictions(Schema):
 
 
 def _get(request: HttpRequest, pk: int) -> Classifier:
-    mine = Classifier.objects.owned_by(owner(request))
-    classifier = mine.select_related("server", "current", "dataset").filter(pk=pk).first()
+    # Not with its run: what a run knows of its rows takes longer to read than a prediction may.
+    mine = Classifier.objects.owned_by(owner(request)).select_related("server")
+    classifier = mine.filter(pk=pk).first()
     if classifier is None:
         raise not_found("classifier")
     return classifier
@@ -212,6 +213,7 @@ def add_classifier(request: HttpRequest, data: ClassifierIn) -> Any:
 @router.get("/classifiers", response=Page[ClassifierRow])
 def list_classifiers(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
     mine = Classifier.objects.owned_by(owner(request)).select_related("current")
+    mine = mine.defer(*(f"current__{name}" for name in LARGE_FIELDS))
     return page(mine, _row, limit=limit, after=after, newest_first=True)
 
 

@@ -27,6 +27,13 @@ ACTIVE = (Status.QUEUED, Status.EMBEDDING, Status.FITTING, Status.EVALUATING)
 STAGES = (Status.EMBEDDING, Status.FITTING, Status.EVALUATING)
 
 
+# Of a run, what only its own pages show: reading it takes longer than all the rest.
+LARGE_FIELDS = (
+    *("per_class", "confusion", "confused", "reliability", "test_indices", "left_out"),
+    *("leaks", "curve", "queue"),
+)
+
+
 class Classifier(Owned):
     name = models.CharField(max_length=200)
     # A classifier goes on working when what it was trained on is deleted.
@@ -67,10 +74,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def for_lists(self) -> "RunQuerySet":
         """Without what only the page of one run shows."""
-        return self.defer(
-            *("per_class", "confusion", "confused", "reliability", "test_indices", "left_out"),
-            *("leaks", "curve", "queue"),
-        )
+        return self.defer(*LARGE_FIELDS)
 
 
 class Worked(models.Model):

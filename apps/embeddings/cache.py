@@ -126,9 +126,9 @@ async def embed(
         count=len(texts),
     )
     hashes = list(places)
-    vectors, known = await in_db(_look_up, embedder.fingerprint, hashes)
+    model, vectors, known = await in_db(_look_up, embedder.fingerprint, hashes)
     unseen = _first_texts(texts, inverse, known, len(hashes))
-    work = _Work(embedder, lane, hashes, vectors, progress, stats or Stats())
+    work = _Work(embedder, lane, hashes, vectors, progress, stats or Stats(), model)
     await work.run(unseen)
     if work.problems:
         raise TextsTooLarge(
@@ -163,12 +163,14 @@ def _first_texts(
     return sorted(first.items(), key=lambda item: len(item[1]))
 
 
-def _look_up(fingerprint: str, hashes: list[bytes]) -> tuple[Vectors | None, NDArray[np.bool_]]:
+def _look_up(
+    fingerprint: str, hashes: list[bytes]
+) -> tuple[EmbeddingModel | None, Vectors | None, NDArray[np.bool_]]:
     """The vectors that are there, and which those are; None while nothing is known of the model."""
     known = np.zeros(len(hashes), dtype=np.bool_)
     model = EmbeddingModel.objects.filter(fingerprint=fingerprint).first()
     if model is None:
-        return None, known
+        return None, None, known
     places = {value: place for place, value in enumerate(hashes)}
     vectors = arrays.empty((len(hashes), model.dimensions))
     for start in range(0, len(hashes), LOOKUP_HASHES):
@@ -179,7 +181,7 @@ def _look_up(fingerprint: str, hashes: list[bytes]) -> tuple[Vectors | None, NDA
             place = places[bytes(value)]
             vectors[place] = np.frombuffer(vector, dtype="<f4")
             known[place] = True
-    return vectors, known
+    return model, vectors, known
 
 
 class _Work:
@@ -193,6 +195,7 @@ class _Work:
         vectors: Vectors | None,
         progress: Progress | None,
         stats: Stats,
+        model: EmbeddingModel | None,
     ) -> None:
         self.embedder = embedder
         self.lane = lane
@@ -201,7 +204,7 @@ class _Work:
         self.progress = progress
         self.stats = stats
         self.problems: dict[int, errors.LLMError] = {}
-        self._model: EmbeddingModel | None = None
+        self._model = model
         self._done = 0
         self._saving = asyncio.Lock()
 

@@ -12,12 +12,12 @@ from apps.batch.services import WrongState, cancel
 from apps.batch.tasks import wake
 from apps.classifiers import chat_tests
 from apps.classifiers.evidence import NoEvidence
-from apps.classifiers.models import ChatTest, Run
+from apps.classifiers.models import LARGE_FIELDS, ChatTest, Run
 from apps.classifiers.views.shared import run_page
 from apps.llm.models import DefaultServer, Server, Use
 
 SHOWN = 10
-RUN_FIELDS = ("run__confusion", "run__leaks", "run__queue", "run__test_indices")
+LARGE = [f"run__{name}" for name in LARGE_FIELDS if name != "per_class"]
 
 
 class ChatTestForm(forms.Form):
@@ -124,7 +124,7 @@ def _results(pk: int) -> dict[str, Any]:
         "batch__server", "run__classifier"
     )
     found: list[dict[str, Any]] = []
-    for test in tests.defer(*RUN_FIELDS)[:SHOWN]:
+    for test in tests.defer(*LARGE)[:SHOWN]:
         entry: dict[str, Any] = {"test": test, "active": test.batch.status in {"queued", "running"}}
         try:
             entry["result"] = chat_tests.result(test)

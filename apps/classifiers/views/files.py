@@ -8,12 +8,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.classifiers import file_predictions, services, tasks
-from apps.classifiers.models import Classifier, FilePrediction
+from apps.classifiers.models import LARGE_FIELDS, Classifier, FilePrediction
 from apps.classifiers.views.shared import run_page
 from apps.datasets.formats import FormatError
 
 SHOWN = 50
-LARGE = ("run__confusion", "run__per_class", "run__leaks", "run__queue", "run__test_indices")
 REFUSED = (
     services.NotReady,
     FormatError,
@@ -97,7 +96,11 @@ def remove_file(request: HttpRequest, pk: int, file: int) -> HttpResponse:
 
 
 def _files(classifier: Classifier) -> dict[str, Any]:
-    files = list(classifier.files.select_related("run").defer(*LARGE)[:SHOWN])
+    files = list(
+        classifier.files.select_related("run").defer(*(f"run__{name}" for name in LARGE_FIELDS))[
+            :SHOWN
+        ]
+    )
     return {"files": files, "working": any(file.is_active for file in files)}
 
 

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.classifiers import services, tasks
 from apps.classifiers.forms import ClassifierForm
-from apps.classifiers.models import Classifier, Run
+from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
 from apps.classifiers.predictor import BadArtefact
 from apps.classifiers.views.shared import EXPECTED, get_classifier, number_of, owner_of
 from apps.core.db import in_db
@@ -29,8 +29,7 @@ def index(request: HttpRequest) -> HttpResponse:
         Classifier.objects.owned_by(request.user)
         .select_related("dataset", "current")
         .annotate(status=Subquery(newest.values("status")[:1]))
-        .defer("current__per_class", "current__confusion", "current__confused")
-        .defer("current__test_indices", "current__left_out", "current__reliability")
+        .defer(*(f"current__{name}" for name in LARGE_FIELDS))
     )
     context = {
         "classifiers": classifiers,

@@ -1,0 +1,135 @@
+"""From a trained classifier onwards: mend its labels and see it get better, put a chat model beside
+it, label a file, take it along."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.timeout(400)
+
+DATA = Path(__file__).parent.parent.parent / "bench" / "data"
+LABELS = ["card_arrival", "lost_or_stolen_card", "exchange_rate"]
+TEXTS_PER_LABEL = 24
+TRAINING = 90_000  # milliseconds, on a busy machine
+
+
+def texts_of(name: str, per_label: int) -> list[tuple[str, str]]:
+    kept = dict.fromkeys(LABELS, 0)
+    found = []
+    with (DATA / f"banking77_{name}.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if kept.get(row["label"], per_label) < per_label:
+                kept[row["label"]] += 1
+                found.append((row["text"], row["label"]))
+    return found
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """Questions to a bank with their split, three of them labelled wrong."""
+    path = tmp_path / "mislabelled.csv"
+    with path.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.writer(out)
+        writer.writerow(["text", "label", "split"])
+        for place, (text, label) in enumerate(texts_of("train", TEXTS_PER_LABEL)):
+            wrong = place in {1, 3, 5} and label == "card_arrival"
+            writer.writerow([text, "exchange_rate" if wrong else label, "train"])
+        for text, label in texts_of("test", 10):
+            writer.writerow([text, label, "test"])
+    return path
+
+
+def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path) -> None:
+    main = page.get_by_role("main")
+    train(page, questions)
+    tab = page.get_by_role("navigation", name="mislabelled").get_by_role("link")
+
+    # The queue finds the labels that are wrong; number keys give the right ones.
+    tab.filter(has_text="Improve").click()
+    expect(main).to_contain_text("probably labelled wrong")
+    page.get_by_role("link", name=re.compile("probably labelled wrong")).click()
+    page.get_by_role("button", name=re.compile("with the keyboard")).click()
+    expect(page).to_have_url(re.compile(r"/datasets/\d+/label/\?queue=\d+"))
+    page.wait_for_load_state("networkidle")  # the keys work once the script is there
+    for _ in range(3):
+        done = page.locator("#labelling progress")
+        before = done.get_attribute("value")
+        page.keyboard.press("1")
+        expect(done.or_(page.get_by_text("The queue is done"))).not_to_have_attribute(
+            "value", before or ""
+        )
+        if page.get_by_text("The queue is done").is_visible():
+            break
+
+    page.go_back()
+    page.goto("/classify/")
+    page.get_by_role("link", name="mislabelled", exact=True).first.click()
+    page.get_by_role("button", name="Train again").click()
+    rows = page.get_by_role("region", name="Runs").get_by_role("row")
+    expect(rows).to_have_count(3)
+    expect(rows.nth(1)).to_contain_text("ready", timeout=TRAINING)
+
+    # The two runs on the same thirty test rows, and back to the old one.
+    tab.filter(has_text="Versions").click()
+    expect(main).to_contain_text("McNemar")
+    expect(main).to_contain_text("On the 30 test rows that both were judged on")
+    page.get_by_role("button", name="Let it answer").click()
+    expect(main).to_contain_text("Run 1 answers from now on")
+
+    # A file: every row comes back.
+    tab.filter(has_text="Files").click()
+    sent = tmp_path / "new.csv"
+    sent.write_text("question\nwhere is my card\n=1+1\n", encoding="utf-8")
+    page.locator("input[type=file]").set_input_files(sent)
+    page.get_by_role("button", name="Label this file").click()
+    with page.expect_download(timeout=TRAINING) as download:
+        page.get_by_role("link", name="Download").click(timeout=TRAINING)
+    with download.value.path().open(encoding="utf-8-sig", newline="") as file:
+        labelled = list(csv.DictReader(file))
+    assert [row["text"] for row in labelled] == ["where is my card", "'=1+1"]
+    assert labelled[0]["label"] == "card_arrival"
+
+    # The gates: nothing is certain enough for 100 %.
+    tab.filter(has_text="Thresholds").click()
+    expect(page.locator("[data-chart=gates] canvas").first).to_be_visible()
+    page.get_by_label(re.compile("unsure")).fill("1")
+    expect(page.locator("[data-gate=coverage]")).to_have_text(re.compile(r"^\d\.?\d? %|^0"))
+    page.get_by_role("button", name="Save these gates").click()
+    expect(main).to_contain_text("Saved")
+    tab.filter(has_text="Overview").click()
+    page.get_by_role("textbox", name="Text").fill("is it the card or the rate")
+    expect(page.get_by_test_id("prediction")).to_contain_text("Unsure.")
+
+    tab.filter(has_text="Map").click()
+    expect(page.locator("[data-map-count]")).to_have_text("102 texts")
+    tab.filter(has_text="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download .zip").click()
+    assert download.value.path().read_bytes()[:2] == b"PK"
+
+
+def test_a_chat_model_beside_it(page: Page, questions: Path) -> None:
+    main = page.get_by_role("main")
+    train(page, questions)
+    page.get_by_role("navigation", name="mislabelled").get_by_role(
+        "link", name="Chat model"
+    ).click()
+    page.get_by_label("Test rows").fill("6")
+    page.get_by_role("button", name="Let it label these rows").click()
+    expect(main).to_contain_text("On 6 test rows", timeout=TRAINING)
+    expect(page.get_by_role("row", name=re.compile("The chat model"))).to_contain_text("%")
+
+
+def train(page: Page, file: Path) -> None:
+    page.goto("/datasets/new/")
+    page.locator("input[type=file]").set_input_files(file)
+    expect(page).to_have_url(re.compile(r"/datasets/uploads/"))
+    page.get_by_role("button", name="Import all rows").click()
+    expect(page).to_have_url(re.compile(r"/datasets/\d+/"))
+    page.get_by_role("link", name="Train a classifier").click()
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(page).to_have_url(re.compile(r"/classify/\d+/"))
+    expect(page.get_by_role("main")).to_contain_text("Judged on 30 rows", timeout=TRAINING)
