@@ -181,6 +181,10 @@ KEEP_MODEL_SECONDS = env.integer("WORKBENCH_KEEP_MODEL", 300)
 # Whether a conversation's prompt is read ahead on an idle slot while its person types.
 READ_AHEAD = env.boolean("WORKBENCH_READ_AHEAD", default=True)
 
+# Whether models may be given the tool that fetches web pages, and also from private networks.
+FETCH_URLS = env.boolean("WORKBENCH_FETCH_URLS", default=False)
+FETCH_PRIVATE_URLS = env.boolean("WORKBENCH_FETCH_PRIVATE_URLS", default=False)
+
 # What `manage.py up` serves when no server is named: a GGUF file or owner/repo:file.gguf.
 CHAT_MODEL = env.text("WORKBENCH_CHAT_MODEL")
 EMBED_MODEL = env.text("WORKBENCH_EMBED_MODEL")

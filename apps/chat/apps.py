@@ -10,6 +10,9 @@ class ChatConfig(AppConfig):
 
     def ready(self) -> None:
         post_migrate.connect(_make_search_index, sender=self)
+        from apps.chat.tools import builtin  # models are there only now
+
+        builtin.offer_all()
 
 
 def _make_search_index(sender: AppConfig, using: str, **kwargs: Any) -> None:

@@ -9,7 +9,7 @@ between the system prompt and what was kept.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import Any
 
 from apps.llm.client import Message
 
@@ -34,6 +34,23 @@ class Turn:
     """What the model thought before it answered."""
     pinned: bool = False
     """Kept when the beginning is cut, together with its question or answer."""
+    calls: tuple["Call", ...] = ()
+    """Of an assistant's turn: the tools it called. The results follow as turns of the role tool."""
+    call_id: str = ""
+    """Of a tool's turn: the call that it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as the model wrote it, byte by byte."""
+
+    id: str
+    name: str
+    arguments: str
+
+    def as_sent(self) -> dict[str, Any]:
+        function = {"name": self.name, "arguments": self.arguments}
+        return {"id": self.id, "type": "function", "function": function}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +91,8 @@ def build(
     summary: Summary | None = None,
     keep_reasoning: bool = False,
     must_cut: bool = False,
+    with_tools: bool = True,
+    definitions: int = 0,
 ) -> Prompt:
     """The prompt for the last question of `turns`.
 
@@ -85,17 +104,22 @@ def build(
         keep_reasoning: for templates that preserve it; others drop it and would make the server
             read everything after it again.
         must_cut: the server found the prompt too long, whatever was estimated.
+        with_tools: False for templates without tools: calls and results are then left out.
+        definitions: bytes of the definitions of tools, which templates put before the turns.
     """
+    if not with_tools:
+        turns = [turn for turn in turns if turn.role != "tool" and not turn.calls]
+    head = _bytes(system or "") + definitions
     start = _index(turns, counted.kept_from) if counted else 0
-    tokens = _estimate(system, turns, start, counted)
+    tokens = _estimate(head, turns, start, counted)
     if context is not None and (must_cut or tokens > NEARLY_FULL * context):
-        start = _cut(system, turns, start, counted, int(AFTER_CUT * context))
-        tokens = _estimate(system, turns, start, counted)
+        start = _cut(head, turns, start, counted, int(AFTER_CUT * context))
+        tokens = _estimate(head, turns, start, counted)
     kept_from = turns[start].id if start else None
     pinned = _kept(turns[:start])
     recalled = _recalled(turns, start, summary)
     if counted is None or kept_from != counted.kept_from:  # else they have been counted
-        size = _size(None, pinned) + sum(len(m["content"].encode()) for m in recalled)
+        size = _size(0, pinned) + sum(len(m["content"].encode()) for m in recalled)
         tokens += _guess(size, len(pinned) + len(recalled), TOKENS_PER_BYTE)
     messages = _messages(system, recalled, [*pinned, *turns[start:]], keep_reasoning)
     return Prompt(messages, tokens, kept_from)
@@ -103,12 +127,18 @@ def build(
 
 def _kept(cut: Sequence[Turn]) -> list[Turn]:
     """The pinned turns of what was cut: always a question with its answer, as templates want."""
-    pairs = [
-        (question, answer)
-        for question, answer in pairwise(cut)
-        if question.role == "user" and answer.role == "assistant"
+    exchanges: list[list[Turn]] = []
+    for turn in cut:
+        if turn.role == "user" or not exchanges:
+            exchanges.append([])
+        exchanges[-1].append(turn)
+    return [
+        turn
+        for exchange in exchanges
+        if exchange[0].role == "user" and exchange[-1].role == "assistant"
+        if any(turn.pinned for turn in exchange)
+        for turn in exchange
     ]
-    return [turn for pair in pairs if any(turn.pinned for turn in pair) for turn in pair]
 
 
 def _recalled(turns: Sequence[Turn], start: int, summary: Summary | None) -> list[Message]:
@@ -129,9 +159,7 @@ def answer_budget(prompt: Prompt, *, context: int | None, wanted: int | None = N
     return max(1, budget)
 
 
-def _cut(
-    system: str | None, turns: Sequence[Turn], start: int, counted: Counted | None, budget: int
-) -> int:
+def _cut(head: int, turns: Sequence[Turn], start: int, counted: Counted | None, budget: int) -> int:
     """The first question from which on everything fits the budget; else the newest question."""
     questions = [
         index
@@ -139,34 +167,37 @@ def _cut(
         if turns[index].role == "user" and turns[index - 1].role == "assistant"
     ]
     for index in questions:
-        if _estimate(system, turns, index, counted) <= budget:
+        if _estimate(head, turns, index, counted) <= budget:
             return index
     return questions[-1] if questions else start
 
 
-def _estimate(
-    system: str | None, turns: Sequence[Turn], start: int, counted: Counted | None
-) -> int:
-    """Tokens of the system prompt and the turns from `start` on."""
+def _estimate(head: int, turns: Sequence[Turn], start: int, counted: Counted | None) -> int:
+    """Tokens of the turns from `start` on and of what stands before them, `head` bytes."""
     if counted is None:
-        return _guess(_size(system, turns[start:]), len(turns) - start + 1, TOKENS_PER_BYTE)
+        return _guess(_size(head, turns[start:]), len(turns) - start + 1, TOKENS_PER_BYTE)
     counted_start = _index(turns, counted.kept_from)
     counted_end = _index(turns, counted.upto) + 1
-    counted_size = _size(system, turns[counted_start:counted_end])
+    counted_size = _size(head, turns[counted_start:counted_end])
     rate = counted.tokens / counted_size if counted_size else TOKENS_PER_BYTE
     new = turns[counted_end:]
     if start == counted_start:
-        return counted.tokens + _guess(_size(None, new), len(new), rate)
-    return _guess(_size(system, turns[start:]), len(turns) - start + 1, rate)
+        return counted.tokens + _guess(_size(0, new), len(new), rate)
+    return _guess(_size(head, turns[start:]), len(turns) - start + 1, rate)
 
 
 def _guess(size: int, messages: int, rate: float) -> int:
     return round(size * rate) + messages * TEMPLATE_TOKENS
 
 
-def _size(system: str | None, turns: Sequence[Turn]) -> int:
+def _size(head: int, turns: Sequence[Turn]) -> int:
     """Bytes in UTF-8: closer to tokens than characters are, in scripts other than Latin."""
-    return len((system or "").encode()) + sum(len(turn.content.encode()) for turn in turns)
+    called = (call.name + call.arguments for turn in turns for call in turn.calls)
+    return head + sum(_bytes(turn.content) for turn in turns) + sum(map(_bytes, called))
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode())
 
 
 def _index(turns: Sequence[Turn], turn_id: int | None) -> int:
@@ -185,8 +216,14 @@ def _messages(
     """
     messages: list[Message] = [{"role": "system", "content": system}] if system else []
     messages += recalled
-    for turn in turns:
-        if turn.role == "assistant" and not turn.content:
+    newest = max((i for i, turn in enumerate(turns) if turn.role == "user"), default=-1)
+    for place, turn in enumerate(turns):
+        if turn.calls or turn.role == "tool":
+            # Of the answer in hand every template keeps what was thought between its calls.
+            messages.append(_with_calls(turn, keep_reasoning or place > newest))
+            continue
+        after_tools = bool(messages) and messages[-1]["role"] == "tool"
+        if turn.role == "assistant" and not turn.content and not after_tools:
             continue
         if messages and messages[-1]["role"] == turn.role == "user":
             messages[-1] = {
@@ -200,3 +237,16 @@ def _messages(
         else:
             messages.append({"role": turn.role, "content": turn.content})
     return messages
+
+
+def _with_calls(turn: Turn, keep_reasoning: bool) -> Message:
+    if turn.role == "tool":
+        return {"role": "tool", "content": turn.content, "tool_call_id": turn.call_id}
+    called: Message = {
+        "role": turn.role,
+        "content": turn.content,
+        "tool_calls": [call.as_sent() for call in turn.calls],
+    }
+    if keep_reasoning and turn.reasoning:
+        called["reasoning_content"] = turn.reasoning
+    return called

@@ -8,12 +8,13 @@ read next.
 
 import asyncio
 import contextvars
+import itertools
 import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -23,15 +24,17 @@ from django.db import transaction
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from apps.chat import cache_record, prompting, reading_ahead, stream
-from apps.chat.models import Conversation, Message, Status
+from apps.chat import cache_record, context, prompting, reading_ahead, stream
+from apps.chat.models import CallState, Conversation, Message, Status, ToolCall
 from apps.chat.stream import STOPPED, AnswerLog, Entry
+from apps.chat.tools import approval, calling, history
 from apps.core.db import in_db
 from apps.core.redis import async_redis, sync_redis
 from apps.core.threads import serving_loop
 from apps.llm import services as llm
 from apps.llm.errors import LLMError, PromptTooLong
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, Usage
+from apps.llm.events import ToolCall as CallPiece
 from apps.llm.models import Server
 from apps.llm.slots import Lane, permit
 
@@ -49,6 +52,7 @@ STOP_ATTEMPTS = 5
 LINGER_SECONDS = 30.0
 
 INTERRUPTED = "interrupted"
+TOO_MANY_ROUNDS = "tool_rounds"  # the finish_reason where it went on calling
 INTERRUPTED_DETAIL = "The workbench was stopped while this was being written. Ask again."
 
 
@@ -66,6 +70,7 @@ class Outcome:
     server: Server | None = None
     progress: Progress | None = None
     usage: Usage | None = None
+    gathered: calling.Gathered = field(default_factory=calling.Gathered)
     tokens: int = 0
     sent: float = 0.0
     first_token: float | None = None
@@ -160,14 +165,23 @@ async def stop(answer_id: int) -> None:
                     break
 
 
+async def tell(answer_id: int, call: int) -> None:
+    """Has the process that writes an answer look at a call that somebody has decided about."""
+    await _order(answer_id, f"call:{call}")
+
+
 async def _stop_elsewhere(answer_id: int) -> bool:
     """Tells the process that writes it; False where none does."""
+    return await _order(answer_id, str(answer_id))
+
+
+async def _order(answer_id: int, order: str) -> bool:
     redis = async_redis()
     for _ in range(STOP_ATTEMPTS):
         runner = await redis.get(_runner_of(answer_id))
         if isinstance(runner, bytes):
             orders = _orders(runner.decode())
-            await redis.rpush(orders, answer_id)
+            await redis.rpush(orders, order)
             await redis.expire(orders, HEARTBEAT_SECONDS)
             return True
         # It may have begun this moment: a process says so with the next it has for Redis.
@@ -178,7 +192,7 @@ async def _stop_elsewhere(answer_id: int) -> bool:
 async def events(answer: Message, after: int | None = None) -> AsyncIterator[Entry | None]:
     """An answer's events after a position, or from a snapshot on; None says it is still quiet."""
     if answer.is_finished and (after is None or not await stream.exists(answer.pk)):
-        for entry in saved_entries(answer):
+        for entry in await in_db(saved_entries, answer):
             yield entry
         return
     async with aclosing(stream.follow(answer.pk, after)) as entries:  # type: ignore[type-var]
@@ -188,13 +202,14 @@ async def events(answer: Message, after: int | None = None) -> AsyncIterator[Ent
             yield entry
         else:
             return
-    for entry in saved_entries(answer):
+    for entry in await in_db(saved_entries, answer):
         yield entry
 
 
 def saved_entries(answer: Message) -> list[Entry | None]:
-    """The events of a finished answer, from the database. They have no position."""
-    snapshot = stream.Snapshot(answer.status, answer.content, answer.reasoning)
+    """The events of a finished answer, from the database. They have no position. Synchronous."""
+    calls = tuple(calling.described(call) for call in answer.tool_calls.all())
+    snapshot = stream.Snapshot(answer.status, answer.content, answer.reasoning, calls)
     found: list[Entry | None] = [Entry(0, "snapshot", snapshot.as_json())]
     if answer.usage is not None:
         found.append(Entry(0, "usage", stream.as_json(answer.usage)))
@@ -241,13 +256,21 @@ def _interrupt(answer: Message) -> None:
     left = so_far(answer)
     Message.objects.unfinished().filter(pk=answer.pk).update(
         status=Status.INTERRUPTED,
-        content=_storable(left.text),
-        reasoning=_storable(left.reasoning),
+        content=calling.storable(left.text),
+        reasoning=calling.storable(left.reasoning),
         error_code=INTERRUPTED,
         error_detail=INTERRUPTED_DETAIL,
         finished=timezone.now(),
     )
+    _end_calls(answer.pk)
     answer.refresh_from_db()
+
+
+def _end_calls(answer_id: int) -> None:
+    """Calls of an answer that has ended before they had."""
+    ToolCall.objects.unfinished().filter(answer=answer_id).update(
+        state=CallState.STOPPED, result=history.NOT_RUN, finished=timezone.now()
+    )
 
 
 class _Runner:
@@ -315,7 +338,14 @@ class _Runner:
             await asyncio.sleep(1)
         else:
             if order is not None:
-                self.stop(int(order[1]))
+                assert isinstance(order[1], bytes)
+                self._carry_out(order[1].decode())
+
+    def _carry_out(self, order: str) -> None:
+        if order.startswith("call:"):
+            approval.look(int(order.removeprefix("call:")))
+        else:
+            self.stop(int(order))
 
     async def _run(self, answer_id: int, log: AnswerLog, ask: prompting.Ask | None) -> None:
         outcome = Outcome()
@@ -359,7 +389,7 @@ class _Runner:
 async def _write(
     answer_id: int, ask: prompting.Ask | None, log: AnswerLog, outcome: Outcome
 ) -> None:
-    """Asks the model and passes on what it says.
+    """Asks the model and passes on what it says, and what it calls, until it calls no more.
 
     Raises:
         LLMError: anything short of a complete answer.
@@ -369,11 +399,27 @@ async def _write(
         ask = await in_db(_find, answer_id)
     await reading_ahead.join(ask.conversation, ask.turns[-1].content if ask.turns else "")
     server = await llm.look_at(ask.server, max_age=FACTS_AGE)
-    text, reasoning = ask.prefix
+    text, reasoning = ask.said
     if reasoning:
         log.think(reasoning)
     if text:
         log.token(text)
+    for call in ask.called:
+        log.call("tool_call", calling.described(call))
+    first = 1 + max((call.round for call in ask.called), default=0)
+    for number in itertools.count(first):
+        await _say(ask, server, log, outcome)
+        if not outcome.gathered:
+            return
+        if not ask.may_call:
+            outcome.ended(Status.COMPLETE, TOO_MANY_ROUNDS)
+            return
+        ask = await _call(answer_id, ask, number, log, outcome)
+        ask = replace(ask, may_call=number < ask.offer.rounds)
+
+
+async def _say(ask: prompting.Ask, server: Server, log: AnswerLog, outcome: Outcome) -> None:
+    """One request."""
     try:
         await _stream(ask, prompting.prepare(ask, server), log, outcome)
     except PromptTooLong as error:
@@ -382,6 +428,38 @@ async def _write(
         # Our estimate was too low. Nothing has been written yet: once more, with a deep cut.
         again = prompting.prepare(ask, server, limit=error.context)
         await _stream(ask, again, log, outcome)
+
+
+async def _call(
+    answer_id: int, ask: prompting.Ask, number: int, log: AnswerLog, outcome: Outcome
+) -> prompting.Ask:
+    """Runs what the model called. Returns what to ask next: the same, calls and results after it.
+
+    No slot is held meanwhile, however long a person takes to look at a call.
+    """
+    outcome.ended(Status.INTERRUPTED, code=INTERRUPTED, detail=INTERRUPTED_DETAIL)
+    assert outcome.server is not None
+    calls = await calling.work(
+        outcome.gathered.take(number),
+        answer=answer_id,
+        person=ask.person,
+        round_number=number,
+        offer=ask.offer,
+        log=log,
+        context_size=outcome.server.context_of(outcome.model),
+    )
+    called = (*ask.called, *calls)
+    *_, part, _ = history.parts(calling.storable(log.text), calling.storable(log.reasoning), called)
+    turns = history.of_round(part)
+    if log.text:
+        log.token(history.BETWEEN)
+    if log.reasoning:
+        log.think(history.BETWEEN)
+    counted = ask.counted
+    if outcome.usage is not None and outcome.usage.prompt_tokens:
+        tokens = outcome.usage.prompt_tokens + outcome.usage.completion_tokens
+        counted = context.Counted(tokens, turns[0].id, outcome.kept_from)
+    return replace(ask, turns=[*ask.turns, *turns], called=called, counted=counted, prefix=("", ""))
 
 
 async def _stream(
@@ -399,7 +477,8 @@ async def _stream(
         person=ask.person,
         waiting=lambda: log.add("queued"),
     ) as held:
-        outcome.sent = time.perf_counter()
+        if outcome.first_token is None:
+            outcome.sent = time.perf_counter()
         async with aclosing(target.client.stream_chat(prepared.request)) as answer:  # type: ignore[type-var]
             async for event in answer:
                 _pass_on(event, log, outcome)
@@ -415,8 +494,11 @@ def _pass_on(event: Event, log: AnswerLog, outcome: Outcome) -> None:
         case Reasoning():
             outcome.count_token(is_thought=True)
             log.think(event.text)
+        case CallPiece():
+            outcome.count_token()
+            outcome.gathered.add(event.delta)
         case Progress():
-            outcome.progress = event
+            outcome.progress, outcome.usage, outcome.tokens = event, None, 0
             log.add("progress", total=event.total, cached=event.cached, processed=event.processed)
         case Usage():
             outcome.usage = event
@@ -436,8 +518,8 @@ def _save(answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
         pk=answer_id, status__in=[Status.QUEUED, Status.INTERRUPTED]
     ).update(
         status=outcome.status,
-        content=_storable(log.text),
-        reasoning=_storable(log.reasoning),
+        content=calling.storable(log.text),
+        reasoning=calling.storable(log.reasoning),
         error_code=outcome.error_code,
         error_detail=outcome.error_detail,
         finish_reason=outcome.finish_reason,
@@ -448,6 +530,8 @@ def _save(answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
         **outcome.measured(),
     )
     if saved:
+        if outcome.ask is not None and outcome.ask.offer.tools:
+            _end_calls(answer_id)
         Conversation.objects.filter(messages=answer_id).update(updated=timezone.now())
         _record_cache(answer_id, outcome)
 
@@ -465,11 +549,6 @@ def _record_cache(answer_id: int, outcome: Outcome) -> None:
         answer.lost_tokens, answer.lost_reason = loss.tokens, loss.reason
     if loss is not None or answer.system_prompt is not None:
         answer.save(update_fields=["system_prompt", "lost_tokens", "lost_reason"])
-
-
-def _storable(text: str) -> str:
-    """What every database takes: no half of a surrogate pair, no NUL."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Runner] = WeakKeyDictionary()

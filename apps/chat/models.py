@@ -119,6 +119,9 @@ class Conversation(Owned):
         SystemPrompt, on_delete=models.RESTRICT, null=True, blank=True, related_name="+"
     )
     params = models.JSONField(default=dict, blank=True)
+    tools = models.JSONField(
+        default=dict, blank=True, help_text="What its model may call: see `tools.settings`."
+    )
     active_leaf = models.ForeignKey(
         "Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
@@ -272,6 +275,64 @@ class Message(models.Model):
             "ttft_ms": self.ttft_ms,
             "tokens_per_second": self.tokens_per_second,
         }
+
+
+class CallState(models.TextChoices):
+    WAITING = "waiting", "Waiting for you"
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+    """Unknown, wrong arguments, an error, or too slow: the result says what."""
+    REFUSED = "refused", "Refused"
+    EXPIRED = "expired", "Nobody answered"
+    STOPPED = "stopped", "Stopped"
+
+
+OPEN_CALLS = (CallState.WAITING, CallState.RUNNING)
+
+
+class ToolCallQuerySet(models.QuerySet["ToolCall"]):
+    def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        return self.filter(
+            answer__conversation__owner_id=user.pk,
+            answer__conversation__removed=None,
+            answer__removed=None,
+        )
+
+    def unfinished(self) -> Self:
+        return self.filter(state__in=OPEN_CALLS)
+
+
+class ToolCall(models.Model):
+    """What a model called while it answered, and what it was told.
+
+    The calls of a round were written together. What the answer said before them ends at `text_to`
+    and `reasoning_to`, in characters; a blank line, which the model did not write, follows there.
+    """
+
+    answer = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="tool_calls")
+    round = models.PositiveSmallIntegerField(help_text="1, 2, ... within its answer.")
+    call_id = models.CharField(max_length=200, help_text="As the model server named it.")
+    name = models.CharField(max_length=200)
+    arguments = models.TextField(help_text="As the model wrote them: JSON, if it was right.")
+    text_to = models.PositiveIntegerField(default=0)
+    reasoning_to = models.PositiveIntegerField(default=0)
+    state = models.CharField(max_length=10, choices=CallState, default=CallState.RUNNING)
+    result = models.TextField(blank=True, default="", help_text="What the model reads.")
+    created = models.DateTimeField(default=timezone.now)
+    finished = models.DateTimeField(null=True, blank=True)
+
+    objects = ToolCallQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.arguments})"
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in OPEN_CALLS
 
 
 class Share(Owned):

@@ -4,13 +4,16 @@ Answers, reading ahead, titles and summaries all ask with the same prefix: it is
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict, cast
 
 from apps.chat import attachments, context
-from apps.chat.models import Conversation, Message, Role, SystemPrompt
+from apps.chat.models import Conversation, Message, Role, SystemPrompt, ToolCall
+from apps.chat.tools import history
+from apps.chat.tools.settings import Offer, offer
 from apps.llm import services as llm
 from apps.llm.client import ChatRequest
 from apps.llm.client import Message as LLMMessage
@@ -40,7 +43,14 @@ class Ask:
     params: dict[str, Any]
     response_format: dict[str, Any] | None = None
     prefix: tuple[str, str] = ("", "")
-    """Text and reasoning of an earlier answer that this one continues."""
+    """Text and reasoning that this answer goes on from, since its last call if it made any."""
+    said: tuple[str, str] = ("", "")
+    """All of the answer that this one continues."""
+    called: tuple[ToolCall, ...] = ()
+    """What that had called."""
+    offer: Offer = field(default_factory=Offer)
+    may_call: bool = True
+    """False once all rounds are used up: the model has to answer now."""
     images: dict[str, str] = field(default_factory=dict)
     """Pictures of the questions, by the mark that stands for each in its turn."""
 
@@ -70,13 +80,21 @@ def for_answer(answer: Message) -> Ask:
     conversation = answer.conversation
     if "as" in answer.request:
         conversation = _as_asked(conversation, answer.request["as"])
-    return _ask(
+    said = _continued(answer)
+    called = tuple(answer.tool_calls.all()) if "continues" in answer.request else ()
+    *rounds, last = history.parts(*said, called)
+    ask = _ask(
         conversation,
         branch_before(answer),
         params=conversation.params | answer.request.get("params", {}),
         response_format=answer.request.get("response_format"),
-        prefix=_continued(answer),
+        prefix=(last.text, last.reasoning),
+        said=said,
+        called=called,
+        offer=offer(answer.request.get("tools", conversation.tools)),
     )
+    ask.turns.extend(turn for part in rounds for turn in history.of_round(part))
+    return ask
 
 
 def for_next(conversation: Conversation, question: str) -> Ask:
@@ -88,7 +106,8 @@ def for_next(conversation: Conversation, question: str) -> Ask:
     leaf = conversation.active_leaf
     branch = [] if leaf is None else [*branch_before(leaf), leaf]
     asked = Message(pk=0, role=Role.USER, content=question)
-    return _ask(conversation, [*branch, asked], params=conversation.params)
+    tools = offer(conversation.tools)
+    return _ask(conversation, [*branch, asked], params=conversation.params, offer=tools)
 
 
 def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
@@ -101,13 +120,18 @@ def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
     target = llm.target(server, ask.model, Use.CHAT)
     facts = server.model(target.model) or {}
     size = limit or server.context_of(target.model)
+    abilities = facts.get("abilities") or {}
+    with_tools = takes_tools(server, target.model)
+    offered = with_tools and ask.response_format is None
     prompt = context.build(
         ask.system_prompt.text if ask.system_prompt else None,
         ask.turns,
         context=size,
         counted=ask.counted,
-        keep_reasoning=bool((facts.get("abilities") or {}).get("preserve_reasoning")),
+        keep_reasoning=bool(abilities.get("preserve_reasoning")),
         must_cut=limit is not None,
+        with_tools=with_tools,
+        definitions=ask.offer.size if offered else 0,
     )
     params = dict(ask.params)
     wanted = params.pop("max_tokens", None)
@@ -120,7 +144,20 @@ def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
             thinking = {"enable_thinking": False}
             params["chat_template_kwargs"] = params.get("chat_template_kwargs", {}) | thinking
     request = ChatRequest(target.model, messages, max_tokens, params, ask.response_format)
+    if offered and ask.offer.tools:
+        request = replace(
+            request,
+            tools=ask.offer.definitions(),
+            tool_choice="" if ask.may_call else "none",
+            parallel_tool_calls=ask.offer.parallel,
+        )
     return Prepared(target, request, prompt.tokens, prompt.kept_from)
+
+
+def takes_tools(server: Server, model: str) -> bool:
+    """False where the model's chat template knows no tools. Who does not say may know them."""
+    facts = server.model(model) or {}
+    return (facts.get("abilities") or {}).get("tools") is not False
 
 
 def chosen(conversation: Conversation) -> tuple[Server, str]:
@@ -176,14 +213,25 @@ def _ask(conversation: Conversation, branch: Sequence[Message], **rest: Any) -> 
         server=server,
         model=model,
         system_prompt=conversation.system_prompt,
-        turns=[
-            context.Turn(m.pk, m.role, files.texts.get(m.pk, "") + m.content, m.reasoning)
-            for m in branch
-        ],
+        turns=_turns(branch, files.texts),
         images=files.images,
         counted=_counted(branch),
         **rest,
     )
+
+
+def _turns(branch: Sequence[Message], files: dict[int, str]) -> list[context.Turn]:
+    calls: dict[int, list[ToolCall]] = defaultdict(list)
+    if answers := [message.pk for message in branch if message.role == Role.ASSISTANT]:
+        for call in ToolCall.objects.filter(answer__in=answers):
+            calls[call.answer_id].append(call)
+    turns: list[context.Turn] = []
+    for m in branch:
+        if m.pk in calls:
+            turns += history.turns(m, calls[m.pk])
+        else:
+            turns.append(context.Turn(m.pk, m.role, files.get(m.pk, "") + m.content, m.reasoning))
+    return turns
 
 
 def _with_images(message: LLMMessage, images: dict[str, str]) -> LLMMessage:

@@ -60,15 +60,19 @@ class Snapshot:
     status: str = "queued"
     text: str = ""
     reasoning: str = ""
+    calls: tuple[dict[str, Any], ...] = ()
+    """Of tools, as their last events said."""
 
     def as_json(self) -> str:
-        return as_json({"status": self.status, "text": self.text, "reasoning": self.reasoning})
+        said = {"status": self.status, "text": self.text, "reasoning": self.reasoning}
+        return as_json(said | {"calls": self.calls} if self.calls else said)
 
 
 def fold(entries: Iterable[Entry]) -> Snapshot:
     """Puts the text together from entries that begin with the first one or a checkpoint."""
     status = "queued"
     parts: dict[str, list[str]] = {"token": [], "reasoning": []}
+    calls: dict[int, dict[str, Any]] = {}
     for entry in entries:
         match entry.event:
             case "token" | "reasoning":
@@ -78,6 +82,11 @@ def fold(entries: Iterable[Entry]) -> Snapshot:
                 data = json.loads(entry.data)
                 status = data["status"]
                 parts = {"token": [data["text"]], "reasoning": [data["reasoning"]]}
+                calls = {call["id"]: call for call in data.get("calls", ())}
+            case "tool_call" | "tool_result":
+                data = json.loads(entry.data)
+                calls[data["id"]] = data
+                status = "streaming"
             case "progress":
                 status = "streaming"
             case "done":
@@ -85,7 +94,8 @@ def fold(entries: Iterable[Entry]) -> Snapshot:
                 status = "stopped" if stopped else "complete"
             case "error":
                 status = "failed"
-    return Snapshot(status, "".join(parts["token"]), "".join(parts["reasoning"]))
+    text, reasoning = "".join(parts["token"]), "".join(parts["reasoning"])
+    return Snapshot(status, text, reasoning, tuple(calls.values()))
 
 
 def stored(redis: Redis, answer_id: int) -> Snapshot:
@@ -116,6 +126,7 @@ class AnswerLog:
         self._journal = journal()
         self._last_id = 0
         self._spoken: dict[str, list[str]] = {"token": [], "reasoning": []}
+        self._calls: dict[int, dict[str, Any]] = {}
         self._pending: list[tuple[str, Any]] = []
         self._spoke = 0.0
         self._waiters: list[asyncio.Future[None]] = []
@@ -134,6 +145,11 @@ class AnswerLog:
 
     def think(self, text: str) -> None:
         self._speak("reasoning", text)
+
+    def call(self, event: str, data: dict[str, Any]) -> None:
+        """News of a tool's call; `data["id"]` says of which."""
+        self._calls[data["id"]] = data
+        self.add(event, **data)
 
     def add(self, event: str, **data: Any) -> None:
         self._pending.append((event, data))
@@ -198,7 +214,8 @@ class AnswerLog:
         return self._last_id
 
     def _checkpoint(self) -> str:
-        return Snapshot("streaming", self.text, self.reasoning).as_json()
+        calls = tuple(self._calls.values())
+        return Snapshot("streaming", self.text, self.reasoning, calls).as_json()
 
 
 def _wake(waiter: "asyncio.Future[None]") -> None:

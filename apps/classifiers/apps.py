@@ -21,6 +21,7 @@ class ClassifiersConfig(AppConfig):
         )
         near.register(_look_for_near_copies)
         limits.register(_text_limit)
+        _offer_tools()
 
 
 # Imported when they are called: at the start of every process numpy would cost a tenth of a second.
@@ -34,3 +35,27 @@ def _text_limit() -> "TextLimit | None":
     from apps.classifiers import near_copies
 
     return near_copies.text_limit()
+
+
+def _offer_tools() -> None:
+    from apps.core.tools import Tool, parameters, register
+
+    register(
+        Tool(
+            name="classify_text",
+            title="Classify with your classifiers",
+            description="Gives texts a label with one of this person's own classifiers. A name "
+            "that does not exist is answered with those that do.",
+            parameters=parameters(
+                classifier={"type": "string", "description": "Its name."},
+                texts={
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "maxItems": 50,
+                },
+            ),
+            run="apps.classifiers.chat_tools.classify_text",
+            seconds=60,
+        )
+    )

@@ -7,8 +7,30 @@ class GenerationConfig(AppConfig):
     def ready(self) -> None:
         from apps.batch import handlers
 
+        _offer_tools()
         handlers.register(
             "generation",
             "apps.generation.rows.write_row",
             row_tokens="apps.generation.rows.row_tokens",
         )
+
+
+def _offer_tools() -> None:
+    from apps.core.tools import Tool, parameters, register
+
+    register(
+        Tool(
+            name="start_generation_job",
+            title="Start a generation job",
+            description="Starts a job that writes synthetic rows by one of this person's saved "
+            "recipes. A name that does not exist is answered with those that do.",
+            parameters=parameters(
+                ["recipe", "rows"],
+                recipe={"type": "string", "description": "The name of a saved recipe."},
+                rows={"type": "integer", "minimum": 1, "maximum": 100_000},
+                name={"type": "string", "maxLength": 200, "description": "What to call the job."},
+            ),
+            run="apps.generation.chat_tools.start_generation_job",
+            needs_approval=True,
+        )
+    )

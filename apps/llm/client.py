@@ -45,6 +45,10 @@ class Message(TypedDict):
     content: str
     reasoning_content: NotRequired[str]
     """What the model thought before; only for templates that keep it."""
+    tool_calls: NotRequired[list[dict[str, Any]]]
+    """What an assistant's message called, as it was streamed."""
+    tool_call_id: NotRequired[str]
+    """Of a message with the role "tool": which call it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,11 @@ class ChatRequest:
     max_tokens: int
     params: Mapping[str, Any] = field(default_factory=dict)
     response_format: Mapping[str, Any] | None = None
+    tools: Sequence[Mapping[str, Any]] = ()
+    """Definitions of functions, in the order in which they are sent."""
+    tool_choice: str = ""
+    """"auto", "none" or "required"; empty: the server's default, which is "auto"."""
+    parallel_tool_calls: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +110,12 @@ class Client:
         }
         if request.response_format is not None:
             body["response_format"] = request.response_format
+        if request.tools:
+            body["tools"] = request.tools
+            if request.tool_choice:
+                body["tool_choice"] = request.tool_choice
+            if request.parallel_tool_calls is not None:
+                body["parallel_tool_calls"] = request.parallel_tool_calls
         finished = False
         with _translated():
             # Not through `chat.completions.create`: checking every argument against its type

@@ -1,0 +1,54 @@
+"""Waiting until a person has said whether a call may run.
+
+The answer's task sleeps meanwhile: it holds no slot, no thread and no connection. What was decided
+is in the database; whoever decides has the process that writes the answer told to look.
+"""
+
+import asyncio
+
+from django.utils import timezone
+
+from apps.chat.models import CallState, ToolCall
+from apps.core.db import in_db
+
+APPROVAL_SECONDS = 3600.0
+# Should the message that something was decided get lost.
+LOOK_AGAIN_SECONDS = 30.0
+
+_deciding: dict[int, asyncio.Event] = {}
+
+
+async def wait(call: ToolCall) -> CallState:
+    """What became of a call that waits: running, refused or expired."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + APPROVAL_SECONDS
+    decided = _deciding.setdefault(call.pk, asyncio.Event())
+    try:
+        while True:
+            decided.clear()
+            left = deadline - loop.time()
+            state = await in_db(_state, call.pk, expire=left <= 0)
+            if state != CallState.WAITING:
+                return state
+            try:
+                async with asyncio.timeout(min(left, LOOK_AGAIN_SECONDS)):
+                    await decided.wait()
+            except TimeoutError:
+                continue
+    finally:
+        del _deciding[call.pk]
+
+
+def look(call: int) -> None:
+    """Something was decided about a call that may be waiting in this event loop."""
+    if call in _deciding:
+        _deciding[call].set()
+
+
+def _state(pk: int, *, expire: bool) -> CallState:
+    call = ToolCall.objects.filter(pk=pk)
+    if expire:
+        call.filter(state=CallState.WAITING).update(
+            state=CallState.EXPIRED, finished=timezone.now()
+        )
+    return CallState(call.values_list("state", flat=True).get())

@@ -1,0 +1,100 @@
+"""The tools that the chat itself offers."""
+
+import asyncio
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from apps.chat import search
+from apps.chat.tools import arithmetic, fetching
+from apps.core.db import in_db
+from apps.core.tools import Arguments, Tool, ToolError, parameters, register
+
+FOUND_AT_MOST = 10
+
+
+async def calculator(user: User, arguments: Arguments) -> str:
+    try:
+        return arithmetic.calculate(arguments["expression"])
+    except arithmetic.BadExpression as error:
+        raise ToolError(str(error)) from error
+
+
+async def date_and_time(user: User, arguments: Arguments) -> str:
+    name = arguments.get("time_zone") or "UTC"
+    try:
+        zone = UTC if name == "UTC" else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ToolError(
+            f"There is no time zone “{name}”. Names are like Europe/Berlin or UTC."
+        ) from error
+    return f"{datetime.now(zone):%A, %Y-%m-%d %H:%M:%S} {name}"
+
+
+async def search_conversations(user: User, arguments: Arguments) -> str:
+    found = await in_db(search.find, user, arguments["words"], limit=FOUND_AT_MOST)
+    if not found:
+        return "Nothing was found. All words must occur in one message; try fewer."
+    return "\n".join(
+        f"- “{hit.title}”{f' ({hit.role})' if hit.role else ''}: "
+        + "".join(piece.text for piece in hit.snippet)
+        for hit in found
+    )
+
+
+async def fetch_url(user: User, arguments: Arguments) -> str:
+    return await asyncio.to_thread(
+        fetching.fetch, arguments["url"], allow_private=settings.FETCH_PRIVATE_URLS
+    )
+
+
+def offer_all() -> None:
+    """Puts them into the registry."""
+    register(
+        Tool(
+            name="calculator",
+            title="Calculator",
+            description="Works out an arithmetic expression exactly. Use it for any sum beyond "
+            f"the trivial. Knows + - * / // % ** ( ), pi, e and {arithmetic.FUNCTIONS}.",
+            parameters=parameters(
+                expression={"type": "string", "description": "For example: 2 * (3 + sqrt(16))"}
+            ),
+            run="apps.chat.tools.builtin.calculator",
+            seconds=5,
+        )
+    )
+    register(
+        Tool(
+            name="date_and_time",
+            title="Date and time",
+            description="Says what day and time it is now.",
+            parameters=parameters(
+                [], time_zone={"type": "string", "description": "Like Europe/Berlin; else UTC."}
+            ),
+            run="apps.chat.tools.builtin.date_and_time",
+            seconds=5,
+        )
+    )
+    register(
+        Tool(
+            name="search_conversations",
+            title="Search in your conversations",
+            description="Searches what this person and you said in earlier conversations. Finds "
+            "messages with all the words.",
+            parameters=parameters(words={"type": "string", "minLength": 1, "maxLength": 300}),
+            run="apps.chat.tools.builtin.search_conversations",
+        )
+    )
+    register(
+        Tool(
+            name="fetch_url",
+            title="Fetch a web page",
+            description="Reads the text of a web page or file at an http or https address.",
+            parameters=parameters(url={"type": "string", "maxLength": fetching.MAX_URL}),
+            run="apps.chat.tools.builtin.fetch_url",
+            needs_approval=True,
+            is_there=lambda: settings.FETCH_URLS,
+        )
+    )

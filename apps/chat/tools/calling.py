@@ -1,0 +1,248 @@
+"""The calls of one round: put together from the stream, checked, approved, run and kept.
+
+Whatever goes wrong with a call becomes its result, which the model can read: only Stop and the end
+of the process end the answer itself.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import jsonschema
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from apps.chat import context
+from apps.chat.models import CallState, ToolCall
+from apps.chat.stream import AnswerLog
+from apps.chat.tools import approval
+from apps.chat.tools.history import NOT_RUN
+from apps.chat.tools.settings import Offer
+from apps.core.db import in_db
+from apps.core.tools import Tool, ToolError
+
+logger = logging.getLogger(__name__)
+
+RESULT_CHARACTERS = 16_000
+SMALLEST_RESULT = 500
+ARGUMENT_CHARACTERS = 100_000
+# Of the context, all results of a round together.
+RESULTS_SHARE = 0.25
+CHARACTERS_PER_TOKEN = 3
+AT_ONCE = 16
+
+
+class Gathered:
+    """The calls of a round, from the pieces in which a server streams them."""
+
+    def __init__(self) -> None:
+        self._calls: dict[Any, dict[str, str]] = {}
+        self._current: Any = None
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def add(self, delta: dict[str, Any]) -> None:
+        """A piece: `index`, in the first one `id` and the name, and a part of the arguments."""
+        function = delta.get("function") or {}
+        key = delta.get("index", self._current)
+        known = self._calls.get(key)
+        # Some proxies give every call the same index: another id is another call.
+        if known is not None and delta.get("id") and known["id"] not in ("", delta["id"]):
+            key, known = delta["id"], None
+        if known is None:
+            known = self._calls[key] = {"id": "", "name": "", "arguments": ""}
+        self._current = key
+        known["id"] = known["id"] or str(delta.get("id") or "")
+        known["name"] += str(function.get("name") or "")
+        piece = function.get("arguments") or ""
+        known["arguments"] += piece if isinstance(piece, str) else json.dumps(piece)
+
+    def take(self, round_number: int) -> list[context.Call]:
+        """What was called; afterwards nothing is."""
+        calls, self._calls, self._current = list(self._calls.values()), {}, None
+        return [
+            context.Call(
+                storable(call["id"])[:200] or f"call_{round_number}_{number}",
+                storable(call["name"])[:200],
+                storable(call["arguments"]),
+            )
+            for number, call in enumerate(calls, start=1)
+        ]
+
+
+def storable(text: str) -> str:
+    """What every database takes: no half of a surrogate pair, no NUL."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+async def work(
+    calls: Sequence[context.Call],
+    *,
+    answer: int,
+    person: int,
+    round_number: int,
+    offer: Offer,
+    log: AnswerLog,
+    context_size: int | None,
+) -> list[ToolCall]:
+    """Runs the calls of a round, side by side, and returns when each has its result."""
+    user, rows = await in_db(_save, calls, answer, person, round_number, offer, log)
+    for row in rows:
+        log.call("tool_call", described(row))
+    limit = result_limit(context_size, len(rows))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for place, row in enumerate(rows):
+                group.create_task(_settle(row, place, offer, user, log, limit))
+    except asyncio.CancelledError:
+        for row in rows:
+            if row.is_open:  # in the database the answer's end says so
+                row.state, row.result = CallState.STOPPED, NOT_RUN
+                log.call("tool_result", described(row))
+        raise
+    return rows
+
+
+def described(call: ToolCall) -> dict[str, Any]:
+    """A call as the events and the API show it."""
+    return {
+        "id": call.pk,
+        "call_id": call.call_id,
+        "round": call.round,
+        "name": call.name,
+        "arguments": call.arguments,
+        "at": call.text_to,
+        "state": str(call.state),
+        "result": call.result,
+    }
+
+
+def result_limit(context_size: int | None, calls: int) -> int:
+    """Characters a result may have, so that the results of a round leave room to answer."""
+    if context_size is None:
+        return RESULT_CHARACTERS
+    room = int(context_size * RESULTS_SHARE * CHARACTERS_PER_TOKEN) // max(1, calls)
+    return max(SMALLEST_RESULT, min(RESULT_CHARACTERS, room))
+
+
+def capped(text: str, limit: int) -> str:
+    """The beginning of a long text, and how much of it that is."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[Cut here: the first {limit:,} of {len(text):,} characters are shown.]"
+
+
+def arguments_of(call: ToolCall, tool: Tool) -> dict[str, Any]:
+    """What a call gives its tool, after a look at the schema.
+
+    Raises:
+        ToolError: it does not fit. The sentence says where.
+    """
+    if len(call.arguments) > ARGUMENT_CHARACTERS:
+        raise ToolError(f"The arguments are longer than {ARGUMENT_CHARACTERS:,} characters.")
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError) as error:
+        raise ToolError(f"The arguments are not valid JSON: {error}. Call it again.") from error
+    validator = jsonschema.Draft202012Validator(tool.parameters)
+    problems = sorted(validator.iter_errors(arguments), key=lambda problem: problem.json_path)
+    if problems:
+        said = "; ".join(
+            f"{problem.json_path.removeprefix('$').lstrip('.') or 'arguments'}: {problem.message}"
+            for problem in problems[:3]
+        )
+        raise ToolError(capped(f"The arguments do not fit: {said}. Call it again.", 1000))
+    return arguments  # type: ignore[no-any-return]
+
+
+async def _settle(
+    row: ToolCall, place: int, offer: Offer, user: User, log: AnswerLog, limit: int
+) -> None:
+    """Takes one call to its result, whatever it is."""
+    state, result = await _outcome(row, place, offer, user, log)
+    row.state, row.result = state, capped(storable(result), limit)
+    row.finished = timezone.now()
+    await in_db(row.save, update_fields=["state", "result", "finished"])
+    log.call("tool_result", described(row))
+
+
+async def _outcome(
+    row: ToolCall, place: int, offer: Offer, user: User, log: AnswerLog
+) -> tuple[CallState, str]:
+    tool = offer.find(row.name)
+    if tool is None:
+        names = ", ".join(tool.name for tool in offer.tools)
+        return CallState.FAILED, f"There is no tool “{row.name}”. You have: {names}."
+    if place >= AT_ONCE:
+        return CallState.FAILED, f"Not run: at most {AT_ONCE} calls at once. Call it again."
+    try:
+        arguments = arguments_of(row, tool)
+    except ToolError as error:
+        return CallState.FAILED, str(error)
+    if row.state == CallState.WAITING:
+        row.state = await approval.wait(row)
+        if row.state == CallState.REFUSED:
+            return row.state, "The person you talk to refused this call. Go on without it."
+        if row.state == CallState.EXPIRED:
+            minutes = max(1, round(approval.APPROVAL_SECONDS / 60))
+            return row.state, f"Not run: nobody allowed this call within {minutes} minutes."
+        log.call("tool_call", described(row))
+    return await _run(tool, user, arguments)
+
+
+async def _run(tool: Tool, user: User, arguments: dict[str, Any]) -> tuple[CallState, str]:
+    try:
+        async with asyncio.timeout(tool.seconds):
+            return CallState.DONE, str(await tool.function()(user, arguments))
+    except TimeoutError:
+        return CallState.FAILED, f"It was ended because it took longer than {tool.seconds:g} s."
+    except ToolError as error:
+        return CallState.FAILED, str(error)
+    except Exception:
+        logger.exception("The tool %s failed", tool.name)
+        return CallState.FAILED, "The tool failed because of an error in the workbench."
+
+
+@transaction.atomic
+def _save(
+    calls: Sequence[context.Call],
+    answer: int,
+    person: int,
+    round_number: int,
+    offer: Offer,
+    log: AnswerLog,
+) -> tuple[User, list[ToolCall]]:
+    """The person the tools work for, and the calls as rows. Those he is to look at wait."""
+    text_to, reasoning_to = len(log.text), len(log.reasoning)
+    rows = [
+        ToolCall(
+            answer_id=answer,
+            round=round_number,
+            call_id=call.id,
+            name=call.name,
+            arguments=call.arguments,
+            text_to=text_to,
+            reasoning_to=reasoning_to,
+            state=_first_state(call, offer),
+        )
+        for call in calls
+    ]
+    for row in rows:
+        row.save()
+    return User.objects.get(pk=person, is_active=True), rows
+
+
+def _first_state(call: context.Call, offer: Offer) -> CallState:
+    """A call that cannot be run is nobody's question."""
+    tool = offer.find(call.name)
+    if tool is None or call.name not in offer.asks:
+        return CallState.RUNNING
+    try:
+        arguments_of(ToolCall(arguments=call.arguments), tool)
+    except ToolError:
+        return CallState.RUNNING
+    return CallState.WAITING

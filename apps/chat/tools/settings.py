@@ -1,0 +1,143 @@
+"""Which tools a conversation offers its model, and when each may run."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apps.core import tools
+from apps.core.tools import Approval, Tool
+
+ROUNDS = 8
+MAX_ROUNDS = 50
+
+
+class BadTools(Exception):
+    """The settings make no sense. The message says what to change."""
+
+    code = "bad_tools"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What one answer may call."""
+
+    tools: tuple[Tool, ...] = ()
+    """By name."""
+    asks: frozenset[str] = frozenset()
+    """The names of those that a person has to let through each time."""
+    rounds: int = ROUNDS
+    """How often the model may call something before it has to answer."""
+    parallel: bool = True
+    """Whether it may call several at once."""
+
+    def find(self, name: str) -> Tool | None:
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+    def definitions(self) -> list[dict[str, Any]]:
+        """As they are sent. They are a part of the prefix: the same tools are the same bytes."""
+        return [definition_of(tool) for tool in self.tools]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the definitions."""
+        return len(json.dumps(self.definitions()).encode()) if self.tools else 0
+
+
+def definition_of(tool: Tool) -> dict[str, Any]:
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": _in_order(tool.parameters),
+    }
+    return {"type": "function", "function": function}
+
+
+def _in_order(value: Any) -> Any:
+    """The same value with the keys of every object sorted, but for names of properties.
+
+    Models fill arguments in the order of the properties, so that order is the author's.
+    """
+    if isinstance(value, dict):
+        return {
+            key: {name: _in_order(part) for name, part in value[key].items()}
+            if key == "properties" and isinstance(value[key], dict)
+            else _in_order(value[key])
+            for key in sorted(value)
+        }
+    if isinstance(value, list):
+        return [_in_order(part) for part in value]
+    return value
+
+
+def offer(settings: Mapping[str, Any]) -> Offer:
+    """What a conversation with these settings offers. A tool that is gone is left out."""
+    use = settings.get("use") or {}
+    chosen = [tool for tool in tools.available() if use.get(tool.name, "never") != "never"]
+    return Offer(
+        tools=tuple(chosen),
+        asks=frozenset(tool.name for tool in chosen if use[tool.name] == Approval.ASK),
+        rounds=settings.get("rounds") or ROUNDS,
+        parallel=settings.get("parallel", True),
+    )
+
+
+def only(settings: Mapping[str, Any], use: Mapping[str, str | None]) -> dict[str, Any]:
+    """The settings of one answer that offers just these tools; None: approved as usual.
+
+    A tool that a person chose to be asked about is never run without asking.
+
+    Raises:
+        BadTools
+    """
+    known = {tool.name: tool for tool in tools.available()}
+    chosen: dict[str, str] = {}
+    for name, approval in use.items():
+        if name not in known:
+            raise BadTools(_unknown(name, list(known)))
+        usual = (settings.get("use") or {}).get(name) or known[name].default
+        chosen[name] = approval or (known[name].default if usual == "never" else usual)
+    return checked({**settings, "use": chosen})
+
+
+def checked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they are stored: only what differs from the default.
+
+    Raises:
+        BadTools
+    """
+    known = [tool.name for tool in tools.available()]
+    kept: dict[str, str] = {}
+    for name, approval in (given.get("use") or {}).items():
+        if name not in known:
+            raise BadTools(_unknown(name, known))
+        if approval not in set(Approval):
+            raise BadTools(f"“{name}” is to run always, ask or never, not “{approval}”.")
+        if approval != Approval.NEVER:
+            kept[name] = str(approval)
+    stored: dict[str, Any] = {"use": dict(sorted(kept.items()))} if kept else {}
+    rounds = ROUNDS if given.get("rounds") is None else given["rounds"]
+    if not (isinstance(rounds, int) and 1 <= rounds <= MAX_ROUNDS):
+        raise BadTools(f"Rounds of calls are a number from 1 to {MAX_ROUNDS}.")
+    if rounds != ROUNDS:
+        stored["rounds"] = rounds
+    if not given.get("parallel", True):
+        stored["parallel"] = False
+    return stored
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    return f"There is no tool “{name}”. There are: {', '.join(known)}."
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A tool in the panel beside a conversation."""
+
+    tool: Tool
+    approval: str
+
+
+def choices(settings: Mapping[str, Any]) -> list[Choice]:
+    use = settings.get("use") or {}
+    return [Choice(tool, use.get(tool.name, "never")) for tool in tools.available()]

@@ -1,0 +1,48 @@
+"""A person's own classifiers, for the model he talks to."""
+
+from django.contrib.auth.models import User
+
+from apps.classifiers import services
+from apps.classifiers.gates import Gate
+from apps.classifiers.models import Classifier
+from apps.classifiers.predictor import BadArtefact
+from apps.core.db import in_db
+from apps.core.tools import Arguments, ToolError
+from apps.embeddings.cache import TextsTooLarge
+from apps.llm.errors import LLMError
+from apps.llm.services import NoServer
+
+NAMED_AT_MOST = 50
+
+
+async def classify_text(user: User, arguments: Arguments) -> str:
+    """The likeliest labels of each text, a line for each."""
+    texts: list[str] = arguments["texts"]
+    if problems := services.check_texts(texts):
+        raise ToolError(" ".join(problems[:3]))
+    classifier = await in_db(_find, user, arguments["classifier"])
+    try:
+        predictions, _ = await services.predict(classifier, texts)
+    except (services.NotReady, services.ModelChanged, BadArtefact, TextsTooLarge) as error:
+        raise ToolError(str(error)) from error
+    except (LLMError, NoServer) as error:
+        raise ToolError(f"The embedding server could not answer: {error}") from error
+    return "\n".join(
+        f"{number}. {_said(prediction)}" for number, prediction in enumerate(predictions, start=1)
+    )
+
+
+def _said(prediction: services.Prediction) -> str:
+    labels = ", ".join(f"{ranked.label} ({ranked.confidence:.0%})" for ranked in prediction.top)
+    return labels if prediction.gate == Gate.OPEN else f"{labels} [{prediction.gate}]"
+
+
+def _find(user: User, name: str) -> Classifier:
+    mine = Classifier.objects.owned_by(user).select_related("server", "current", "dataset")
+    if found := mine.filter(name__iexact=name.strip()).order_by("-pk").first():
+        return found
+    names = list(mine.exclude(current=None).values_list("name", flat=True)[:NAMED_AT_MOST])
+    if not names:
+        raise ToolError("This person has no trained classifier.")
+    listed = ", ".join(f"“{name}”" for name in names)
+    raise ToolError(f"There is no classifier “{name}”. There are: {listed}.")

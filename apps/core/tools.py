@@ -1,0 +1,93 @@
+"""What a model may call while it answers. Features offer tools here; the chat offers them on.
+
+    register(
+        Tool(
+            name="classify_text",
+            title="Classify a text",
+            description="What the model reads.",
+            parameters={"type": "object", ...},
+            run="apps.classifiers.chat_tools.classify_text",
+        )
+    )
+
+`run` is the dotted path of `async def run(user, arguments) -> str`. It is called with the user
+whose conversation it is and with arguments that fit the schema, and sees nothing but what is his.
+It raises ToolError where it cannot do what was asked; the model then reads that sentence.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, cast
+
+from django.contrib.auth.models import User
+from django.utils.module_loading import import_string
+
+Arguments = dict[str, Any]
+Run = Callable[[User, Arguments], Awaitable[str]]
+
+
+class Approval(StrEnum):
+    """When a tool may run."""
+
+    ALWAYS = "always"
+    ASK = "ask"
+    """Only after a person has looked at the call."""
+    NEVER = "never"
+    """The model is not told of it."""
+
+
+class ToolError(Exception):
+    """It could not be done. The message is for the model: what is wrong and what to try instead."""
+
+
+def _always_there() -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Tool:
+    name: str
+    """Letters, digits and underscores: what the model calls it."""
+    title: str
+    """What people call it."""
+    description: str
+    parameters: dict[str, Any]
+    """A JSON schema of an object."""
+    run: str
+    needs_approval: bool = False
+    """Whether a person is asked first, unless he says otherwise."""
+    seconds: float = 30.0
+    """A call that takes longer has failed."""
+    is_there: Callable[[], bool] = field(default=_always_there)
+    """Whether the installation allows it at all."""
+
+    @property
+    def default(self) -> Approval:
+        return Approval.ASK if self.needs_approval else Approval.ALWAYS
+
+    def function(self) -> Run:
+        return cast(Run, import_string(self.run))
+
+
+_registered: dict[str, Tool] = {}
+
+
+def register(tool: Tool) -> None:
+    """Offers a tool. To be called in `AppConfig.ready`; a second one of that name replaces it."""
+    _registered[tool.name] = tool
+
+
+def available() -> list[Tool]:
+    """All tools of this installation, by name."""
+    return [tool for _, tool in sorted(_registered.items()) if tool.is_there()]
+
+
+def parameters(required: list[str] | None = None, **properties: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an object with these properties and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": sorted(properties) if required is None else required,
+        "additionalProperties": False,
+    }

@@ -1,0 +1,52 @@
+"""Starting a generation job, for the model a person talks to. It asks first."""
+
+import secrets
+
+from django.contrib.auth.models import User
+
+from apps.batch.tasks import wake
+from apps.core.db import in_db
+from apps.core.tools import Arguments, ToolError
+from apps.generation import recipe as recipes
+from apps.generation import services
+from apps.generation.models import SavedRecipe
+from apps.generation.plan import MAX_SEED
+from apps.generation.problems import RecipeError
+from apps.llm.models import Use
+from apps.llm.services import NoServer, default_target
+
+NAMED_AT_MOST = 50
+
+
+async def start_generation_job(user: User, arguments: Arguments) -> str:
+    """Queues a job of a saved recipe, at its newest version."""
+    return await in_db(_start, user, arguments)
+
+
+def _start(user: User, arguments: Arguments) -> str:
+    name, rows = arguments["recipe"].strip(), arguments["rows"]
+    saved = SavedRecipe.objects.owned_by(user).filter(name__iexact=name).first()
+    version = saved.versions.first() if saved else None
+    if saved is None or version is None:
+        raise ToolError(f"There is no saved recipe “{name}”. {_listed(user)}")
+    try:
+        target = default_target(Use.GENERATION)
+        job = services.create_job(
+            owner=user,
+            name=(arguments.get("name") or saved.name)[:200],
+            rows=rows,
+            seed=secrets.randbelow(MAX_SEED),
+            recipe=recipes.parse(version.body, rows=rows),
+            server=target.server,
+            version=version,
+        )
+    except (RecipeError, NoServer) as error:
+        raise ToolError(str(error)) from error
+    wake(target.server.pk)
+    return f"Job {job.pk} was started: “{job.name}”, {rows:,} rows. It is on the page Generate."
+
+
+def _listed(user: User) -> str:
+    names = SavedRecipe.objects.owned_by(user).values_list("name", flat=True)[:NAMED_AT_MOST]
+    listed = ", ".join(f"“{name}”" for name in names)
+    return f"There are: {listed}." if listed else "This person has saved no recipe yet."
