@@ -14,6 +14,8 @@ from django.utils import timezone
 from apps.core.models import Owned, OwnedQuerySet
 from apps.datasets.formats import ExampleRow
 
+PREVIEW_CHARACTERS = 400
+
 
 class Split(models.TextChoices):
     NONE = "", "not given"
@@ -112,6 +114,12 @@ class Example(models.Model):
 
     def __str__(self) -> str:
         return f"{self.label}: {self.text[:60]}"
+
+    @property
+    def preview(self) -> str:
+        """Its beginning, for a list; without the blank lines some texts have around them."""
+        text = self.text.strip()
+        return text if len(text) <= PREVIEW_CHARACTERS else f"{text[: PREVIEW_CHARACTERS - 1]}…"
 
     @property
     def row(self) -> ExampleRow:

@@ -72,6 +72,20 @@ def report(dataset: Dataset) -> Report:
     return found
 
 
+def is_clean(found: Report) -> bool:
+    """Whether there is nothing to mend before training."""
+    return not (
+        found["repeated"]
+        or found["conflict_texts"]
+        or found["leak_rows"]
+        or found["long_rows"]
+        or found["few"]
+        or found["variants"]
+        or found["one_label"]
+        or found["numbers"]
+    )
+
+
 def rows_with(dataset: Dataset, issue: Issue) -> QuerySet[Example]:
     """The rows an issue concerns."""
     rows = dataset.examples.all()

@@ -69,10 +69,10 @@ function narrow(filter) {
 function give(page, label) {
   const form = page.querySelector(".label-card");
   form.elements.label.value = label;
-  form.requestSubmit(form.querySelector("[data-give]"));
+  form.querySelector("[data-give]").click(); // htmx sends the button that was clicked
 }
 
 function press(page, action) {
   const button = page.querySelector(`.label-card [value="${action}"]`);
-  if (button && !button.disabled) button.form.requestSubmit(button);
+  if (button && !button.disabled) button.click();
 }

@@ -152,11 +152,13 @@ def rows_context(request: HttpRequest, dataset: Dataset) -> dict[str, Any]:
 
 def summary_context(dataset: Dataset) -> dict[str, Any]:
     counts = dataset.label_counts
+    found = services.report(dataset)
     return {
         "dataset": dataset,
         "label_counts": [(label, counts[label]) for label in dataset.labels],
         "most": max(counts.values(), default=0),
-        "report": services.report(dataset),
+        "report": found,
+        "nothing_found": bool(counts) and reports.is_clean(found),
         "undoable": services.can_undo(dataset),
         "near_available": near.is_available(),
         "near_empty": reports.NEAR_EMPTY,

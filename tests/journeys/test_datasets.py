@@ -1,0 +1,103 @@
+"""From a messy upload to clean labels: mend, label with the keyboard, undo."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.timeout(300)
+
+LONG_ROWS = 40_000  # more than is imported at once
+
+
+@pytest.fixture
+def messy(tmp_path: Path) -> Path:
+    """As people have it: odd separator and encoding, two label columns, gaps, a broken row."""
+    rows = [f"Wo ist Karte {n}?;Karte ;Ankunft;{n}" for n in range(12)]
+    rows += [f"Grüße {n};gruß;;{n}" for n in range(11)]
+    rows += ["Wo ist Karte 1?;karte;Ankunft;99", "Noch ohne;;;1", "Auch ohne;;;2", ";Karte;;3"]
+    path = tmp_path / "fragen.csv"
+    path.write_bytes("\r\n".join([" Frage ;Art;Unterart;id", *rows]).encode("cp1252"))
+    return path
+
+
+def test_messy_file_to_clean_labels(page: Page, messy: Path) -> None:
+    page.goto("/datasets/new/")
+    page.locator("input[type=file]").set_input_files(messy)
+    expect(page).to_have_url(re.compile(r"/datasets/uploads/"))
+    expect(page.locator("#layout")).to_contain_text("semicolon, with a header, Windows-1252")
+    expect(page.get_by_label("Text", exact=True)).to_have_value("Frage")
+    expect(page.get_by_label("Label", exact=True)).to_have_value("Art")
+    page.get_by_label("Second label").select_option("Unterart")
+    expect(page.get_by_text("Joined as “Art / Unterart”")).to_be_visible()
+    page.get_by_label("Keep rows without a label").check()
+    expect(page.get_by_text("1 of the first rows cannot be used")).to_be_visible()
+    page.get_by_role("button", name="Import all rows").click()
+
+    expect(page.get_by_role("region", name="Rejected rows")).to_contain_text("The text is empty.")
+    report = page.get_by_role("region", name="Before training")
+    expect(report).to_contain_text("differ only in case or spacing")
+    report.get_by_role("button", name="Merge").click()
+    expect(page.get_by_role("status")).to_contain_text("It can be undone")
+    expect(report).not_to_contain_text("differ only in case")
+
+    page.get_by_role("link", name="Label with the keyboard").click()
+    text = page.locator(".label-text")
+    expect(text).to_have_text("Noch ohne")
+    page.keyboard.press("1")
+    expect(text).to_have_text("Auch ohne")
+    page.keyboard.press("u")
+    expect(text).to_have_text("Noch ohne")
+    page.keyboard.press("s")
+    expect(text).to_have_text("Auch ohne")
+    page.keyboard.press("/")
+    page.keyboard.type("gru")
+    page.keyboard.press("Enter")
+    expect(text).to_have_text("Noch ohne")
+    page.keyboard.press("2")
+    expect(page.get_by_role("heading", name="Every row has a label")).to_be_visible()
+    page.get_by_role("link", name="Back to the dataset").click()
+
+    # One label in the table, and back with the keyboard.
+    first = page.get_by_label("Label of row 1", exact=True)
+    first.fill("something new")
+    first.press("Enter")
+    summary = page.locator("#summary")
+    expect(summary).to_contain_text("became “something new”")
+    expect(page.locator("#label-list")).to_contain_text("something new")
+    page.locator("h1").click()
+    page.keyboard.press("Control+z")
+    expect(page.get_by_role("status")).to_contain_text("Undone")
+    expect(first).not_to_have_value("something new")
+
+    # Searching keeps the address, so that a reload shows the same.
+    page.get_by_label("Search the texts").fill("grüße 1")
+    expect(page.locator(".examples tbody tr")).to_have_count(2)
+    expect(page).to_have_url(re.compile(r"\?q=gr"))
+    page.reload()
+    expect(page.locator(".examples tbody tr")).to_have_count(2)
+    page.get_by_label("Tick all rows of this page").check()
+    expect(page.get_by_text("2 ticked")).to_be_visible()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("2 rows were deleted")
+    page.get_by_role("link", name=re.compile("Version")).click()
+    expect(page.get_by_role("table")).to_contain_text("2 rows were deleted")
+
+
+def test_a_large_file_comes_in_behind_the_page(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "many.jsonl"
+    path.write_text(
+        "".join(
+            f'{{"text": "Row {n} asks where the parcel is that was sent", "label": "l{n % 9}"}}\n'
+            for n in range(LONG_ROWS)
+        )
+    )
+    page.goto("/datasets/new/")
+    page.locator("input[type=file]").set_input_files(path)
+    page.get_by_role("button", name="Import all rows").click()
+    expect(page.get_by_role("heading", name=re.compile("many|Importing"))).not_to_have_count(0)
+    expect(page).to_have_url(re.compile(r"/datasets/\d+/$"), timeout=120_000)
+    expect(page.get_by_role("status")).to_contain_text("40,000 rows were imported")
+    page.get_by_role("link", name="Next").click()
+    expect(page.locator("#examples")).to_contain_text("Rows 51 to 100 of 40,000")
