@@ -135,6 +135,8 @@ def _from_dataset(request: HttpRequest, owner: User, pk: int) -> Draft:
     test = request.GET.get("test", "")
     if test.isdecimal():
         draft.test_dataset = str(get_object_or_404(mine, pk=int(test)).pk)
+    elif dataset.test_rows:
+        draft.test_dataset = str(dataset.pk)
     return draft
 
 

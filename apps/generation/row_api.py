@@ -9,7 +9,7 @@ from apps.batch import services as batches
 from apps.batch.models import Item, ItemStatus
 from apps.core.api import ApiError, Page, not_found, page
 from apps.datasets.services import NothingUsable
-from apps.generation import exports, services
+from apps.generation import exports, handover, services
 from apps.generation.downloads import export_response
 from apps.generation.job_api import get_job_of, router
 from apps.generation.problems import RecipeError
@@ -146,7 +146,7 @@ def to_dataset(request: HttpRequest, pk: int, data: DatasetIn) -> Any:
     """The accepted rows as a dataset, to train on."""
     job = get_job_of(request, pk)
     try:
-        dataset = exports.to_dataset(
+        dataset = handover.to_dataset(
             job=job,
             name=data.name.strip(),
             text_field=data.text_field,
@@ -154,7 +154,7 @@ def to_dataset(request: HttpRequest, pk: int, data: DatasetIn) -> Any:
         )
     except RecipeError as error:
         raise ApiError(422, "unknown_field", str(error)) from error
-    except exports.NothingAccepted as error:
+    except handover.NothingAccepted as error:
         raise ApiError(409, "nothing_accepted", str(error)) from error
     except NothingUsable as error:
         raise ApiError(422, "nothing_usable", str(error)) from error

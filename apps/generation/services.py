@@ -12,7 +12,7 @@ from django.db import transaction
 from apps.batch import services as batches
 from apps.batch.models import Batch, Item
 from apps.batch.services import WrongState, create_batch
-from apps.datasets.models import Dataset
+from apps.datasets.models import Dataset, Split
 from apps.generation import schemas, seeds
 from apps.generation.columns import Seed
 from apps.generation.models import Job, RecipeVersion, StoredRows
@@ -55,8 +55,7 @@ def create_job(
     stored = {name: _store(owner, table, name) for name, table in tables.items()}
     test_set = None
     if test_dataset is not None:
-        table = _dataset_table(test_dataset)
-        test_set = _store(owner, table, test_dataset.name)
+        test_set = _store(owner, _test_table(test_dataset), test_dataset.name)
     kept = with_stored_rows(recipe, stored)
     spec = Spec(kept, seed, recipe.system_message, stored, Filters(near, test_set))
     batch = create_batch(
@@ -230,8 +229,22 @@ def _dataset_table(dataset: Dataset) -> Table:
     if dataset.rows > seeds.MAX_ROWS:
         message = f"“{dataset.name}” has {dataset.rows:,} rows; at most {seeds.MAX_ROWS:,}."
         raise RecipeError([Problem(("dataset",), message)])
-    rows = dataset.examples.order_by("index").values("text", "label")
+    # What something will be judged on is never an example.
+    rows = dataset.examples.exclude(split=Split.TEST).order_by("index").values("text", "label")
+    if not rows:
+        raise RecipeError([Problem(("dataset",), f"“{dataset.name}” has no row but test rows.")])
     return Table([{"text": row["text"], "label": row["label"]} for row in rows])
+
+
+def _test_table(dataset: Dataset) -> Table:
+    """The rows something will be judged on: the dataset's test rows; without any, all it has."""
+    rows = dataset.examples.order_by("index")
+    if dataset.test_rows:
+        rows = rows.filter(split=Split.TEST)
+    if rows.count() > seeds.MAX_ROWS:
+        message = f"“{dataset.name}” has more than {seeds.MAX_ROWS:,} rows to compare with."
+        raise RecipeError([Problem(("test_dataset",), message)])
+    return Table([{"text": text} for text in rows.values_list("text", flat=True)])
 
 
 def _store(owner: User, table: Table, origin: str) -> int:

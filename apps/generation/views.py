@@ -1,6 +1,7 @@
 """The list of jobs, and one job: how it stands, its rows, what people do with it."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.paginator import Paginator
@@ -13,8 +14,9 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.batch import services as batches
 from apps.batch.models import ACTIVE, Batch, BatchStatus, Item, ItemStatus
 from apps.batch.tasks import wake
+from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable
-from apps.generation import exports, previews, services
+from apps.generation import exports, handover, previews, services
 from apps.generation.downloads import export_response
 from apps.generation.models import Job, SavedRecipe
 from apps.generation.plan import MAX_ROWS
@@ -98,6 +100,7 @@ def job(request: HttpRequest, pk: int) -> HttpResponse:
         "names": spec.recipe.field_names,
         "labels": spec.recipe.label_names,
         "recipe_json": previews.pretty(found.recipe),
+        "real": [d for d in Dataset.objects.owned_by(request.user)[:100] if d.test_rows],
     }
     return render(request, "generation/job.html", context)
 
@@ -261,16 +264,54 @@ def card(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
+def compare(request: HttpRequest, pk: int) -> HttpResponse:
+    """Makes the datasets that show what the rows are worth, judged on real test rows."""
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    mine = Dataset.objects.owned_by(request.user)
+    chosen = request.POST.get("real", "")
+    real = get_object_or_404(mine, pk=int(chosen) if chosen.isdecimal() else 0)
+    try:
+        alone, both = handover.comparison(
+            job=found,
+            real=real,
+            text_field=request.POST.get("text_field", ""),
+            label_field=request.POST.get("label_field", ""),
+        )
+    except (RecipeError, NothingUsable, handover.NothingAccepted) as error:
+        messages.error(request, str(error))
+        return redirect("generation:job", pk)
+    query = urlencode({"real": real.pk, "synthetic": alone.pk, "both": both.pk})
+    return redirect(f"{reverse('generation:worth', args=[pk])}?{query}")
+
+
+@require_safe
+def worth(request: HttpRequest, pk: int) -> HttpResponse:
+    """Train on real, synthetic and both rows: three datasets with the same test rows."""
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    mine = Dataset.objects.owned_by(request.user)
+    datasets = [
+        (label, get_object_or_404(mine, pk=int(key) if key.isdecimal() else 0))
+        for label, key in (
+            ("Real rows only", request.GET.get("real", "")),
+            ("Synthetic rows only", request.GET.get("synthetic", "")),
+            ("Both", request.GET.get("both", "")),
+        )
+    ]
+    shown = [(label, one, one.rows - one.test_rows) for label, one in datasets]
+    return render(request, "generation/worth.html", {"job": found, "datasets": shown})
+
+
+@require_POST
 def dataset(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(jobs_of(request), pk=pk)
     try:
-        made = exports.to_dataset(
+        made = handover.to_dataset(
             job=found,
             name=request.POST.get("name", "").strip()[:200] or found.name,
             text_field=request.POST.get("text_field", ""),
             label_field=request.POST.get("label_field", ""),
         )
-    except (RecipeError, NothingUsable, exports.NothingAccepted) as error:
+    except (RecipeError, NothingUsable, handover.NothingAccepted) as error:
         messages.error(request, str(error))
         return redirect("generation:job", pk)
     messages.success(request, f"The dataset “{made.name}” has {made.rows:,} rows.")

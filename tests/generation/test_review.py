@@ -8,6 +8,8 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
+from apps.datasets.formats import ExampleRow
+from apps.datasets.services import create_dataset
 from apps.generation.models import Job
 from apps.llm.models import Server
 from tests.generation.conftest import finish, new_job
@@ -157,6 +159,41 @@ class TestWhatElse:
         assert (batch.width, batch.weight, batch.daily_tokens) == (2, 5, None)
         page = browser.post(address, {"width": "x"}, follow=True).content.decode()
         assert "A whole number from 1 to 1,000" in page
+
+    def test_what_the_rows_are_worth(self, browser: Client, job: Job, alice: User) -> None:
+        rows = [
+            ExampleRow(f"Real {n}", "positive", split="test" if n < 4 else "train")
+            for n in range(10)
+        ]
+        real = create_dataset(owner=alice, name="Real", rows=rows, origin="a test")
+        form = {"real": real.pk, "text_field": "text", "label_field": "label"}
+        page = browser.post(f"/generate/{job.pk}/compare/", form, follow=True)
+        shown = {label: (one.rows, one.test_rows) for label, one, _ in page.context["datasets"]}
+        assert shown == {
+            "Real rows only": (10, 4),
+            "Synthetic rows only": (9, 4),
+            "Both": (15, 4),
+        }
+        both = page.context["datasets"][2][1]
+        origins = set(both.examples.values_list("origin", flat=True))
+        assert "synthetic, row 1" in origins
+        form["label_field"] = "x"
+        wrong = browser.post(f"/generate/{job.pk}/compare/", form, follow=True)
+        assert "There is no field “x”" in wrong.content.decode()
+
+    def test_worth_nothing_without_test_rows(
+        self, browser: Client, job: Job, alice: User, bob: User
+    ) -> None:
+        made = [ExampleRow("Real", "positive")]
+        real = create_dataset(owner=alice, name="Real", rows=made, origin="a test")
+        form = {"real": real.pk, "text_field": "text", "label_field": "label"}
+        page = browser.post(f"/generate/{job.pk}/compare/", form, follow=True).content.decode()
+        assert "has no test rows" in page
+        other = create_dataset(owner=bob, name="Bob's", rows=made, origin="a test")
+        form["real"] = other.pk
+        assert browser.post(f"/generate/{job.pk}/compare/", form).status_code == 404
+        query = f"real={real.pk}&synthetic={real.pk}&both={other.pk}"
+        assert browser.get(f"/generate/{job.pk}/worth/?{query}").status_code == 404
 
     def test_the_data_card(self, browser: Client, job: Job) -> None:
         answer = browser.get(f"/generate/{job.pk}/card/")

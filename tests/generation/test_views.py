@@ -484,6 +484,8 @@ class TestDataset:
         ("post", "duplicate/"),
         ("post", "delete/"),
         ("post", "limits/"),
+        ("post", "compare/"),
+        ("get", "worth/"),
         ("get", ""),
         ("get", "progress/"),
         ("get", "rows/"),
