@@ -128,7 +128,7 @@ def delete_preset(request: HttpRequest, pk: int) -> Any:
 
 @router.get("/search", response=list[HitOut])
 def find(request: HttpRequest, q: str, limit: int = search.LIMIT) -> Any:
-    """Messages and titles with all these words, the closest first."""
+    """Messages and titles with all these words, the newest first."""
     return [
         {
             "conversation": hit.conversation,
