@@ -1,16 +1,28 @@
 """Chat over HTTP."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from django.http import HttpRequest, HttpResponseBase
 from ninja import Field, Router, Schema, Status
 
 from apps.chat import generation, library, library_api, services, sse
 from apps.chat.library_api import preset_of, prompt_of, server_of
-from apps.chat.models import TITLE_LENGTH, Conversation, Message, Preset, Role, SystemPrompt
+from apps.chat.models import (
+    TITLE_LENGTH,
+    Conversation,
+    Message,
+    Preset,
+    Role,
+    SystemPrompt,
+    ToolCall,
+)
 from apps.chat.params import Params
+from apps.chat.tools import calling, deciding
+from apps.chat.tools import settings as tool_settings
+from apps.core import tools
 from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.core.tools import Approval
 
 router = Router(tags=["chat"])
 router.add_router("", library_api.router)
@@ -28,6 +40,14 @@ class SystemPromptOut(Schema):
     text: str
 
 
+class ToolsIn(Schema):
+    """Which tools a conversation's model may call, and when each may run."""
+
+    use: dict[str, Approval] = {}
+    rounds: int = Field(tool_settings.ROUNDS, ge=1, le=tool_settings.MAX_ROUNDS)
+    parallel: bool = True
+
+
 class ConversationIn(Schema):
     title: str = Field("", max_length=TITLE_LENGTH)
     preset: int | None = None
@@ -35,6 +55,31 @@ class ConversationIn(Schema):
     model: str = Field("", max_length=300)
     system_prompt: int | None = None
     params: Params | None = None
+    tools: ToolsIn | None = None
+
+
+class ToolUse(Schema):
+    name: str
+    approval: Literal["always", "ask"] | None = None
+
+
+class ToolOut(Schema):
+    name: str
+    title: str
+    description: str
+    parameters: dict[str, Any]
+    approval: Approval
+
+
+class ToolCallOut(Schema):
+    id: int
+    call_id: str
+    round: int
+    name: str
+    arguments: str
+    at: int
+    state: str
+    result: str
 
 
 class ConversationPatch(Schema):
@@ -47,6 +92,7 @@ class ConversationPatch(Schema):
     pinned: bool | None = None
     archived: bool | None = None
     tags: list[str] | None = None
+    tools: ToolsIn | None = None
 
 
 class ConversationOut(Schema):
@@ -60,6 +106,7 @@ class ConversationOut(Schema):
     pinned: bool
     archived: bool
     tags: list[str]
+    tools: dict[str, Any]
     created: datetime
     updated: datetime
 
@@ -88,6 +135,7 @@ class MessageOut(Schema):
     finish_reason: str
     model: str
     usage: UsageOut | None
+    tool_calls: list[ToolCallOut]
     kept_from: int | None
     created: datetime
     finished: datetime | None
@@ -102,7 +150,7 @@ class MessageIn(Schema):
     parent: int | None = None
     params: Params | None = None
     response_format: dict[str, Any] | None = None
-    tools: list[dict[str, Any]] | None = None
+    tools: list[str | ToolUse] | None = None
     attachments: list[int] = []
 
 
@@ -155,6 +203,7 @@ def open_conversation(request: HttpRequest, data: ConversationIn) -> Any:
         model=data.model or preset.model,
         system_prompt=prompt_of(request, data.system_prompt) or preset.system_prompt,
         params=preset.params | _given(data.params),
+        tools=None if data.tools is None else _checked(data.tools.dict()),
     )
     return Status(201, _conversation(conversation))
 
@@ -164,7 +213,7 @@ def get_conversation(request: HttpRequest, pk: int, tree: bool = False) -> Any:
     """With the messages of the active branch, or with all of them."""
     conversation = _get(request, pk)
     if tree:
-        messages = list(conversation.messages.all())
+        messages = list(conversation.messages.prefetch_related("tool_calls"))
         generation.settle(messages)
     else:
         messages = [shown.message for shown in services.active_branch(conversation)]
@@ -181,6 +230,8 @@ def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) 
         conversation.system_prompt = prompt_of(request, given["system_prompt"])
     if "params" in given:
         conversation.params = _given(data.params)
+    if data.tools is not None:
+        conversation.tools = _checked(data.tools.dict())
     for name in ("title", "model", "pinned", "archived"):
         if given.get(name) is not None:
             setattr(conversation, name, given[name])
@@ -212,8 +263,6 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
     With `Accept: text/event-stream` the events come at once, in this response: first `turn`, with
     what the JSON says, then what `events` would give. After a break go on there.
     """
-    if data.tools:
-        raise ApiError(422, "tools_not_supported", "Tools are not supported yet: leave them out.")
     conversation = _get(request, pk)
     parent = None
     if data.parent is not None:
@@ -223,6 +272,8 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
     asked_with: dict[str, Any] = {"params": _given(data.params)}
     if data.response_format is not None:
         asked_with["response_format"] = data.response_format
+    if data.tools is not None:
+        asked_with["tools"] = _tools_of_one_answer(conversation, data.tools)
     try:
         question, answer = services.ask(
             conversation,
@@ -263,6 +314,33 @@ def stop_answer(request: HttpRequest, pk: int) -> Any:
     return _message(services.stop(_answer(request, pk)), live=True)
 
 
+@router.get("/tools", response=list[ToolOut])
+def list_tools(request: HttpRequest) -> Any:
+    """What a model may call here; `approval` is when it runs unless somebody says otherwise."""
+    return [
+        {
+            "name": tool.name,
+            "title": tool.title,
+            "description": tool.description,
+            "parameters": tool.parameters,
+            "approval": tool.default,
+        }
+        for tool in tools.available()
+    ]
+
+
+@router.post("/answers/{pk}/calls/{call}/approve", response=ToolCallOut)
+def approve_call(request: HttpRequest, pk: int, call: int, always: bool = False) -> Any:
+    """Lets a call run that waits; `always`: this tool need not ask again in the conversation."""
+    return _decide(request, pk, call, run=True, always=always)
+
+
+@router.post("/answers/{pk}/calls/{call}/refuse", response=ToolCallOut)
+def refuse_call(request: HttpRequest, pk: int, call: int) -> Any:
+    """The model is told that it was refused, and goes on."""
+    return _decide(request, pk, call, run=False)
+
+
 @router.post("/answers/{pk}/regenerate", response={202: RegeneratedOut})
 def regenerate_answer(request: HttpRequest, pk: int) -> Any:
     """Another answer to the same question, beside this one."""
@@ -287,6 +365,37 @@ def _answer(request: HttpRequest, pk: int) -> Message:
         raise not_found("answer")
     generation.settle([answer])
     return answer
+
+
+def _decide(request: HttpRequest, pk: int, call: int, *, run: bool, always: bool = False) -> Any:
+    mine = ToolCall.objects.owned_by(owner(request)).select_related("answer")
+    found = mine.filter(pk=call, answer=pk).first()
+    if found is None:
+        raise not_found("call")
+    try:
+        return calling.described(deciding.decide(found, run=run, always=always))
+    except deciding.NotWaiting as error:
+        raise ApiError(409, error.code, str(error)) from error
+
+
+def _checked(given: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return tool_settings.checked(given)
+    except tool_settings.BadTools as error:
+        raise ApiError(422, error.code, str(error)) from error
+
+
+def _tools_of_one_answer(conversation: Conversation, wanted: list[str | ToolUse]) -> dict[str, Any]:
+    use = {
+        tool if isinstance(tool, str) else tool.name: None
+        if isinstance(tool, str)
+        else tool.approval
+        for tool in wanted
+    }
+    try:
+        return tool_settings.only(conversation.tools, use)
+    except tool_settings.BadTools as error:
+        raise ApiError(422, error.code, str(error)) from error
 
 
 def _given(params: Params | None) -> dict[str, Any]:
@@ -321,6 +430,7 @@ def _conversation(conversation: Conversation) -> dict[str, Any]:
         "pinned": conversation.pinned,
         "archived": conversation.archived,
         "tags": [tag.name for tag in conversation.tags.all()],
+        "tools": conversation.tools,
         "created": conversation.created,
         "updated": conversation.updated,
     }
@@ -345,7 +455,14 @@ def _message(message: Message, *, live: bool = False) -> dict[str, Any]:
         "finish_reason": message.finish_reason,
         "model": message.model,
         "usage": message.usage if message.role == Role.ASSISTANT else None,
+        "tool_calls": _calls(message),
         "kept_from": message.kept_from,
         "created": message.created,
         "finished": message.finished,
     }
+
+
+def _calls(message: Message) -> list[dict[str, Any]]:
+    if message.role != Role.ASSISTANT:
+        return []
+    return [calling.described(call) for call in message.tool_calls.all()]

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from apps.chat import attachments, generation, services
 from apps.chat.models import Conversation, Message, Role
+from apps.chat.tools import history
 
 
 class NothingToGoOnFrom(services.ChatError):
@@ -87,6 +88,7 @@ def go_on(answer: Message) -> Message:
     assert answer.parent is not None
     with transaction.atomic():
         longer = services.open_answer(answer.parent, answer.request | {"continues": answer.pk})
+        history.take_along(answer, longer)
     generation.begin(longer)
     return longer
 

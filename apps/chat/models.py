@@ -1,5 +1,6 @@
 """Conversations: a tree of messages, so that an edit or another answer never destroys one."""
 
+import json
 import uuid
 from pathlib import Path
 from typing import Any, Self
@@ -11,6 +12,7 @@ from django.db import models
 from django.utils import timezone
 
 from apps.core.models import Owned, OwnedQuerySet
+from apps.core.tools import title_of
 from apps.llm.models import Server
 
 TITLE_LENGTH = 80
@@ -333,6 +335,18 @@ class ToolCall(models.Model):
     @property
     def is_open(self) -> bool:
         return self.state in OPEN_CALLS
+
+    @property
+    def title(self) -> str:
+        return title_of(self.name)
+
+    @property
+    def shown_arguments(self) -> str:
+        """For reading: JSON over several lines, anything else as it is."""
+        try:
+            return json.dumps(json.loads(self.arguments), indent=2, ensure_ascii=False)
+        except (ValueError, RecursionError):
+            return self.arguments
 
 
 class Share(Owned):

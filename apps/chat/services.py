@@ -123,6 +123,7 @@ def open_conversation(
     model: str = "",
     system_prompt: SystemPrompt | None = None,
     params: dict[str, Any] | None = None,
+    tools: dict[str, Any] | None = None,
 ) -> Conversation:
     return Conversation.objects.create(
         owner=owner,
@@ -131,6 +132,7 @@ def open_conversation(
         model=model,
         system_prompt=system_prompt,
         params=params or {},
+        tools=tools or {},
     )
 
 
@@ -241,7 +243,7 @@ def active_branch(conversation: Conversation) -> list[Shown]:
     while current is not None:
         path.append(current)
         current = parents[current]
-    found = Message.objects.prefetch_related("attachments").in_bulk(path)
+    found = Message.objects.prefetch_related("attachments", "tool_calls").in_bulk(path)
     generation.settle(found.values())
     leaf = conversation.active_leaf_id
     compared = _compared(found.values(), set(parents))

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.chat import params, presets, services
+from apps.chat import params, presets, services, tool_views
 from apps.chat.models import Conversation, Preset
 from apps.chat.views import get_conversation, get_preset, get_prompt
 from apps.core.api import owner
@@ -94,6 +94,7 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
         "repetition": params.REPETITION,
         "budget": params.BUDGET,
         "values": params.to_form(found.params),
+        "tools": tool_views.panel(found),
         "saved": saved,
         "change": bool(saved),
     }

@@ -6,6 +6,7 @@ from apps.chat import (
     comparing_views,
     library_views,
     settings_views,
+    tool_views,
     transfer_views,
     views,
 )
@@ -42,6 +43,9 @@ urlpatterns = [
     path("<int:pk>/settings/preset/save/", settings_views.save_preset, name="save_preset"),
     path("<int:pk>/settings/preset/delete/", settings_views.delete_preset, name="delete_preset"),
     path("<int:pk>/model/", settings_views.model, name="model"),
+    path("<int:pk>/tools/", tool_views.tools, name="tools"),
+    path("calls/<int:pk>/", tool_views.call, name="call"),
+    path("calls/<int:pk>/decide/", tool_views.decide, name="decide"),
     path("questions/<int:pk>/", branch_views.question, name="question"),
     path("questions/<int:pk>/edit/form/", branch_views.edit_form, name="edit_form"),
     path("questions/<int:pk>/edit/", branch_views.edit, name="edit"),

@@ -3,6 +3,8 @@
 // Text is only ever appended, as text, once a frame. When an answer ends, its place is taken by
 // what the server rendered of it.
 
+import { Calls } from "./chat_tools.js";
+
 export class AnswerStream {
   // `grew` is called after text was drawn, `ended` when the finished answer is in its place.
   constructor(article, { grew, ended }) {
@@ -10,6 +12,7 @@ export class AnswerStream {
     this.grew = grew;
     this.ended = ended;
     this.text = article.querySelector("[data-text]");
+    this.calls = new Calls(article);
     this.reasoning = article.querySelector("[data-reasoning]");
     this.reasoningText = article.querySelector("[data-reasoning-text]");
     this.state = article.querySelector("[data-state]");
@@ -32,6 +35,8 @@ export class AnswerStream {
     on("progress", this.reading);
     on("reasoning", ({ text }) => this.write("reasoning", text));
     on("token", ({ text }) => this.write("text", text));
+    on("tool_call", this.called);
+    on("tool_result", this.called);
     on("done", this.end);
     // Our own event has data; without it, it is the browser's: the connection broke.
     this.source.addEventListener("error", (event) => {
@@ -46,14 +51,24 @@ export class AnswerStream {
     setTimeout(() => this.article.isConnected && this.follow(), 2000);
   }
 
-  restart({ status, text, reasoning }) {
+  restart({ status, text, reasoning, calls = [] }) {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
     this.pending = { text: "", reasoning: "" };
+    this.text = this.calls.clear();
     this.text.replaceChildren();
     this.reasoningText.replaceChildren();
     if (reasoning) this.write("reasoning", reasoning);
-    if (text) this.write("text", text);
+    // Positions are counted in characters, of which JavaScript may see two.
+    const characters = calls.length ? Array.from(text) : null;
+    let from = 0;
+    for (const call of calls) {
+      if (call.at > from) this.write("text", characters.slice(from, call.at).join(""));
+      from = Math.max(from, call.at);
+      this.called(call);
+    }
+    const rest = characters ? characters.slice(from).join("") : text;
+    if (rest) this.write("text", rest);
     if (status === "queued") this.say("Waiting for the first token…");
   }
 
@@ -67,6 +82,14 @@ export class AnswerStream {
     bar.max = toRead;
     bar.value = processed - cached;
     this.state.append(bar);
+  }
+
+  called(call) {
+    if (this.pending.text || this.pending.reasoning) this.draw();
+    this.text = this.calls.show(call, this.text);
+    if (call.state === "waiting") this.say("A call waits for you.");
+    else if (call.state === "running") this.say("A tool is running…");
+    this.grew();
   }
 
   write(kind, text) {
@@ -83,8 +106,9 @@ export class AnswerStream {
       this.reasoning.hidden = false;
       append(this.reasoningText, reasoning);
     }
-    if (text) append(this.text, text);
-    this.say("Writing…");
+    const said = this.text.hasChildNodes() ? text : text.replace(/^\n+/, "");
+    if (said) append(this.text, said);
+    if (said || reasoning.trim()) this.say("Writing…");
     this.grew();
   }
 

@@ -6,7 +6,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.chat import services
-from apps.chat.models import Conversation, Message, Role, SystemPrompt
+from apps.chat.models import Conversation, Message, Role, SystemPrompt, ToolCall
 from apps.chat.urls import urlpatterns
 
 
@@ -15,6 +15,7 @@ def conversation(alice: User) -> Conversation:
     conversation = services.open_conversation(owner=alice, title="Alice's")
     question = conversation.messages.create(role=Role.USER, content="Hello")
     answer = conversation.messages.create(role=Role.ASSISTANT, parent=question, content="Hi")
+    answer.tool_calls.create(round=1, call_id="a", name="calculator", arguments="{}")
     conversation.active_leaf = answer
     conversation.save()
     return conversation
@@ -25,14 +26,15 @@ ANSWER_PAGES = {
     "compare": "post", "keep": "post",
     "remove": "post", "restore": "post",
 }  # fmt: skip
+CALL_PAGES = {"call": "get", "decide": "post"}
 QUESTION_PAGES = {"question": "get", "edit_form": "get", "edit": "post", "answer_question": "post"}
 CONVERSATION_PAGES = {
     "conversation": "get", "ask": "post", "rename": "post", "delete": "post", "settings": "get",
     "write_prompt": "post", "apply_preset": "post", "save_preset": "post", "delete_preset": "post",
     "model": "get", "share": "post", "pin": "post", "archive": "post", "set_tags": "post",
-    "undo": "post", "read_ahead": "post",
+    "undo": "post", "read_ahead": "post", "tools": "post",
 }  # fmt: skip
-PAGES = CONVERSATION_PAGES | ANSWER_PAGES | QUESTION_PAGES
+PAGES = CONVERSATION_PAGES | ANSWER_PAGES | QUESTION_PAGES | CALL_PAGES
 ALONE = {"index", "begin", "older", "find", "bulk", "import_page", "export_many", "attach"}
 OTHERS = {"export_all", "export", "shared", "unshare", "attached", "detach"}
 ROUTES = [
@@ -44,6 +46,8 @@ ROUTES = [
     ("get", "answers/{answer}/events"),
     ("post", "answers/{answer}/stop"),
     ("post", "answers/{answer}/regenerate"),
+    ("post", "answers/{answer}/calls/1/approve"),
+    ("post", "answers/{answer}/calls/1/refuse"),
 ]
 BODIES = {"patch": {"title": "Mine"}, "post": {"content": "Hello"}}
 
@@ -57,6 +61,8 @@ def address(name: str, conversation: Conversation) -> str:
         return reverse(f"chat:{name}")
     if name in CONVERSATION_PAGES:
         return reverse(f"chat:{name}", args=[conversation.pk])
+    if name in CALL_PAGES:
+        return reverse(f"chat:{name}", args=[ToolCall.objects.get().pk])
     role = Role.USER if name in QUESTION_PAGES else Role.ASSISTANT
     return reverse(f"chat:{name}", args=[conversation.messages.get(role=role).pk])
 

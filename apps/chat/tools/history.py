@@ -58,3 +58,17 @@ def of_round(part: Part) -> list[context.Turn]:
             for call in part.calls
         ),
     ]
+
+
+def take_along(answer: Message, longer: Message) -> None:
+    """Gives an answer that goes on from another what that had called."""
+    ToolCall.objects.bulk_create(
+        ToolCall(**{field: getattr(call, field) for field in _KEPT}, answer=longer)
+        for call in answer.tool_calls.all()
+    )
+
+
+_KEPT = (
+    *("round", "call_id", "name", "arguments", "text_to", "reasoning_to"),
+    *("state", "result", "created", "finished"),
+)

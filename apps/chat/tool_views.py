@@ -1,0 +1,95 @@
+"""The cards of calls on the page, and which tools a conversation's model may call."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.chat import generation, prompting, services
+from apps.chat.models import Conversation, ToolCall
+from apps.chat.tools import deciding
+from apps.chat.tools import settings as tool_settings
+from apps.chat.views import get_conversation, refused
+from apps.core.api import owner
+from apps.llm import services as llm
+
+USE = "use-"
+
+
+@require_safe
+def call(request: HttpRequest, pk: int) -> HttpResponse:
+    """One card. The page fetches it anew whenever its call has news."""
+    return _card(request, _get(request, pk))
+
+
+@require_POST
+def decide(request: HttpRequest, pk: int) -> HttpResponse:
+    """Whether a call may run: `decision` is run, always or refuse."""
+    found, decision = _get(request, pk), request.POST.get("decision")
+    try:
+        decided = deciding.decide(
+            found, run=decision in {"run", "always"}, always=decision == "always"
+        )
+    except deciding.NotWaiting as error:
+        return refused(request, error)
+    return _card(request, decided)
+
+
+@require_POST
+def tools(request: HttpRequest, pk: int) -> HttpResponse:
+    """One change of the panel's tools, saved at once."""
+    found = get_conversation(request, pk)
+    use = {
+        name.removeprefix(USE): str(value)
+        for name, value in request.POST.items()
+        if name.startswith(USE)
+    }
+    rounds = request.POST.get("rounds", "").strip()
+    given = {
+        "use": use,
+        "rounds": int(rounds) if rounds.isdecimal() and len(rounds) < 6 else 0,
+        "parallel": "parallel" in request.POST,
+    }
+    context: dict[str, Any] = {"conversation": found}
+    try:
+        found.tools = tool_settings.checked(given)
+    except tool_settings.BadTools as error:
+        context["errors"] = {"tools": str(error)}
+    else:
+        found.save(update_fields=["tools"])
+        context["saved"] = "Saved."
+    said = "chat/_settings_said.html"
+    return render(request, said, context, status=422 if "errors" in context else 200)
+
+
+def panel(found: Conversation) -> dict[str, Any]:
+    """What the panel shows of tools."""
+    offer = tool_settings.offer(found.tools)
+    return {
+        "choices": tool_settings.choices(found.tools),
+        "offer": offer,
+        "rounds_at_most": tool_settings.MAX_ROUNDS,
+        "cannot": _cannot(found),
+    }
+
+
+def _cannot(found: Conversation) -> str:
+    """The model that would not be sent any tools, because its template knows none."""
+    try:
+        target = services.target_of(found)
+    except llm.NoServer:
+        return ""
+    return "" if prompting.takes_tools(target.server, target.model) else target.model
+
+
+def _get(request: HttpRequest, pk: int) -> ToolCall:
+    mine = ToolCall.objects.owned_by(owner(request)).select_related("answer")
+    return get_object_or_404(mine, pk=pk)
+
+
+def _card(request: HttpRequest, found: ToolCall) -> HttpResponse:
+    if found.is_open:
+        generation.settle([found.answer])
+        found.refresh_from_db()
+    return render(request, "chat/_tool.html", {"call": found})

@@ -1,0 +1,141 @@
+"""A model server that calls what its script says, in the shape in which llama-server streams."""
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import uvicorn
+from django.utils import timezone
+
+from apps.llm.models import DefaultServer, Server, State, Use
+
+Delta = dict[str, Any]
+
+
+def call(index: int, call_id: str, name: str, arguments: str, *, pieces: int = 3) -> list[Delta]:
+    """A call as llama-server streams it: its name first, then its arguments in pieces."""
+    head = {
+        "index": index,
+        "id": call_id,
+        "type": "function",
+        "function": {"name": name, "arguments": ""},
+    }
+    size = max(1, len(arguments) // pieces)
+    rest = [
+        {"index": index, "function": {"arguments": arguments[at : at + size]}}
+        for at in range(0, len(arguments), size)
+    ]
+    return [{"tool_calls": [delta]} for delta in [head, *rest]]
+
+
+def say(text: str) -> list[Delta]:
+    return [{"content": word} for word in text.split(" ")]
+
+
+def think(text: str) -> list[Delta]:
+    return [{"reasoning_content": text}]
+
+
+@dataclass
+class ToolServer:
+    """Answers the n-th request with the n-th round of its script, the last one for ever."""
+
+    script: list[list[Delta]]
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    open: int = 0
+    """Requests being answered now."""
+    hang: bool = False
+    """Never ends an answer."""
+
+    def __post_init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.base_url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+        config = uvicorn.Config(
+            self._app, log_level="warning", lifespan="off", ws="none", interface="asgi3"
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self) -> "ToolServer":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = self._server.force_exit = True
+        self._thread.join(10)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        asyncio.run(self._server.serve(sockets=[self._socket]))
+
+    async def _app(
+        self,
+        scope: dict[str, Any],
+        receive: Callable[[], Awaitable[dict[str, Any]]],
+        send: Callable[[dict[str, Any]], Awaitable[None]],
+    ) -> None:
+        body = b""
+        while (message := await receive())["type"] == "http.request":
+            body += message.get("body", b"")
+            if not message.get("more_body"):
+                break
+        if not scope["path"].endswith("/chat/completions"):
+            headers = [(b"content-type", b"application/json")]
+            await send({"type": "http.response.start", "status": 404, "headers": headers})
+            await send({"type": "http.response.body", "body": b"{}"})
+            return
+        number = len(self.asked)
+        self.asked.append(json.loads(body))
+        self.open += 1
+        try:
+            await self._stream(self.script[min(number, len(self.script) - 1)], send, receive)
+        finally:
+            self.open -= 1
+
+    async def _stream(self, deltas: list[Delta], send: Any, receive: Any) -> None:
+        headers = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+        async def chunk(data: Any) -> None:
+            line = b"data: " + json.dumps(data).encode() + b"\n\n"
+            await send({"type": "http.response.body", "body": line, "more_body": True})
+
+        called = any("tool_calls" in delta for delta in deltas)
+        for delta in deltas:
+            await chunk({"id": "x", "choices": [{"index": 0, "delta": delta}]})
+        if self.hang:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            return
+        reason = "tool_calls" if called else "stop"
+        await chunk({"id": "x", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+        usage = {
+            "prompt_tokens": 100 * len(self.asked),
+            "completion_tokens": len(deltas),
+            "prompt_tokens_details": {"cached_tokens": 90},
+        }
+        await chunk({"id": "x", "choices": [], "usage": usage})
+        await send({"type": "http.response.body", "body": b"data: [DONE]\n\n"})
+
+
+def create_tool_server(
+    process: ToolServer, *, tools: bool | None = True, context: int = 8192
+) -> Server:
+    """The default chat server; its model's template knows tools, or not, or nobody says."""
+    model = {"id": "caller", "state": "loaded", "slots": 2, "context": context, "unified": False}
+    model["abilities"] = {} if tools is None else {"tools": tools}
+    server = Server.objects.create(
+        name="Caller",
+        base_url=process.base_url,
+        state=State.READY,
+        seen=timezone.now(),
+        next_look=timezone.now() + timedelta(hours=1),
+        facts={"models": [model], "slots": 2, "context": context},
+    )
+    DefaultServer.objects.create(use=Use.CHAT, server=server)
+    return server
