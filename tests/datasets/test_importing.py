@@ -162,6 +162,8 @@ def test_a_killed_worker_costs_nothing(alice: User, settings: Settings) -> None:
     upload = queued(alice)
     code = (
         "import os, signal, django; django.setup()\n"
+        "from django.conf import settings\n"
+        f"settings.UPLOADS_DIR = {str(settings.UPLOADS_DIR)!r}\n"
         "from apps.datasets import importing, intake\n"
         "intake.BATCH_ROWS = 10\n"
         "write = intake.Intake.write\n"
