@@ -1,9 +1,9 @@
 """Opening conversations and turns. What the pages and the API both do."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
@@ -23,6 +23,8 @@ from apps.chat.models import (
 from apps.llm import services as llm
 from apps.llm.models import Server
 
+# A page of a long conversation begins with so many; the rest comes when it is scrolled to.
+MESSAGES_AT_ONCE = 60
 PRESETS = {
     "Helpful assistant": "You are a helpful assistant.",
     "Short answers": "Answer in one or two short sentences.",
@@ -228,29 +230,66 @@ def show_branch(message: Message) -> None:
     Conversation.objects.filter(pk=message.conversation_id).update(active_leaf_id=leaf)
 
 
-def active_branch(conversation: Conversation) -> list[Shown]:
-    """The messages on the page, in order. Answers without a living writer are settled first.
+@dataclass(frozen=True)
+class Branch:
+    """The messages from the root to the end that is shown, without what they say."""
 
-    Three queries, however long the conversation.
+    conversation: Conversation
+    path: Sequence[int]
+    parents: Mapping[int, int | None]
+
+    @classmethod
+    def active(cls, conversation: Conversation) -> Self:
+        tree = conversation.messages.filter(removed=None).order_by("pk")
+        parents = dict(tree.values_list("pk", "parent_id"))
+        path: list[int] = []
+        current = conversation.active_leaf_id
+        while current is not None:
+            path.append(current)
+            current = parents[current]
+        return cls(conversation, path[::-1], parents)
+
+    def shown(self, start: int = 0, end: int | None = None) -> list[Shown]:
+        """A part of it as the page shows it. Answers without a living writer are settled first."""
+        siblings: dict[int | None, list[int]] = defaultdict(list)
+        for pk, parent in self.parents.items():
+            siblings[parent].append(pk)
+        part = self.path[start:end]
+        found = Message.objects.prefetch_related("attachments", "tool_calls").in_bulk(part)
+        generation.settle(found.values())
+        leaf = self.conversation.active_leaf_id
+        compared = _compared(found.values(), set(self.parents))
+        return [
+            Shown(found[pk], siblings[self.parents[pk]], pk == leaf, compared.get(pk))
+            for pk in part
+        ]
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of a branch that a page shows."""
+
+    shown: list[Shown]
+    earlier: int
+    """How many messages of the branch come before it."""
+
+
+def window(branch: Branch, *, before: int | None = None, sought: int | None = None) -> Window:
+    """The newest messages, or those that come before one; from the one that is sought on."""
+    path = branch.path
+    end = path.index(before) if before in path else len(path)
+    start = max(0, end - MESSAGES_AT_ONCE)
+    if sought in path:
+        start = min(start, max(0, path.index(sought) - 4))
+    return Window(branch.shown(start, end), start)
+
+
+def active_branch(conversation: Conversation) -> list[Shown]:
+    """All messages of the branch that is shown, in order.
+
+    As many queries for a long conversation as for a short one.
     """
-    tree = conversation.messages.filter(removed=None).order_by("pk")
-    parents = dict(tree.values_list("pk", "parent_id"))
-    siblings: dict[int | None, list[int]] = defaultdict(list)
-    for pk, parent in parents.items():
-        siblings[parent].append(pk)
-    path: list[int] = []
-    current = conversation.active_leaf_id
-    while current is not None:
-        path.append(current)
-        current = parents[current]
-    found = Message.objects.prefetch_related("attachments", "tool_calls").in_bulk(path)
-    generation.settle(found.values())
-    leaf = conversation.active_leaf_id
-    compared = _compared(found.values(), set(parents))
-    return [
-        Shown(found[pk], siblings[parents[pk]], pk == leaf, compared.get(pk))
-        for pk in reversed(path)
-    ]
+    return Branch.active(conversation).shown()
 
 
 def _compared(messages: Iterable[Message], there: set[int]) -> dict[int, Message]:

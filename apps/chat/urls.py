@@ -28,6 +28,7 @@ urlpatterns = [
     path("shared/<uuid:token>/stop/", transfer_views.unshare, name="unshare"),
     path("<int:pk>/export/<str:form>/", transfer_views.export, name="export"),
     path("<int:pk>/share/", transfer_views.share, name="share"),
+    path("<int:pk>/before/<int:before>/", views.earlier, name="earlier"),
     path("<int:pk>/undo/", library_views.undo, name="undo"),
     path("<int:pk>/pin/", library_views.pin, name="pin"),
     path("<int:pk>/archive/", library_views.archive, name="archive"),

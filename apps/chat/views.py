@@ -77,17 +77,21 @@ def begin(request: HttpRequest) -> HttpResponse:
 @require_safe
 def conversation(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_conversation(request, pk)
-    context = page_of(request) | _thread(found)
-    if (sought := request.GET.get("message", "")).isdecimal():
-        context["elsewhere"] = _elsewhere(found, int(sought), context["shown"])
+    asked = request.GET.get("message", "")
+    sought = int(asked) if asked.isdecimal() else None
+    branch = services.Branch.active(found)
+    context = page_of(request) | _thread(found, services.window(branch, sought=sought))
+    if sought is not None and sought not in branch.path:
+        context["elsewhere"] = found.messages.filter(pk=sought, removed=None).first()
     return render(request, "chat/conversation.html", context)
 
 
-def _elsewhere(found: Conversation, sought: int, shown: list[services.Shown]) -> Message | None:
-    """The message somebody looked for, where it is in another branch than the one shown."""
-    if any(item.message.pk == sought for item in shown):
-        return None
-    return found.messages.filter(pk=sought, removed=None).first()
+@require_safe
+def earlier(request: HttpRequest, pk: int, before: int) -> HttpResponse:
+    """The messages before one: a long conversation is fetched as it is scrolled back."""
+    found = get_conversation(request, pk)
+    part = services.window(services.Branch.active(found), before=before)
+    return render(request, "chat/_thread.html", _thread(found, part))
 
 
 @require_POST
@@ -171,7 +175,8 @@ def refused(request: HttpRequest, error: services.ChatError) -> HttpResponse:
 
 def whole_thread(request: HttpRequest, pk: int, **news: Any) -> HttpResponse:
     """The active branch; `news` (removed, restored) is what the page says beside it."""
-    context = _thread(get_conversation(request, pk))
+    found = get_conversation(request, pk)
+    context = _thread(found, services.window(services.Branch.active(found)))
     return render(request, "chat/_thread_changed.html", context | news)
 
 
@@ -223,9 +228,13 @@ def shelf_of(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _thread(found: Conversation) -> dict[str, Any]:
-    shown = services.active_branch(found)
-    context: dict[str, Any] = {"conversation": found, "shown": shown, "cut_before": _cut(shown)}
+def _thread(found: Conversation, part: services.Window) -> dict[str, Any]:
+    context: dict[str, Any] = {
+        "conversation": found,
+        "shown": part.shown,
+        "earlier": part.earlier,
+        "cut_before": _cut(part.shown),
+    }
     try:
         target = services.target_of(found)
     except llm.NoServer as error:

@@ -50,6 +50,16 @@ scroller?.addEventListener("scroll", () => {
   stuck = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48;
 }, { passive: true });
 
+// Earlier messages come in above: what is being read stays where it is.
+let fromEnd = null;
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  if (detail.target.hasAttribute("data-earlier")) fromEnd = scroller.scrollHeight - scroller.scrollTop;
+});
+document.addEventListener("htmx:afterSettle", () => {
+  if (fromEnd !== null) scroller.scrollTop = scroller.scrollHeight - fromEnd;
+  fromEnd = null;
+});
+
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target.id === "thread" || event.detail.target.classList.contains("answer")) {
     followNew();

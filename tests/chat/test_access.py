@@ -36,7 +36,7 @@ CONVERSATION_PAGES = {
 }  # fmt: skip
 PAGES = CONVERSATION_PAGES | ANSWER_PAGES | QUESTION_PAGES | CALL_PAGES
 ALONE = {"index", "begin", "older", "find", "bulk", "import_page", "export_many", "attach"}
-OTHERS = {"export_all", "export", "shared", "unshare", "attached", "detach"}
+OTHERS = {"earlier", "export_all", "export", "shared", "unshare", "attached", "detach"}
 ROUTES = [
     ("get", "conversations/{conversation}"),
     ("patch", "conversations/{conversation}"),

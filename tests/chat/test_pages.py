@@ -180,3 +180,34 @@ def test_the_number_of_queries_is_constant(
     longer = told(alice, *["Hello", "Hi"] * 20)
     with django_assert_num_queries(11, exact=True):
         page(browser, longer)
+
+
+def test_a_long_conversation_comes_in_parts(
+    alice: User, browser: Client, bobs_browser: Client, demo_server: Server
+) -> None:
+    conversation = told(alice, *[f"Message {n}." for n in range(150)])
+    html = page(browser, conversation)
+    assert "90 earlier messages" in html
+    assert ">Message 90.<" in html
+    assert "Message 89." not in html
+    ids = list(conversation.messages.order_by("pk").values_list("pk", flat=True))
+    address = reverse("chat:earlier", args=[conversation.pk, ids[90]])
+    before = browser.get(address).content.decode()
+    assert "30 earlier messages" in before
+    assert "Message 89." in before
+    assert "Message 90." not in before
+    first = browser.get(reverse("chat:earlier", args=[conversation.pk, ids[30]])).content.decode()
+    assert "earlier message" not in first
+    assert bobs_browser.get(address).status_code == 404
+
+
+def test_what_was_sought_is_in_the_first_part(
+    alice: User, browser: Client, demo_server: Server
+) -> None:
+    conversation = told(alice, *[f"Message {n}." for n in range(150)])
+    sought = conversation.messages.get(content="Message 20.")
+    address = reverse("chat:conversation", args=[conversation.pk])
+    html = browser.get(address, {"message": sought.pk}).content.decode()
+    assert "16 earlier messages" in html
+    assert "Message 20." in html
+    assert "Message 149." in html
