@@ -12,6 +12,7 @@ from django.test import AsyncClient, Client
 from pytest_django import Settings
 
 from apps.core.models import ApiKey
+from apps.datasets import importing
 from apps.datasets.models import Dataset, Upload
 from tests.datasets.test_formats import CELLS
 
@@ -150,3 +151,98 @@ def test_unknown_formats_and_verbs(api: Client, alice: User) -> None:
     made = send(api).json()
     assert download(alice, made["id"], "xlsx")[0].status_code == 422
     assert api.put(f"/api/v1/datasets/{made['id']}").status_code == 405
+
+
+def test_a_large_file_is_imported_in_the_background(
+    api: Client, bobs_api: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = send(api, background="true")
+    assert answer.status_code == 202
+    started = answer.json()["import"]
+    assert (started["status"], started["dataset"]) == ("queued", None)
+    path = f"/api/v1/imports/{started['id']}"
+    assert bobs_api.get(path).status_code == 404
+    assert api.get("/api/v1/datasets").json()["items"] == []
+    importing.run(started["id"])
+    done = api.get(path).json()
+    assert (done["status"], done["share"], done["error"]) == ("done", 1.0, "")
+    assert api.get(f"/api/v1/datasets/{done['dataset']}").json()["rows"] == 3
+    waiting = send(api, background="true").json()["import"]
+    assert api.delete(f"/api/v1/imports/{waiting['id']}").status_code == 204
+    assert api.get(f"/api/v1/imports/{waiting['id']}").status_code == 404
+
+
+def test_several_files(api: Client) -> None:
+    files = [
+        SimpleUploadedFile("train.csv", b"text,label\nhello,a\n"),
+        SimpleUploadedFile("test.csv", b"text,label\nHello,a\n"),
+    ]
+    made = api.post("/api/v1/datasets", {"file": files, "name": "Two"}).json()
+    assert made["splits"] == {"train": 1, "test": 1}
+    report = api.get(f"/api/v1/datasets/{made['id']}/report").json()
+    assert (report["leak_rows"], report["repeated"]) == (1, 1)
+
+
+def test_unlabelled_rows_and_two_labels(api: Client) -> None:
+    assert send(api, b"hello\nbye\n", "a.txt").json()["unlabelled"] == 2
+    content = b"text,kind,sub\nhello,a,b\nbye,,\n"
+    sent = {"label_column": "kind", "second_label_column": "sub", "keep_unlabelled": "true"}
+    made = send(api, content, **sent).json()
+    assert (made["labels"], made["unlabelled"]) == ({"a / b": 1}, 1)
+    rows = api.get(f"/api/v1/datasets/{made['id']}/examples?label=").json()["items"]
+    assert [row["text"] for row in rows] == ["bye"]
+
+
+def test_rows_can_be_changed_and_it_can_be_undone(api: Client, bobs_api: Client) -> None:
+    made = send(api).json()
+    path = f"/api/v1/datasets/{made['id']}"
+    sent: dict[str, Any] = {"content_type": "application/json"}
+    before = api.get(f"{path}/snapshot").json()
+    rows = [{"text": "new", "label": "c", "meta": {"id": "7"}}, {"text": " "}]
+    added = api.post(f"{path}/examples", {"rows": rows}, **sent)
+    assert (added.status_code, added.json()["added"]) == (201, 1)
+    assert added.json()["rejected"][0]["reason"] == "The text is empty."
+    items = api.get(f"{path}/examples?q=NEW").json()["items"]
+    assert items[0]["meta"] == {"id": "7"}
+    example = f"/api/v1/examples/{items[0]['id']}"
+    assert bobs_api.delete(example).status_code == 404
+    assert api.patch(example, {"split": "test"}, **sent).json()["split"] == "test"
+    merged = api.post(f"{path}/merge-labels", {"labels": ["a", "b"], "into": "ab"}, **sent)
+    assert merged.json()["rows"] == 3
+    assert (
+        api.post(f"{path}/merge-labels", {"labels": ["zz"], "into": "a"}, **sent).status_code == 204
+    )
+    assert api.delete(example).status_code == 204
+    for _ in range(4):
+        assert api.post(f"{path}/undo", **sent).status_code == 200
+    assert api.post(f"{path}/undo", **sent).json()["code"] == "nothing_to_undo"
+    after = api.get(f"{path}/snapshot").json()
+    assert (after["hash"], after["version"]) == (before["hash"], 8)
+    revisions = api.get(f"{path}/revisions").json()["items"]
+    assert [item["undoes"] for item in revisions[:4]] == [1, 2, 3, 4]
+    assert api.post(f"{path}/split", {"share": 2}, **sent).status_code == 422
+    for verb in ("undo", "split", "merge-labels", "examples"):
+        body = {"labels": ["a"], "into": "b", "rows": [{"text": "a"}]}
+        assert bobs_api.post(f"{path}/{verb}", body, **sent).status_code == 404
+    for part in ("report", "snapshot", "revisions", "rejected"):
+        assert bobs_api.get(f"{path}/{part}").status_code == 404
+
+
+def test_rejected_rows_can_be_listed_and_downloaded(api: Client, alice: User) -> None:
+    made = send(api, b"text,=label\nhello,a\n,=b\nbye,\n", label_column="=label").json()
+    rows = api.get(f"/api/v1/datasets/{made['id']}/rejected?limit=1").json()
+    assert (rows["items"][0]["row"], bool(rows["next"])) == (3, True)
+
+    async def get() -> bytes:
+        client = AsyncClient()
+        await client.aforce_login(alice)
+        answer = await client.get(f"/datasets/{made['id']}/rejected/")
+        assert "rejected rows.csv" in answer["Content-Disposition"]
+        return b"".join([piece async for piece in answer.streaming_content])
+
+    lines = async_to_sync(get)().decode("utf-8-sig").splitlines()
+    assert lines == [
+        "file,row,column,reason",
+        ",3,text,The text is empty.",
+        ",4,'=label,The label is empty.",
+    ]
