@@ -10,7 +10,7 @@ from apps.classifiers import evidence, services, tasks
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.views.versions import compare
 from apps.datasets.formats import ExampleRow
-from apps.datasets.models import Example
+from apps.datasets.models import Example, QueueItem
 from apps.datasets.services import relabel
 from apps.llm.models import Server
 from tests.classifiers import factories
@@ -184,6 +184,10 @@ def test_the_queue_goes_to_the_labelling_page(browser: Client, alice: User) -> N
     answer = browser.post(url)
     assert answer.status_code == 302
     assert answer["location"].startswith(f"/datasets/{made.dataset_id}/label/?queue=")
+    QueueItem.objects.update(seen=True)
+    page = browser.get(url).content.decode()
+    assert "rows were looked at" in page  # and are not asked a second time
+    assert browser.post(url).status_code == 200
 
 
 def test_versions_are_compared_on_the_same_rows(browser: Client, alice: User) -> None:

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.timeout(400)
 DATA = Path(__file__).parent.parent.parent / "bench" / "data"
 LABELS = ["card_arrival", "lost_or_stolen_card", "exchange_rate"]
 TEXTS_PER_LABEL = 24
+POSTED = "My card still has not come in the post"
 TRAINING = 90_000  # milliseconds, on a busy machine
 
 
@@ -82,14 +83,14 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     # A file: every row comes back.
     tab.filter(has_text="Files").click()
     sent = tmp_path / "new.csv"
-    sent.write_text("question\nwhere is my card\n=1+1\n", encoding="utf-8")
+    sent.write_text(f"question\n{POSTED}\n=1+1\n", encoding="utf-8")
     page.locator("input[type=file]").set_input_files(sent)
     page.get_by_role("button", name="Label this file").click()
     with page.expect_download(timeout=TRAINING) as download:
         page.get_by_role("link", name="Download").click(timeout=TRAINING)
     with download.value.path().open(encoding="utf-8-sig", newline="") as file:
         labelled = list(csv.DictReader(file))
-    assert [row["text"] for row in labelled] == ["where is my card", "'=1+1"]
+    assert [row["text"] for row in labelled] == [POSTED, "'=1+1"]
     assert labelled[0]["label"] == "card_arrival"
 
     # The gates: nothing is certain enough for 100 %.
@@ -100,7 +101,7 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     page.get_by_role("button", name="Save these gates").click()
     expect(main).to_contain_text("Saved")
     tab.filter(has_text="Overview").click()
-    page.get_by_role("textbox", name="Text").fill("is it the card or the rate")
+    page.get_by_role("textbox", name="Text").fill(POSTED)
     expect(page.get_by_test_id("prediction")).to_contain_text("Unsure.")
 
     tab.filter(has_text="Map").click()

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from apps.classifiers.models import Reason, Run
 from apps.classifiers.views.shared import run_page
-from apps.datasets.models import Dataset
+from apps.datasets.models import Dataset, QueueItem
 from apps.datasets.services import QueueEntry, create_queue
 
 SHOWN = 50
@@ -28,8 +28,10 @@ def improve(request: HttpRequest, pk: int) -> HttpResponse:
     if run is None:
         return render(request, "classifiers/improve.html", context)
     chosen = request.GET.get("reason") or request.POST.get("reason") or ""
-    queue = [entry for entry in run.queue if chosen in {"", entry["reason"]}]
     dataset: Dataset | None = context["classifier"].dataset
+    seen = _seen(dataset)
+    whole = [entry for entry in run.queue if entry["index"] not in seen]
+    queue = [entry for entry in whole if chosen in {"", entry["reason"]}]
     if request.method == "POST" and dataset is not None and queue:
         made = create_queue(
             dataset, name=_name(run, chosen), items=[_entry(entry) for entry in queue]
@@ -41,7 +43,7 @@ def improve(request: HttpRequest, pk: int) -> HttpResponse:
         {
             "reason": reason.value,
             "label": reason.label,
-            "count": sum(entry["reason"] == reason for entry in run.queue),
+            "count": sum(entry["reason"] == reason for entry in whole),
         }
         for reason in Reason
     ]
@@ -50,8 +52,16 @@ def improve(request: HttpRequest, pk: int) -> HttpResponse:
         "chosen": chosen,
         "rows": queue[:SHOWN],
         "total": len(queue),
+        "whole": len(whole),
+        "looked_at": len(run.queue) - len(whole),
     }
     return render(request, "classifiers/improve.html", context)
+
+
+def _seen(dataset: Dataset | None) -> set[int]:
+    """Rows a person has looked at in any queue of the dataset: not asked a second time."""
+    looked_at = QueueItem.objects.filter(queue__dataset=dataset, seen=True)
+    return set(looked_at.values_list("index", flat=True)) if dataset is not None else set()
 
 
 def _name(run: Run, chosen: str) -> str:
