@@ -34,7 +34,33 @@ CHAT_TEMPLATE = (
 )
 
 
-def write_tiny_gguf(path: Path, *, embeddings: bool = False) -> Path:
+# In the manner of Hermes and Qwen: llama.cpp finds out that it takes tools.
+TOOL_TEMPLATE = """{%- if tools %}<system>You may call functions: <tools>
+{%- for tool in tools %}
+{{ tool | tojson }}
+{%- endfor %}
+</tools>
+For each call return <tool_call>
+{"name": <name>, "arguments": <arguments>}
+</tool_call>
+{% endif %}
+{%- for message in messages %}
+{%- if message.role == "tool" %}<user><tool_response>
+{{ message.content }}
+</tool_response>
+{% elif message.tool_calls %}<assistant>{{ message.content }}
+{%- for call in message.tool_calls %}
+<tool_call>
+{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
+</tool_call>
+{%- endfor %}
+{% else %}<{{ message.role }}>{{ message.content }}
+{% endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}<assistant>{% endif %}"""
+
+
+def write_tiny_gguf(path: Path, *, embeddings: bool = False, template: str = CHAT_TEMPLATE) -> Path:
     """Write the model and return its path; `embeddings` makes a mean-pooling one instead."""
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
@@ -49,7 +75,7 @@ def write_tiny_gguf(path: Path, *, embeddings: bool = False) -> Path:
     writer.add_vocab_size(VOCABULARY)
     if embeddings:
         writer.add_pooling_type(gguf.PoolingType.MEAN)
-    add_tokenizer(writer)
+    add_tokenizer(writer, template)
     for name, weights in random_weights(embeddings=embeddings).items():
         writer.add_tensor(name, weights.astype(np.float32))
     writer.write_header_to_file()
@@ -59,7 +85,7 @@ def write_tiny_gguf(path: Path, *, embeddings: bool = False) -> Path:
     return path
 
 
-def add_tokenizer(writer: gguf.GGUFWriter) -> None:
+def add_tokenizer(writer: gguf.GGUFWriter, template: str = CHAT_TEMPLATE) -> None:
     writer.add_tokenizer_model("llama")
     writer.add_tokenizer_pre("default")
     writer.add_token_list(SPECIAL_TOKENS + [f"<0x{byte:02X}>" for byte in range(256)])
@@ -69,7 +95,7 @@ def add_tokenizer(writer: gguf.GGUFWriter) -> None:
     writer.add_bos_token_id(BOS)
     writer.add_eos_token_id(EOS)
     writer.add_add_space_prefix(False)
-    writer.add_chat_template(CHAT_TEMPLATE)
+    writer.add_chat_template(template)
 
 
 def random_weights(*, embeddings: bool) -> dict[str, np.ndarray]:
