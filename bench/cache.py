@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx2
 
@@ -83,7 +84,8 @@ async def ask_directly(
         "stream_options": {"include_usage": True},
     }
     start = time.perf_counter()
-    first, text, usage = 0.0, "", {}
+    usage: dict[str, Any] = {}
+    first, text = 0.0, ""
     async with client.stream("POST", f"{url}/chat/completions", json=body) as response:
         async for line in response.aiter_lines():
             if not line.startswith("data: {"):
@@ -123,7 +125,8 @@ async def ask_workbench(client: httpx2.AsyncClient, api: str, pk: int, question:
     start = time.perf_counter()
     reply = await client.post(f"{api}/conversations/{pk}/messages", json=body)
     assert reply.status_code == 202, reply.text
-    first, event, usage = 0.0, "", {}
+    usage: dict[str, Any] = {}
+    first, event = 0.0, ""
     events = f"{api}/answers/{reply.json()['answer']['id']}/events"
     async with client.stream("GET", events) as response:
         async for line in response.aiter_lines():
@@ -168,9 +171,9 @@ def late_ms(turns: list[Turn]) -> float:
 def measure(model: Path, context: int, turns: int) -> dict[str, list[Turn]]:
     sides: dict[str, list[Turn]] = {}
     for name, keep in (("last 20 messages", last_messages), ("drop the oldest", drop_oldest)):
-        with LlamaProcess(model, parallel=2, context_per_slot=context) as llama:
+        with LlamaProcess(model, parallel=2, context_per_slot=context, threads=1) as llama:
             sides[name] = asyncio.run(plain(llama, keep, context, turns))
-    with LlamaProcess(model, parallel=2, context_per_slot=context) as llama:
+    with LlamaProcess(model, parallel=2, context_per_slot=context, threads=1) as llama:
         settings = {
             "LLM_BASE_URL": llama.base_url,
             "LLM_API_KEY": llama.api_key,
@@ -189,7 +192,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--turns", type=int, default=40)
     turns = parser.parse_args().turns
-    model = write_model(width=512, layers=4)
+    model = write_model(width=512, layers=8)
     full = measure(model, 4096, turns)
     roomy = measure(model, 8192, turns // 2)
     print()
