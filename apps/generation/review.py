@@ -11,7 +11,7 @@ from apps.generation.models import Job
 from apps.generation.prompts import written
 from apps.generation.spec import Spec
 
-COMPARED = 400
+COMPARED = 200
 NEIGHBOURS = 3
 SAMPLE = 1_000
 

@@ -9,7 +9,7 @@ document.addEventListener("keydown", (event) => {
   if (writing) return;
   if (event.key === "e") {
     event.preventDefault();
-    document.querySelector("[data-written], .review-field")?.focus();
+    (document.querySelector("[data-written]") ?? document.querySelector(".review-field"))?.focus();
     return;
   }
   const button = document.getElementById(KEYS[event.key]);
