@@ -1,0 +1,51 @@
+"""Starting a job from a conversation."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from apps.core import tools
+from apps.core.tools import ToolError
+from apps.generation import versions
+from apps.generation.chat_tools import start_generation_job
+from apps.generation.models import Job
+from apps.generation.recipe import parse
+from apps.llm.models import Server
+from tests.generation.test_recipe import REVIEWS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def recipe(alice: User) -> None:
+    versions.save(owner=alice, name="Reviews", recipe=parse(REVIEWS))
+
+
+async def test_it_works(alice: User, server: Server, recipe: None) -> None:
+    said = await start_generation_job(alice, {"recipe": "reviews", "rows": 200})
+    job = await Job.objects.select_related("batch", "version").aget()
+    assert said.startswith(f"Job {job.pk} was started")
+    assert (job.owner_id, job.name, job.batch.wanted) == (alice.pk, "Reviews", 200)
+    assert job.version is not None
+
+
+async def test_someone_elses_recipe(bob: User, server: Server, recipe: None) -> None:
+    with pytest.raises(ToolError, match="saved no recipe yet"):
+        await start_generation_job(bob, {"recipe": "Reviews", "rows": 200})
+    assert not await Job.objects.aexists()
+
+
+async def test_a_name_that_is_wrong_is_answered_with_those_that_are_right(
+    alice: User, server: Server, recipe: None
+) -> None:
+    with pytest.raises(ToolError, match="There are: “Reviews”"):
+        await start_generation_job(alice, {"recipe": "Opinions", "rows": 200})
+
+
+async def test_without_a_server(alice: User, recipe: None) -> None:
+    with pytest.raises(ToolError):
+        await start_generation_job(alice, {"recipe": "Reviews", "rows": 200})
+
+
+def test_it_asks_first() -> None:
+    (tool,) = [tool for tool in tools.available() if tool.name == "start_generation_job"]
+    assert tool.needs_approval
