@@ -1,5 +1,6 @@
 """Changing a dataset. Everything goes through a revision: it can be undone, and read again."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from apps.datasets import formats, splitting
 from apps.datasets.formats import MAX_LABELS, ExampleRow, RejectedRow
 from apps.datasets.intake import count_duplicates
 from apps.datasets.models import Change, Dataset, Example, Revision, Split
+from apps.datasets.writing import insert
 
 FEW = 500  # rows a statement: SQLite's older limit is 999 parameters
 TEST_SHARE = 0.2
@@ -241,12 +243,10 @@ def _revise(
         rows=len(steps),
         undoes=undoes,
     )
-    Change.objects.bulk_create(
-        [
-            Change(revision=revision, index=step.index, before=step.before, after=step.after)
-            for step in steps
-        ],
-        batch_size=2_000,
+    insert(
+        Change,
+        ("revision", "index", "before", "after"),
+        ((revision.pk, s.index, _as_json(s.before), _as_json(s.after)) for s in steps),
     )
     _apply(locked, steps)
     locked.version = revision.number
@@ -254,6 +254,10 @@ def _revise(
     locked.save()
     dataset.refresh_from_db()
     return revision
+
+
+def _as_json(values: dict[str, Any] | None) -> str | None:
+    return None if values is None else json.dumps(values)
 
 
 def _apply(dataset: Dataset, steps: Sequence[Step]) -> None:

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TypeVar
 
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Count
 
 from apps.datasets.formats import (
@@ -20,6 +20,7 @@ from apps.datasets.formats import (
 )
 from apps.datasets.formats.rows import NAMES
 from apps.datasets.models import Dataset, Example, Rejection
+from apps.datasets.writing import insert
 
 BATCH_ROWS = 2_000
 BATCH_CHARACTERS = 4_000_000
@@ -106,7 +107,7 @@ class Intake:
             self.splits[row.split or split] += 1
             examples.append(self._values(row, file, split))
         kept = max(0, MAX_REJECTIONS - self.rejected)
-        _insert(examples)
+        insert(Example, COLUMNS, examples)
         Rejection.objects.bulk_create(rejections[:kept])
         self.rejected += len(rejections)
         if len(self.labels) > MAX_LABELS + 1:  # "no label" is none
@@ -156,17 +157,6 @@ class Intake:
             column=row.column[:200],
             reason=row.reason[:300],
         )
-
-
-def _insert(rows: Sequence[Values]) -> None:
-    """One prepared statement for all rows: `bulk_create` would cost five times the CPU."""
-    quote = connection.ops.quote_name
-    columns = {field.name: field.column for field in Example._meta.concrete_fields}
-    names = ", ".join(quote(columns[name] or "") for name in COLUMNS)
-    marks = ", ".join(["%s"] * len(COLUMNS))
-    table = quote(Example._meta.db_table)
-    with connection.cursor() as cursor:
-        cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)  # noqa: S608
 
 
 def count_duplicates(dataset: Dataset) -> int:
