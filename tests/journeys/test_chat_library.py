@@ -105,3 +105,56 @@ def test_a_thousand_messages_stay_light(page: Page, tmp_path: Path) -> None:
         ".filter((e) => e.firstElementChild.checkVisibility({contentVisibilityAuto: true})).length"
     )
     assert laid_out < 100
+
+
+def test_attach_paste_and_compare(page: Page, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("A kettle costs 12.")
+    page.goto("/chat/")
+    page.get_by_label("Files to attach").set_input_files(notes)
+    chip = page.locator("[data-attachment]")
+    expect(chip).to_contain_text(re.compile(r"notes\.txt.*18\sbytes · \d+ tokens", re.DOTALL))
+    page.evaluate(
+        """() => {
+            const files = new DataTransfer();
+            files.items.add(new File(["pasted"], "pasted.txt", { type: "text/plain" }));
+            const paste = new ClipboardEvent("paste", { clipboardData: files, bubbles: true });
+            document.querySelector("[data-composer] textarea").dispatchEvent(paste);
+        }"""
+    )
+    expect(chip).to_have_count(2)
+    page.get_by_label("Remove pasted.txt").click()
+    expect(chip).to_have_count(1)
+    page.get_by_label("Message", exact=True).fill("What is a kettle?")
+    page.keyboard.press("Enter")
+    expect(page.locator("article.answer:not(.answer-live)")).to_have_count(1)
+    expect(page.locator(".question .attachment")).to_contain_text("notes.txt")
+    page.get_by_label("Compare with another model or preset").click()
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(page.get_by_role("group", name="Two answers compared")).to_be_visible()
+    expect(page.locator("article.answer:not(.answer-live)")).to_have_count(2)
+    page.get_by_role("button", name="Keep this one").last.click()
+    expect(page.get_by_label("Answer 2 of 2")).to_be_visible()
+    expect(page.locator("article.answer")).to_have_count(1)
+
+
+def test_formulas_and_code(page: Page, tmp_path: Path) -> None:
+    text = "So $x^2$:\n\n$$\n\\frac{1}{2}\n$$\n\n```python\nx = 1\n```"
+    said = {
+        "1": {"parentId": None, "role": "user", "content": "Formula?"},
+        "2": {"parentId": "1", "role": "assistant", "content": text},
+    }
+    file = tmp_path / "chats.json"
+    chat = {"title": "Formulas", "history": {"messages": said, "currentId": "2"}}
+    file.write_text(json.dumps([{"id": "formulas", "chat": chat}]))
+    page.goto("/chat/import/")
+    fetched: list[str] = []
+    page.on("request", lambda request: fetched.append(request.url))
+    page.get_by_label("File").set_input_files(file)
+    page.get_by_role("button", name="Import", exact=True).click()
+    expect(page.get_by_text("1 conversation with 2 messages imported.")).to_be_visible()
+    assert not any("katex" in url for url in fetched)
+    page.get_by_role("link", name="Formulas", exact=True).click()
+    expect(page.locator(".math-shown .katex")).to_have_count(2)
+    page.locator("figure.code").hover()
+    expect(page.get_by_role("button", name="Copy", exact=True)).to_be_visible()
