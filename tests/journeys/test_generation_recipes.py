@@ -88,13 +88,10 @@ def a_dataset(page: Page) -> str:
         expect(page).to_have_url(re.compile(r"dataset=\d+"))
         address = page.url
     else:
-        address = (
-            main.locator("a[href^='/datasets/']")
-            .filter(has_text=re.compile("."))
-            .evaluate_all(
-                "links => links.map(link => link.pathname).find(path => /^.datasets.\\d+.$/.test(path))"
-            )
+        links = main.locator("a[href^='/datasets/']").evaluate_all(
+            "links => links.map(link => link.pathname)"
         )
+        address = next(link for link in links if re.fullmatch(r"/datasets/\d+/", link))
     found = re.search(r"(?:dataset=|/datasets/)(\d+)", address)
     assert found, address
     return found[1]
