@@ -177,3 +177,11 @@ def test_presets_over_http(alice: User, api: Client, bobs_api: Client, server: S
         "/api/v1/presets", {"name": "x", "params": {"top_p": 3}}, content_type="application/json"
     )
     assert bad.status_code == 422
+
+
+def test_it_warns_what_another_system_prompt_costs(
+    alice: User, browser: Client, demo_server: Server
+) -> None:
+    warning = "makes the server read the whole conversation again"
+    assert warning in panel(browser, told(alice, "Hello", "Hi"))
+    assert warning not in panel(browser, services.open_conversation(owner=alice))
