@@ -182,6 +182,6 @@ def test_presets_over_http(alice: User, api: Client, bobs_api: Client, server: S
 def test_it_warns_what_another_system_prompt_costs(
     alice: User, browser: Client, demo_server: Server
 ) -> None:
-    warning = "makes the server read the whole conversation again"
+    warning = "A change makes the server read the whole conversation again."
     assert warning in panel(browser, told(alice, "Hello", "Hi"))
     assert warning not in panel(browser, services.open_conversation(owner=alice))
