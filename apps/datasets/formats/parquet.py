@@ -71,8 +71,11 @@ def _values(column: "pa.Array") -> list[Any]:
     import pyarrow.compute as pc
 
     if isinstance(column, pa.DictionaryArray):
-        entries = _values(column.dictionary)
-        return [None if place is None else entries[place] for place in column.indices.to_pylist()]
+        places = column.indices.to_pylist()
+        used = sorted({place for place in places if place is not None})  # of perhaps a million
+        entries = _values(column.dictionary.take(pa.array(used, pa.int64())))
+        by_place = dict(zip(used, entries, strict=True))
+        return [None if place is None else by_place[place] for place in places]
     kind = column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         values: list[Any] = column.to_pylist()
