@@ -158,6 +158,7 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE = {
     "wake-pumps": {"task": "apps.batch.tasks.wake_pumps", "schedule": 15.0},
     "resume-imports": {"task": "apps.datasets.tasks.resume_imports", "schedule": 30.0},
+    "purge-chat": {"task": "apps.chat.tasks.purge", "schedule": 3600.0},
     "resume-training": {"task": "apps.classifiers.tasks.resume_training", "schedule": 30.0},
 }
 
