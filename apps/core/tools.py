@@ -83,6 +83,12 @@ def available() -> list[Tool]:
     return [tool for _, tool in sorted(_registered.items()) if tool.is_there()]
 
 
+def title_of(name: str) -> str:
+    """What people call a tool, or its name where it is not known here."""
+    tool = _registered.get(name)
+    return tool.title if tool else name
+
+
 def parameters(required: list[str] | None = None, **properties: dict[str, Any]) -> dict[str, Any]:
     """The schema of an object with these properties and no others."""
     return {
