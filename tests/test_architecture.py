@@ -1,6 +1,8 @@
 """Data flows one way: which room may import which."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,27 @@ PURE = [
     "classifiers/trainer.py",
     "classifiers/evaluation.py",
     "generation/recipe.py",
+    "classifiers/gates.py",
+    "classifiers/leaks.py",
+    "classifiers/improving.py",
+    "classifiers/comparing.py",
+    "classifiers/evidence.py",
+    "classifiers/splits.py",
+    "classifiers/predictor.py",
+    "embeddings/arrays.py",
+    "generation/columns.py",
+    "generation/plan.py",
+    "generation/draws.py",
+    "generation/writing.py",
+    "generation/checks.py",
+    "generation/seeds.py",
+    "generation/duplicates.py",
+    "generation/diversity.py",
+    "generation/column_forms.py",
+    "llm/chunks.py",
+    "llm/capacity.py",
+    "llm/command_line.py",
+    "llm/facts.py",
 ]
 
 
@@ -110,3 +133,16 @@ def test_services_know_nothing_of_pages() -> None:
         if name.startswith("apps.") and last_word(name.split(".")[-1]) in {"views", "api"}
     ]
     assert wrong == []
+
+
+def test_the_web_process_loads_no_library_for_training() -> None:
+    """They take seconds at each start and memory ever after."""
+    heavy = ["sklearn", "scipy", "skops", "onnx", "pyarrow", "openpyxl", "pypdf"]
+    script = (
+        "import django, sys; django.setup(); import workbench.urls;"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=APPS.parent
+    )
+    assert found.stdout.strip() == "[]"

@@ -10,29 +10,34 @@ The only module that imports scikit-learn; arrays in, arrays out. The recipe and
 - One temperature, fitted on the out-of-fold logits, makes the probabilities mean what they say.
   Platt and isotonic scaling per class do not, with many classes.
 - One BLAS thread: with two, a model server on the other core makes the fit ten times slower.
+
+scikit-learn is imported where it is used: it takes seconds that the web process, which asks this
+module for a limit or a type alone, would pay at each start.
 """
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import numpy as np
-import sklearn  # noqa: TID251 - the room it is banned to
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning  # noqa: TID251 - the room it is banned to
-from sklearn.linear_model import LogisticRegression  # noqa: TID251
 from threadpoolctl import threadpool_limits
 
 from apps.classifiers.evaluation import log_loss, softmax
 from apps.classifiers.splits import Codes, deal_folds
 from apps.embeddings import arrays
 
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression  # noqa: TID251 - the room it is banned to
+
 Floats = NDArray[np.float32]
 
 STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
 SCALE = np.float32(8)
-LIBRARY_VERSION: str = sklearn.__version__
+LIBRARY_VERSION = version("scikit-learn")
 MAX_ITERATIONS = 1000
 FOLDS = 5
 MIN_TEXTS = 2  # of a label: each is judged once by a model that saw the other
@@ -166,8 +171,10 @@ def naive_accuracy(
 
 def as_estimator(
     weights: Floats, bias: Floats, temperature: float, labels: Sequence[str]
-) -> LogisticRegression:
+) -> "LogisticRegression":
     """The model as scikit-learn would have fitted it: its `predict_proba` is calibrated."""
+    from sklearn.linear_model import LogisticRegression  # noqa: TID251
+
     estimator = LogisticRegression()
     coefficients = (weights / np.float32(temperature)).astype(np.float32)
     intercepts = (bias / np.float32(temperature)).astype(np.float32)
@@ -217,7 +224,7 @@ def _fit(
 
 
 def _fit_and_judge(
-    fitter: LogisticRegression,
+    fitter: "LogisticRegression",
     C: float,
     scaled: Floats,
     labels: Codes,
@@ -245,7 +252,9 @@ def fit_temperature(logits: Floats, labels: Codes) -> float:
     return float(1 / np.exp((low + high) / 2))
 
 
-def _fitter(options: Options) -> LogisticRegression:
+def _fitter(options: Options) -> "LogisticRegression":
+    from sklearn.linear_model import LogisticRegression  # noqa: TID251
+
     return LogisticRegression(
         max_iter=MAX_ITERATIONS,
         warm_start=True,
@@ -257,15 +266,17 @@ def _scaled_down(C: float) -> float:
     return C / float(SCALE) ** 2
 
 
-def _run(fitter: LogisticRegression, vectors: Floats, labels: Codes) -> bool:
+def _run(fitter: "LogisticRegression", vectors: Floats, labels: Codes) -> bool:
     """Fits, and says whether it converged. A warning on a log is nobody's reading."""
+    from sklearn.exceptions import ConvergenceWarning  # noqa: TID251
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitter.fit(vectors, labels)
     return int(np.max(fitter.n_iter_)) < MAX_ITERATIONS
 
 
-def _weights(fitter: LogisticRegression, count: int) -> tuple[Floats, Floats]:
+def _weights(fitter: "LogisticRegression", count: int) -> tuple[Floats, Floats]:
     """Weights for scaled vectors, one row per label.
 
     With two labels scikit-learn keeps one row: half of it against, half for, is the same model.
