@@ -1,5 +1,8 @@
 """The classifier pages."""
 
+import html
+import re
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -150,3 +153,25 @@ def test_pages_ask_the_same_number_of_queries(
             browser.get("/classify/")
         with django_assert_num_queries(5):
             browser.get(f"/classify/{made.pk}/")
+
+
+def test_what_it_confuses_leads_to_rows_for_it(browser: Client, alice: User) -> None:
+    """From the pair on the page to the recipe builder, with both labels as quotas."""
+    made = factories.trained(alice)
+    run = factories.newest(made)
+    run.confused = [
+        {"label": "card", "predicted": "rate", "count": 2, "support": 4, "texts": ["a & b"]}
+    ]
+    run.save()
+    page = browser.get(f"/classify/{made.pk}/").content.decode()
+    link = html.unescape(re.findall(r'href="(/generate/new/[^"]*)"', page)[0])
+    assert f"dataset={made.dataset_id}&label=card&label=rate" in link
+    builder = browser.get(link)
+    assert builder.status_code == 200
+    assert "card" in builder.content.decode()
+
+
+def test_a_link_may_name_the_rows_to_judge_on(browser: Client, alice: User) -> None:
+    train, test = factories.dataset(alice), factories.dataset(alice, name="Real rows")
+    page = browser.get(f"/classify/new/?dataset={train.pk}&test_dataset={test.pk}")
+    assert page.context["form"].initial["test_dataset"] == test

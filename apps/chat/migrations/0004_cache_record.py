@@ -5,25 +5,33 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('chat', '0003_message_created'),
+        ("chat", "0003_message_created"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='message',
-            name='lost_reason',
-            field=models.TextField(blank=True, default='', help_text='Why, as half a sentence.'),
+            model_name="message",
+            name="lost_reason",
+            field=models.TextField(blank=True, default="", help_text="Why, as half a sentence."),
         ),
         migrations.AddField(
-            model_name='message',
-            name='lost_tokens',
-            field=models.PositiveIntegerField(default=0, help_text='Of its prompt, read again though the server had read them before.'),
+            model_name="message",
+            name="lost_tokens",
+            field=models.PositiveIntegerField(
+                default=0,
+                help_text="Of its prompt, read again though the server had read them before.",
+            ),
         ),
         migrations.AddField(
-            model_name='message',
-            name='system_prompt',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='chat.systemprompt'),
+            model_name="message",
+            name="system_prompt",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to="chat.systemprompt",
+            ),
         ),
     ]

@@ -41,12 +41,14 @@ def index(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
     user = owner_of(request)
-    asked_for = number_of(request.GET.get("dataset")) or 0
-    chosen = Dataset.objects.owned_by(user).filter(pk=asked_for).first()
     if request.method != "POST":
-        form = ClassifierForm(
-            user, initial={"dataset": chosen, "name": chosen.name if chosen else ""}
-        )
+        chosen = _asked_for(request, "dataset")
+        initial = {
+            "dataset": chosen,
+            "test_dataset": _asked_for(request, "test_dataset"),
+            "name": chosen.name if chosen else "",
+        }
+        form = ClassifierForm(user, initial=initial)
         return render(request, "classifiers/new.html", _form_context(user, form))
     form = ClassifierForm(user, request.POST)
     if form.is_valid():
@@ -68,6 +70,12 @@ def new(request: HttpRequest) -> HttpResponse:
             tasks.wake(run)
             return redirect("classifiers:detail", classifier.pk)
     return render(request, "classifiers/new.html", _form_context(user, form), status=422)
+
+
+def _asked_for(request: HttpRequest, name: str) -> Dataset | None:
+    """The dataset that a link to the form names."""
+    mine = Dataset.objects.owned_by(owner_of(request))
+    return mine.filter(pk=number_of(request.GET.get(name)) or 0).first()
 
 
 @require_safe
