@@ -71,6 +71,7 @@ class Outcome:
     progress: Progress | None = None
     usage: Usage | None = None
     gathered: calling.Gathered = field(default_factory=calling.Gathered)
+    has_called: bool = False
     tokens: int = 0
     sent: float = 0.0
     first_token: float | None = None
@@ -125,6 +126,8 @@ class Outcome:
         if self.usage is not None and self.usage.tokens_per_second:
             return round(self.usage.tokens_per_second, 2)
         if self.first_token is None or completion < 2 or self.last_token <= self.first_token:
+            return None
+        if self.has_called:  # tools, and perhaps a person, took their time in between
             return None
         return round((completion - 1) / (self.last_token - self.first_token), 2)
 
@@ -438,6 +441,7 @@ async def _call(
     No slot is held meanwhile, however long a person takes to look at a call.
     """
     outcome.ended(Status.INTERRUPTED, code=INTERRUPTED, detail=INTERRUPTED_DETAIL)
+    outcome.has_called = True
     assert outcome.server is not None
     calls = await calling.work(
         outcome.gathered.take(number),

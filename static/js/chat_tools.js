@@ -54,7 +54,8 @@ export class Calls {
       const card = this.card(id);
       const wasOpen = card?.open && !card.classList.contains("call-waiting");
       const url = this.article.dataset.call.replace("/0/", `/${id}/`);
-      if (card) await htmx.ajax("GET", url, { target: card, swap: "outerHTML" });
+      // Each card asks for itself: of requests from one place htmx keeps only the last.
+      if (card) await htmx.ajax("GET", url, { source: card, target: card, swap: "outerHTML" });
       if (wasOpen && this.card(id)) this.card(id).open = true;
     } finally {
       this.busy.delete(id);

@@ -3,13 +3,15 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import AsyncClient
+from django.utils import timezone
 
-from apps.chat.models import CallState, Message, Status, ToolCall
+from apps.chat.models import CallState, Conversation, Message, Status, ToolCall
 from apps.chat.tools import approval, calling
 from apps.core import tools
 from apps.core.tools import Arguments, Tool, ToolError, parameters
@@ -73,8 +75,15 @@ async def open_with(client: AsyncClient, *, rounds: int | None = None, **use: st
     return pk
 
 
-def of(events: list[Event], name: str) -> list[Event]:
-    return [event for event in events if event.name == name]
+def calls_in(events: list[Event]) -> list[dict[str, Any]]:
+    """What a reader knows of the calls after these events, whenever he began to read."""
+    calls: dict[int, dict[str, Any]] = {}
+    for event in events:
+        if event.name == "snapshot":
+            calls = {call["id"]: call for call in event.get("calls", ())}
+        elif event.name in {"tool_call", "tool_result"}:
+            calls[event["id"]] = dict(event)
+    return list(calls.values())
 
 
 async def answer_of(client: AsyncClient, pk: int) -> Any:
@@ -88,10 +97,9 @@ async def test_it_works(alice_api: AsyncClient, server: Any, process: ToolServer
     events = await events_of(alice_api, answer)
 
     assert events[-1] == {"finish_reason": "stop"}
-    (called,), (result,) = of(events, "tool_call"), of(events, "tool_result")
-    assert (called["name"], called["state"]) == ("calculator", "running")
-    assert called["arguments"] == '{"expression": "6 * 7"}'
-    assert (result["state"], result["result"]) == ("done", "42")
+    (called,) = calls_in(events)
+    assert (called["name"], called["arguments"]) == ("calculator", '{"expression": "6 * 7"}')
+    assert (called["state"], called["result"], called["at"]) == ("done", "42", 9)
 
     first, second = process.asked
     assert [tool["function"]["name"] for tool in first["tools"]] == ["calculator"]
@@ -119,7 +127,7 @@ async def test_it_works(alice_api: AsyncClient, server: Any, process: ToolServer
 
     again = await events_of(alice_api, answer)
     assert [event.name for event in again] == ["snapshot", "usage", "done"]
-    assert again[0]["calls"] == [dict(result)]
+    assert again[0]["calls"] == [called]
     shown = await answer_of(alice_api, answer)
     assert [call["result"] for call in shown["tool_calls"]] == ["42"]
 
@@ -196,13 +204,15 @@ async def test_after_the_last_round_it_has_to_answer(
     assert await ToolCall.objects.acount() == 2
 
 
-async def until_waiting(client: AsyncClient, answer: int) -> list[int]:
+async def until_waiting(
+    client: AsyncClient, answer: int, state: CallState = CallState.WAITING
+) -> list[int]:
     """The calls that wait, as a page that follows the answer learns of them."""
     async for event in read_events(await client.get(f"/api/v1/answers/{answer}/events")):
-        if event.name == "tool_call" and event["state"] == "waiting":
+        if event.name == "tool_call" and event["state"] == state:
             return [event["id"]]
         calls = event.get("calls", ()) if event.name == "snapshot" else ()
-        if waiting := [one["id"] for one in calls if one["state"] == "waiting"]:
+        if waiting := [one["id"] for one in calls if one["state"] == state]:
             return waiting
     raise AssertionError("nothing waits")
 
@@ -224,6 +234,38 @@ async def test_a_call_waits_for_its_person(
     assert said in process.asked[1]["messages"][-1]["content"]
     late = await alice_api.post(f"/api/v1/answers/{answer}/calls/{waiting}/{decision}")
     assert (late.status_code, late.json()["code"]) == (409, "not_waiting")
+
+
+async def test_it_need_not_ask_again(
+    alice_api: AsyncClient, server: Any, process: ToolServer
+) -> None:
+    process.script = [CALCULATE, say("So."), CALCULATE, say("Again.")]
+    conversation = await open_with(alice_api, calculator="ask")
+    answer = await ask_in(alice_api, conversation)
+    (waiting,) = await until_waiting(alice_api, answer)
+    await alice_api.post(f"/api/v1/answers/{answer}/calls/{waiting}/approve?always=true")
+    await events_of(alice_api, answer)
+    again = await ask_in(alice_api, conversation)
+    assert (await events_of(alice_api, again))[-1].name == "done"  # so nothing waited
+    assert (await answer_of(alice_api, again))["tool_calls"][0]["result"] == "42"
+
+
+async def test_a_call_whose_process_died_says_so(
+    alice_api: AsyncClient, alice: User, server: Any
+) -> None:
+    conversation = await Conversation.objects.acreate(owner=alice)
+    answer = await Message.objects.acreate(
+        conversation=conversation, role="assistant", status=Status.QUEUED,
+        created=timezone.now() - timedelta(minutes=1),
+    )  # fmt: skip
+    call = await answer.tool_calls.acreate(
+        round=1, call_id="c", name="calculator", arguments="{}", state=CallState.WAITING
+    )
+    late = await alice_api.post(f"/api/v1/answers/{answer.pk}/calls/{call.pk}/approve")
+    assert late.status_code == 409
+    shown = await answer_of(alice_api, answer.pk)
+    assert shown["status"] == "interrupted"
+    assert [one["state"] for one in shown["tool_calls"]] == ["stopped"]
 
 
 async def test_nobody_else_may_decide(
@@ -263,9 +305,7 @@ async def test_stop_while_a_tool_runs(
     process.script = [call(0, "c", "hang", "{}")]
     conversation = await open_with(alice_api, hang="always")
     answer = await ask_in(alice_api, conversation)
-    async for event in read_events(await alice_api.get(f"/api/v1/answers/{answer}/events")):
-        if event.name == "tool_call":
-            break
+    await until_waiting(alice_api, answer, CallState.RUNNING)
     stopped = await alice_api.post(f"/api/v1/answers/{answer}/stop")
     assert [one["state"] for one in stopped.json()["tool_calls"]] == ["stopped"]
 
@@ -278,7 +318,7 @@ async def test_nobody_answers_in_time(
     conversation = await open_with(alice_api, calculator="ask")
     answer = await ask_in(alice_api, conversation)
     events = await events_of(alice_api, answer)
-    assert of(events, "tool_result")[0]["state"] == CallState.EXPIRED
+    assert calls_in(events)[0]["state"] == CallState.EXPIRED
     assert "nobody allowed this call" in process.asked[1]["messages"][-1]["content"]
 
 
