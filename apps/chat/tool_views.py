@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_POST, require_safe
 
@@ -27,6 +27,8 @@ def call(request: HttpRequest, pk: int) -> HttpResponse:
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
     """Whether a call may run: `decision` is run, always or refuse."""
     found, decision = _get(request, pk), request.POST.get("decision")
+    if decision not in {"run", "always", "refuse"}:
+        return HttpResponseBadRequest("`decision` is run, always or refuse.")
     try:
         decided = deciding.decide(
             found, run=decision in {"run", "always"}, always=decision == "always"

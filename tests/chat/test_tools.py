@@ -308,6 +308,8 @@ class TestACard:
         call = answer.tool_calls.create(
             round=1, call_id="a", name="calculator", arguments="{}", state="waiting"
         )
+        junk = browser.post(reverse("chat:decide", args=[call.pk]), {"decision": "perhaps"})
+        assert junk.status_code == 400
         refused = browser.post(reverse("chat:decide", args=[call.pk]), {"decision": "run"})
         assert refused.status_code == 422
         assert "does not wait" in refused.content.decode()

@@ -51,6 +51,8 @@ class ToolServer:
     """Requests being answered now."""
     hang: bool = False
     """Never ends an answer."""
+    by_round: bool = False
+    """Counts the rounds of the answer in hand, not the requests: some are only read ahead."""
 
     def __post_init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -84,13 +86,22 @@ class ToolServer:
             body += message.get("body", b"")
             if not message.get("more_body"):
                 break
+        if scope["path"] == "/v1/models":
+            headers = [(b"content-type", b"application/json")]
+            listed = json.dumps({"object": "list", "data": [{"id": "caller", "object": "model"}]})
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": listed.encode()})
+            return
         if not scope["path"].endswith("/chat/completions"):
             headers = [(b"content-type", b"application/json")]
             await send({"type": "http.response.start", "status": 404, "headers": headers})
             await send({"type": "http.response.body", "body": b"{}"})
             return
-        number = len(self.asked)
         self.asked.append(json.loads(body))
+        number = len(self.asked) - 1
+        if self.by_round:
+            roles = [message["role"] for message in self.asked[-1]["messages"]]
+            number = roles[::-1][: roles[::-1].index("user")].count("assistant")
         self.open += 1
         try:
             await self._stream(self.script[min(number, len(self.script) - 1)], send, receive)
