@@ -50,6 +50,11 @@ DefaultServer.objects.filter(use=Use.CHAT).update(server=server, model={model!r}
 """
 
 
+REMOVE = """
+Server.objects.filter(name="Slow").delete()
+"""
+
+
 @pytest.fixture(scope="module")
 def slow_model(stack: Stack) -> Iterator[None]:
     """Chat is answered by a stand-in that counts to 2,000, a number each 20 ms.
@@ -59,7 +64,7 @@ def slow_model(stack: Stack) -> Iterator[None]:
     with paced_server() as url:
         stack.manage("shell", "-c", USE.format(name="Slow", url=url, model="paced"))
         yield
-        stack.manage("shell", "-c", USE.format(name="Chat server", url="", model=""))
+        stack.manage("shell", "-c", USE.format(name="Chat server", url="", model="") + REMOVE)
 
 
 @pytest.fixture
