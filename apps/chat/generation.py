@@ -8,15 +8,11 @@ read next.
 
 import asyncio
 import contextvars
-import itertools
 import logging
-import time
 import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from asgiref.sync import async_to_sync
@@ -24,19 +20,17 @@ from django.db import transaction
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from apps.chat import cache_record, context, prompting, reading_ahead, stream
+from apps.chat import cache_record, prompting, stream
 from apps.chat.models import CallState, Conversation, Message, Status, ToolCall
+from apps.chat.outcome import INTERRUPTED, INTERRUPTED_DETAIL, Outcome
 from apps.chat.stream import STOPPED, AnswerLog, Entry
 from apps.chat.tools import approval, calling, history
+from apps.chat.writing import write
 from apps.core.db import in_db
 from apps.core.redis import async_redis, sync_redis
 from apps.core.threads import serving_loop
 from apps.llm import services as llm
-from apps.llm.errors import LLMError, PromptTooLong
-from apps.llm.events import Done, Event, Progress, Reasoning, Token, Usage
-from apps.llm.events import ToolCall as CallPiece
-from apps.llm.models import Server
-from apps.llm.slots import Lane, permit
+from apps.llm.errors import LLMError
 
 logger = logging.getLogger(__name__)
 
@@ -44,92 +38,10 @@ HEARTBEAT_SECONDS = 15
 RENEW_SECONDS = 3
 # An answer that nobody has begun to run within this time will not be run any more.
 START_WITHIN = timedelta(seconds=15)
-# Slots and context of a server seldom change; asking costs the first token some milliseconds.
-FACTS_AGE = timedelta(minutes=1)
 STOP_SECONDS = 2.0
 STOP_ATTEMPTS = 5
 # The keeper outlives the last answer by this: most often another one follows.
 LINGER_SECONDS = 30.0
-
-INTERRUPTED = "interrupted"
-TOO_MANY_ROUNDS = "tool_rounds"  # the finish_reason where it went on calling
-INTERRUPTED_DETAIL = "The workbench was stopped while this was being written. Ask again."
-
-
-@dataclass
-class Outcome:
-    """What became of an answer. Filled while it runs, saved at its end however it ends."""
-
-    status: Status = Status.INTERRUPTED
-    error_code: str = INTERRUPTED
-    error_detail: str = INTERRUPTED_DETAIL
-    finish_reason: str = ""
-    model: str = ""
-    kept_from: int | None = None
-    ask: prompting.Ask | None = None
-    server: Server | None = None
-    progress: Progress | None = None
-    usage: Usage | None = None
-    gathered: calling.Gathered = field(default_factory=calling.Gathered)
-    has_called: bool = False
-    tokens: int = 0
-    sent: float = 0.0
-    first_token: float | None = None
-    first_thought: float | None = None
-    first_word: float | None = None
-    last_token: float = 0.0
-
-    def ended(
-        self, status: Status, finish_reason: str = "", *, code: str = "", detail: str = ""
-    ) -> None:
-        self.status, self.finish_reason = status, finish_reason
-        self.error_code, self.error_detail = code, detail
-
-    def count_token(self, *, is_thought: bool = False) -> None:
-        self.last_token = time.perf_counter()
-        self.tokens += 1
-        if self.first_token is None:
-            self.first_token = self.last_token
-        if is_thought and self.first_thought is None:
-            self.first_thought = self.last_token
-        if not is_thought and self.first_word is None:
-            self.first_word = self.last_token
-
-    def reasoning_ms(self) -> float | None:
-        """From the first thought to the first word of the answer, or to the end without one."""
-        if self.first_thought is None:
-            return None
-        return round(((self.first_word or self.last_token) - self.first_thought) * 1000, 1)
-
-    def measured(self) -> dict[str, Any]:
-        """The numbers of this answer; an answer that was cut short has those of its beginning."""
-        if self.usage is not None:
-            prompt, cached = self.usage.prompt_tokens, self.usage.cached_tokens
-            completion = self.usage.completion_tokens
-        elif self.progress is not None:
-            prompt, cached = self.progress.total, self.progress.cached
-            completion = self.tokens
-        else:
-            return {}
-        return {
-            "prompt_tokens": prompt,
-            "cached_tokens": cached,
-            "completion_tokens": completion,
-            "ttft_ms": self._ttft_ms(),
-            "tokens_per_second": self._tokens_per_second(completion),
-        }
-
-    def _ttft_ms(self) -> float | None:
-        return None if self.first_token is None else round((self.first_token - self.sent) * 1000, 1)
-
-    def _tokens_per_second(self, completion: int) -> float | None:
-        if self.usage is not None and self.usage.tokens_per_second:
-            return round(self.usage.tokens_per_second, 2)
-        if self.first_token is None or completion < 2 or self.last_token <= self.first_token:
-            return None
-        if self.has_called:  # tools, and perhaps a person, took their time in between
-            return None
-        return round((completion - 1) / (self.last_token - self.first_token), 2)
 
 
 def begin(answer: Message) -> None:
@@ -352,7 +264,7 @@ class _Runner:
 
     async def _run(self, answer_id: int, log: AnswerLog, ask: prompting.Ask | None) -> None:
         outcome = Outcome()
-        work = asyncio.create_task(_write(answer_id, ask, log, outcome))
+        work = asyncio.create_task(write(answer_id, ask, log, outcome))
         self._work[answer_id] = work
         if answer_id in self._stopped:  # the order came before the work began
             work.cancel()
@@ -387,132 +299,6 @@ class _Runner:
             await log.end("error", code=outcome.error_code, detail=outcome.error_detail)
         else:
             await log.end("done", finish_reason=outcome.finish_reason)
-
-
-async def _write(
-    answer_id: int, ask: prompting.Ask | None, log: AnswerLog, outcome: Outcome
-) -> None:
-    """Asks the model and passes on what it says, and what it calls, until it calls no more.
-
-    Raises:
-        LLMError: anything short of a complete answer.
-        NoServer: there is no server to ask.
-    """
-    if ask is None:
-        ask = await in_db(_find, answer_id)
-    await reading_ahead.join(ask.conversation, ask.turns[-1].content if ask.turns else "")
-    server = await llm.look_at(ask.server, max_age=FACTS_AGE)
-    text, reasoning = ask.said
-    if reasoning:
-        log.think(reasoning)
-    if text:
-        log.token(text)
-    for call in ask.called:
-        log.call("tool_call", calling.described(call))
-    first = 1 + max((call.round for call in ask.called), default=0)
-    for number in itertools.count(first):
-        await _say(ask, server, log, outcome)
-        if not outcome.gathered:
-            return
-        if not ask.may_call:
-            outcome.ended(Status.COMPLETE, TOO_MANY_ROUNDS)
-            return
-        ask = await _call(answer_id, ask, number, log, outcome)
-        ask = replace(ask, may_call=number < ask.offer.rounds)
-
-
-async def _say(ask: prompting.Ask, server: Server, log: AnswerLog, outcome: Outcome) -> None:
-    """One request."""
-    try:
-        await _stream(ask, prompting.prepare(ask, server), log, outcome)
-    except PromptTooLong as error:
-        if error.context is None:
-            raise
-        # Our estimate was too low. Nothing has been written yet: once more, with a deep cut.
-        again = prompting.prepare(ask, server, limit=error.context)
-        await _stream(ask, again, log, outcome)
-
-
-async def _call(
-    answer_id: int, ask: prompting.Ask, number: int, log: AnswerLog, outcome: Outcome
-) -> prompting.Ask:
-    """Runs what the model called. Returns what to ask next: the same, calls and results after it.
-
-    No slot is held meanwhile, however long a person takes to look at a call.
-    """
-    outcome.ended(Status.INTERRUPTED, code=INTERRUPTED, detail=INTERRUPTED_DETAIL)
-    outcome.has_called = True
-    assert outcome.server is not None
-    calls = await calling.work(
-        outcome.gathered.take(number),
-        answer=answer_id,
-        person=ask.person,
-        round_number=number,
-        offer=ask.offer,
-        log=log,
-        context_size=outcome.server.context_of(outcome.model),
-    )
-    called = (*ask.called, *calls)
-    *_, part, _ = history.parts(calling.storable(log.text), calling.storable(log.reasoning), called)
-    turns = history.of_round(part)
-    if log.text:
-        log.token(history.BETWEEN)
-    if log.reasoning:
-        log.think(history.BETWEEN)
-    counted = ask.counted
-    if outcome.usage is not None and outcome.usage.prompt_tokens:
-        tokens = outcome.usage.prompt_tokens + outcome.usage.completion_tokens
-        counted = context.Counted(tokens, turns[0].id, outcome.kept_from)
-    return replace(ask, turns=[*ask.turns, *turns], called=called, counted=counted, prefix=("", ""))
-
-
-async def _stream(
-    ask: prompting.Ask, prepared: prompting.Prepared, log: AnswerLog, outcome: Outcome
-) -> None:
-    target, server = prepared.target, prepared.target.server
-    outcome.model, outcome.kept_from = target.model, prepared.kept_from
-    outcome.ask, outcome.server = ask, server
-    async with permit(
-        server,
-        lane=Lane.INTERACTIVE,
-        model=target.model,
-        tokens=prepared.tokens,
-        label="Chat",
-        person=ask.person,
-        waiting=lambda: log.add("queued"),
-    ) as held:
-        if outcome.first_token is None:
-            outcome.sent = time.perf_counter()
-        async with aclosing(target.client.stream_chat(prepared.request)) as answer:  # type: ignore[type-var]
-            async for event in answer:
-                _pass_on(event, log, outcome)
-        if outcome.usage is not None:
-            held.used(outcome.usage)
-
-
-def _pass_on(event: Event, log: AnswerLog, outcome: Outcome) -> None:
-    match event:
-        case Token():
-            outcome.count_token()
-            log.token(event.text)
-        case Reasoning():
-            outcome.count_token(is_thought=True)
-            log.think(event.text)
-        case CallPiece():
-            outcome.count_token()
-            outcome.gathered.add(event.delta)
-        case Progress():
-            outcome.progress, outcome.usage, outcome.tokens = event, None, 0
-            log.add("progress", total=event.total, cached=event.cached, processed=event.processed)
-        case Usage():
-            outcome.usage = event
-        case Done():
-            outcome.ended(Status.COMPLETE, event.finish_reason)
-
-
-def _find(answer_id: int) -> prompting.Ask:
-    answers = Message.objects.select_related("conversation__server", "conversation__system_prompt")
-    return prompting.for_answer(answers.get(pk=answer_id))
 
 
 @transaction.atomic

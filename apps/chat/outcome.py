@@ -1,0 +1,90 @@
+"""What became of an answer: how it ended, and the numbers of its way there."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from apps.chat import prompting
+from apps.chat.models import Status
+from apps.chat.tools import calling
+from apps.llm.events import Progress, Usage
+from apps.llm.models import Server
+
+INTERRUPTED = "interrupted"
+INTERRUPTED_DETAIL = "The workbench was stopped while this was being written. Ask again."
+
+
+@dataclass
+class Outcome:
+    """What became of an answer. Filled while it runs, saved at its end however it ends."""
+
+    status: Status = Status.INTERRUPTED
+    error_code: str = INTERRUPTED
+    error_detail: str = INTERRUPTED_DETAIL
+    finish_reason: str = ""
+    model: str = ""
+    kept_from: int | None = None
+    ask: prompting.Ask | None = None
+    server: Server | None = None
+    progress: Progress | None = None
+    usage: Usage | None = None
+    gathered: calling.Gathered = field(default_factory=calling.Gathered)
+    has_called: bool = False
+    tokens: int = 0
+    sent: float = 0.0
+    first_token: float | None = None
+    first_thought: float | None = None
+    first_word: float | None = None
+    last_token: float = 0.0
+
+    def ended(
+        self, status: Status, finish_reason: str = "", *, code: str = "", detail: str = ""
+    ) -> None:
+        self.status, self.finish_reason = status, finish_reason
+        self.error_code, self.error_detail = code, detail
+
+    def count_token(self, *, is_thought: bool = False) -> None:
+        self.last_token = time.perf_counter()
+        self.tokens += 1
+        if self.first_token is None:
+            self.first_token = self.last_token
+        if is_thought and self.first_thought is None:
+            self.first_thought = self.last_token
+        if not is_thought and self.first_word is None:
+            self.first_word = self.last_token
+
+    def reasoning_ms(self) -> float | None:
+        """From the first thought to the first word of the answer, or to the end without one."""
+        if self.first_thought is None:
+            return None
+        return round(((self.first_word or self.last_token) - self.first_thought) * 1000, 1)
+
+    def measured(self) -> dict[str, Any]:
+        """The numbers of this answer; an answer that was cut short has those of its beginning."""
+        if self.usage is not None:
+            prompt, cached = self.usage.prompt_tokens, self.usage.cached_tokens
+            completion = self.usage.completion_tokens
+        elif self.progress is not None:
+            prompt, cached = self.progress.total, self.progress.cached
+            completion = self.tokens
+        else:
+            return {}
+        return {
+            "prompt_tokens": prompt,
+            "cached_tokens": cached,
+            "completion_tokens": completion,
+            "ttft_ms": self._ttft_ms(),
+            "tokens_per_second": self._tokens_per_second(completion),
+        }
+
+    def _ttft_ms(self) -> float | None:
+        return None if self.first_token is None else round((self.first_token - self.sent) * 1000, 1)
+
+    def _tokens_per_second(self, completion: int) -> float | None:
+        if self.usage is not None and self.usage.tokens_per_second:
+            return round(self.usage.tokens_per_second, 2)
+        if self.first_token is None or completion < 2 or self.last_token <= self.first_token:
+            return None
+        if self.has_called:  # tools, and perhaps a person, took their time in between
+            return None
+        return round((completion - 1) / (self.last_token - self.first_token), 2)

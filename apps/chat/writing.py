@@ -1,0 +1,150 @@
+"""How an answer is written: ask the model, pass on what it says, run what it calls, ask again."""
+
+import itertools
+import time
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import timedelta
+
+from apps.chat import context, prompting, reading_ahead
+from apps.chat.models import Message, Status
+from apps.chat.outcome import INTERRUPTED, INTERRUPTED_DETAIL, Outcome
+from apps.chat.stream import AnswerLog
+from apps.chat.tools import calling, history
+from apps.core.db import in_db
+from apps.llm import services as llm
+from apps.llm.errors import PromptTooLong
+from apps.llm.events import Done, Event, Progress, Reasoning, Token, Usage
+from apps.llm.events import ToolCall as CallPiece
+from apps.llm.models import Server
+from apps.llm.slots import Lane, permit
+
+# Slots and context of a server seldom change; asking costs the first token some milliseconds.
+FACTS_AGE = timedelta(minutes=1)
+TOO_MANY_ROUNDS = "tool_rounds"  # the finish_reason where it went on calling
+
+
+async def write(
+    answer_id: int, ask: prompting.Ask | None, log: AnswerLog, outcome: Outcome
+) -> None:
+    """Asks the model and passes on what it says, and what it calls, until it calls no more.
+
+    Raises:
+        LLMError: anything short of a complete answer.
+        NoServer: there is no server to ask.
+    """
+    if ask is None:
+        ask = await in_db(_find, answer_id)
+    await reading_ahead.join(ask.conversation, ask.turns[-1].content if ask.turns else "")
+    server = await llm.look_at(ask.server, max_age=FACTS_AGE)
+    text, reasoning = ask.said
+    if reasoning:
+        log.think(reasoning)
+    if text:
+        log.token(text)
+    for call in ask.called:
+        log.call("tool_call", calling.described(call))
+    first = 1 + max((call.round for call in ask.called), default=0)
+    for number in itertools.count(first):
+        await _say(ask, server, log, outcome)
+        if not outcome.gathered:
+            return
+        if not ask.may_call:
+            outcome.ended(Status.COMPLETE, TOO_MANY_ROUNDS)
+            return
+        ask = await _call(answer_id, ask, number, log, outcome)
+        ask = replace(ask, may_call=number < ask.offer.rounds)
+
+
+async def _say(ask: prompting.Ask, server: Server, log: AnswerLog, outcome: Outcome) -> None:
+    """One request."""
+    try:
+        await _stream(ask, prompting.prepare(ask, server), log, outcome)
+    except PromptTooLong as error:
+        if error.context is None:
+            raise
+        # Our estimate was too low. Nothing has been written yet: once more, with a deep cut.
+        again = prompting.prepare(ask, server, limit=error.context)
+        await _stream(ask, again, log, outcome)
+
+
+async def _call(
+    answer_id: int, ask: prompting.Ask, number: int, log: AnswerLog, outcome: Outcome
+) -> prompting.Ask:
+    """Runs what the model called. Returns what to ask next: the same, calls and results after it.
+
+    No slot is held meanwhile, however long a person takes to look at a call.
+    """
+    outcome.ended(Status.INTERRUPTED, code=INTERRUPTED, detail=INTERRUPTED_DETAIL)
+    outcome.has_called = True
+    assert outcome.server is not None
+    calls = await calling.work(
+        outcome.gathered.take(number),
+        answer=answer_id,
+        person=ask.person,
+        round_number=number,
+        offer=ask.offer,
+        log=log,
+        context_size=outcome.server.context_of(outcome.model),
+    )
+    called = (*ask.called, *calls)
+    *_, part, _ = history.parts(calling.storable(log.text), calling.storable(log.reasoning), called)
+    turns = history.of_round(part)
+    if log.text:
+        log.token(history.BETWEEN)
+    if log.reasoning:
+        log.think(history.BETWEEN)
+    counted = ask.counted
+    if outcome.usage is not None and outcome.usage.prompt_tokens:
+        tokens = outcome.usage.prompt_tokens + outcome.usage.completion_tokens
+        counted = context.Counted(tokens, turns[0].id, outcome.kept_from)
+    return replace(ask, turns=[*ask.turns, *turns], called=called, counted=counted, prefix=("", ""))
+
+
+async def _stream(
+    ask: prompting.Ask, prepared: prompting.Prepared, log: AnswerLog, outcome: Outcome
+) -> None:
+    target, server = prepared.target, prepared.target.server
+    outcome.model, outcome.kept_from = target.model, prepared.kept_from
+    outcome.ask, outcome.server = ask, server
+    async with permit(
+        server,
+        lane=Lane.INTERACTIVE,
+        model=target.model,
+        tokens=prepared.tokens,
+        label="Chat",
+        person=ask.person,
+        waiting=lambda: log.add("queued"),
+    ) as held:
+        if outcome.first_token is None:
+            outcome.sent = time.perf_counter()
+        async with aclosing(target.client.stream_chat(prepared.request)) as answer:  # type: ignore[type-var]
+            async for event in answer:
+                _pass_on(event, log, outcome)
+        if outcome.usage is not None:
+            held.used(outcome.usage)
+
+
+def _pass_on(event: Event, log: AnswerLog, outcome: Outcome) -> None:
+    match event:
+        case Token():
+            outcome.count_token()
+            log.token(event.text)
+        case Reasoning():
+            outcome.count_token(is_thought=True)
+            log.think(event.text)
+        case CallPiece():
+            outcome.count_token()
+            outcome.gathered.add(event.delta)
+        case Progress():
+            outcome.progress, outcome.usage, outcome.tokens = event, None, 0
+            log.add("progress", total=event.total, cached=event.cached, processed=event.processed)
+        case Usage():
+            outcome.usage = event
+        case Done():
+            outcome.ended(Status.COMPLETE, event.finish_reason)
+
+
+def _find(answer_id: int) -> prompting.Ask:
+    answers = Message.objects.select_related("conversation__server", "conversation__system_prompt")
+    return prompting.for_answer(answers.get(pk=answer_id))
