@@ -25,8 +25,10 @@ def test_edit_branch_delete_undo(page: Page) -> None:
     page.get_by_label("Earlier question").click()
     expect(page.locator(".question")).to_contain_text("Hello!")
     page.get_by_label("Later question").click()
+    expect(page.locator(".question")).to_contain_text("What is the prompt cache?")
     page.get_by_label("Delete the question and what follows it").click()
     expect(page.locator(".question")).to_contain_text("Hello!")
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
     page.keyboard.press("Alt+z")
     expect(page.locator(".question")).to_contain_text("What is the prompt cache?")
 

@@ -30,7 +30,7 @@ def test_schema_to_dataset_to_classifier(page: Page) -> None:
 
     page.get_by_role("heading", name="Use the rows").click()
     page.get_by_label("Label", exact=True).select_option("sentiment")
-    page.get_by_role("button", name="Make the dataset").click()
+    page.get_by_role("button", name="Make the dataset", exact=True).click()
     expect(page).to_have_url(re.compile(r"/datasets/\d+/"))
     expect(page.get_by_role("region", name="Labels")).to_contain_text("negative")
 
