@@ -80,9 +80,7 @@ async def test_errors_stay_json(
     assert (await ask_streaming(bob_api, conversation, "Hello", 5)).status_code == 404
 
 
-async def test_stop_frees_the_slot_at_once(
-    alice_api: AsyncClient, server: Server
-) -> None:
+async def test_stop_frees_the_slot_at_once(alice_api: AsyncClient, server: Server) -> None:
     client = target(server).client
     times = []
     for _ in range(5):
