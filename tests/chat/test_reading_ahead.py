@@ -47,7 +47,7 @@ async def test_the_question_finds_its_prompt_read(
     conversation = await in_db(open_long, alice)
     reading_ahead._reader().read(conversation, "And where is")
     await reading_ahead.join(conversation.pk, "And where is the cup?")
-    assert await cached(alice_api, conversation, "And where is the cup?") > 0.95
+    assert await cached(alice_api, conversation, "And where is the cup?") > 0.9
 
 
 async def test_without_it_everything_is_read_when_the_question_comes(
@@ -64,7 +64,7 @@ async def test_a_question_joins_what_is_being_read(
 ) -> None:
     conversation = await in_db(open_long, alice, "It is read while the question comes, and once. ")
     reading_ahead._reader().read(conversation, "")
-    assert await cached(alice_api, conversation, "And where is the cup?") > 0.9
+    assert await cached(alice_api, conversation, "And where is the cup?") > 0.8
 
 
 async def test_a_question_that_begins_otherwise_does_not_wait(alice: User, server: Server) -> None:

@@ -164,4 +164,4 @@ async def test_history_is_kept_and_comes_from_the_cache(
     second = await ask_in(alice_api, conversation, "Go on.")
     usage = (await events_of(alice_api, second))[-2]
     assert usage["prompt_tokens"] > 340
-    assert usage["cached_tokens"] / usage["prompt_tokens"] > 0.9
+    assert usage["cached_tokens"] / usage["prompt_tokens"] > 0.8
