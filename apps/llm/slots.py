@@ -99,19 +99,19 @@ async def permit(
         RedisError: Redis is away, in the lanes BATCH and SPARE. People's questions go all the same.
     """
     terms = _terms(server, model)
-    waits_as = "" if lane is not Lane.INTERACTIVE else str(person or "somebody")
+    waiter = str(person or "somebody") if lane is Lane.INTERACTIVE else ""
     claim = {
         "lane": lane,
-        "scope": server.scope(model),
+        "scope": terms["scope"],
         "model": model,
         "label": label,
         "owner": owner or person or 0,
-        "person": waits_as,
+        "person": waiter,
         "tokens": min(tokens, terms["pool"]) if terms["pool"] else tokens,
     }
     task = asyncio.current_task()
     assert task is not None
-    held = Permit(uuid.uuid4().hex, server.pk, json.dumps(claim), waits_as)
+    held = Permit(uuid.uuid4().hex, server.pk, json.dumps(claim), waiter)
     here = desk()
     try:
         if lane is Lane.INTERACTIVE:
@@ -140,6 +140,7 @@ async def permit(
 def _terms(server: Server, model: str) -> dict[str, Any]:
     """What the script needs to know of the server."""
     return {
+        "scope": server.scope(model),
         "width": server.width(model),
         "pool": server.pool(model) or 0,
         "swaps": server.swaps,
@@ -173,7 +174,7 @@ async def _take(
     patience: float | None = None,
 ) -> None:
     server_id = held.server_id
-    keys = [key(server_id, part) for part in ("", "people", _limit(held), "models")]
+    keys = [key(server_id, part) for part in ("", "people", f"limit:{terms['scope']}", "models")]
     arguments = [held.name, held.claim, json.dumps(terms)]
     if lane is not Lane.INTERACTIVE:
         await here.listen(server_id)  # not to miss that the permit is taken back
@@ -196,10 +197,6 @@ async def _take(
         with suppress(TimeoutError):
             async with asyncio.timeout(ASK_AGAIN_SECONDS):
                 await news.wait()
-
-
-def _limit(held: Permit) -> str:
-    return f"limit:{json.loads(held.claim)['scope']}"
 
 
 async def announce(server: Server, person: int) -> None:
