@@ -1,7 +1,7 @@
 import os
 import sys
 
-from django.core.asgi import get_asgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "workbench.settings")
 
@@ -9,9 +9,17 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "workbench.settings")
 # millisecond, not after five.
 sys.setswitchinterval(0.0005)
 
-_django = get_asgi_application()
+django.setup(set_prefix=False)
 
-from apps.core.threads import InWarmThreads, hand_back_ourselves  # noqa: E402 - needs settings
+from django.conf import settings  # noqa: E402 - as what follows, after Django is set up
+from django.urls import get_resolver  # noqa: E402
 
+from apps.core.bodies import LimitedBodies  # noqa: E402
+from apps.core.handler import Handler  # noqa: E402
+from apps.core.threads import InWarmThreads, hand_back_ourselves  # noqa: E402
+from apps.llm.client import load_sdk  # noqa: E402
+
+get_resolver().url_patterns  # noqa: B018 - imports every view now, not while somebody waits: 1.6 s
+load_sdk()
 hand_back_ourselves()
-application = InWarmThreads(_django)
+application = LimitedBodies(InWarmThreads(Handler()), settings.UPLOAD_LIMIT_BYTES)

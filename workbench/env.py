@@ -32,6 +32,17 @@ def integer(name: str, default: int) -> int:
         raise ImproperlyConfigured(f"{name} must be a whole number, not {value!r}.") from error
 
 
+def seconds(name: str, default: float) -> float:
+    value = text(name)
+    try:
+        found = float(value) if value else default
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < float("inf"):
+        raise ImproperlyConfigured(f"{name} must be a number of seconds, not {value!r}.")
+    return found
+
+
 def boolean(name: str, default: bool = False) -> bool:
     value = text(name).lower()
     if not value:

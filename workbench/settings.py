@@ -24,6 +24,10 @@ SECRET_KEY = env.text("WORKBENCH_SECRET_KEY") or env.kept_secret(
 PORT = env.integer("WORKBENCH_PORT", 8000)
 ALLOWED_HOSTS = env.words("WORKBENCH_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.words("WORKBENCH_ORIGINS", [])
+# Where people reach it, for links that are printed: the first origin that is a whole address.
+PUBLIC_ORIGIN = next(
+    (origin.rstrip("/") for origin in CSRF_TRUSTED_ORIGINS if "*" not in origin), ""
+)
 
 # Set it when a proxy in front speaks HTTPS: cookies then travel over HTTPS only.
 HTTPS = env.boolean("WORKBENCH_HTTPS")
@@ -56,6 +60,7 @@ INSTALLED_APPS = [
     "apps.embeddings",
     "apps.batch",
     "apps.datasets",
+    "apps.mcp",
     "apps.chat",
     "apps.classifiers",
     "apps.generation",
@@ -63,7 +68,6 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "servestatic.middleware.ServeStaticMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -73,7 +77,6 @@ MIDDLEWARE = [
     "apps.core.middleware.LoginRequired",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "apps.core.middleware.InOneThread",
 ]
 
 TEMPLATES: list[dict[str, Any]] = [
@@ -88,7 +91,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.messages.context_processors.messages",
                 "apps.core.context.navigation",
             ],
-            "builtins": ["apps.core.templatetags.formats"],
+            "builtins": ["apps.core.templatetags.formats", "apps.core.templatetags.modules"],
         },
     }
 ]
@@ -156,7 +159,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 # The database is the truth and a message only wakes: beat wakes again whatever lost its message.
 CELERY_BEAT_SCHEDULE = {
-    "wake-pumps": {"task": "apps.batch.tasks.wake_pumps", "schedule": 15.0},
+    "wake-pumps": {"task": "apps.batch.tasks.wake_pumps", "schedule": 5.0},
     "resume-imports": {"task": "apps.datasets.tasks.resume_imports", "schedule": 30.0},
     "purge-chat": {"task": "apps.chat.tasks.purge", "schedule": 3600.0},
     "resume-training": {"task": "apps.classifiers.tasks.resume_training", "schedule": 30.0},
@@ -173,18 +176,27 @@ EMBED_BASE_URL = env.text("EMBED_BASE_URL")
 EMBED_API_KEY = env.text("EMBED_API_KEY", LLM_API_KEY)
 
 # After a person's last request, and while he types, rows leave a slot free for the next one for so
-# many seconds. Not for long: taking over the youngest row's slot costs a question some
-# milliseconds and the job a fifth of a row, a slot kept free for minutes costs a quarter of it.
-IDLE_AFTER_CHAT_SECONDS = env.integer("WORKBENCH_IDLE_AFTER_CHAT", 2)
+# many seconds: long enough for a model that calls a tool to go on with what it said. Taking over
+# the youngest row's slot costs a question some milliseconds and the job what that row had, a slot
+# kept free costs the job all it could have had.
+IDLE_AFTER_CHAT_SECONDS = env.seconds("WORKBENCH_IDLE_AFTER_CHAT", 0.3)
 # Where only some models fit at once, rows do not push out one that a person used within this time.
 KEEP_MODEL_SECONDS = env.integer("WORKBENCH_KEEP_MODEL", 300)
 
 # Whether a conversation's prompt is read ahead on an idle slot while its person types.
 READ_AHEAD = env.boolean("WORKBENCH_READ_AHEAD", default=True)
 
+# Whether the model titles conversations, on an idle slot and from the prompt it has read.
+TITLES = env.boolean("WORKBENCH_TITLES", default=True)
+
 # Whether models may be given the tool that fetches web pages, and also from private networks.
 FETCH_URLS = env.boolean("WORKBENCH_FETCH_URLS", default=False)
 FETCH_PRIVATE_URLS = env.boolean("WORKBENCH_FETCH_PRIVATE_URLS", default=False)
+
+# Staff may add MCP servers, whose tools people may switch on. A command runs as our own user.
+MCP_COMMANDS = env.boolean("WORKBENCH_MCP_COMMANDS", default=True)
+# Their addresses are typed by staff, as those of model servers: they may be in private networks.
+MCP_PRIVATE_URLS = env.boolean("WORKBENCH_MCP_PRIVATE_URLS", default=True)
 
 # What `manage.py up` serves when no server is named: a GGUF file or owner/repo:file.gguf.
 CHAT_MODEL = env.text("WORKBENCH_CHAT_MODEL")

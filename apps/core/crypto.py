@@ -1,6 +1,7 @@
 """Secrets of other systems, encrypted with a key derived from this site's own."""
 
 import base64
+from functools import cache
 
 from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives import hashes
@@ -12,9 +13,14 @@ class SecretLost(Exception):
     """The text was encrypted under another SECRET_KEY and cannot be read any more."""
 
 
-def _fernet() -> Fernet:
+@cache
+def _fernet_of(secret: str) -> Fernet:
     derive = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"workbench.secrets")
-    return Fernet(base64.urlsafe_b64encode(derive.derive(settings.SECRET_KEY.encode())))
+    return Fernet(base64.urlsafe_b64encode(derive.derive(secret.encode())))
+
+
+def _fernet() -> Fernet:
+    return _fernet_of(settings.SECRET_KEY)
 
 
 def encrypt(plain: str) -> str:

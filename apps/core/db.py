@@ -1,6 +1,6 @@
 """The database, as seen from asynchronous code."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Generator
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -26,3 +26,15 @@ async def in_db(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> 
             close_old_connections()
 
     return await sync_to_async(run, thread_sensitive=True)()
+
+
+async def in_pieces(pieces: Generator[bytes]) -> AsyncIterator[bytes]:
+    """What a generator yields, each step in a thread: for a response that is sent as it comes.
+
+    Django would collect a plain generator, or a `FileResponse`, into a list before it sends a byte.
+    """
+    try:
+        while (piece := await in_db(next, pieces, None)) is not None:
+            yield piece
+    finally:
+        pieces.close()

@@ -34,23 +34,35 @@ ATTRIBUTES = {
     "ol": {"start"},
     "pre": {"tabindex"},
     "span": {"class"},
+    "td": {"class"},
+    "th": {"class"},
 }
 # A lexer is a set of regular expressions: on what nobody reads to the end they are not let loose.
 COLOURED_CHARACTERS = 30_000
-# Messages are shown again and again; the longest are rare and would fill the memory.
+# Messages are shown again and again; the longest are rare and would fill the memory, so of those a
+# few are kept: one of 200,000 characters costs a second of CPU, and 1.5 MB here.
 KEPT_MESSAGES = 1024
 KEPT_CHARACTERS = 20_000
+KEPT_LONG_MESSAGES = 8
+KEPT_LONG_CHARACTERS = 500_000
 
 _formatter = HtmlFormatter(nowrap=True, classprefix="c-")
 
 
 def render(text: str) -> str:
     """Safe HTML. Linear in the length of the text."""
-    return _render_kept(text) if len(text) <= KEPT_CHARACTERS else _render(text)
+    if len(text) <= KEPT_CHARACTERS:
+        return _render_kept(text)
+    return _render_long(text) if len(text) <= KEPT_LONG_CHARACTERS else _render(text)
 
 
 @lru_cache(maxsize=KEPT_MESSAGES)
 def _render_kept(text: str) -> str:
+    return _render(text)
+
+
+@lru_cache(maxsize=KEPT_LONG_MESSAGES)
+def _render_long(text: str) -> str:
     return _render(text)
 
 
@@ -104,6 +116,17 @@ def _math(
     token = tokens[index]
     kind = "math math-block" if token.type == "math_block" else "math"
     return f'<code class="{kind}">{nh3.clean_text(token.content)}</code>'
+
+
+def _cell(
+    self: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType
+) -> str:
+    """A cell of a table: its column's alignment as a class, since styles are not let through."""
+    token = tokens[index]
+    side = str(token.attrs.pop("style", "")).removeprefix("text-align:")
+    if side:
+        token.attrSet("class", f"to-{side}")
+    return self.renderToken(tokens, index, options, env)
 
 
 # Longer ones are text: looking for an end that never comes would take quadratic time.
@@ -175,6 +198,8 @@ def _make_parser() -> MarkdownIt:
     parser.add_render_rule("image", _image_as_link)
     parser.add_render_rule("fence", _code)
     parser.add_render_rule("code_block", _code)
+    parser.add_render_rule("td_open", _cell)
+    parser.add_render_rule("th_open", _cell)
     parser.add_render_rule("math_inline", _math)
     parser.add_render_rule("math_block", _math)
     return parser

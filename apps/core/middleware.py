@@ -36,20 +36,3 @@ class LoginRequired(LoginRequiredMiddleware):
             # A login page cannot be shown inside a page: htmx is told to go there instead.
             return HttpResponse(status=401, headers={"HX-Redirect": reverse("core:login")})
         return answer
-
-
-class InOneThread:
-    """Last in the list: makes Django run all middleware before it in one thread, in one go.
-
-    Under ASGI Django would run each of them by itself in asynchronous mode, and those it ships hand
-    their synchronous half to a thread twice a request: twenty hops, more time than a page needs.
-    """
-
-    sync_capable = True
-    async_capable = False
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return self.get_response(request)

@@ -1,31 +1,31 @@
 """One Redis connection pool per event loop (asynchronous) and per process (synchronous)."""
 
-import asyncio
 from functools import cache
-from weakref import WeakKeyDictionary
 
 from django.conf import settings
 from redis import Redis
 from redis import asyncio as aioredis
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, aioredis.Redis] = WeakKeyDictionary()
+from apps.core.loops import PerLoop
+
+
+def _client() -> aioredis.Redis:
+    # No socket_timeout: with one, redis-py sends through asyncio.wait_for, which in Python 3.11
+    # may swallow a cancellation. A task that was told to stop then runs on for ever.
+    return aioredis.Redis.from_url(settings.REDIS_URL, socket_timeout=None)
+
+
+_clients = PerLoop(_client, aioredis.Redis.aclose)
 
 
 def async_redis() -> aioredis.Redis:
     """The client of the running event loop. Answers are bytes."""
-    loop = asyncio.get_running_loop()
-    if loop not in _by_loop:
-        # No socket_timeout: with one, redis-py sends through asyncio.wait_for, which in Python 3.11
-        # may swallow a cancellation. A task that was told to stop then runs on for ever.
-        _by_loop[loop] = aioredis.Redis.from_url(settings.REDIS_URL, socket_timeout=None)
-    return _by_loop[loop]
+    return _clients.get()
 
 
 async def close_async_redis() -> None:
-    """Closes the client of the running loop: the last thing a loop of ours does."""
-    client = _by_loop.pop(asyncio.get_running_loop(), None)
-    if client is not None:
-        await client.aclose()
+    """Closes the client of the running loop, before the loop does so at its end."""
+    await _clients.close()
 
 
 @cache

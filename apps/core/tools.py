@@ -10,9 +10,11 @@
         )
     )
 
-`run` is the dotted path of `async def run(user, arguments) -> str`. It is called with the user
+`run` is `async def run(user, arguments) -> str` or its dotted path. It is called with the user
 whose conversation it is and with arguments that fit the schema, and sees nothing but what is his.
 It raises ToolError where it cannot do what was asked; the model then reads that sentence.
+
+Tools that come and go while the workbench runs are offered by a source, see `register_source`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -54,23 +56,30 @@ class Tool:
     description: str
     parameters: dict[str, Any]
     """A JSON schema of an object."""
-    run: str
+    run: str | Run
     needs_approval: bool = False
     """Whether a person is asked first, unless he says otherwise."""
     seconds: float = 30.0
     """A call that takes longer has failed."""
     is_there: Callable[[], bool] = field(default=_always_there)
     """Whether the installation allows it at all."""
+    group: str = ""
+    """What people call those that belong together; empty for the workbench's own."""
+    trouble: str = ""
+    """Why a call would fail now, as a sentence for people."""
 
     @property
     def default(self) -> Approval:
         return Approval.ASK if self.needs_approval else Approval.ALWAYS
 
     def function(self) -> Run:
-        return cast(Run, import_string(self.run))
+        return cast(Run, import_string(self.run)) if isinstance(self.run, str) else self.run
 
 
 _registered: dict[str, Tool] = {}
+_sources: list[Callable[[], list[Tool]]] = []
+IN_GROUP = "__"
+"""Between the short name of a group and the name a tool has in it."""
 
 
 def register(tool: Tool) -> None:
@@ -78,15 +87,26 @@ def register(tool: Tool) -> None:
     _registered[tool.name] = tool
 
 
+def register_source(source: Callable[[], list[Tool]]) -> None:
+    """Offers what a function finds whenever tools are asked for. It may use the database.
+
+    Their names begin with the short name of their group and IN_GROUP.
+    """
+    _sources.append(source)
+
+
 def available() -> list[Tool]:
-    """All tools of this installation, by name."""
-    return [tool for _, tool in sorted(_registered.items()) if tool.is_there()]
+    """All tools of this installation, by name. Synchronous: sources use the database."""
+    found = {tool.name: tool for source in _sources for tool in source()} | _registered
+    return [tool for _, tool in sorted(found.items()) if tool.is_there()]
 
 
 def title_of(name: str) -> str:
     """What people call a tool, or its name where it is not known here."""
-    tool = _registered.get(name)
-    return tool.title if tool else name
+    if tool := _registered.get(name):
+        return tool.title
+    group, _, title = name.partition(IN_GROUP)
+    return f"{title} · {group}" if title else name
 
 
 def parameters(required: list[str] | None = None, **properties: dict[str, Any]) -> dict[str, Any]:

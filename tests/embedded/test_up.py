@@ -142,33 +142,53 @@ def test_a_second_one_on_the_same_folder(stack: Stack) -> None:
 
 
 def test_nothing_survives_kill_9_and_the_next_start_is_quick(
-    models: dict[str, str], tmp_path: Path
+    stack: Stack, models: dict[str, str]
 ) -> None:
-    data = tmp_path / "data"
-    with Stack(models, data=data) as stack:
-        stack.wait_for_log("worker is ready")
-        assert len(stack.processes()) > 5
-        stack.process.kill()
-        wait_for(lambda: not stack.processes())
+    """The last test of this stack: it ends here."""
+    stack.wait_for_log("worker is ready")
+    assert len(stack.processes()) > 5
+    stack.process.kill()
+    wait_for(lambda: not stack.processes())
 
     began = time.monotonic()
-    with Stack(models, data=data) as stack:  # ended with Ctrl-C: the stack asserts what follows
-        assert answers(stack.url)
+    with Stack(models, data=stack.data) as again:  # ended with Ctrl-C: it asserts what follows
+        assert answers(again.url)
         took = time.monotonic() - began
-        assert "Preparing" not in stack.said()
+        assert "Preparing" not in again.said()
 
     # What else this machine is doing takes its share.
     busy = os.getloadavg()[0] / (os.cpu_count() or 1)
     assert took < SECOND_START_SECONDS * (1 + busy), f"the second start took {took:.1f} s"
 
 
-def test_a_folder_without_room_for_a_socket_path(models: dict[str, str], tmp_path: Path) -> None:
-    with Stack(models, data=tmp_path / ("x" * 100) / "with space") as stack:
-        stack.wait_for_log("celery.apps.worker: workbench@")
-        assert "redis://" in the_only(stack, "uvicorn").environ()["REDIS_URL"]
+# --- It runs all the same ----------------------------------------------------------------------
 
-        stack.process.send_signal(signal.SIGTERM)
-        assert stack.process.wait(timeout=30) == 0
+
+@pytest.fixture(scope="module")
+def odd_stack(models: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A model that is none, in a folder whose path is too long for a socket."""
+    folder = tmp_path_factory.mktemp("odd")
+    broken = folder / "broken.gguf"
+    broken.write_bytes(b"GGUF and nothing else")
+    env = {**models, "WORKBENCH_CHAT_MODEL": str(broken)}
+    with Stack(env, data=folder / ("x" * 100) / "with space") as stack:
+        yield stack
+
+
+def test_a_model_that_llama_cpp_does_not_take(odd_stack: Stack) -> None:
+    """The rest works, so it starts; what is wrong is said at the terminal, not only in the log."""
+    wait_for(lambda: "chat-model ended unexpectedly (exit code 1)" in odd_stack.said())
+    wait_for(lambda: 'It said: "' in odd_stack.said())
+
+
+def test_a_folder_without_room_for_a_socket_path(odd_stack: Stack) -> None:
+    odd_stack.wait_for_log("celery.apps.worker: workbench@")
+    assert "redis://" in the_only(odd_stack, "uvicorn").environ()["REDIS_URL"]
+
+
+def test_sigterm_ends_it_too(odd_stack: Stack) -> None:
+    odd_stack.process.send_signal(signal.SIGTERM)
+    assert odd_stack.process.wait(timeout=30) == 0
 
 
 # --- It cannot start -------------------------------------------------------------------------
@@ -258,12 +278,3 @@ def test_a_database_that_does_not_answer(models: dict[str, str], tmp_path: Path)
 
     assert said.startswith("The database (DATABASE_URL) cannot be used: ")
     assert "s3cret" not in said
-
-
-def test_a_model_that_llama_cpp_does_not_take(models: dict[str, str], tmp_path: Path) -> None:
-    """The rest works, so it starts; what is wrong is said at the terminal, not only in the log."""
-    broken = tmp_path / "broken.gguf"
-    broken.write_bytes(b"GGUF and nothing else")
-    with Stack({**models, "WORKBENCH_CHAT_MODEL": str(broken)}, data=tmp_path / "data") as stack:
-        wait_for(lambda: "chat-model ended unexpectedly (exit code 1)" in stack.said())
-        wait_for(lambda: 'It said: "' in stack.said())

@@ -8,6 +8,7 @@ from apps.core.models import ApiKey
 
 class Command(BaseCommand):
     help = "Make a key for the HTTP API and print it, once."
+    requires_system_checks = []  # they import every page, which takes seconds
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="what the key is for, such as 'nightly import'")

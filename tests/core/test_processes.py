@@ -1,0 +1,29 @@
+"""Whether a process that named itself is still there."""
+
+import subprocess
+import sys
+
+from apps.core import processes
+
+SAY = "from apps.core import processes; print(processes.name(), flush=True); input()"
+
+
+def test_a_process_is_there_until_it_is_killed() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SAY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        name = other.stdout.readline().strip()
+        assert name not in {"", processes.name()}
+        assert not processes.is_gone(name)
+        other.kill()
+        other.wait()
+        assert processes.is_gone(name)
+
+
+def test_one_that_cannot_be_seen_from_here_is_not_gone() -> None:
+    place, number, started = processes.name().rsplit("/", 2)
+    assert not processes.is_gone(processes.name())
+    assert not processes.is_gone(f"elsewhere/{number}/{started}")
+    assert not processes.is_gone("1")
+    assert processes.is_gone(f"{place}/{number}/0{started}")  # another process got its number
