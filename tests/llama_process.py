@@ -1,5 +1,9 @@
 """A real llama.cpp server for tests, in a process of its own."""
 
+import itertools
+import json
+import os
+import random
 import shutil
 import signal
 import socket
@@ -9,6 +13,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -80,6 +85,18 @@ class LlamaProcess:
         except OSError:  # not listening yet
             return False
 
+    def wait_until_idle(self) -> None:
+        """Until no slot works on a request any more whose test has gone."""
+        key = {"Authorization": f"Bearer {self.api_key}"}
+        asked = urllib.request.Request(f"{self.root_url}/slots", headers=key)
+        deadline = time.monotonic() + HEALTHY_WITHIN
+        while True:
+            with urllib.request.urlopen(asked, timeout=10) as response:
+                if not any(slot["is_processing"] for slot in json.load(response)):
+                    return
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.05)
+
     def log(self) -> str:
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
@@ -119,8 +136,20 @@ class LlamaProcess:
         shutil.rmtree(self.folder)
 
 
+# Below those that the system gives to who asks for any (from 32768): a port that a test has got and
+# not yet used, or wants to be answered by nobody, is given to nobody else meanwhile.
+FIRST_PORT, PORTS_OF_A_PROCESS = 12_000, 2_000
+_process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 10
+_first = FIRST_PORT + _process * PORTS_OF_A_PROCESS
+# Somewhere in our part of them: another run of the tests on this machine has the same part.
+_offsets = itertools.count(random.randrange(PORTS_OF_A_PROCESS))
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A loopback port that is free; each call of these tests is given another one."""
+    while True:
+        port = _first + next(_offsets) % PORTS_OF_A_PROCESS
+        with socket.socket() as probe, suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -88,8 +88,11 @@ def write_tiny_gguf(path: Path, *, embeddings: bool = False, template: str = CHA
 def add_tokenizer(writer: gguf.GGUFWriter, template: str = CHAT_TEMPLATE) -> None:
     writer.add_tokenizer_model("llama")
     writer.add_tokenizer_pre("default")
-    writer.add_token_list(SPECIAL_TOKENS + [f"<0x{byte:02X}>" for byte in range(256)])
-    writer.add_token_types(SPECIAL_TYPES + [gguf.TokenType.BYTE] * 256)
+    tokens, types = [f"<0x{byte:02X}>" for byte in range(256)], [gguf.TokenType.BYTE] * 256
+    # As such a tokenizer writes a space; else it would read one as the three bytes of this.
+    tokens[ord(" ")], types[ord(" ")] = "\u2581", gguf.TokenType.NORMAL
+    writer.add_token_list(SPECIAL_TOKENS + tokens)
+    writer.add_token_types(SPECIAL_TYPES + types)
     writer.add_token_scores([0.0] * VOCABULARY)
     writer.add_unk_token_id(UNK)
     writer.add_bos_token_id(BOS)

@@ -1,5 +1,6 @@
 """Servers over HTTP."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -50,14 +51,19 @@ def _save(server: Server) -> None:
 
 
 def _shown(server: Server) -> dict[str, Any]:
-    return schemas.show(server, services.health([server])[server.pk])
+    return _all_shown([server])[0]
+
+
+def _all_shown(servers: Sequence[Server]) -> list[dict[str, Any]]:
+    healths = services.health(servers)
+    busy = slots.busy([server.pk for server in servers])
+    return [schemas.show(s, healths[s.pk], busy[s.pk]) for s in servers]
 
 
 @router.get("/servers", response=Page[ServerOut])
 def list_servers(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
     rows = page(Server.objects.prefetch_related("defaults"), lambda s: s, limit=limit, after=after)
-    healths = services.health(rows["items"])
-    return rows | {"items": [schemas.show(s, healths[s.pk]) for s in rows["items"]]}
+    return rows | {"items": _all_shown(rows["items"])}
 
 
 @router.get("/servers/{pk}", response=ServerOut)

@@ -13,11 +13,6 @@ STATED = "stated by you"
 SETTINGS = "stated in the settings"
 ASSUMED = "assumed"
 
-POOL_ADVICE = (
-    "Its four slots may share one KV cache, as they do when -np is not given: requests that "
-    "together outgrow it all fail. Start it with -np 4 and a -c for all slots together, or state "
-    "whether the cache is shared."
-)
 SLOTS_ADVICE = (
     "It does not say how many requests it works on at once, so they go one by one. State its "
     "slots: the -np of the model server behind it."
@@ -110,14 +105,29 @@ def pool(server: Known, name: str = "") -> int | None:
 
 def advice(server: Known) -> list[str]:
     """What who runs the server could do, as sentences."""
-    found = list(server.facts.get("advice", []))
+    return [*server.facts.get("advice", []), *doubts(server)]
+
+
+def doubts(server: Known) -> list[str]:
+    """What is assumed of the server because nobody says it, and how to say it."""
     models: list[dict[str, Any]] = server.facts.get("models", [])
     embeds = bool(models) and all(m.get("embeddings") for m in models)
+    found = []
     if server.facts.get("slots") and unified(server).value is None and not embeds:
-        found.append(POOL_ADVICE)
+        found.append(_pool_doubt(width(server).value, pool(server)))
     if models and not server.swaps and _slots(server, "").source == ASSUMED:
         found.append(SLOTS_ADVICE)
     return found
+
+
+def _pool_doubt(slots: int, tokens: int | None) -> str:
+    together = f" {tokens:,} tokens" if tokens else " its context"
+    return (
+        f"Nobody says whether its {slots} slots share one KV cache, as they do when -np is not "
+        f"given. If they do, requests that outgrow it together all fail, so those in flight are "
+        f"kept within{together} together. Start it with -np {slots} and a -c for all slots "
+        "together, or state under Edit whether the cache is shared."
+    )
 
 
 def _of_server(server: Known, key: str) -> Fact[int] | None:

@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from apps.llm import capacity
 from apps.llm.boxes import Box, Holding, Occupant, Reading, boxes
 from apps.llm.charts import Chart, charts, series
 from apps.llm.known import Known, ModelLine, facts_of, models
@@ -65,6 +66,8 @@ class Card:
     rows: list[Row]
     models: list[ModelLine]
     facts: list[Known]
+    doubts: list[str]
+    """What is assumed of it because nobody says it, and how to say it."""
     advice: list[str]
     charts: list[Chart]
     series: str
@@ -112,6 +115,7 @@ def card(
         rows=rows,
         models=models(server, activities) if reachable else [],
         facts=facts_of(server),
+        doubts=capacity.doubts(server) if reachable else [],
         advice=list(server.facts.get("advice", [])) if viewer.is_staff else [],
         charts=charts(buckets, embeds=_embeds(server)),
         series=series(buckets),
@@ -208,7 +212,7 @@ def _since(moment: datetime | None) -> str:
     seconds = _seconds_since(moment)
     if seconds is None:
         return ""
-    return "just now" if seconds < 60 else f"for {period(max(seconds, 90))}"
+    return "for less than a minute" if seconds < 60 else f"for {period(max(seconds, 90))}"
 
 
 def _seconds_since(moment: datetime | None) -> float | None:

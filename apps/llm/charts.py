@@ -28,7 +28,10 @@ def charts(buckets: Sequence[Bucket], *, embeds: bool) -> list[Chart]:
     waited = sum(bucket.waited for bucket in buckets)
     shown.append(
         Chart(
-            "waited", "Requests waiting", str(sum(b.waited for b in recent)), f"{waited:,} in all"
+            "waited",
+            "Had to wait",
+            str(sum(b.waited for b in recent)) if waited else "none",
+            f"{waited:,} in 15 minutes" if waited else "in 15 minutes",
         )
     )
     if not embeds:

@@ -1,9 +1,10 @@
 """What a chat stream says: bytes as they arrive in, typed events out. Pure."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
-from apps.llm import errors
+from apps.llm import errors, replies
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, ToolCall, Usage
 
 
@@ -32,8 +33,62 @@ class ChunkReader:
             elif line.startswith((b"{", b"error: ")):
                 # A proxy whose model failed to load writes a bare JSON line; an old llama-server
                 # its own kind of event.
-                raise errors.from_reply(None, _lenient(line.removeprefix(b"error: ")))
+                raise replies.error_of(None, _lenient(line.removeprefix(b"error: ")))
         return found
+
+
+class WholeAnswer:
+    """An answer that nobody watches: its chunks are decoded many at once."""
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.reasoning: list[str] = []
+        self.usage = Usage(0, 0, 0)
+        self.finish_reason = ""
+        self._rest = b""
+
+    def feed(self, data: bytes) -> None:
+        """
+        Raises:
+            LLMError: the server wrote an error into the stream.
+        """
+        whole, _, self._rest = (self._rest + data).rpartition(b"\n")
+        lines = whole.split(b"\n")
+        chunks = [line[5:] for line in lines if line.startswith((b"data: {", b"data:{"))]
+        # Errors are said line by line: with their words, and after what came before them.
+        if b"error" not in whole:
+            with suppress(ValueError):
+                for chunk in json.loads(b"[" + b",".join(chunks) + b"]"):
+                    self._add(chunk)
+                return
+        self._take(ChunkReader().feed(whole + b"\n"))
+
+    def end(self) -> None:
+        """Nothing more comes: a last line may have no end."""
+        self.feed(b"\n")
+
+    def _add(self, chunk: dict[str, Any]) -> None:
+        match chunk:
+            case {
+                "choices": [{"delta": {"content": str(text), **rest}, "finish_reason": None}]
+            } if not rest and not chunk.get("usage"):
+                self.text.append(text)  # nearly all of them
+            case _:
+                events: list[Event] = []
+                _add_events(events, chunk)
+                self._take(events)
+
+    def _take(self, events: list[Event]) -> None:
+        for event in events:
+            match event:
+                case Token():
+                    self.text.append(event.text)
+                case Reasoning():
+                    self.reasoning.append(event.text)
+                case Usage():
+                    self.usage = event
+                case Done():
+                    self.finish_reason = event.finish_reason
 
 
 def _decoded(line: bytes) -> dict[str, Any]:
@@ -44,7 +99,7 @@ def _decoded(line: bytes) -> dict[str, Any]:
             "The model server wrote something into its answer that is not JSON."
         ) from error
     if "error" in data:
-        raise errors.from_reply(None, data)
+        raise replies.error_of(None, data)
     return data  # type: ignore[no-any-return]
 
 

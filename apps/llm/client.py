@@ -4,29 +4,32 @@ Everything that generates is streamed (a closed stream frees its slot within a t
 `max_tokens` (else a model may write until its context is full) and asks for progress (a prompt
 being read can then be interrupted too). The SDK makes the request; its typed decoding of the
 stream costs 0.14 ms of CPU per token, so the event lines are read here. `transport.py` carries
-them.
+them. The SDK is a quarter of all the CPU that a start takes, so who asks no model, such as beat
+and most commands, does without; who does has it loaded before anybody waits (`load_sdk`).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, NotRequired, TypedDict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
-from weakref import WeakKeyDictionary
 
 import httpx2  # what the SDK speaks through: it lets errors amid a stream pass as they are
 import numpy as np
-import openai  # noqa: TID251 - this is the room it is banned to
 from numpy.typing import NDArray
-from openai import AsyncOpenAI  # noqa: TID251
 
-from apps.llm import errors
-from apps.llm.chunks import ChunkReader
+from apps.core.loops import PerLoop
+from apps.llm import errors, replies
+from apps.llm.chunks import ChunkReader, WholeAnswer
 from apps.llm.endpoint import Endpoint
-from apps.llm.events import Done, Event, Reasoning, Token, Usage
-from apps.llm.transport import READ, Transport
+from apps.llm.events import Done, Event, Usage
+from apps.llm.transport import LEFT, READ, READ_MUCH, Transport
+from apps.llm.vectors import vectors_of
+
+if TYPE_CHECKING:
+    import openai  # noqa: TID251 - this is the room it is banned to
 
 CONNECT_SECONDS = 5.0
 # Before the first byte a prompt of tens of thousands of tokens may be read on a slow machine;
@@ -34,7 +37,10 @@ CONNECT_SECONDS = 5.0
 FIRST_BYTE_SECONDS = 300.0
 GAP_SECONDS = 65.0
 NATIVE_SECONDS = 5.0
-_PATIENT = openai.Timeout(None, connect=CONNECT_SECONDS, read=FIRST_BYTE_SECONDS)
+# A shorter beginning of an answer is written again: it costs nothing, and what follows might begin
+# like it without repeating it.
+WORTH_CHARACTERS = 20
+_PATIENT = httpx2.Timeout(None, connect=CONNECT_SECONDS, read=FIRST_BYTE_SECONDS)
 
 # Asks the SDK for the response itself, unread: what `with_streaming_response` sends as well.
 _UNREAD = {"X-Stainless-Raw-Response": "stream"}
@@ -75,59 +81,35 @@ class Completion:
     usage: Usage
 
 
+@dataclass(slots=True)
+class Begun:
+    """What there is of an answer whose request was closed before its end."""
+
+    text: str = ""
+    tokens: int = 0
+
+
 class Client:
     """One server, seen from one event loop. Get it with `client_for`."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        # No retries in the SDK: it would repeat what must not be repeated (a prompt that is too
-        # long, an overflowed pool). The one policy is `transient` and belongs to the caller.
-        self._sdk = AsyncOpenAI(
-            base_url=endpoint.base_url,
-            api_key=endpoint.api_key or "none",
-            max_retries=0,
-            timeout=openai.Timeout(None, connect=CONNECT_SECONDS),
-            http_client=_http_client(endpoint),
-        )
+        self._sdk = _sdk_of(endpoint)
 
     async def aclose(self) -> None:
         await self._sdk.close()
 
-    async def stream_chat(self, request: ChatRequest) -> AsyncIterator[Event]:
+    async def stream_chat(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """The answer as it is written. Closing the iterator frees the server's slot at once.
 
         Raises:
             LLMError: anything short of a complete answer, also after some events.
         """
-        body = {
-            "model": request.model,
-            "messages": request.messages,
-            "max_tokens": request.max_tokens,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "return_progress": True,
-            **request.params,
-        }
-        if request.response_format is not None:
-            body["response_format"] = request.response_format
-        if request.tools:
-            body["tools"] = request.tools
-            if request.tool_choice:
-                body["tool_choice"] = request.tool_choice
-            if request.parallel_tool_calls is not None:
-                body["parallel_tool_calls"] = request.parallel_tool_calls
         finished = False
         with _translated():
-            # Not through `chat.completions.create`: checking every argument against its type
-            # takes a millisecond, three times as long as all the rest of the SDK's work.
-            response = await self._sdk.post(
-                "/chat/completions",
-                cast_to=httpx2.Response,
-                body=body,
-                options={"headers": _UNREAD, "timeout": _PATIENT},
-            )
+            response = await self._ask(request)
             try:
-                reader, read = ChunkReader(), _read_of(response)
+                reader, read = ChunkReader(), _read_of(response, READ)
                 while data := await read():
                     for event in reader.feed(data):
                         finished = finished or isinstance(event, Done)
@@ -135,29 +117,53 @@ class Client:
             finally:
                 await response.aclose()
         if not finished:
-            raise errors.CutOff("The connection to the model server ended before the answer did.")
+            raise _cut_off()
 
-    async def complete(self, request: ChatRequest) -> Completion:
+    async def complete(self, request: ChatRequest, begun: Begun | None = None) -> Completion:
         """The whole answer, streamed all the same: a dropped request then frees its slot at once.
+
+        Nobody watches it being written, so it is read in large pieces: a token costs a fifth of
+        the CPU that it costs in `stream_chat`.
+
+        Args:
+            begun: what is there of the answer, to go on from; it is part of what is returned. When
+                the request is cancelled, what has been written stays in it.
 
         Raises:
             LLMError: anything short of a complete answer.
         """
-        text: list[str] = []
-        reasoning: list[str] = []
-        usage = Usage(0, 0, 0)
-        finish_reason = ""
-        async for event in self.stream_chat(request):
-            match event:
-                case Token():
-                    text.append(event.text)
-                case Reasoning():
-                    reasoning.append(event.text)
-                case Usage():
-                    usage = event
-                case Done():
-                    finish_reason = event.finish_reason
-        return Completion("".join(text), "".join(reasoning), finish_reason, usage)
+        begun = begun or Begun()
+        answer = WholeAnswer()
+        with _translated():
+            response = await self._ask(_after(begun, request))
+            try:
+                read = _read_of(response, READ_MUCH)
+                while data := await read():
+                    answer.feed(data)
+            except asyncio.CancelledError:
+                _keep(begun, answer, response)
+                raise
+            finally:
+                await response.aclose()
+        answer.end()
+        if not answer.finish_reason:
+            raise _cut_off()
+        usage = answer.usage
+        if begun.tokens:
+            usage = replace(usage, completion_tokens=begun.tokens + usage.completion_tokens)
+        text, reasoning = _whole(begun, answer), "".join(answer.reasoning)
+        return Completion(text, reasoning, answer.finish_reason, usage)
+
+    async def _ask(self, request: ChatRequest) -> httpx2.Response:
+        """The answer's beginning; its body is still to be read, and then to be closed."""
+        # Not through `chat.completions.create`: checking every argument against its type takes a
+        # millisecond, three times as long as all the rest of the SDK's work.
+        return await self._sdk.post(
+            "/chat/completions",
+            cast_to=httpx2.Response,
+            body=_body_of(request),
+            options={"headers": _UNREAD, "timeout": _PATIENT},
+        )
 
     async def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector per text, in order: (len(texts), dimensions), as the server normalised them.
@@ -165,16 +171,20 @@ class Client:
         Raises:
             LLMError: the call failed as a whole; one text too large fails all of them.
         """
+        # Not through `embeddings.create`: its typed decoding makes a Python list of every vector,
+        # and costs more than all the rest of a single prediction's way to the server.
         with _translated():
-            reply = await self._sdk.embeddings.create(
-                model=model, input=list(texts), timeout=_PATIENT
+            response = await self._sdk.post(
+                "/embeddings",
+                cast_to=httpx2.Response,
+                body={"model": model, "input": list(texts), "encoding_format": "base64"},
+                options={"headers": _UNREAD, "timeout": _PATIENT},
             )
-        ordered = sorted(reply.data, key=lambda item: item.index)
-        if len(ordered) != len(texts):
-            raise errors.ServerFailed(
-                f"The embedding server answered {len(texts)} texts with {len(ordered)} vectors."
-            )
-        return np.asarray([item.embedding for item in ordered], dtype=np.float32)
+            try:
+                data = await response.aread()
+            finally:
+                await response.aclose()
+        return vectors_of(data, len(texts))
 
     async def get(self, path: str) -> Any:
         """A native route of the server, such as "/props", decoded.
@@ -186,6 +196,27 @@ class Client:
             return await self._sdk.get(
                 self.endpoint.root + path, cast_to=object, options={"timeout": NATIVE_SECONDS}
             )
+
+    async def lines(self, path: str) -> AsyncGenerator[bytes, None]:
+        """What a native route tells line by line, as it comes; empty lines are left out.
+
+        Raises:
+            LLMError: another status than 200, or the connection broke.
+        """
+        with _translated():
+            response = await self._sdk.get(
+                self.endpoint.root + path,
+                cast_to=httpx2.Response,
+                options={"headers": _UNREAD, "timeout": _PATIENT},
+            )
+            try:
+                read, rest = _read_of(response, READ), b""
+                while data := await read():
+                    *lines, rest = (rest + data).split(b"\n")
+                    for line in filter(None, lines):
+                        yield line
+            finally:
+                await response.aclose()
 
     async def post(self, path: str, body: dict[str, Any]) -> Any:
         """Like `get`, for native routes that take a body."""
@@ -209,22 +240,45 @@ class Client:
         return count if isinstance(count, int) else None
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Endpoint, Client]] = WeakKeyDictionary()
+def load_sdk() -> None:
+    """Imports the SDK now, where otherwise somebody would wait for that."""
+    import openai  # noqa: F401, TID251
+
+
+def _sdk_of(endpoint: Endpoint) -> "openai.AsyncOpenAI":
+    from openai import AsyncOpenAI  # noqa: TID251
+
+    # No retries in the SDK: it would repeat what must not be repeated (a prompt that is too
+    # long, an overflowed pool). The one policy is `transient` and belongs to the caller.
+    return AsyncOpenAI(
+        base_url=endpoint.base_url,
+        api_key=endpoint.api_key or "none",
+        max_retries=0,
+        timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+        http_client=_http_client(endpoint),
+    )
+
+
+async def _close(clients: dict[Endpoint, Client]) -> None:
+    for client in clients.values():
+        with suppress(RuntimeError):  # a connection whose transport is gone already
+            await client.aclose()
+
+
+_clients: PerLoop[dict[Endpoint, Client]] = PerLoop(dict, _close)
 
 
 def client_for(endpoint: Endpoint) -> Client:
     """The client of this server in the running event loop; connections are pooled in it."""
-    clients = _by_loop.setdefault(asyncio.get_running_loop(), {})
+    clients = _clients.get()
     if endpoint not in clients:
         clients[endpoint] = Client(endpoint)
     return clients[endpoint]
 
 
 async def close_clients() -> None:
-    """Closes the clients of the running loop: the last thing a loop of ours does."""
-    for client in _by_loop.pop(asyncio.get_running_loop(), {}).values():
-        with suppress(RuntimeError):  # a connection whose transport is gone already
-            await client.aclose()
+    """Closes the clients of the running loop, before the loop does so at its end."""
+    await _clients.close()
 
 
 def _http_client(endpoint: Endpoint) -> httpx2.AsyncClient:
@@ -245,9 +299,13 @@ class _translated:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            return
+        import openai  # noqa: TID251
+
         match error:
             case openai.APIStatusError():
-                raise errors.from_reply(
+                raise replies.error_of(
                     error.status_code, error.body, error.response.headers.get("retry-after")
                 ) from error
             case openai.APITimeoutError() if not isinstance(error.__cause__, httpx2.ConnectTimeout):
@@ -267,16 +325,69 @@ class _translated:
                     "The connection to the model server broke before the answer was complete."
                 ) from error
             case openai.APIError():
-                raise errors.from_reply(None, error.body or str(error)) from error
+                raise replies.error_of(None, error.body or str(error)) from error
 
 
-def _read_of(response: httpx2.Response) -> Callable[[], Awaitable[bytes]]:
+def _after(begun: Begun, request: ChatRequest) -> ChatRequest:
+    """The request for the rest of an answer."""
+    if not begun.text:
+        return request
+    there: Message = {"role": "assistant", "content": begun.text}
+    left = max(1, request.max_tokens - begun.tokens)
+    return replace(request, messages=[*request.messages, there], max_tokens=left)
+
+
+def _whole(begun: Begun, answer: WholeAnswer) -> str:
+    """What was there and what has come; some builds of llama.cpp repeat what they go on from."""
+    text = "".join(answer.text)
+    return text if text.startswith(begun.text) else begun.text + text
+
+
+def _keep(begun: Begun, answer: WholeAnswer, response: httpx2.Response) -> None:
+    """Adds what was written until now, as far as a server can go on from there."""
+    if left := response.extensions.get(LEFT):
+        with suppress(errors.LLMError):
+            answer.feed(left())
+    if answer.reasoning:
+        return  # no server goes on from a thought
+    # Templates strip what a message ends with: the model writes that once more.
+    text = _whole(begun, answer).rstrip()
+    if len(text) >= WORTH_CHARACTERS:
+        begun.text, begun.tokens = text, begun.tokens + len(answer.text)
+
+
+def _body_of(request: ChatRequest) -> dict[str, Any]:
+    body = {
+        "model": request.model,
+        "messages": request.messages,
+        "max_tokens": request.max_tokens,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "return_progress": True,
+        **request.params,
+    }
+    if request.response_format is not None:
+        body["response_format"] = request.response_format
+    if request.tools:
+        body["tools"] = request.tools
+        if request.tool_choice:
+            body["tool_choice"] = request.tool_choice
+        if request.parallel_tool_calls is not None:
+            body["parallel_tool_calls"] = request.parallel_tool_calls
+    return body
+
+
+def _cut_off() -> errors.CutOff:
+    return errors.CutOff("The connection to the model server ended before the answer did.")
+
+
+def _read_of(response: httpx2.Response, how: str) -> Callable[[], Awaitable[bytes]]:
     """Reads what has come of a body since the last time; b"" at its end.
 
     Our transport's own, where nothing has to be unpacked: the generators of `aiter_bytes` cost as
     much per token as all the rest of reading.
     """
-    read: Callable[[], Awaitable[bytes]] | None = response.extensions.get(READ)
+    read: Callable[[], Awaitable[bytes]] | None = response.extensions.get(how)
     if read is not None and "content-encoding" not in response.headers:
         return read
     pieces = response.aiter_bytes()

@@ -127,6 +127,14 @@ class Server(models.Model):
         return self.kind in {Kind.ROUTER, Kind.LLAMA_SWAP}
 
     @property
+    def goes_on(self) -> bool:
+        """Whether it continues an assistant's message that the prompt ends with.
+
+        llama.cpp does; behind a proxy there may be anything.
+        """
+        return self.kind in {Kind.LLAMA_SERVER, Kind.ROUTER}
+
+    @property
     def loaded_models(self) -> list[str]:
         """Models that answer without being loaded first."""
         if not self.swaps:

@@ -31,7 +31,8 @@ class ModelOut(Schema):
 class SlotsOut(Schema):
     total: int
     source: str
-    busy: int | None
+    busy: int
+    """In use by this workbench."""
     unified: bool | None
     unified_source: str
     context: int | None
@@ -106,7 +107,7 @@ class SlotOut(Schema):
     context: int | None
 
 
-def show(server: Server, health: Health, busy: int | None = None) -> dict[str, Any]:
+def show(server: Server, health: Health, busy: int) -> dict[str, Any]:
     """A server as `ServerOut`. Its `defaults` are best prefetched."""
     cap = server.width_cap
     return {

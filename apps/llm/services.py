@@ -9,7 +9,9 @@ from django.db import transaction
 from apps.llm import discovery, looking
 from apps.llm.client import Client, client_for
 from apps.llm.kinds import llama_swap, router
+from apps.llm.load_progress import shares as load_shares
 from apps.llm.loading import (
+    LOAD_SECONDS,
     Action,
     Activity,
     activities,
@@ -25,6 +27,7 @@ from apps.llm.looking import (
     ahealth,
     health,
     look_at,
+    look_soon,
     note_alive,
     note_error,
     note_stuck,
@@ -34,6 +37,7 @@ from apps.llm.models import DefaultServer, Kind, Server, State, Use
 # What other rooms use of this one.
 __all__ = [
     "FRESH_FOR",
+    "LOAD_SECONDS",
     "Action",
     "Activity",
     "Health",
@@ -46,7 +50,9 @@ __all__ = [
     "default_target",
     "health",
     "load_model",
+    "load_shares",
     "look_at",
+    "look_soon",
     "make_default",
     "normalised_base_url",
     "note_alive",
@@ -83,6 +89,13 @@ class Target:
     @property
     def client(self) -> Client:
         return client_for(self.server.endpoint)
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether it answers without being loaded first, as far as is known."""
+        return (
+            not self.server.swaps or self.server.model_id(self.model) in self.server.loaded_models
+        )
 
     @property
     def is_demo(self) -> bool:
@@ -128,16 +141,23 @@ def make_default(server: Server, use: Use, model: str = "") -> None:
     DefaultServer.objects.update_or_create(use=use, defaults={"server": server, "model": model})
 
 
+# Asked with every question: Django would take twice as long to write this as all of the look-up.
+_DEFAULT = """
+    SELECT server.*, chosen.model AS default_model
+    FROM llm_server server JOIN llm_defaultserver chosen ON chosen.server_id = server.id
+    WHERE chosen.use = %s
+"""
+
+
 def default_target(use: Use) -> Target:
     """The server and model a use gets when nothing else was chosen.
 
     Raises:
         NoServer: none is set.
     """
-    default = DefaultServer.objects.select_related("server").filter(use=use).first()
-    if default is None:
-        raise NoServer(f"No model server is set for {use.label.lower()}. Add one under Servers.")
-    return target(default.server, default.model, use)
+    for server in Server.objects.raw(_DEFAULT, [use.value]):
+        return target(server, vars(server)["default_model"], use)
+    raise NoServer(f"No model server is set for {use.label.lower()}. Add one under Servers.")
 
 
 def target(server: Server, model: str = "", use: Use | None = None) -> Target:

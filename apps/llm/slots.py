@@ -14,7 +14,7 @@ import asyncio
 import json
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,7 +23,7 @@ from typing import Any
 from django.conf import settings
 from redis.exceptions import RedisError
 
-from apps.core.redis import async_redis
+from apps.core.redis import async_redis, sync_redis
 from apps.llm import errors
 from apps.llm.desk import LEASE_SECONDS, Desk, Permit, desk, key
 from apps.llm.looking import note_alive, note_error
@@ -40,6 +40,9 @@ PATIENCE_SECONDS = 2.0
 SETTLE_SECONDS = 1
 # So long a person waits for a Redis that is away; then the question goes without a permit.
 REDIS_SECONDS = 2.0
+# A page tells of typing every two seconds or so.
+TYPING_MS = 2500
+FORGOTTEN_MS = 10_000  # as in entries.lua
 # A server that refused a request is given one more again after each of these.
 RECOVER_SECONDS = 15.0
 BUCKET_SECONDS = 10
@@ -200,13 +203,19 @@ async def _take(
 
 
 async def announce(server: Server, person: int) -> None:
-    """Says that somebody is about to ask: rows leave a slot free as if he had asked already."""
+    """Says that somebody is about to ask: rows leave a slot free as if he had asked already.
+
+    For as long as it may take until the page tells of it again, however short that is after a
+    question.
+    """
     redis = async_redis()
     seconds, micros = await redis.time()
     people = key(server.pk, "people")
     pipeline = redis.pipeline(transaction=False)
-    pipeline.zadd(people, {str(person): seconds * 1000 + micros // 1000})
-    pipeline.pexpire(people, max(1, int(settings.IDLE_AFTER_CHAT_SECONDS * 1000)))
+    idle_ms = int(settings.IDLE_AFTER_CHAT_SECONDS * 1000)
+    until_ms = seconds * 1000 + micros // 1000 + max(idle_ms, TYPING_MS)
+    pipeline.zadd(people, {str(person): until_ms - idle_ms})
+    pipeline.pexpireat(people, until_ms + FORGOTTEN_MS)
     await pipeline.execute()
 
 
@@ -338,6 +347,21 @@ async def people_models(server: Server) -> set[str]:
     since = (seconds - settings.KEEP_MODEL_SECONDS) * 1000
     found: Any = await async_redis().zrangebyscore(key(server.pk, "models"), since, "+inf")
     return {name.decode() for name in found}
+
+
+def busy(server_ids: Sequence[int]) -> dict[int, int]:
+    """How many slots of each server this workbench has in use now. Synchronous."""
+    pipeline = sync_redis().pipeline(transaction=False)
+    pipeline.time()
+    for pk in server_ids:
+        pipeline.hvals(key(pk))
+    (seconds, micros), *entries = pipeline.execute()
+    now = seconds * 1000 + micros // 1000
+    held = [[e for e in map(json.loads, found) if e["ends"] > now] for found in entries]
+    return {
+        pk: sum(entry["lane"] != "waiting" for entry in found)
+        for pk, found in zip(server_ids, held, strict=True)
+    }
 
 
 async def in_flight(server_id: int) -> dict[Lane, int]:

@@ -28,6 +28,11 @@ IDLE_SECONDS = 4.0
 PAUSE_AT_BYTES = 1024 * 1024
 # Under this name a response's extensions offer `read() -> bytes`: what has come, b"" at the end.
 READ = "workbench_read"
+# ... and `read_much() -> bytes`: as that, but MUCH_BYTES at once, for whoever does not watch.
+READ_MUCH = "workbench_read_much"
+# ... and `left() -> bytes`: what has come and was not read, for whoever reads no further.
+LEFT = "workbench_left"
+MUCH_BYTES = 64 * 1024
 
 
 class _Origin(NamedTuple):
@@ -82,7 +87,12 @@ class Transport(httpx2.AsyncBaseTransport):
                 headers=head.headers,
                 stream=_Body(self, origin, connection),
                 request=request,
-                extensions={"http_version": b"HTTP/1.1", READ: connection.read},
+                extensions={
+                    "http_version": b"HTTP/1.1",
+                    READ: connection.read,
+                    READ_MUCH: connection.read_much,
+                    LEFT: connection.left,
+                },
             )
 
     async def aclose(self) -> None:
@@ -160,6 +170,7 @@ class _Connection(asyncio.Protocol):
         self._body: list[bytes] = []
         self._size = 0
         self._is_paused = False
+        self._is_patient = False
         self._error: Exception | None = None
         self.is_silent = True
         """Not a byte has come in answer to the request."""
@@ -183,13 +194,33 @@ class _Connection(asyncio.Protocol):
             if self._is_complete:
                 return b""
             await self._wait(self._gap)
-        data = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        self._body.clear()
-        self._size = 0
+        data = self.left()
         if self._is_paused and self._transport is not None:
             self._is_paused = False
             self._transport.resume_reading()
         return data
+
+    async def read_much(self) -> bytes:
+        """As `read`, when much has come, or all there is: few turns of the loop, however many
+        packets it came in."""
+        self._is_patient = True
+        try:
+            while not self._has_much:
+                await self._wait(self._gap)
+        finally:
+            self._is_patient = False
+        return await self.read()
+
+    def left(self) -> bytes:
+        """What has come of the body since the last time. Does not wait."""
+        data = b"".join(self._body)
+        self._body.clear()
+        self._size = 0
+        return data
+
+    @property
+    def _has_much(self) -> bool:
+        return self._is_complete or self._size >= MUCH_BYTES or self._error is not None
 
     def rest(self) -> bool:
         """Makes it ready for another request; False where there can be none."""
@@ -275,7 +306,10 @@ class _Connection(asyncio.Protocol):
         if self._size > PAUSE_AT_BYTES and not self._is_paused and self._transport is not None:
             self._is_paused = True
             self._transport.pause_reading()
-        self._wake()
+        if self._is_patient and not self._has_much:
+            self._deadline = self._loop.time() + self._gap
+        else:
+            self._wake()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._stop_timer()
@@ -286,7 +320,7 @@ class _Connection(asyncio.Protocol):
             self._wake()
         elif not self._is_complete:
             broken = httpx2.ReadError if error else httpx2.RemoteProtocolError
-            self._fail(broken(str(error) or "The server closed the connection"))
+            self._fail(broken(str(error or "The server closed the connection")))
 
     # --- What the parser finds -------------------------------------------------------------
 

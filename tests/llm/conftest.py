@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from pytest_django import Settings
 
 from apps.core.redis import close_async_redis
 from apps.llm.client import close_clients
 from apps.llm.models import Server
+from tests.llama_process import LlamaProcess
 from tests.standins import Standin
 
 
@@ -33,3 +35,15 @@ def server_at(standin: Standin, key: str = "", **fields: object) -> Server:
     server.set_key(key)
     server.save()
     return server
+
+
+@pytest.fixture
+def idle_slots(llama: LlamaProcess) -> None:
+    """For tests that look at them: those before it share the server."""
+    llama.wait_until_idle()
+
+
+@pytest.fixture
+def nobody_stays(settings: Settings) -> None:
+    """People are gone as soon as their answer is there, but where a test says otherwise."""
+    settings.IDLE_AFTER_CHAT_SECONDS = 0

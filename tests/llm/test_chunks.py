@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from apps.llm import errors
-from apps.llm.chunks import ChunkReader
+from apps.llm.chunks import ChunkReader, WholeAnswer
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, ToolCall, Usage
 
 
@@ -75,3 +75,40 @@ def test_errors_in_the_stream(data: bytes) -> None:
 def test_what_is_no_json() -> None:
     with pytest.raises(errors.ServerFailed, match="not JSON"):
         ChunkReader().feed(b'data: {"choices": [\n')
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, len(WHOLE)])
+def test_the_whole_answer_is_the_sum_of_its_events(size: int) -> None:
+    answer = WholeAnswer()
+    for start in range(0, len(WHOLE), size):
+        answer.feed(WHOLE[start : start + size])
+    answer.end()
+    assert ("".join(answer.text), "".join(answer.reasoning)) == ("é ", "hm")
+    assert (answer.finish_reason, answer.usage) == ("stop", Usage(9, 0, 2))
+
+
+def test_a_line_without_an_end_and_usage_beside_text_count_too() -> None:
+    answer = WholeAnswer()
+    answer.feed(line(**delta(content="a"), usage={"prompt_tokens": 3, "completion_tokens": 1}))
+    answer.feed(line(**delta("stop")).rstrip(b"\n"))
+    answer.end()
+    assert (answer.text, answer.finish_reason, answer.usage) == (["a"], "stop", Usage(3, 0, 1))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        line(error={"code": 500, "message": "it broke"}),
+        b'{"error": {"code": 500, "message": "it broke"}}\n',
+        b'data: {"choices": \n',
+    ],
+)
+def test_an_error_within_the_whole_answer_is_raised(broken: bytes) -> None:
+    with pytest.raises(errors.ServerFailed):
+        WholeAnswer().feed(line(**delta(content="a")) + broken)
+
+
+def test_a_text_that_speaks_of_an_error_is_a_text() -> None:
+    answer = WholeAnswer()
+    answer.feed(line(**delta(content='an "error"')))
+    assert answer.text == ['an "error"']

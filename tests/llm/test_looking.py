@@ -5,7 +5,6 @@ import json
 import os
 import random
 import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -45,10 +44,13 @@ class Pretended:
         self.looks = 0
         self.facts = Facts(State.READY, Kind.LLAMA_SERVER, slots=4)
         self.seconds = 0.0
+        self.may_end = asyncio.Event()
+        self.may_end.set()
 
     async def __call__(self, client: object, known: object = None) -> Facts:
         self.looks += 1
         await asyncio.sleep(self.seconds)
+        await self.may_end.wait()
         return self.facts
 
 
@@ -119,14 +121,16 @@ async def test_who_finds_known_facts_does_not_wait_for_the_look(
 ) -> None:
     await look_at(server)
     await Server.objects.aupdate(seen=timezone.now() - timedelta(seconds=20))
-    pretended.seconds = 0.5
+    pretended.seconds = 60
     first, second = await again(server), await again(server)
     looker = asyncio.create_task(look_at(first))
-    await asyncio.sleep(0.1)
-    async with asyncio.timeout(0.2):
+    while pretended.looks < 2:
+        await asyncio.sleep(0.005)
+    async with asyncio.timeout(20):
         assert (await look_at(second)).state == State.READY
-    await looker
     assert pretended.looks == 2
+    looker.cancel()
+    await asyncio.wait({looker})
 
 
 class CountsRequests:
@@ -159,15 +163,22 @@ async def test_processes_share_one_look_too() -> None:
             "DJANGO_SETTINGS_MODULE": "workbench.settings",
             "DATABASE_URL": database_url(),
         }
-        at = str(time.time() + 2.5)
         others = [
             await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "tests.llm.look_process", str(server.pk), at),
+                *(sys.executable, "-m", "tests.llm.look_process", str(server.pk)),
                 env=environment,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
             )
             for _ in range(2)
         ]
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(100):
+            for other in others:
+                assert other.stdout is not None
+                assert await other.stdout.readline() == b"ready\n"
+            for other in others:
+                assert other.stdin is not None
+                other.stdin.write(b"go\n")
             assert [await other.wait() for other in others] == [0, 0]
     assert counting.requests.count("/v1/models") == 1
 
@@ -244,10 +255,12 @@ class TestFailing:
     async def test_one_whose_address_was_changed_meanwhile_is_not_mixed_up(
         self, server: Server, pretended: Pretended
     ) -> None:
-        pretended.seconds = 0.2
+        pretended.may_end.clear()
         looker = asyncio.create_task(look_at(await again(server)))
-        await asyncio.sleep(0.1)
+        while not pretended.looks:
+            await asyncio.sleep(0.005)
         await Server.objects.aupdate(base_url="http://127.0.0.1:2/v1")
+        pretended.may_end.set()
         await looker
         assert (await again(server)).seen is None
 

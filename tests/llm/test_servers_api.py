@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import User
 from django.test import Client
 
@@ -9,6 +9,7 @@ from apps.core.models import ApiKey
 from apps.core.redis import close_async_redis
 from apps.llm import services
 from apps.llm.models import DefaultServer, Kind, Server
+from apps.llm.slots import Lane, permit
 from apps.llm.tasks import act_on_model
 from tests.llama_process import LlamaProcess, free_port
 
@@ -30,7 +31,7 @@ def test_it_works(staff_api: Client, llama: LlamaProcess) -> None:
     assert shown["slots"] == {
         "total": 4,
         "source": "the server's /props",
-        "busy": None,
+        "busy": 0,
         "unified": None,
         "unified_source": "",
         "context": 4096,
@@ -44,10 +45,23 @@ def test_it_works(staff_api: Client, llama: LlamaProcess) -> None:
     assert staff_api.get("/api/v1/servers").json()["items"] == [shown]
 
 
+@pytest.mark.usefixtures("idle_slots")
 def test_slots(api: Client, server: Server) -> None:
     found = api.get(f"/api/v1/servers/{server.pk}/slots").json()
     assert [slot["id"] for slot in found] == [0, 1, 2, 3]
     assert not any(slot["busy"] for slot in found)
+
+
+@pytest.mark.usefixtures("idle_slots")
+def test_busy_slots_are_those_this_workbench_uses(api: Client, server: Server) -> None:
+    async def shown_beside_a_request() -> Any:
+        async with permit(server, lane=Lane.BATCH):
+            listed = await sync_to_async(api.get)("/api/v1/servers")
+        await close_async_redis()
+        return listed.json()["items"]
+
+    assert async_to_sync(shown_beside_a_request)()[0]["slots"]["busy"] == 1
+    assert api.get(f"/api/v1/servers/{server.pk}").json()["slots"]["busy"] == 0
 
 
 def test_a_changed_server_is_looked_at_again(staff_api: Client, server: Server) -> None:

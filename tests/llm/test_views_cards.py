@@ -3,7 +3,7 @@
 import asyncio
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,13 +13,13 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from apps.core.redis import close_async_redis, sync_redis
-from apps.llm import live, services, slots
+from apps.llm import discovery, live, services, slots
 from apps.llm.client import close_clients
 from apps.llm.models import Server
 from apps.llm.slots import Lane
 from tests.llama_process import LlamaProcess, free_port
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("idle_slots")]
 
 
 def cards(browser: Client, seen: str = "") -> str:
@@ -56,6 +56,38 @@ def held(server: Server, *labels: str, owner: int | None = None) -> Iterator[Non
     yield
     over.set()
     thread.join()
+
+
+def test_what_is_assumed_of_its_cache_is_said_with_what_to_do(
+    browser: Client, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "Nobody says whether its 4 slots share one KV cache"
+    # Not what tests before this one have left in its slots: that may tell that it is split.
+    monkeypatch.setattr(discovery, "slot_states", holding(1024))
+    browser.get("/servers/")
+    shown = words(cards(browser))
+    assert said in shown
+    assert "Start it with -np 4" in shown
+    Server.objects.update(kv_unified=False)
+    assert said not in words(cards(browser))
+
+
+def test_slots_that_hold_more_than_one_cache_leave_nothing_to_assume(
+    browser: Client, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discovery, "slot_states", holding(1025))
+    shown = words(cards(browser))
+    assert "Nobody says whether" not in shown
+    assert "KV cache split, each slot has its own seen: the slots hold more than one" in shown
+
+
+def holding(tokens: int) -> Callable[..., Awaitable[list[dict[str, Any]]]]:
+    """Four idle slots of 4,096 tokens, each with so many of them in its cache."""
+
+    async def states(*args: object) -> list[dict[str, Any]]:
+        return [{"id": n, "is_processing": False, "n_prompt_tokens": tokens} for n in range(4)]
+
+    return states
 
 
 def test_it_works(browser: Client, server: Server) -> None:

@@ -1,11 +1,13 @@
 """llama-server's router mode (llama.cpp's tools/server/server-models.cpp)."""
 
 import asyncio
+import json
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
 from tests.standins.state import LoadFailed, Model
-from tests.standins.web import App, Forward, Reply, Request, sized
+from tests.standins.web import App, Forward, Reply, Request, Told, sized
 
 
 def error(code: int, kind: str, message: str) -> Reply:
@@ -19,7 +21,7 @@ def bad(message: str) -> Reply:
 class Router(App):
     at_once = 4
 
-    async def answer(self, request: Request) -> Reply | Forward:
+    async def answer(self, request: Request) -> Reply | Forward | Told:
         if self.config.api_key and request.key != self.config.api_key and request.path != "/health":
             return error(401, "authentication_error", "Invalid API Key")
         match request.method, request.path:
@@ -29,6 +31,8 @@ class Router(App):
                 return Reply(
                     200, {"object": "list", "data": [self._item(m) for m in self.config.models]}
                 )
+            case "GET", "/models/sse":
+                return Told(self._news())
             case "GET", "/props" if "model" not in request.query:
                 return Reply(200, ROLE)
             case "POST", "/models/load":
@@ -74,6 +78,22 @@ class Router(App):
     async def _load_now(self, model: Model) -> None:
         with suppress(LoadFailed):  # its status says so
             await self.memory.ensure(model, "/models/load")
+
+    async def _news(self) -> AsyncIterator[bytes]:
+        """What happens to models from now on, as the router tells its own page."""
+        known = dict(self.memory.state)
+        share = 0.0
+        while True:
+            for name, state in self.memory.state.items():
+                if state == "loading" and share < 1:
+                    share = min(1.0, share + 0.25)
+                    yield news(name, state, share)
+                elif state != known[name]:
+                    share = 0.0
+                    yield news(name, state)
+            known = dict(self.memory.state)
+            yield b": ping\n\n"
+            await asyncio.sleep(self.config.load_seconds / 8)
 
     def gone(self, reason: str) -> Reply:
         return Reply(500, f"proxy error: {reason}")
@@ -125,6 +145,15 @@ class Router(App):
                 "size": 400000,
             }
         return item
+
+
+def news(model: str, status: str, share: float | None = None) -> bytes:
+    data: dict[str, Any] = {"status": status}
+    if share is not None:
+        stages = ["text_model", "mmproj_model"]
+        data["progress"] = {"stages": stages, "current": stages[0], "value": share}
+    said = {"model": model, "event": "status_change", "data": data}
+    return f"data: {json.dumps(said)}\n\n".encode()
 
 
 ROLE = {

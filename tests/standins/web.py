@@ -66,6 +66,13 @@ class Forward:
     """Of an error's body."""
 
 
+@dataclass
+class Told:
+    """Server-sent events, for as long as somebody listens."""
+
+    pieces: AsyncIterator[bytes]
+
+
 class Gone(Exception):
     """llama.cpp did not answer: the reason in words."""
 
@@ -87,7 +94,7 @@ class App:
             self._memory = Memory(self.config, self.at_once)
         return self._memory
 
-    async def answer(self, request: Request) -> Reply | Forward:
+    async def answer(self, request: Request) -> Reply | Forward | Told:
         raise NotImplementedError
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -118,6 +125,11 @@ class App:
         if isinstance(answer, Reply):
             noted["status"] = answer.status
             await _send(send, answer)
+            return
+        if isinstance(answer, Told):
+            await _start(send, 200, {"content-type": "text/event-stream"})
+            async for piece in answer.pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
             return
         model = answer.model
         if model is not None:

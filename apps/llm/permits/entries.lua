@@ -10,6 +10,8 @@
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+-- What nobody reads any more is gone so long after.
+local forgotten = 10000
 
 local function keep(name, entry)
   redis.call('HSET', KEYS[1], name, cjson.encode(entry))

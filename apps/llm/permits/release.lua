@@ -7,7 +7,7 @@ redis.call('HDEL', KEYS[1], ARGV[1])
 -- A person is active until some time after the last answer, not the last question.
 if ARGV[2] ~= '' then
   redis.call('ZADD', KEYS[2], now, ARGV[2])
-  redis.call('PEXPIRE', KEYS[2], ARGV[3])
+  redis.call('PEXPIRE', KEYS[2], ARGV[3] + forgotten)
 end
 for i, what in ipairs({ 'requests', 'prompt', 'cached', 'completion' }) do
   if tonumber(ARGV[i + 3]) > 0 then count(what, ARGV[i + 3]) end

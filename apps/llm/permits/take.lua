@@ -86,7 +86,7 @@ end
 
 if person_waits then
   redis.call('ZADD', KEYS[2], now, claim.person)
-  redis.call('PEXPIRE', KEYS[2], terms.idle)
+  redis.call('PEXPIRE', KEYS[2], terms.idle + forgotten)
   if terms.swaps then
     redis.call('ZADD', KEYS[4], now, claim.model)
     redis.call('PEXPIRE', KEYS[4], terms.keep)

@@ -1,0 +1,66 @@
+"""Permits where only some models fit at once."""
+
+import asyncio
+
+import pytest
+from pytest_django import Settings
+
+from apps.llm import slots
+from apps.llm.slots import Lane, ModelInUse, NoSlot, SlotTaken, permit
+from tests.llm.permits import PATIENCE, Gauge, a_swapping_server, later, settled
+
+pytestmark = pytest.mark.usefixtures("loop_closed", "nobody_stays")
+
+
+async def test_rows_of_another_model_wait_until_those_of_the_loaded_one_are_done() -> None:
+    server = a_swapping_server("red")
+    async with permit(server, lane=Lane.BATCH, model="red"):
+        blue = asyncio.create_task(Gauge(server).row(model="blue"))
+        await asyncio.sleep(0.2)
+        assert not blue.done()
+        assert (await slots.occupancy(server)).held_back == "model:red"
+        with pytest.raises(ModelInUse, match="red is in use"):
+            async with permit(server, lane=Lane.BATCH, model="blue"):
+                pass
+    await asyncio.wait_for(blue, PATIENCE)
+
+
+async def test_rows_do_not_push_out_a_model_that_a_person_used_lately(
+    settings: Settings,
+) -> None:
+    settings.KEEP_MODEL_SECONDS = 60
+    server = a_swapping_server("red")
+    async with permit(server, lane=Lane.INTERACTIVE, model="red"):
+        pass
+    assert await slots.people_models(server) == {"red"}
+    blue = asyncio.create_task(Gauge(server).row(model="blue"))
+    await asyncio.sleep(0.1)
+    assert not blue.done()
+    await later(server, 60)
+    await asyncio.wait_for(blue, PATIENCE)
+
+
+async def test_a_question_for_another_model_ends_all_rows_in_its_way() -> None:
+    server = a_swapping_server("red", width=2)
+    gauge = Gauge(server)
+    rows = [asyncio.create_task(gauge.hold(model="red", seconds=60)) for _ in range(2)]
+    await settled(server, batch=2)
+    async with asyncio.timeout(PATIENCE), permit(server, lane=Lane.INTERACTIVE, model="blue"):
+        outcomes = await asyncio.gather(*rows, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [SlotTaken, SlotTaken]
+
+
+async def test_loaded_models_work_side_by_side() -> None:
+    server = a_swapping_server("red", "blue", width=1)
+    async with (
+        asyncio.timeout(PATIENCE),
+        permit(server, lane=Lane.INTERACTIVE, model="red"),
+        permit(server, lane=Lane.BATCH, model="blue"),
+    ):
+        pass
+
+
+async def test_spare_work_loads_no_model() -> None:
+    with pytest.raises(NoSlot):
+        async with permit(a_swapping_server("red"), lane=Lane.SPARE, model="blue"):
+            pass

@@ -1,0 +1,46 @@
+"""Answers of embedding servers, as they come and as they should not."""
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from apps.llm import errors
+from apps.llm.vectors import vectors_of
+
+
+def coded(*numbers: float) -> str:
+    return base64.b64encode(np.asarray(numbers, dtype="<f4").tobytes()).decode()
+
+
+def answer(*embeddings: Any) -> bytes:
+    rows = [{"index": place, "embedding": value} for place, value in enumerate(embeddings)]
+    return json.dumps({"data": rows[::-1]}).encode()
+
+
+@pytest.mark.parametrize("body", [answer(coded(1, 2), coded(3, 4)), answer([1, 2], [3, 4.0])])
+def test_it_works_coded_or_not_in_the_order_of_the_texts(body: bytes) -> None:
+    vectors = vectors_of(body, 2)
+    assert vectors.dtype == np.float32
+    assert vectors.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"null", b"[]", b'{"data": 1}', b'{"data": [1]}', answer("%%%"), answer("AAA=")),
+        *(answer(None), answer({"a": 1}), answer([["nested"]]), answer([[1.0]]), answer("AAAA")),
+    ],
+)
+def test_what_is_no_vector_is_refused(body: bytes) -> None:
+    with pytest.raises(errors.ServerFailed, match="no list of vectors"):
+        vectors_of(body, 1)
+
+
+def test_wrong_numbers_of_vectors_are_refused() -> None:
+    with pytest.raises(errors.ServerFailed, match="answered 2 texts with 1 vectors"):
+        vectors_of(answer([1.0]), 2)
+    with pytest.raises(errors.ServerFailed, match="no list of vectors"):
+        vectors_of(answer([1.0], [1.0, 2.0]), 2)
