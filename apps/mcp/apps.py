@@ -1,0 +1,12 @@
+from django.apps import AppConfig
+
+
+class McpConfig(AppConfig):
+    name = "apps.mcp"
+    verbose_name = "Tool servers"
+
+    def ready(self) -> None:
+        from apps.core.tools import register_source
+        from apps.mcp import offering  # models are there only now
+
+        register_source(offering.tools)

@@ -1,0 +1,111 @@
+"""Asks a server for its tools, and keeps of them what a model can be given."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import jsonschema
+from django.utils import timezone
+
+from apps.core.crypto import SecretLost
+from apps.core.db import in_db
+from apps.core.tools import IN_GROUP
+from apps.mcp import connecting
+from apps.mcp.connecting import Away, Connection
+from apps.mcp.models import ToolServer
+
+MOST_TOOLS = 100
+PAGES = 20
+DESCRIPTION_CHARACTERS = 2000
+SCHEMA_BYTES = 20_000
+NAME_CHARACTERS = 64  # what the OpenAI API takes
+
+
+async def look(server: ToolServer) -> ToolServer:
+    """Asks now, and saves what it said. Never raises for a server that is away: it says so."""
+    try:
+        async with connecting.connect(await in_db(server.target)) as connection:
+            told = await _all_tools(connection)
+    except (Away, SecretLost) as error:
+        server.error = str(error)
+        server.error_since = server.error_since or timezone.now()
+    else:
+        server.tools, server.left_out = kept(server.slug, told)
+        server.looked, server.error, server.error_since = timezone.now(), "", None
+    await in_db(_save, server)
+    return server
+
+
+def _save(server: ToolServer) -> None:
+    ToolServer.objects.filter(pk=server.pk).update(**server.as_seen())
+
+
+async def _all_tools(connection: Connection) -> list[Any]:
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(PAGES):
+        page = await connection.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found
+
+
+def kept(slug: str, told: Iterable[Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The tools as they are stored, by name, and which were left out with the reason."""
+    found: dict[str, dict[str, Any]] = {}
+    left_out: list[str] = []
+    for tool in sorted(told, key=lambda tool: str(tool.name)):
+        if problem := _problem(tool):
+            left_out.append(f"{tool.name[:100]}: {problem}")
+            continue
+        if len(found) == MOST_TOOLS:
+            left_out.append(f"It has more tools: only {MOST_TOOLS} are offered, by name.")
+            break
+        name = name_of(slug, tool.name)
+        found[name] = {
+            "name": name,
+            "tool": tool.name,
+            "title": (tool.title or tool.name)[:100],
+            "description": (tool.description or "").strip()[:DESCRIPTION_CHARACTERS],
+            "parameters": tool.input_schema,
+        }
+    return [found[name] for name in sorted(found)], left_out
+
+
+def name_of(slug: str, tool: str) -> str:
+    """What a model calls it: no two tools have the same, and each keeps its own for ever."""
+    clean = re.sub(r"[^A-Za-z0-9_-]", "_", tool)
+    name = f"{slug}{IN_GROUP}{clean}"
+    if clean == tool and len(name) <= NAME_CHARACTERS:
+        return name
+    mark = hashlib.sha256(tool.encode()).hexdigest()[:6]
+    return f"{name[: NAME_CHARACTERS - 7]}_{mark}"
+
+
+def _problem(tool: Any) -> str:
+    """Why a model cannot be given it, as a sentence; "" where it can."""
+    schema = tool.input_schema
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return "its arguments are not an object."
+    if len(json.dumps(schema)) > SCHEMA_BYTES:
+        return f"the schema of its arguments is larger than {SCHEMA_BYTES:,} bytes."
+    if any(not str(reference).startswith("#") for reference in _references(schema)):
+        return "the schema of its arguments refers to another document."
+    try:
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        return f"the schema of its arguments is wrong: {error.message[:200]}."
+    return ""
+
+
+def _references(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        own = [value[key] for key in ("$ref", "$dynamicRef") if isinstance(value.get(key), str)]
+        return own + [found for inner in value.values() for found in _references(inner)]
+    if isinstance(value, list):
+        return [found for inner in value for found in _references(inner)]
+    return []

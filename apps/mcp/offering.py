@@ -1,0 +1,71 @@
+"""The tools of all servers, as the chat offers them."""
+
+from functools import partial
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from apps.core.crypto import SecretLost
+from apps.core.db import in_db
+from apps.core.tools import Arguments, Tool, ToolError
+from apps.mcp import results, sessions
+from apps.mcp.connecting import Away
+from apps.mcp.models import Target, ToolServer
+
+CALL_SECONDS = 60.0
+
+
+def tools() -> list[Tool]:
+    """Of all servers that are switched on, also of one that is away: the prompt stays the same."""
+    return [
+        Tool(
+            name=tool["name"],
+            title=tool["title"],
+            description=tool["description"],
+            parameters=tool["parameters"],
+            run=partial(run, server.pk, tool["tool"]),
+            needs_approval=True,
+            seconds=CALL_SECONDS,
+            group=server.name,
+            trouble=server.error,
+        )
+        for server in ToolServer.objects.filter(enabled=True)
+        for tool in server.tools
+    ]
+
+
+async def run(server: int, tool: str, user: User, arguments: Arguments) -> str:
+    """Calls a tool. Whatever goes wrong is a sentence for the model."""
+    name, target = await in_db(_target, server)
+    try:
+        result = await sessions.call(target, user.pk, tool, arguments)
+    except Away as error:
+        await in_db(_note, server, str(error))
+        raise ToolError(f"{name} cannot be used now. {error} Go on without it.") from error
+    except sessions.CallRefused as error:
+        raise ToolError(str(error)) from error
+    await in_db(_note, server, "")
+    text = results.text_of(result)
+    if result.is_error:
+        raise ToolError(text)
+    return text
+
+
+def _target(pk: int) -> tuple[str, Target]:
+    server = ToolServer.objects.filter(pk=pk, enabled=True).first()
+    if server is None:
+        raise ToolError("This tool is not there any more. Go on without it.")
+    try:
+        return server.name, server.target()
+    except SecretLost as error:
+        raise ToolError(f"{server.name} cannot be used: its key is lost.") from error
+
+
+def _note(pk: int, error: str) -> None:
+    """Keeps for people whether it could be reached."""
+    server = ToolServer.objects.filter(pk=pk)
+    if error:
+        server.filter(error="").update(error_since=timezone.now())
+        server.update(error=error)
+    else:
+        server.exclude(error="").update(error="", error_since=None)

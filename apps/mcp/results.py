@@ -1,0 +1,28 @@
+"""What a tool server answered, as text that a model can read. Pure."""
+
+import json
+from typing import Any
+
+
+def text_of(result: Any) -> str:
+    """The parts of a result one after the other; what is no text is named."""
+    parts = [_part(block) for block in result.content]
+    if not any(parts) and result.structured_content is not None:
+        return json.dumps(result.structured_content, ensure_ascii=False)
+    return "\n".join(part for part in parts if part) or "It gave no result."
+
+
+def _part(block: Any) -> str:
+    match block.type:
+        case "text":
+            return str(block.text)
+        case "image" | "audio":
+            return f"[{block.type} ({block.mime_type}), which cannot be given to you]"
+        case "resource":
+            inner = block.resource
+            text = getattr(inner, "text", None)
+            return str(text) if text is not None else f"[{inner.uri}, which is no text]"
+        case "resource_link":
+            return f"{block.name}: {block.uri}"
+        case kind:
+            return f"[{kind}, which cannot be given to you]"

@@ -1,0 +1,12 @@
+from django.urls import path
+
+from apps.mcp import views
+
+app_name = "mcp"
+urlpatterns = [
+    path("", views.index, name="index"),
+    path("add/", views.add, name="add"),
+    path("<int:pk>/", views.edit, name="edit"),
+    path("<int:pk>/look/", views.look, name="look"),
+    path("<int:pk>/remove/", views.remove, name="remove"),
+]

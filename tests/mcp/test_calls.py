@@ -1,0 +1,204 @@
+"""Calls of real tools on real MCP servers, and whatever may go wrong with them."""
+
+import asyncio
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from django.contrib.auth.models import User
+
+from apps.core import tools
+from apps.core.db import in_db
+from apps.core.tools import ToolError
+from apps.mcp import connecting, discovery, offering, sessions
+from apps.mcp.models import ToolServer
+from tests.llama_process import free_port
+from tests.mcp.conftest import COMMAND, create_command, known
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def run(name: str, user: User, **arguments: object) -> str:
+    (tool,) = [tool for tool in await in_db(tools.available) if tool.name == name]
+    return await tool.function()(user, arguments)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not true():
+            await asyncio.sleep(0.05)
+
+
+async def test_a_command_is_asked_and_called(alice: User, bob: User) -> None:
+    server = await known(await in_db(create_command, tools=[]))
+    names = [tool["name"] for tool in server.tools]
+    assert names == sorted(names)
+    assert "kettle__pour" in names
+    assert server.looked is not None
+    (pour,) = [t for t in await in_db(tools.available) if t.name == "kettle__pour"]
+    assert pour.needs_approval
+    assert pour.group == "Kettle"
+    assert pour.parameters["required"] == ["cups"]
+
+    # What the server remembers is each person's own.
+    assert await run("kettle__pour", alice, cups=2) == "2 cups"
+    assert await run("kettle__pour", alice, cups=3) == "5 cups"
+    assert await run("kettle__pour", bob, cups=1) == "1 cups"
+    assert await run("kettle__picture", alice) == (
+        "A kettle:\n[image (image/png), which cannot be given to you]"
+    )
+    assert len(await run("kettle__story", alice, characters=300_000)) == 300_000
+    with pytest.raises(ToolError, match="break_it"):
+        await run("kettle__break_it", alice)
+    with pytest.raises(ToolError, match=r"cups"):
+        await run("kettle__pour", alice, cups="many")
+
+
+async def test_streamable_http_with_its_key(alice: User, http_server: ToolServer) -> None:
+    await known(http_server)
+    assert await run("far__pour", alice, cups=2) == "2 cups"
+    assert await run("far__story", alice, characters=5) == "xxxxx"
+    http_server.encrypted_key = ""
+    refused = await discovery.look(http_server)
+    assert refused.error == "It wants a key, or another one (401)."
+    assert len(refused.tools) > 3  # what it said before stays: the prompt stays the same
+
+
+async def test_its_environment_reaches_it_and_ours_does_not(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from apps.core import crypto
+
+    monkeypatch.setenv("KETTLE", "ours")
+    server = await in_db(create_command)
+    await known(server)
+    assert await run("kettle__secret", alice) == "nothing"
+    server.encrypted_environment = crypto.encrypt("KETTLE=its own=1")
+    await server.asave()
+    assert await run("kettle__secret", alice) == "its own=1"
+
+
+async def test_one_that_dies_in_a_call_is_there_for_the_next(alice: User) -> None:
+    await known(await in_db(create_command))
+    with pytest.raises(ToolError, match=r"Kettle cannot be used now\. It broke off"):
+        await run("kettle__die", alice)
+    assert (await ToolServer.objects.aget()).error.startswith("It broke off")
+    assert await run("kettle__pour", alice, cups=4) == "4 cups"
+    server = await ToolServer.objects.aget()
+    assert (server.error, server.error_since) == ("", None)
+
+
+async def test_a_call_that_is_given_up_ends_its_process(alice: User, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    command = f"env KETTLE_PID_FILE={pid_file} {COMMAND}"
+    await known(await in_db(create_command, "Kettle", command))
+    await run("kettle__pour", alice, cups=1)
+    process = psutil.Process(int(pid_file.read_text()))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await run("kettle__hang", alice)
+    await until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+    assert await run("kettle__pour", alice, cups=2) == "2 cups"
+
+
+async def test_a_connection_that_nobody_uses_ends(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await known(await in_db(create_command))
+    monkeypatch.setattr(sessions, "IDLE_SECONDS", 0.2)
+    await run("kettle__pour", alice, cups=1)
+    await until(lambda: not sessions._pool())
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("no-such-command-here", "not found"),
+        ("sh -c 'echo The lid is missing. >&2; exit 1'", "It said: The lid is missing."),
+        ("sleep 60", "It did not answer within"),
+    ],
+)
+async def test_a_command_that_is_no_server_says_why(
+    command: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if command.startswith("sleep"):
+        monkeypatch.setattr(connecting, "CONNECT_SECONDS", 0.5)
+    server = await discovery.look(await in_db(create_command, "Broken", command))
+    assert said in server.error
+    assert server.error_since is not None
+    assert await in_db(offering.tools) == []
+
+
+async def test_nobody_there(alice: User, http_server: ToolServer) -> None:
+    await known(http_server)
+    await ToolServer.objects.aupdate(url=f"http://127.0.0.1:{free_port()}/mcp")
+    with pytest.raises(ToolError, match=r"Far kettle cannot be used now\. Nobody answers at its"):
+        await run("far__pour", alice, cups=1)
+    (tool, *_) = await in_db(offering.tools)
+    assert tool.trouble == "Nobody answers at its address."
+
+
+async def test_private_addresses_only_where_the_settings_allow(
+    http_server: ToolServer, settings: object
+) -> None:
+    settings.MCP_PRIVATE_URLS = False  # type: ignore[attr-defined]
+    server = await discovery.look(http_server)
+    assert "127.0.0.1 is in a private network" in server.error
+
+
+async def test_commands_only_where_the_settings_allow(settings: object) -> None:
+    settings.MCP_COMMANDS = False  # type: ignore[attr-defined]
+    server = await discovery.look(await in_db(create_command))
+    assert "switched off" in server.error
+
+
+HOLDER = """
+import asyncio, django, os, sys
+os.environ["DJANGO_SETTINGS_MODULE"] = "workbench.settings"
+django.setup()
+from apps.mcp.connecting import connect
+from apps.mcp.models import Target
+
+async def main():
+    async with connect(Target(1, "stdio", command=tuple(sys.argv[1:]))):
+        print("open", flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+async def test_nothing_is_left_of_a_process_that_was_killed(tmp_path: Path) -> None:
+    """Also of a command that does not care about the end of its input."""
+    deaf = tmp_path / "deaf.py"
+    pids = tmp_path / "pids"
+    server = shlex.split(COMMAND)
+    deaf.write_text(
+        "import os, subprocess, time\n"
+        "child = subprocess.Popen(['sleep', '300'])\n"
+        f"server = subprocess.Popen({server!r})\n"
+        f"with open({str(pids)!r}, 'w') as file:\n"
+        "    file.write(f'{os.getpid()} {child.pid} {server.pid}')\n"
+        "time.sleep(300)\n"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, sys.executable, str(deaf)],
+        stdout=subprocess.PIPE,
+        env=os.environ,
+        text=True,
+    )
+    assert holder.stdout is not None
+    assert await asyncio.to_thread(holder.stdout.readline) == "open\n"
+    started = [psutil.Process(int(pid)) for pid in pids.read_text().split()]
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    holder.stdout.close()
+    await until(
+        lambda: not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in started)
+    )
