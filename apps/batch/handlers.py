@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from django.utils.module_loading import import_string
 
+from apps.llm.drafts import Draft
 from apps.llm.events import Usage
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class Work:
     index: int
     attempt: int
     input: Any = None
+    draft: Draft = field(default_factory=Draft)
+    """Asks for its answers; has those that came before a person needed the row's slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,8 @@ class Outcome:
 
     `code` and `reason` belong to a rejection: the kind, for counting, and the sentence. `prompt` is
     what of the prompt was this row's own. `fingerprint` (at most 32 characters) makes an accepted
-    row unique: the pump rejects a second one as a duplicate.
+    row unique: the pump rejects a second one as a duplicate. `sketch` is kept with the row for the
+    feature itself, by which it knows the row again without reading it.
     """
 
     verdict: Verdict
@@ -63,6 +67,7 @@ class Outcome:
     usage: Usage = field(default_factory=lambda: Usage(0, 0, 0))
     prompt: str = ""
     fingerprint: str | None = None
+    sketch: bytes = b""
 
 
 Handler = Callable[[Work, Context], Awaitable[Outcome]]

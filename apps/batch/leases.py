@@ -8,10 +8,12 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
+from apps.batch import holders, statements
 from apps.batch.models import PumpLease
 
-LEASE = timedelta(seconds=45)
-HEARTBEAT_SECONDS = 10.0
+# A pump renews it every second (`ledger.tend`); a database may keep it waiting for a while. Of a
+# process on the same machine that has ended nobody waits for it.
+LEASE = timedelta(seconds=15)
 
 
 class LeaseLost(Exception):
@@ -27,16 +29,20 @@ class Lease:
 def take(server_id: int) -> Lease | None:
     """The lease, if nobody holds it; None while another pump does."""
     now = timezone.now()
-    PumpLease.objects.get_or_create(
+    found, _ = PumpLease.objects.get_or_create(
         server_id=server_id, defaults={"until": now - LEASE, "heartbeat": now}
     )
-    with transaction.atomic():
-        row = PumpLease.objects.filter(server_id=server_id)
-        held = row.values_list("token", flat=True).get()
-        taken = row.filter(token=held, until__lt=now).update(
-            token=held + 1, until=now + LEASE, heartbeat=now
-        )
-    return Lease(server_id, held + 1) if taken else None
+    if is_held(found):
+        return None
+    taken = PumpLease.objects.filter(pk=found.pk, token=found.token).update(
+        token=found.token + 1, until=now + LEASE, heartbeat=now, holder=holders.myself()
+    )
+    return Lease(server_id, found.token + 1) if taken else None
+
+
+def is_held(lease: PumpLease) -> bool:
+    """Whether somebody may be at work under it."""
+    return lease.until >= timezone.now() and not holders.is_gone(lease.holder)
 
 
 def give_back(lease: Lease) -> None:
@@ -58,10 +64,8 @@ def fence(lease: Lease) -> Iterator[None]:
     """
     now = timezone.now()
     with transaction.atomic():
-        held = PumpLease.objects.filter(server_id=lease.server_id, token=lease.token).update(
-            until=now + LEASE, heartbeat=now
-        )
-        if not held:
+        until, heartbeat = statements.moment(now + LEASE), statements.moment(now)
+        if not statements.run(statements.RENEW, (until, heartbeat, lease.server_id, lease.token)):
             raise LeaseLost(f"The lease of server {lease.server_id} went to another pump.")
         yield
 

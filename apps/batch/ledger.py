@@ -1,22 +1,23 @@
 """What a pump reads from and writes into the database. Every write is behind the lease's fence."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q
-from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from apps.batch import tending
+from apps.batch import statements, tending
 from apps.batch.handlers import Outcome, Verdict
+from apps.batch.history import Point, added
 from apps.batch.leases import Lease, fence
-from apps.batch.models import ACTIVE, OPEN, Batch, BatchStatus, Item, ItemStatus
+from apps.batch.models import ACTIVE, OPEN, Batch, BatchStatus, Course, Item, ItemStatus
 from apps.llm.events import Usage
 from apps.llm.models import Server
 
 MAX_ATTEMPTS = 3
+TRIAL_DAYS = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +92,24 @@ def status_of(batch_ids: Sequence[int]) -> dict[int, str]:
     return dict(Batch.objects.filter(pk__in=batch_ids).values_list("pk", "status"))
 
 
-def tend(lease: Lease) -> None:
-    """Refill, yield, budget: what is decided for a whole job, not for a row."""
+def tend(lease: Lease) -> list[int]:
+    """Refill, yield, budget: what is decided for a whole job, not for a row.
+
+    Returns the batches that were given new rows.
+    """
     with fence(lease):
-        tending.tend(lease.server_id)
+        return tending.tend(lease.server_id)
 
 
-def finish_batches(lease: Lease) -> int:
-    """Batches without a pending or running row are done. Returns how many."""
+def finish_batches(lease: Lease) -> list[int]:
+    """Batches without a pending or running row are done. Returns those that got new rows."""
     still_open = Item.objects.filter(batch=OuterRef("pk"), status__in=OPEN)
     with fence(lease):
-        tending.tend(lease.server_id)  # else one that still has to refill would be done
-        return (
-            Batch.objects.filter(server_id=lease.server_id, status__in=ACTIVE)
-            .filter(~Exists(still_open))
-            .update(status=BatchStatus.DONE, reason="", finished=timezone.now())
-        )
+        refilled = tending.tend(lease.server_id)  # else one that has to refill would be done
+        Batch.objects.filter(server_id=lease.server_id, status__in=ACTIVE).filter(
+            ~Exists(still_open)
+        ).update(status=BatchStatus.DONE, reason="", finished=timezone.now())
+    return refilled
 
 
 def pending(batch_id: int, *, limit: int, skip: frozenset[int]) -> list[Row]:
@@ -158,71 +161,56 @@ def write(lease: Lease, entries: Sequence[Entry]) -> None:
 def _start(lease: Lease, entries: list[Started], now: datetime) -> None:
     if not entries:
         return
-    Item.objects.filter(
-        pk__in=[entry.row.pk for entry in entries], status=ItemStatus.PENDING
-    ).update(
-        status=ItemStatus.RUNNING,
-        token=lease.token,
-        attempts=F("attempts") + 1,
-        reason="",
-        not_before=None,
-    )
+    statements.run_each(statements.START, [(lease.token, entry.row.pk) for entry in entries])
     for batch_id, model in {entry.row.batch_id: entry.model for entry in entries}.items():
-        batch = Batch.objects.filter(pk=batch_id, status=BatchStatus.QUEUED)
-        batch.update(
-            status=BatchStatus.RUNNING, reason="", model=model, started=Coalesce("started", now)
-        )
+        statements.run(statements.BEGIN, (model, statements.moment(now), batch_id))
 
 
 def _finish(lease: Lease, entries: list[Finished], now: datetime) -> None:
-    written = [entry for entry in entries if _finish_row(lease, entry, now)]
-    for batch_id in {entry.row.batch_id for entry in written}:
-        of_batch = [entry for entry in written if entry.row.batch_id == batch_id]
-        usages = [entry.outcome.usage for entry in of_batch]
-        Batch.objects.filter(pk=batch_id).update(
-            worked_s=F("worked_s") + sum(entry.worked_s for entry in of_batch),
-            prompt_tokens=F("prompt_tokens") + sum(usage.prompt_tokens for usage in usages),
-            cached_tokens=F("cached_tokens") + sum(usage.cached_tokens for usage in usages),
-            completion_tokens=F("completion_tokens")
-            + sum(usage.completion_tokens for usage in usages),
-        )
+    by_batch: dict[int, list[Finished]] = {}
+    for entry in entries:
+        by_batch.setdefault(entry.row.batch_id, []).append(entry)
+    for batch_id, of_batch in by_batch.items():
+        prints = [entry.outcome.fingerprint for entry in of_batch]
+        twins = statements.twins(batch_id, [one for one in prints if one is not None])
+        written = [entry for entry in of_batch if _finish_row(lease, entry, now, twins)]
+        usages = [entry.outcome.usage for entry in written]
+        if written:
+            sums = (
+                sum(entry.worked_s for entry in written),
+                sum(usage.prompt_tokens for usage in usages),
+                sum(usage.cached_tokens for usage in usages),
+                sum(usage.completion_tokens for usage in usages),
+            )
+            statements.run(statements.COUNT, (*sums, batch_id))
 
 
-def _finish_row(lease: Lease, entry: Finished, now: datetime) -> bool:
-    """Whether it was still this lease's to finish."""
+def _finish_row(lease: Lease, entry: Finished, now: datetime, twins: dict[str, int]) -> bool:
+    """Whether it was still this lease's to finish.
+
+    Args:
+        twins: index by fingerprint of the batch's accepted rows, as far as it may matter here; an
+            accepted row is added.
+    """
     outcome, usage = entry.outcome, entry.outcome.usage
     verdict, code, reason = outcome.verdict, outcome.code, outcome.reason
     fingerprint = outcome.fingerprint if verdict is Verdict.ACCEPTED else None
-    if fingerprint is not None:
-        twin = _accepted_twin(entry.row.batch_id, fingerprint)
-        if twin is not None:
-            verdict, code, fingerprint = Verdict.REJECTED, "duplicate", None
-            reason = f"Duplicate of row {twin + 1}."
-    written = Item.objects.filter(
-        pk=entry.row.pk, status=ItemStatus.RUNNING, token=lease.token
-    ).update(
-        status=ItemStatus(verdict),
-        code=code,
-        reason=reason,
-        output=outcome.output,
-        prompt=_storable(outcome.prompt),
-        raw=_storable(outcome.raw),
-        fingerprint=fingerprint,
-        finished=now,
-        prompt_tokens=usage.prompt_tokens,
-        cached_tokens=usage.cached_tokens,
-        completion_tokens=usage.completion_tokens,
+    if fingerprint is not None and fingerprint in twins:
+        verdict, code = Verdict.REJECTED, "duplicate"
+        reason, fingerprint = f"Duplicate of row {twins[fingerprint] + 1}.", None
+    written = statements.run(
+        statements.FINISH,
+        (
+            *(verdict.value, code, reason, statements.stored(outcome.output)),
+            *(_storable(outcome.prompt), _storable(outcome.raw), fingerprint),
+            *(outcome.sketch or None, statements.moment(now)),
+            *(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens),
+            *(entry.row.pk, lease.token),
+        ),
     )
+    if written and fingerprint is not None:
+        twins[fingerprint] = entry.row.index
     return bool(written)
-
-
-def _accepted_twin(batch_id: int, fingerprint: str) -> int | None:
-    """The index of an accepted row with the same fingerprint."""
-    return (
-        Item.objects.filter(batch_id=batch_id, fingerprint=fingerprint, status=ItemStatus.ACCEPTED)
-        .values_list("index", flat=True)
-        .first()
-    )
 
 
 def _put_back(lease: Lease, entry: PutBack, now: datetime) -> None:
@@ -242,6 +230,35 @@ def _put_back(lease: Lease, entry: PutBack, now: datetime) -> None:
         attempts=F("attempts") - (0 if entry.counts else 1),
         not_before=now + timedelta(seconds=entry.wait_s) if entry.wait_s else None,
     )
+
+
+def keep_course(lease: Lease, points: Mapping[int, Point]) -> None:
+    """One more point of each job's course."""
+    with fence(lease):
+        there = set(Batch.objects.filter(pk__in=points).values_list("pk", flat=True))
+        for batch_id in sorted(there):
+            course, _ = Course.objects.get_or_create(batch_id=batch_id)
+            course.points = added(course.points, points[batch_id])
+            course.save(update_fields=["points"])
+
+
+def keep_trial(lease: Lease, batch_id: int, trial: dict[str, Any]) -> None:
+    with fence(lease):
+        if Batch.objects.filter(pk=batch_id).exists():
+            values = {"trial": trial, "tried": timezone.now()}
+            Course.objects.update_or_create(batch_id=batch_id, defaults=values)
+
+
+def best_width(server_id: int, model: str, slots: int) -> int | None:
+    """What the last trial with this model and as many slots found; None where it is too old."""
+    last = Course.objects.filter(
+        batch__server_id=server_id,
+        tried__gte=timezone.now() - TRIAL_DAYS,
+        trial__model=model,
+        trial__slots=slots,
+    ).order_by("-tried")
+    trial = last.values_list("trial", flat=True).first()
+    return None if trial is None else int(trial["best"])
 
 
 def server_of(server_id: int) -> Server | None:

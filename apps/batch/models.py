@@ -129,6 +129,9 @@ class Item(models.Model):
     fingerprint = models.CharField(
         max_length=32, null=True, blank=True, help_text="Two accepted rows never share one."
     )
+    sketch = models.BinaryField(
+        null=True, blank=True, help_text="By which its feature knows it again without reading it."
+    )
     prompt_tokens = models.PositiveIntegerField(default=0)
     cached_tokens = models.PositiveIntegerField(default=0)
     completion_tokens = models.PositiveIntegerField(default=0)
@@ -164,6 +167,20 @@ class Item(models.Model):
         return self.output if self.edited is None else self.edited
 
 
+class Course(models.Model):
+    """How a job went over time. Apart from the job: lists of jobs need nothing of it."""
+
+    batch = models.OneToOneField(Batch, on_delete=models.CASCADE, related_name="course")
+    points = models.JSONField(default=list, help_text="See `history.Point`.")
+    trial = models.JSONField(
+        null=True, blank=True, help_text="How fast each width was, see `trials.Trial.result`."
+    )
+    tried = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"Course of batch {self.batch_id}"
+
+
 class PumpLease(models.Model):
     """Who may work on a server's rows. The token only grows: whoever holds an older one is out."""
 
@@ -171,6 +188,9 @@ class PumpLease(models.Model):
     token = models.BigIntegerField(default=0)
     until = models.DateTimeField()
     heartbeat = models.DateTimeField()
+    holder = models.CharField(
+        max_length=200, blank=True, default="", help_text="The process, see `holders`."
+    )
 
     def __str__(self) -> str:
         return f"Pump of {self.server_id}, token {self.token}"

@@ -9,26 +9,27 @@ import asyncio
 import logging
 import random
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
 from django.db import OperationalError
 from redis.exceptions import RedisError
 
-from apps.batch import handlers, leases, ledger
-from apps.batch.handlers import Context, Handler, Work
+from apps.batch import disk, failures, leases, ledger
+from apps.batch.handlers import Work
+from apps.batch.jobs import Job, Jobs
 from apps.batch.leases import Lease, LeaseLost
 from apps.batch.ledger import Entry, Finished, PutBack, Row, Started
+from apps.batch.measuring import Measures
 from apps.batch.models import BatchStatus
 from apps.batch.turns import Turns
 from apps.batch.writer import Writer
 from apps.core.db import in_db
 from apps.llm import errors, slots
+from apps.llm.drafts import Draft
 from apps.llm.models import Server, State
-from apps.llm.services import look_at, target
+from apps.llm.services import look_at
 from apps.llm.slots import Lane, ModelInUse, SlotTaken, permit
 
 log = logging.getLogger(__name__)
@@ -41,20 +42,11 @@ DRAIN_SECONDS = 60.0
 WATCH_SECONDS = 1.0
 LOOK_EVERY_SECONDS = 30.0
 READ_AHEAD_ROWS = 64
-BACKOFF_SECONDS = 2.0
-BACKOFF_LIMIT_SECONDS = 60.0
 AWAY_SECONDS = (0.5, 10.0)
-# A server that refuses a request without saying for how long is asked again after this.
-REFUSED_SECONDS = 1.0
 # So long the jobs of a model wait before they ask again whether another one is still in use.
 OTHER_MODEL_SECONDS = 2.0
 # So many rows in a row that can never succeed: it is the job, not the row.
 SAME_FAILURES = 20
-
-# The row is not to blame and nothing was done for it: no attempt is counted, the pump waits.
-NOT_THE_ROW = (errors.Unreachable, errors.Loading)
-# No row of this job can succeed until a person has changed something.
-NOT_THIS_JOB = (errors.Unauthorized, errors.UnknownModel, errors.NotSupported)
 
 
 async def run(
@@ -88,36 +80,6 @@ async def run(
     return False
 
 
-@dataclass
-class Job:
-    """An active batch as the pump knows it."""
-
-    id: int
-    name: str
-    owner: int
-    weight: int
-    width: int | None
-    """How many of its rows may be in flight; None: as many as the server has slots."""
-    handler: Handler
-    context: Context
-    row_tokens: int
-    """The most tokens one of its requests may come to."""
-    ready: deque[Row] = field(default_factory=deque)
-    running: int = 0
-    dry: bool = False
-    """No pending row was left when last asked."""
-    since: float = 0.0
-    """Until when the time it worked is on its account."""
-    failures: int = 0
-    """Permanent failures since a row last came through."""
-    waits_until: float = 0.0
-    """Another model is in use until then at least, where only some fit at once."""
-
-    @property
-    def model(self) -> str:
-        return self.context.model
-
-
 class Pump:
     def __init__(self, lease: Lease, *, deadline: float, should_stop: Stop) -> None:
         self.lease = lease
@@ -125,15 +87,16 @@ class Pump:
         self._should_stop = should_stop
         self._stopping = False
         self._server: Server | None = None
-        self._jobs: dict[int, Job] = {}
+        self._jobs = Jobs(lease)
         self._turns = Turns()
         self._tasks: dict[asyncio.Task[Entry], Row] = {}
-        self._taken: set[int] = set()  # rows read ahead, running or not yet written
         self._writer = Writer(lease, on_written=self._was_written)
         self._something = asyncio.Event()  # for the dispatcher
         self._to_read = asyncio.Event()
         self._is_reading = False
-        self._away: errors.LLMError | None = None
+        self._waits_for = ""
+        """Why no row starts, as a sentence; empty where nothing is in the way."""
+        self._measures = Measures(lease)
         self._model = ""
         """Whose rows started last: where only some models fit at once, its are the next ones."""
 
@@ -155,17 +118,20 @@ class Pump:
             finally:
                 await self._close_streams()
                 await self._writer.finish()  # also when everything is being cancelled around us
+            await self._measures.keep()
+            await self._measures.settle_trial(self._jobs)  # one that ended with the job
             for helper in helpers:
                 helper.cancel()
 
     # --- Dispatching ---------------------------------------------------------
 
     async def _dispatch(self) -> None:
+        self._waits_for = await in_db(disk.too_little_room)
         await self._look(max_age=timedelta(0))
         while not self._is_over():
             self._something.clear()
-            if self._away is not None:
-                await self._wait_for_server()
+            if self._waits_for:
+                await self._wait_until_it_is_there()
                 continue
             self._start_rows()
             self._read_ahead()
@@ -176,7 +142,7 @@ class Pump:
 
     def _is_at_work(self) -> bool:
         """Whether anything is under way that will make the dispatcher look again."""
-        rows_wait = any(job.ready for job in self._jobs.values())
+        rows_wait = any(job.ready for job in self._jobs)
         return rows_wait or bool(self._tasks) or self._writer.is_behind or self._is_reading
 
     def _is_over(self) -> bool:
@@ -184,8 +150,8 @@ class Pump:
         return self._stopping
 
     def _start_rows(self) -> None:
-        while ready := self._jobs_whose_turn_it_is():
-            job = self._jobs[self._turns.pick({job.id: job.weight for job in ready})]
+        while ready := {job.id: job for job in self._whose_turn_it_is()}:
+            job = ready[self._turns.pick({job.id: job.weight for job in ready.values()})]
             if len(self._tasks) >= self._width(job.model):
                 return
             row = job.ready.popleft()
@@ -198,69 +164,37 @@ class Pump:
             charged = self._turns.start(job.id)
             task.add_done_callback(partial(self._row_is_over, job, row, charged))
 
+    def _whose_turn_it_is(self) -> list[Job]:
+        runs = bool(self._tasks)
+        return self._jobs.whose_turn_it_is(self._server, self._model, runs=runs)
+
     def _width(self, model: str) -> int:
         assert self._server is not None
-        return self._server.width(model)
-
-    def _jobs_with_rows(self) -> list[Job]:
-        return [
-            job
-            for job in self._jobs.values()
-            if job.ready and (job.width is None or job.running < job.width)
-        ]
-
-    def _jobs_whose_turn_it_is(self) -> list[Job]:
-        """All with rows; where only some models fit at once, those of one model after the other.
-
-        A job on another model would have the server unload this one and load it again.
-        """
-        ready = self._jobs_with_rows()
-        if self._server is None or not self._server.swaps:
-            return ready
-        now = time.monotonic()
-        ready = [job for job in ready if job.waits_until <= now]
-        same = [job for job in ready if job.model == self._model]
-        if same or self._tasks:
-            return same
-        loaded = [job for job in ready if job.model in self._server.loaded_models]
-        return loaded or ready
+        return self._measures.at_most(self._server.width(model))
 
     # --- Reading ahead -------------------------------------------------------
 
     def _read_ahead(self) -> None:
         """Has rows fetched before the last ones are gone."""
-        if not self._is_reading and self._low():
+        if not self._is_reading and self._jobs.low(self._width):
             self._is_reading = True
             self._to_read.set()
-
-    def _low(self) -> list[Job]:
-        return [
-            job
-            for job in self._jobs.values()
-            if not job.dry and len(job.ready) < 2 * self._width(job.model)
-        ]
 
     async def _read(self) -> None:
         while True:
             await self._to_read.wait()
             self._to_read.clear()
-            for job in self._low():
-                limit = max(READ_AHEAD_ROWS, 4 * self._width(job.model))
-                skip = frozenset(self._taken)
-                job.dry = True  # but not if a row is put back meanwhile
-                rows = await in_db(ledger.pending, job.id, limit=limit, skip=skip)
-                job.dry = job.dry and len(rows) < limit
-                if self._jobs.get(job.id) is job:  # not paused meanwhile
-                    job.ready.extend(rows)
-                    self._taken.update(row.pk for row in rows)
+            for job in self._jobs.low(self._width):
+                await self._jobs.read(job, max(READ_AHEAD_ROWS, 4 * self._width(job.model)))
             self._is_reading = False
             self._something.set()
 
     # --- One row -------------------------------------------------------------
 
     async def _ask(self, job: Job, row: Row) -> Entry:
-        work = Work(row.index, row.attempts + 1, row.input)
         assert self._server is not None
+        draft = job.drafts.pop(row.pk, None) or Draft(goes_on=self._server.goes_on)
+        work = Work(row.index, row.attempts + 1, row.input, draft.again())
         try:
             async with permit(
                 self._server,
@@ -271,9 +205,16 @@ class Pump:
                 owner=job.owner,
             ) as held:
                 self._writer.record(Started(row, job.model))
+                self._measures.begun(row)
                 outcome = await job.handler(work, job.context)
+                job.failures = 0
+                self._measures.ended(row, outcome.usage.completion_tokens)
+                entry = Finished(row, outcome, self._worked(job))
+                # Before the slot is given back, which a Redis that is away keeps waiting.
+                self._writer.record(entry)
                 held.used(outcome.usage)
         except SlotTaken:
+            job.drafts[row.pk] = draft
             return PutBack(row)
         except ModelInUse as error:
             await self._wait_for_model(job, error.model)
@@ -281,10 +222,9 @@ class Pump:
         except errors.LLMError as error:
             return await self._judge(job, row, error)
         except RedisError as error:
-            self._away = errors.Unreachable(f"Redis does not answer: {error}.")
+            self._waits_for = f"Waiting for Redis: {error}."
             return PutBack(row)
-        job.failures = 0
-        return Finished(row, outcome, self._worked(job))
+        return entry
 
     def _worked(self, job: Job) -> float:
         now = time.monotonic()
@@ -293,31 +233,24 @@ class Pump:
 
     async def _judge(self, job: Job, row: Row, error: errors.LLMError) -> PutBack:
         """What an error means: for the server, for the job, or for this row alone."""
-        if isinstance(error, NOT_THE_ROW):
-            self._away = error
-            return PutBack(row)
-        if isinstance(error, NOT_THIS_JOB):
-            await self._set_aside([job.id], BatchStatus.PAUSED, str(error))
-            return PutBack(row)
-        if isinstance(error, errors.Busy | errors.PoolExhausted):
+        if isinstance(error, failures.NOT_THE_ROW):
+            self._waits_for = _waits_for_server(error)
+        elif isinstance(error, failures.NOT_THIS_JOB):
+            await self._jobs.set_aside([job.id], BatchStatus.PAUSED, str(error))
+        elif isinstance(error, errors.Busy | errors.PoolExhausted):
             assert self._server is not None
             await slots.refused(self._server, job.model, error)
-        if isinstance(error, errors.Busy):
-            wait = error.retry_after or REFUSED_SECONDS
-            return PutBack(row, str(error), wait_s=wait * random.uniform(1, 1.5))  # noqa: S311
-        if error.transient:
-            wait = backoff(row.attempts + 1)
-            return PutBack(row, str(error), error.code, wait_s=wait, counts=True)
-        job.failures += 1
-        if job.failures >= SAME_FAILURES:
-            reason = f"{SAME_FAILURES} rows one after the other failed for good: {error}"
-            await self._set_aside([job.id], BatchStatus.FAILED, reason)
-        return PutBack(row, str(error), error.code, permanent=True)
+        elif not error.transient:
+            job.failures += 1
+            if job.failures >= SAME_FAILURES:
+                reason = f"{SAME_FAILURES} rows one after the other failed for good: {error}"
+                await self._jobs.set_aside([job.id], BatchStatus.FAILED, reason)
+        return failures.put_back(row, error)
 
     async def _wait_for_model(self, job: Job, in_use: str) -> None:
         """Its jobs rest and say why; those of the model in use may go on."""
         reason = f"Waiting: {in_use} is in use, and the server would have to unload it."
-        same = [other for other in self._jobs.values() if other.model == job.model]
+        same = [other for other in self._jobs if other.model == job.model]
         for other in same:
             other.waits_until = time.monotonic() + OTHER_MODEL_SECONDS
         await in_db(ledger.note, self.lease, reason, [other.id for other in same])
@@ -331,8 +264,9 @@ class Pump:
         if isinstance(entry, Finished):
             usage = entry.outcome.usage
             tokens = usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens
+        else:  # one that had finished and was cancelled afterwards stays finished
+            self._writer.record(entry)
         self._turns.finish(job.id, charged=charged, tokens=tokens)
-        self._writer.record(entry)
         self._something.set()
 
     @staticmethod
@@ -351,40 +285,41 @@ class Pump:
         """A row that went back is found again by asking the database."""
         if isinstance(entry, Started):
             return
-        self._taken.discard(entry.row.pk)
-        if isinstance(entry, PutBack) and entry.row.batch_id in self._jobs:
-            self._jobs[entry.row.batch_id].dry = False
+        self._jobs.written(entry.row, went_back=isinstance(entry, PutBack))
         self._something.set()
 
     # --- Watching ------------------------------------------------------------
 
     async def _watch(self) -> None:
         """Sees what people do with the jobs, and keeps the lease."""
-        renewed = looked = time.monotonic()
+        looked = ticked = time.monotonic()
         while True:
             await asyncio.sleep(WATCH_SECONDS)
+            now, before = time.monotonic(), ticked
+            ticked = now
+            self._measures.tick(now - before, self._jobs)
             try:
                 await self._obey()
-                if time.monotonic() - renewed >= leases.HEARTBEAT_SECONDS:
-                    renewed = time.monotonic()
-                    await in_db(leases.renew, self.lease)
+                await self._measures.settle_trial(self._jobs)
+                await self._measures.keep_now_and_then()
+                self._waits_for = self._waits_for or await in_db(disk.too_little_room)
             except OperationalError as error:
                 log.warning("The database is busy: %s", error)
                 continue
-            if time.monotonic() - looked >= LOOK_EVERY_SECONDS and self._away is None:
+            if time.monotonic() - looked >= LOOK_EVERY_SECONDS and not self._waits_for:
                 looked = time.monotonic()
                 await self._look()
-            for job in self._jobs.values():
+            for job in self._jobs:
                 job.dry = False  # a waiting row's time may have come
             self._something.set()
 
     async def _obey(self) -> None:
         """Pause: nothing new starts. Cancel: open streams are closed, which frees their slots."""
-        await in_db(ledger.tend, self.lease)
+        self._jobs.refilled(await in_db(ledger.tend, self.lease))
         # A job may be over while others keep the slots busy.
-        over = any(job.dry and not job.ready and not job.running for job in self._jobs.values())
+        over = any(job.dry and not job.ready and not job.running for job in self._jobs)
         await self._find_jobs(finish=over)
-        elsewhere = {row.batch_id for row in self._tasks.values()} - self._jobs.keys()
+        elsewhere = {row.batch_id for row in self._tasks.values()} - set(self._jobs.ids)
         if not elsewhere:
             return
         states = await in_db(ledger.status_of, list(elsewhere))
@@ -395,46 +330,12 @@ class Pump:
 
     async def _find_jobs(self, *, finish: bool = True) -> bool:
         """Brings the jobs in step with the database. Returns whether any is active."""
-        if finish:
-            await in_db(ledger.finish_batches, self.lease)
-        batches = await in_db(ledger.active_batches, self.lease.server_id)
-        for gone in self._jobs.keys() - {batch.pk for batch in batches}:
-            self._forget(gone)
-        for batch in batches:
-            if batch.pk in self._jobs:
-                self._jobs[batch.pk].weight = max(1, batch.weight)
-                self._jobs[batch.pk].width = batch.width
-                continue
-            handler = handlers.find(batch.handler)
-            if handler is None:
-                reason = f"Nothing here knows how to work “{batch.handler}” rows."
-                await self._set_aside([batch.pk], BatchStatus.FAILED, reason)
-            elif self._server is not None:
-                chosen = target(self._server, batch.model)
-                self._jobs[batch.pk] = Job(
-                    batch.pk,
-                    getattr(batch, "name", "") or f"Job {batch.pk}",
-                    batch.owner_id,
-                    max(1, batch.weight),
-                    batch.width,
-                    handler,
-                    Context(batch.pk, batch.spec, chosen.model, chosen.client),
-                    handlers.row_tokens(batch.handler, batch.spec),
-                )
-        return bool(self._jobs)
+        for job in await self._jobs.look(self._server, finish=finish):
+            assert self._server is not None  # without one no job is taken up
+            await self._measures.begin_trial(job, self._jobs, self._server)
+        return bool(len(self._jobs))
 
-    def _forget(self, batch_id: int) -> None:
-        job = self._jobs.pop(batch_id)
-        self._taken.difference_update(row.pk for row in job.ready)
-        job.ready.clear()
-
-    async def _set_aside(self, batch_ids: list[int], status: BatchStatus, reason: str) -> None:
-        await in_db(ledger.rest, self.lease, batch_ids, status=status, reason=reason)
-        for batch_id in batch_ids:
-            if batch_id in self._jobs:
-                self._forget(batch_id)
-
-    # --- The server ----------------------------------------------------------
+    # --- What it takes -------------------------------------------------------
 
     async def _look(self, *, max_age: timedelta = timedelta(seconds=LOOK_EVERY_SECONDS)) -> None:
         server = await in_db(ledger.server_of, self.lease.server_id)
@@ -446,28 +347,24 @@ class Pump:
         if server.state == State.UNAUTHORIZED:
             await self._find_jobs(finish=False)
             reason = server.facts.get("error", "The server refuses the key.")
-            await self._set_aside(list(self._jobs), BatchStatus.PAUSED, reason)
+            await self._jobs.set_aside(self._jobs.ids, BatchStatus.PAUSED, reason)
         elif server.state != State.READY:
-            self._away = errors.Unreachable(
-                server.facts.get("error") or "The model server is not ready."
-            )
+            error = server.facts.get("error") or "The model server is not ready."
+            self._waits_for = _waits_for_server(error)
 
-    async def _wait_for_server(self) -> None:
-        """Until the server answers again. The jobs say what they wait for; no row pays for it."""
-        error = self._away
-        assert error is not None
-        log.info("Server %s: waiting. %s", self.lease.server_id, error)
-        await in_db(ledger.note, self.lease, f"Waiting for the model server: {error}")
+    async def _wait_until_it_is_there(self) -> None:
+        """The server, Redis, room on the disk: jobs say what they wait for, and no row pays."""
+        log.info("Server %s: %s", self.lease.server_id, self._waits_for)
         pause, longest = AWAY_SECONDS
-        while not self._is_over() and await self._find_jobs():
+        while self._waits_for and not self._is_over() and await self._find_jobs():
+            await in_db(ledger.note, self.lease, self._waits_for)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
             pause = min(2 * pause, longest)
-            self._away = None
+            self._waits_for = await in_db(disk.too_little_room)
             await self._look(max_age=timedelta(0))
-            if self._away is None:
-                break
-        for job_id in list(self._jobs):  # which model they use is known only now
-            self._forget(job_id)
+        self._waits_for = ""  # also where no job is left that waits
+        for job_id in self._jobs.ids:  # which model they use is known only now
+            self._jobs.forget(job_id)
         await in_db(ledger.note, self.lease, "")
         await self._find_jobs(finish=False)
 
@@ -486,10 +383,8 @@ class Pump:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def backoff(attempt: int) -> float:
-    """Seconds before attempt number `attempt` + 1: exponential, with full jitter."""
-    longest = min(BACKOFF_LIMIT_SECONDS, BACKOFF_SECONDS * 2 ** (attempt - 1))
-    return random.uniform(longest / 2, longest)  # noqa: S311 - jitter
+def _waits_for_server(why: object) -> str:
+    return f"Waiting for the model server: {why}"
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

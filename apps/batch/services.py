@@ -13,7 +13,8 @@ from django.db import transaction
 from django.db.models import Count, Exists, F, Min, OuterRef, Q, Sum
 from django.utils import timezone
 
-from apps.batch.items import add_items, next_index
+from apps.batch import leases
+from apps.batch.items import add_empty_items, add_items, next_index
 from apps.batch.models import (
     ACTIVE,
     FINISHED,
@@ -43,7 +44,7 @@ def create_batch(
     server: Server,
     handler: str,
     spec: dict[str, Any],
-    inputs: Iterable[Any],
+    inputs: Iterable[Any] | int,
     name: str = "",
     model: str = "",
     weight: int = 1,
@@ -55,6 +56,7 @@ def create_batch(
     """A queued job with one pending row per input, all or nothing. 100,000 rows take seconds.
 
     Args:
+        inputs: one for each row; or how many rows, where their index says all there is to know.
         refill: rows that are rejected or fail are replaced, until as many are accepted as there
             are inputs. A replacement's input is `{"for": index of the row it stands for}`.
         tries: how many rows may be made for each one wanted.
@@ -73,7 +75,11 @@ def create_batch(
         width=width,
         daily_tokens=daily_tokens,
     )
-    batch.total = add_items(batch, inputs)
+    if isinstance(inputs, int):
+        add_empty_items(batch, inputs)
+        batch.total = inputs
+    else:
+        batch.total = add_items(batch, inputs)
     batch.goal = batch.total if refill else None
     batch.save(update_fields=["total", "goal"])
     return batch
@@ -140,16 +146,44 @@ def restore(item: Item) -> None:
     if not restored:
         raise WrongState(f"The row is {item.status}: only a rejected one can be restored.")
     if item.replaced:
-        spare = Item.objects.filter(
-            batch_id=item.batch_id, status=ItemStatus.PENDING, input={"for": item.place}
-        ).first()
-        if spare is not None:
-            spare.delete()
+        take_back_spares(item.batch_id, [item])
     item.refresh_from_db()
 
 
+def take_back_spares(batch_id: int, items: Iterable[Item]) -> None:
+    """Of rows that are accepted after all: the replacements that have not begun are not needed."""
+    wanted = {item.place: item.pk for item in items}
+    if not wanted:
+        return
+    pending = Item.objects.filter(batch_id=batch_id, status=ItemStatus.PENDING, input__isnull=False)
+    spares = {item.place: item.pk for item in pending.only("pk", "index", "input").order_by("pk")}
+    both = spares.keys() & wanted.keys()
+    for part in _parts(sorted(both)):
+        Item.objects.filter(pk__in=[spares[place] for place in part]).delete()
+        # Should it go again, it needs a replacement again.
+        Item.objects.filter(pk__in=[wanted[place] for place in part]).update(replaced=False)
+
+
+def make_up(batch: Batch) -> bool:
+    """A job that refills and was done goes on, for rows that were taken out afterwards.
+
+    Returns whether it does. Those rows say nothing of what it yields from now on.
+    """
+    now = timezone.now()
+    mine = Batch.objects.filter(pk=batch.pk, goal__isnull=False)
+    mine.update(watched_since=now)
+    goes_on = mine.filter(status=BatchStatus.DONE).update(
+        status=BatchStatus.QUEUED, reason="", finished=None, made_before=F("total")
+    )
+    return bool(goes_on)
+
+
+def _parts(keys: Sequence[int], size: int = 500) -> Iterable[Sequence[int]]:
+    return (keys[start : start + size] for start in range(0, len(keys), size))
+
+
 def reject(item: Item, reason: str = "Rejected by you.") -> None:
-    """An accepted row is taken out by a person; a job that refills makes another.
+    """An accepted row is taken out by a person; a job that refills and is at work makes another.
 
     Raises:
         WrongState: it is not accepted.
@@ -300,11 +334,11 @@ def servers_to_wake() -> list[int]:
     """Servers with something to do whose pump is gone, if there ever was one."""
     _fail_without_server()
     resume_budgets()
-    live = PumpLease.objects.filter(server=OuterRef("server"), until__gte=timezone.now())
+    leased = PumpLease.objects.filter(until__gte=timezone.now())
+    live = [lease.server_id for lease in leased if leases.is_held(lease)]
     orphaned = Item.objects.filter(batch=OuterRef("pk"), status=ItemStatus.RUNNING)
-    waiting = Batch.objects.filter(~Exists(live), server__isnull=False).filter(
-        Q(status__in=ACTIVE) | Exists(orphaned)
-    )
+    waiting = Batch.objects.filter(server__isnull=False).exclude(server__in=live)
+    waiting = waiting.filter(Q(status__in=ACTIVE) | Exists(orphaned))
     return sorted(set(waiting.values_list("server_id", flat=True)))
 
 

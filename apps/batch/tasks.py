@@ -20,7 +20,7 @@ from apps.llm.client import close_clients
 
 log = logging.getLogger(__name__)
 
-# A message that found no worker in time is not missed: beat looks every 15 seconds.
+# A message that found no worker in time is not missed: beat looks every few seconds.
 MESSAGE_SECONDS = 60
 
 # One byte that the worker and the pool processes forked from it share. Only the worker hears that
@@ -33,6 +33,12 @@ def _hear_the_end(**_: Any) -> None:
     """Celery's own signal for this comes after it has waited for the tasks, which is too late."""
     for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGINT):
         signal.signal(number, partial(_note_and_pass_on, signal.getsignal(number)))
+
+
+@worker_ready.connect
+def _wake_at_once(**_: Any) -> None:
+    """A worker that was killed and is there again goes on with what it was at."""
+    wake_pumps.delay()
 
 
 def _note_and_pass_on(handler: Any, number: int, frame: FrameType | None) -> None:

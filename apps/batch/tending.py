@@ -21,20 +21,27 @@ YIELD_ROWS = 100
 LEAST_YIELD = 0.05
 
 
-def tend(server_id: int) -> None:
-    """One short look at the jobs of a server that have a goal or a budget."""
+def tend(server_id: int) -> list[int]:
+    """One short look at the jobs of a server that have a goal or a budget.
+
+    Returns those that were given new rows.
+    """
     batches = Batch.objects.filter(server_id=server_id, status__in=ACTIVE).filter(
         Q(goal__isnull=False) | Q(daily_tokens__isnull=False)
     )
+    refilled = []
     for batch in batches:
-        if batch.goal is not None:
-            _refill(batch)
+        if batch.goal is not None and _refill(batch):
+            refilled.append(batch.pk)
         if batch.daily_tokens is not None:
             _hold_to_budget(batch)
+    return refilled
 
 
-def _refill(batch: Batch) -> None:
+def _refill(batch: Batch) -> int:
     """Makes a new row for each that was rejected or failed, or says why it goes on no longer.
+
+    Returns how many it made.
 
     A replacement stands for the same first row as what it replaces, so each row asked for has one
     chain of tries, and quotas come out exactly.
@@ -45,21 +52,22 @@ def _refill(batch: Batch) -> None:
         ]
     )
     if not bad:
-        return
+        return 0
     if sentence := _low_yield(batch):
         _stop(batch, sentence)
-        return
+        return 0
     allowed = batch.made_before + max(batch.tries * batch.wanted, FEWEST_TRIES)
     room = max(0, allowed - batch.total)
     if not room:
         if not Item.objects.filter(batch=batch, status__in=OPEN).exists():
             _stop(batch, f"{batch.total:,} rows were made, which is as often as it may try.")
-        return
+        return 0
     chosen = bad[:room]
     first = next_index(batch)
     add_items(batch, ({"for": item.place} for item in chosen), first=first)
     Item.objects.filter(pk__in=[item.pk for item in chosen]).update(replaced=True)
     Batch.objects.filter(pk=batch.pk).update(total=first + len(chosen))
+    return len(chosen)
 
 
 def _low_yield(batch: Batch) -> str:

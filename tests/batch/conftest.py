@@ -25,14 +25,13 @@ async def _closed_connections() -> AsyncIterator[None]:
 
 async def echo(work: Work, context: Context) -> Outcome:
     """One short request to the real server; the answer is accepted whatever it is."""
-    completion = await context.client.complete(
-        ChatRequest(
-            context.model,
-            [{"role": "user", "content": f"Row {work.index}"}],
-            context.spec.get("max_tokens", 8),
-            {"seed": work.index},
-        )
+    request = ChatRequest(
+        context.model,
+        [{"role": "user", "content": f"Row {work.index}"}],
+        context.spec.get("max_tokens", 8),
+        {"seed": work.index},
     )
+    completion = await work.draft.complete(context.client, request)
     return Outcome(
         Verdict.ACCEPTED,
         output={"index": work.index},
@@ -55,7 +54,7 @@ def make_batch(alice: User, server: Server) -> MakeBatch:
             server=server,
             handler=handler,
             spec=spec,
-            inputs=[None] * rows,
+            inputs=rows,
             weight=weight,
         )
 
@@ -63,5 +62,5 @@ def make_batch(alice: User, server: Server) -> MakeBatch:
 
 
 async def run_pump(server: Server, *, seconds: float = 60) -> bool:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         return await pump.run(server.pk, seconds=seconds)

@@ -1,20 +1,23 @@
 """The pump on a real llama.cpp and a real Redis."""
 
 import asyncio
-import time
 import urllib.request
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import connection
 from django.utils import timezone
 
-from apps.batch import handlers, leases, ledger, pump, services
+from apps.batch import disk, failures, handlers, leases, ledger, measuring, pump, services, trials
 from apps.batch.handlers import Context, Outcome, Verdict, Work
-from apps.batch.models import Batch, BatchStatus, ItemStatus, PumpLease
+from apps.batch.jobs import Jobs
+from apps.batch.models import Batch, BatchStatus, Course, ItemStatus, PumpLease
 from apps.batch.turns import Turns
 from apps.core.db import in_db
 from apps.llm import errors
 from apps.llm.discovery import slot_states
+from apps.llm.drafts import Draft
 from apps.llm.models import Server
 from apps.llm.services import target
 from apps.llm.slots import in_flight
@@ -122,7 +125,7 @@ async def test_a_pump_that_lost_its_lease_closes_its_streams_and_ends(
     await PumpLease.objects.filter(server=server).aupdate(until=timezone.now())
     taken = await in_db(leases.take, server.pk)
     assert taken is not None
-    pump_ends = asyncio.timeout(15)
+    pump_ends = asyncio.timeout(60)
     async with pump_ends:  # at its next write or heartbeat
         await Batch.objects.filter(pk=batch.pk).aupdate(status=BatchStatus.CANCELLED)
         assert await working is False
@@ -147,16 +150,17 @@ async def test_cancel_closes_the_streams(make_batch: MakeBatch, server: Server) 
     batch = await sync_to_async(make_batch)(8, max_tokens=4000)
     working = asyncio.create_task(run_pump(server))
     await until_running(batch, 4)
-    cancelled = time.monotonic()
     await in_db(services.cancel, batch)
     await working
-    assert time.monotonic() - cancelled < 5
-    busy = [
-        slot for slot in await slot_states(target(server).client) or [] if slot["is_processing"]
-    ]
-    assert not busy
-    assert "running" not in await counts(batch)
+    assert not {"running", "accepted"} & (await counts(batch)).keys()
     assert (await fresh(batch)).status == BatchStatus.CANCELLED
+    async with asyncio.timeout(5):  # 4,000 tokens take longer
+        while any(slot["is_processing"] for slot in await states_of(server)):
+            await asyncio.sleep(0.02)
+
+
+async def states_of(server: Server) -> list[dict[str, Any]]:
+    return await slot_states(target(server).client) or []
 
 
 async def test_a_slice_ends_and_says_there_is_more(make_batch: MakeBatch, server: Server) -> None:
@@ -174,9 +178,7 @@ async def test_the_server_is_restarted_in_mid_job(
     working = asyncio.create_task(run_pump(server))
     await until_running(batch, 4)
     await in_db(llama.kill)
-    async with asyncio.timeout(20):
-        while not (await fresh(batch)).reason.startswith("Waiting for the model server"):
-            await asyncio.sleep(0.05)
+    await until_it_waits(batch, "Waiting for the model server")
     await in_db(llama.start)
     await working
     assert await counts(batch) == {"accepted": 40}
@@ -184,6 +186,38 @@ async def test_the_server_is_restarted_in_mid_job(
     assert (batch.status, batch.reason) == (BatchStatus.DONE, "")
     # Only the rows that were cut off had a second attempt: waiting costs none.
     assert await batch.items.filter(attempts__gt=1).acount() <= 4
+
+
+async def test_cancelled_while_its_server_is_away(make_batch: MakeBatch, server: Server) -> None:
+    server.base_url = "http://127.0.0.1:9/v1"  # nobody answers there
+    await server.asave()
+    batch = await sync_to_async(make_batch)(4)
+    working = asyncio.create_task(run_pump(server))
+    await until_it_waits(batch, "Waiting for the model server")
+    await in_db(services.cancel, batch)
+    async with asyncio.timeout(20):
+        assert await working is False
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="the database is not on this disk")
+async def test_no_row_starts_on_a_full_disk(
+    make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "LEAST_BYTES", 2**60)
+    batch = await sync_to_async(make_batch)(4)
+    working = asyncio.create_task(run_pump(server))
+    await until_it_waits(batch, "Waiting: the disk that holds the database has")
+    assert await counts(batch) == {"pending": 4}
+    monkeypatch.setattr(disk, "LEAST_BYTES", 1)
+    await working
+    assert await counts(batch) == {"accepted": 4}
+    assert (await fresh(batch)).reason == ""
+
+
+async def until_it_waits(batch: Batch, sentence: str) -> None:
+    async with asyncio.timeout(60):
+        while not (await fresh(batch)).reason.startswith(sentence):
+            await asyncio.sleep(0.05)
 
 
 async def test_a_wrong_key_pauses_the_job(make_batch: MakeBatch, server: Server) -> None:
@@ -213,7 +247,7 @@ handlers.register("tests.failing", failing)
 
 @pytest.fixture
 def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pump, "backoff", lambda attempt: 0.2)
+    monkeypatch.setattr(failures, "backoff", lambda attempt: 0.2)
 
 
 @pytest.mark.usefixtures("_quick_retries")
@@ -320,6 +354,72 @@ def metrics_of(llama: LlamaProcess) -> dict[str, float]:
 
 
 async def until_running(batch: Batch, rows: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await batch.items.filter(status=ItemStatus.RUNNING).acount() < rows:
             await asyncio.sleep(0.02)
+
+
+async def test_which_width_is_best_is_measured_once(
+    make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1, half and all of the slots in turn; the next job on the server knows it."""
+    monkeypatch.setattr(measuring, "TRIAL_ROWS", 30)
+    monkeypatch.setattr(trials, "STEP_SECONDS", 0.2)
+    monkeypatch.setattr(pump, "WATCH_SECONDS", 0.1)
+    batch = await sync_to_async(make_batch)(80, max_tokens=20)
+    await run_pump(server)
+    course = await Course.objects.aget(batch=batch)
+    assert course.trial is not None
+    assert set(course.trial["rates"]) == {"1", "2", "4"}
+    assert all(rate > 0 for rate in course.trial["rates"].values())
+    assert sum(point[3] for point in course.points) <= 80
+    assert all(point[2] <= 4.5 * point[1] for point in course.points)
+    again = await sync_to_async(make_batch)(80)
+    await run_pump(server)
+    assert await counts(again) == {"accepted": 80}
+    assert (await Course.objects.aget(batch=again)).trial is None
+
+
+async def test_a_trial_that_ends_with_its_job_is_kept(
+    make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "TRIAL_ROWS", 30)
+    monkeypatch.setattr(trials, "STEP_SECONDS", 0.1)
+    monkeypatch.setattr(pump, "WATCH_SECONDS", 60)  # nobody looks before the end
+    batch = await sync_to_async(make_batch)(40, max_tokens=20)
+    await run_pump(server)
+    trial = (await Course.objects.aget(batch=batch)).trial
+    assert trial is not None
+    assert set(trial["rates"]) == {"1", "2", "4"}
+
+
+async def test_a_row_whose_slot_was_taken_is_the_next(
+    make_batch: MakeBatch, server: Server
+) -> None:
+    await sync_to_async(make_batch)(6)
+    lease = await in_db(leases.take, server.pk)
+    assert lease is not None
+    jobs = Jobs(lease)
+    [job] = await jobs.look(server, finish=False)
+    await jobs.read(job, 4)
+    row = job.ready.popleft()
+    job.drafts[row.pk] = Draft()
+    jobs.written(row, went_back=True)
+    assert job.ready[0] is row
+    await jobs.read(job, 4)
+    assert [row.index for row in job.ready] == [0, 1, 2, 3, 4, 5]  # nor is it read again
+
+
+async def test_what_its_rows_share_may_change_while_a_job_runs(
+    make_batch: MakeBatch, server: Server
+) -> None:
+    """A pump would otherwise go on by what it read when it found the job."""
+    batch = await sync_to_async(make_batch)(4, max_tokens=40)
+    lease = await in_db(leases.take, server.pk)
+    assert lease is not None
+    jobs = Jobs(lease)
+    [job] = await jobs.look(server, finish=False)
+    assert job.context.once(dict) == {"max_tokens": 40}
+    await Batch.objects.filter(pk=batch.pk).aupdate(spec={"max_tokens": 1})
+    assert await jobs.look(server, finish=False) == []
+    assert job.context.once(dict) == {"max_tokens": 1}

@@ -13,6 +13,8 @@ from apps.batch import services
 from apps.batch.models import Batch, BatchStatus, Item
 from apps.core.db import in_db
 from apps.llm import slots
+from apps.llm.client import client_for
+from apps.llm.discovery import slot_states
 from apps.llm.models import Server
 from apps.llm.services import look_at
 from apps.llm.slots import Lane, permit
@@ -35,26 +37,40 @@ async def all_accepted(batch: Batch) -> list[Item]:
 
 
 async def until_in_flight(server: Server, rows: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await slots.in_flight(server.pk))[Lane.BATCH] != rows:
             await asyncio.sleep(0.01)
 
 
-async def test_a_question_takes_a_rows_slot_and_the_row_comes_back(
+async def until_written(server: Server, tokens: int) -> None:
+    """Until the answer in each slot has so many."""
+    client = client_for(server.endpoint)
+    async with asyncio.timeout(60):
+        while True:
+            seen = await slot_states(client) or []
+            if all(s["is_processing"] and s["next_token"][0]["n_decoded"] >= tokens for s in seen):
+                return
+            await asyncio.sleep(0.005)
+
+
+async def test_a_question_takes_a_rows_slot_and_the_row_goes_on_where_it_was(
     make_batch: MakeBatch, server: Server
 ) -> None:
-    batch = await sync_to_async(make_batch)(12, max_tokens=400)
+    batch = await sync_to_async(make_batch)(5, max_tokens=900)
     working = asyncio.create_task(run_pump(server))
-    await until_in_flight(server, 4)
     seen = await look_at(server)
+    await until_written(server, 30)
     started = time.perf_counter()
     async with permit(seen, lane=Lane.INTERACTIVE):
         waited = time.perf_counter() - started
         assert (await slots.in_flight(server.pk))[Lane.BATCH] == 3
     await working
-    assert waited < 1
+    assert waited < 5
     rows = await all_accepted(batch)
     assert {row.attempts for row in rows} == {1}  # what a person's question cost is nobody's fault
+    *whole, resumed = sorted(row.prompt_tokens for row in rows)
+    assert resumed >= max(whole) + 30  # what it had written was read, not written again
+    assert all(row.completion_tokens <= 900 for row in rows)
 
 
 async def test_on_one_slot_a_row_yields_as_well(
@@ -67,7 +83,7 @@ async def test_on_one_slot_a_row_yields_as_well(
         batch = await sync_to_async(make_batch)(3, max_tokens=400)
         working = asyncio.create_task(run_pump(server))
         await until_in_flight(server, 1)
-        async with asyncio.timeout(5), permit(await look_at(server), lane=Lane.INTERACTIVE):
+        async with asyncio.timeout(60), permit(await look_at(server), lane=Lane.INTERACTIVE):
             assert (await slots.in_flight(server.pk))[Lane.BATCH] == 0
         await working
         await all_accepted(batch)
@@ -122,7 +138,7 @@ async def test_rows_leave_the_model_that_a_person_uses(
     blue = await in_db(make_job, alice, swap_server, "blue", 2)
     red = await in_db(make_job, alice, swap_server, "red", 2)
     working = asyncio.create_task(run_pump(swap_server))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not await red.items.filter(status="accepted").aexists():
             await asyncio.sleep(0.05)
     waiting = await Batch.objects.aget(pk=blue.pk)
@@ -143,7 +159,7 @@ async def test_a_proxy_that_refuses_gets_fewer_requests_and_no_row_pays(
         await server.asave()
         batch = await sync_to_async(make_batch)(6)
         working = asyncio.create_task(run_pump(server))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (await slots.occupancy(server)).limit is None:
                 await asyncio.sleep(0.02)
         assert "takes no more requests" in (await slots.occupancy(server)).limit_reason

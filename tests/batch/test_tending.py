@@ -8,7 +8,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from apps.batch import handlers, services, tending
+from apps.batch import handlers, pump, services, tending
 from apps.batch.handlers import Context, Outcome, Verdict, Work
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.core.db import in_db
@@ -61,7 +61,10 @@ async def accepted(batch: Batch) -> list[Item]:
     return [item async for item in items]
 
 
-async def test_refills_until_each_row_asked_for_is_accepted_once(make: Any, server: Server) -> None:
+async def test_refills_until_each_row_asked_for_is_accepted_once(
+    make: Any, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pump, "WATCH_SECONDS", 600)  # slots do not wait for the next look around
     batch = await make(30, refill=True, tries=10, spec={"every": 3, "fails": 7})
     await run_pump(server)
     batch = await fresh(batch)

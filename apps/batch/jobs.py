@@ -1,0 +1,190 @@
+"""The jobs of one model server as its pump knows them: in step with the database, row by row."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from apps.batch import handlers, ledger
+from apps.batch.handlers import Context, Handler
+from apps.batch.leases import Lease
+from apps.batch.ledger import Row
+from apps.batch.models import Batch, BatchStatus
+from apps.core.db import in_db
+from apps.llm.drafts import Draft
+from apps.llm.models import Server
+from apps.llm.services import target
+
+
+@dataclass
+class Job:
+    """An active batch as the pump knows it."""
+
+    id: int
+    name: str
+    owner: int
+    weight: int
+    width: int | None
+    """How many of its rows may be in flight; None: as many as the server has slots."""
+    handler: Handler
+    context: Context
+    row_tokens: int
+    """The most tokens one of its requests may come to."""
+    rows: int
+    """How many it has in all."""
+    ready: deque[Row] = field(default_factory=deque)
+    drafts: dict[int, Draft] = field(default_factory=dict)
+    """Of rows whose slot was taken, by their ids, until they get another one."""
+    running: int = 0
+    dry: bool = False
+    """No pending row was left when last asked."""
+    since: float = 0.0
+    """Until when the time it worked is on its account."""
+    failures: int = 0
+    """Permanent failures since a row last came through."""
+    best: int | None = None
+    """How many at once are fastest, where that was measured and fewer than all."""
+    waits_until: float = 0.0
+    """Another model is in use until then at least, where only some fit at once."""
+
+    @property
+    def model(self) -> str:
+        return self.context.model
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many rows are in flight as may be: a person's word counts first."""
+        limit = self.width or self.best
+        return limit is not None and self.running >= limit
+
+
+class Jobs:
+    """Those that are active, by the id of their batch, and the rows that were read for them."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+        self._jobs: dict[int, Job] = {}
+        self._taken: set[int] = set()  # rows read ahead, running or not yet written
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._jobs.values())
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    @property
+    def ids(self) -> list[int]:
+        return list(self._jobs)
+
+    def find(self, batch_id: int) -> Job | None:
+        return self._jobs.get(batch_id)
+
+    # --- Whose turn it is ----------------------------------------------------
+
+    @property
+    def with_rows(self) -> list[Job]:
+        return [job for job in self if job.ready and not job.is_full]
+
+    def whose_turn_it_is(self, server: Server | None, model: str, *, runs: bool) -> list[Job]:
+        """All with rows; where only some models fit at once, those of one model after the other.
+
+        A job on another model would have the server unload this one and load it again.
+
+        Args:
+            model: whose rows started last.
+            runs: whether any of them is still in flight.
+        """
+        ready = self.with_rows
+        if server is None or not server.swaps:
+            return ready
+        now = time.monotonic()
+        ready = [job for job in ready if job.waits_until <= now]
+        same = [job for job in ready if job.model == model]
+        if same or runs:
+            return same
+        loaded = [job for job in ready if job.model in server.loaded_models]
+        return loaded or ready
+
+    # --- Rows ----------------------------------------------------------------
+
+    def low(self, width: Callable[[str], int]) -> list[Job]:
+        """Those that will soon have no row left."""
+        return [job for job in self if not job.dry and len(job.ready) < 2 * width(job.model)]
+
+    async def read(self, job: Job, limit: int) -> None:
+        """Reads a job's next rows."""
+        skip = frozenset(self._taken)
+        job.dry = True  # but not if a row is put back meanwhile
+        rows = await in_db(ledger.pending, job.id, limit=limit, skip=skip)
+        job.dry = job.dry and len(rows) < limit
+        if self._jobs.get(job.id) is job:  # not paused meanwhile
+            job.ready.extend(rows)
+            self._taken.update(row.pk for row in rows)
+
+    def written(self, row: Row, *, went_back: bool) -> None:
+        """What became of a row is in the database; one that went back is found there again.
+
+        One with a draft is the next: the server may have in its cache what was written.
+        """
+        job = self.find(row.batch_id)
+        if went_back and job is not None and row.pk in job.drafts:
+            job.ready.appendleft(row)
+            return
+        self._taken.discard(row.pk)
+        if went_back and job is not None:
+            job.dry = False
+
+    def refilled(self, batch_ids: Sequence[int]) -> None:
+        """New rows are there to be read."""
+        for job in filter(None, map(self.find, batch_ids)):
+            job.dry = False
+
+    # --- In step with the database -------------------------------------------
+
+    async def look(self, server: Server | None, *, finish: bool) -> list[Job]:
+        """Brings the jobs in step with what people do with them. Returns those that are new."""
+        if finish:
+            self.refilled(await in_db(ledger.finish_batches, self._lease))
+        batches = await in_db(ledger.active_batches, self._lease.server_id)
+        for gone in self._jobs.keys() - {batch.pk for batch in batches}:
+            self.forget(gone)
+        new = []
+        for batch in batches:
+            if (known := self.find(batch.pk)) is not None:
+                known.weight, known.width = max(1, batch.weight), batch.width
+                if batch.spec != known.context.spec:  # rows in flight end by the old one
+                    known.context = replace(known.context, spec=batch.spec, _made={})
+            elif (handler := handlers.find(batch.handler)) is None:
+                reason = f"Nothing here knows how to work “{batch.handler}” rows."
+                await self.set_aside([batch.pk], BatchStatus.FAILED, reason)
+            elif server is not None:
+                self._jobs[batch.pk] = _job(batch, handler, server)
+                new.append(self._jobs[batch.pk])
+        return new
+
+    def forget(self, batch_id: int) -> None:
+        job = self._jobs.pop(batch_id)
+        self._taken.difference_update(row.pk for row in job.ready)
+        job.ready.clear()
+
+    async def set_aside(self, batch_ids: list[int], status: BatchStatus, reason: str) -> None:
+        """Pauses or fails jobs, and says why."""
+        await in_db(ledger.rest, self._lease, batch_ids, status=status, reason=reason)
+        for batch_id in batch_ids:
+            if batch_id in self._jobs:
+                self.forget(batch_id)
+
+
+def _job(batch: Batch, handler: Handler, server: Server) -> Job:
+    chosen = target(server, batch.model)
+    return Job(
+        batch.pk,
+        getattr(batch, "name", "") or f"Job {batch.pk}",
+        batch.owner_id,
+        max(1, batch.weight),
+        batch.width,
+        handler,
+        Context(batch.pk, batch.spec, chosen.model, chosen.client),
+        handlers.row_tokens(batch.handler, batch.spec),
+        batch.total,
+    )

@@ -1,0 +1,102 @@
+"""A stand-in for llama-server to be killed: python -m tests.faults.model_server PORT LOG SLOTS
+
+It writes what it is asked for at its own pace, costs next to no CPU, and notes in LOG, one line
+each, when an answer begins, ends and is cut off: `BEGIN seed in_flight`. A line is written before
+the client can know of what it says, so the log is the truth whoever is killed. An answer is a
+function of the row's seed: `answer_of` says which.
+"""
+
+import asyncio
+import json
+import os
+import random
+import sys
+from typing import Any
+
+PIECES = 10
+SECONDS = (0.05, 0.35)  # of an answer: rows are uneven
+BEGIN, END, CUT = "BEGIN", "END", "CUT"
+MODEL = "stand-in"
+
+
+def answer_of(seed: int) -> str:
+    return "".join(f"{seed + at} " for at in range(PIECES)).strip()
+
+
+def _chunk(**fields: Any) -> bytes:
+    body = json.dumps({"id": "chatcmpl-1", "object": "chat.completion.chunk", **fields})
+    data = f"data: {body}\n\n".encode()
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def _choice(delta: dict[str, str], reason: str | None = None) -> bytes:
+    return _chunk(choices=[{"index": 0, "delta": delta, "finish_reason": reason}])
+
+
+class StandIn:
+    def __init__(self, log: int, slots: int) -> None:
+        self._log = log
+        self._now = 0
+        self._routes: dict[str, Any] = {
+            "/v1/models": {"object": "list", "data": [{"id": MODEL, "owned_by": "llamacpp"}]},
+            "/props": {"total_slots": slots, "default_generation_settings": {"n_ctx": 4096}},
+            "/health": {"status": "ok"},
+        }
+
+    def _note(self, what: str, seed: int) -> None:
+        os.write(self._log, f"{what} {seed} {self._now}\n".encode())
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+                _, path, _ = head[0].split(" ")
+                sizes = [line for line in head if line.lower().startswith("content-length:")]
+                size = int(sizes[0].split(":")[1]) if sizes else 0
+                body = await reader.readexactly(size)
+                if path.endswith("/chat/completions"):
+                    await self._answer(json.loads(body), writer)
+                else:
+                    self._say(writer, path)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    def _say(self, writer: asyncio.StreamWriter, path: str) -> None:
+        status = "200 OK" if path in self._routes else "404 Not Found"
+        body = json.dumps(self._routes.get(path, {})).encode()
+        head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        writer.write(head.encode() + b"\r\n\r\n" + body)
+
+    async def _answer(self, asked: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        seed = int(asked["seed"])
+        self._now += 1
+        self._note(BEGIN, seed)
+        is_whole = False
+        try:
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+            writer.write(head + b"Transfer-Encoding: chunked\r\n\r\n")
+            pause = random.Random(seed).uniform(*SECONDS) / PIECES
+            for piece in answer_of(seed).split(" "):
+                writer.write(_choice({"content": f"{piece} "}))
+                await asyncio.sleep(pause)
+                if writer.transport.is_closing():
+                    return
+            is_whole = True
+        finally:
+            self._now -= 1
+            self._note(END if is_whole else CUT, seed)
+        usage = {"prompt_tokens": 20, "completion_tokens": PIECES}
+        writer.write(_choice({}, "stop") + _chunk(choices=[], usage=usage) + b"0\r\n\r\n")
+
+
+async def main(port: int, path: str, slots: int) -> None:
+    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    server = await asyncio.start_server(StandIn(log, slots).serve, "127.0.0.1", port)
+    async with server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
