@@ -17,8 +17,12 @@ def empty(shape: tuple[int, int]) -> NDArray[np.float32]:
         return np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
 
 
-def take(array: NDArray[np.float32], rows: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """`array[rows]`, in the kind of memory its size asks for."""
-    found = empty((int(rows.sum()), array.shape[1]))
-    np.compress(rows, array, axis=0, out=found)
+def take(
+    array: NDArray[np.float32], rows: NDArray[np.bool_] | NDArray[np.intp]
+) -> NDArray[np.float32]:
+    """`array[rows]`, in the kind of memory its size asks for. Places must be in range."""
+    places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+    found = empty((len(places), array.shape[1]))
+    # With its usual mode numpy fills a second array of that size first, and in memory.
+    np.take(array, places, axis=0, out=found, mode="clip")
     return found

@@ -1,8 +1,8 @@
 """Texts in, unit vectors out; each text is sent to a model once, ever.
 
-A text is looked up by the model's fingerprint and its own hash. Only the unseen go to the server,
-in batches, over as many requests as it has slots, each under a permit. A batch is saved as it
-comes, so work that was interrupted continues where it was.
+A text is looked up by the model's fingerprint and its own hash. Only the unseen go to the server
+(`sending`). What comes is saved beside that (`keeping`), so work that was interrupted continues
+where it was.
 """
 
 import asyncio
@@ -15,25 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.core.db import in_db
-from apps.embeddings import arrays
-from apps.embeddings.models import Embedding, EmbeddingModel
+from apps.embeddings import arrays, later
+from apps.embeddings.keeping import Keeper, check_width
+from apps.embeddings.models import Embedding
+from apps.embeddings.sending import Part, Sender, Vectors
 from apps.llm import errors
-from apps.llm.client import FIRST_BYTE_SECONDS
 from apps.llm.models import State, Use
 from apps.llm.services import Target, look_at
 from apps.llm.services import target as choose
-from apps.llm.slots import Lane, ModelInUse, SlotTaken, permit
+from apps.llm.slots import Lane
 
-# A call becomes one task per text at the server, first come first served: with more texts a call a
-# person's single text would wait longer behind them.
-BATCH_TEXTS = 32
 LOOKUP_HASHES = 900  # SQLite's older limit is 999 parameters a statement
-ANSWER_SECONDS = FIRST_BYTE_SECONDS + 30  # the client's own limit should come first
-# What a server needs to come back after a restart or a model swap.
-MODEL_IN_USE_SECONDS = 2.0
-RETRY_SECONDS = {Lane.BATCH: (0.5, 1, 2, 4, 8, 16, 30), Lane.INTERACTIVE: (0.2,)}
+ANSWERED_SECONDS = 0.05  # what is saved later waits so long, which an answer's way out takes
 
-Vectors = NDArray[np.float32]
 Progress = Callable[[int, int], Awaitable[None]]
 
 
@@ -115,8 +109,13 @@ async def embed(
     lane: Lane,
     progress: Progress | None = None,
     stats: Stats | None = None,
+    save_later: bool = False,
 ) -> Vectors:
-    """Like `embed_texts`, with a model that was identified before. `stats` is added to."""
+    """Like `embed_texts`, with a model that was identified before. `stats` is added to.
+
+    Args:
+        save_later: return before new vectors are in the database (see `later.settled`).
+    """
     if not texts:
         raise ValueError("There is no text to embed.")
     places: dict[bytes, int] = {}
@@ -126,10 +125,10 @@ async def embed(
         count=len(texts),
     )
     hashes = list(places)
-    model, vectors, known = await in_db(_look_up, embedder.fingerprint, hashes)
+    vectors, known = await in_db(_look_up, embedder.fingerprint, hashes)
     unseen = _first_texts(texts, inverse, known, len(hashes))
-    work = _Work(embedder, lane, hashes, vectors, progress, stats or Stats(), model)
-    await work.run(unseen)
+    work = _Work(embedder, lane, hashes, vectors, progress, stats or Stats())
+    await work.run(unseen, save_later=save_later)
     if work.problems:
         raise TextsTooLarge(
             {
@@ -141,8 +140,7 @@ async def embed(
     assert work.vectors is not None
     if len(hashes) == len(texts):
         return work.vectors
-    found = arrays.empty((len(texts), work.vectors.shape[1]))
-    return np.take(work.vectors, inverse, axis=0, out=found)
+    return arrays.take(work.vectors, inverse)
 
 
 def text_hash(text: str) -> bytes:
@@ -163,29 +161,27 @@ def _first_texts(
     return sorted(first.items(), key=lambda item: len(item[1]))
 
 
-def _look_up(
-    fingerprint: str, hashes: list[bytes]
-) -> tuple[EmbeddingModel | None, Vectors | None, NDArray[np.bool_]]:
-    """The vectors that are there, and which those are; None while nothing is known of the model."""
+def _look_up(fingerprint: str, hashes: list[bytes]) -> tuple[Vectors | None, NDArray[np.bool_]]:
+    """The vectors that are there, and which those are; None where there are none."""
     known = np.zeros(len(hashes), dtype=np.bool_)
-    model = EmbeddingModel.objects.filter(fingerprint=fingerprint).first()
-    if model is None:
-        return None, None, known
     places = {value: place for place, value in enumerate(hashes)}
-    vectors = arrays.empty((len(hashes), model.dimensions))
+    vectors: Vectors | None = None
+    # The model by its fingerprint in the same query: a single text costs one trip, not two.
+    rows = Embedding.objects.filter(model__fingerprint=fingerprint)
     for start in range(0, len(hashes), LOOKUP_HASHES):
-        rows = Embedding.objects.filter(
-            model=model, text_hash__in=hashes[start : start + LOOKUP_HASHES]
-        ).values_list("text_hash", "vector")
-        for value, vector in rows.iterator():
+        found = rows.filter(text_hash__in=hashes[start : start + LOOKUP_HASHES])
+        for value, stored in found.values_list("text_hash", "vector"):
+            vector = np.frombuffer(stored, dtype="<f4")
+            if vectors is None:
+                vectors = arrays.empty((len(hashes), len(vector)))
             place = places[bytes(value)]
-            vectors[place] = np.frombuffer(vector, dtype="<f4")
+            vectors[place] = vector
             known[place] = True
-    return model, vectors, known
+    return vectors, known
 
 
 class _Work:
-    """The texts of one call that have to be sent."""
+    """The texts of one call that have to be sent: where their vectors go, and who hears of it."""
 
     def __init__(
         self,
@@ -195,129 +191,65 @@ class _Work:
         vectors: Vectors | None,
         progress: Progress | None,
         stats: Stats,
-        model: EmbeddingModel | None,
     ) -> None:
-        self.embedder = embedder
-        self.lane = lane
         self.hashes = hashes
         self.vectors = vectors
         self.progress = progress
         self.stats = stats
-        self.problems: dict[int, errors.LLMError] = {}
-        self._model = model
         self._done = 0
-        self._saving = asyncio.Lock()
+        self._total = 0
+        self._keeper = Keeper(embedder.fingerprint, embedder.target.model, self._tell)
+        self._sender = Sender(embedder.target, lane, self._arrived, self._keeper.room)
 
-    async def run(self, unseen: list[tuple[int, str]]) -> None:
+    @property
+    def problems(self) -> dict[int, errors.LLMError]:
+        return self._sender.problems
+
+    async def run(self, unseen: list[tuple[int, str]], *, save_later: bool) -> None:
         self._total = len(unseen)
         if self.progress is not None:
             await self.progress(0, self._total)
-        # Long ones first: the last batch of a run is then a short one, and no slot waits for it.
-        batches = [
-            unseen[start : start + BATCH_TEXTS] for start in range(0, len(unseen), BATCH_TEXTS)
-        ]
-        width = self.embedder.target.server.slots
-        try:
-            async with asyncio.TaskGroup() as workers:
-                for _ in range(min(width, len(batches))):
-                    workers.create_task(self._worker(batches))
-        except BaseExceptionGroup as group:
-            # All workers end for the first reason; the rest of the group is its echo.
-            raise group.exceptions[0] from None
-
-    async def _worker(self, batches: list[list[tuple[int, str]]]) -> None:
-        while batches:
-            await self._embed(batches.pop())
-
-    async def _embed(self, batch: list[tuple[int, str]]) -> None:
-        """Sends a batch. One text that is too large fails all of them: halving finds it."""
-        try:
-            vectors = await self._send([text for _, text in batch])
-        except (errors.InputTooLarge, errors.PromptTooLong) as error:
-            if len(batch) == 1:
-                self.problems[batch[0][0]] = error
-                return
-            middle = len(batch) // 2
-            await self._embed(batch[:middle])
-            await self._embed(batch[middle:])
+        if not unseen:
             return
-        async with self._saving:
-            await self._keep([place for place, _ in batch], vectors)
-            self._done += len(batch)
-            self.stats.sent += len(batch)
-            if self.progress is not None:
-                await self.progress(self._done, self._total)
-
-    async def _send(self, texts: list[str]) -> Vectors:
-        target = self.embedder.target
-        waits = iter(RETRY_SECONDS[self.lane])
-        while True:
+        if save_later:
+            later.soon(self._keeper.run())
             try:
-                async with permit(
-                    target.server, lane=self.lane, model=target.model, label="Embeddings"
-                ):
-                    answer = await _in_time(target.client.embed(target.model, texts))
-                vectors, were_unit = _unit(answer)
-                self.stats.normalised &= were_unit
-                return vectors
-            except SlotTaken:
-                continue
-            except ModelInUse:
-                await asyncio.sleep(MODEL_IN_USE_SECONDS)
-            except errors.LLMError as error:
-                wait = next(waits, None)
-                if not error.transient or wait is None:
-                    raise
-                await asyncio.sleep(getattr(error, "retry_after", None) or wait)
+                await self._sender.run(unseen)
+            finally:
+                later.soon(self._end_when_answered())
+            return
+        try:
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._keeper.run())
+                both.create_task(self._send(unseen))
+        except BaseExceptionGroup as group:
+            # Both end for the first reason; the rest of the group is its echo.
+            raise group.exceptions[0] from None
+        finally:
+            await self._keeper.flush()  # whatever ended the work, what has come is kept
 
-    async def _keep(self, places: list[int], vectors: Vectors) -> None:
-        dimensions = vectors.shape[1]
+    async def _send(self, unseen: list[tuple[int, str]]) -> None:
+        try:
+            await self._sender.run(unseen)
+        finally:
+            self._keeper.end()
+
+    async def _end_when_answered(self) -> None:
+        # A thread that saves takes turns of Python from the answer that somebody waits for.
+        await asyncio.sleep(ANSWERED_SECONDS)
+        self._keeper.end()
+
+    def _arrived(self, part: Part, vectors: Vectors, were_unit: bool) -> None:
         if self.vectors is None:
-            self.vectors = arrays.empty((len(self.hashes), dimensions))
-        if self.vectors.shape[1] != dimensions:
-            raise errors.ServerFailed(
-                f"The embedding model answered with {dimensions} numbers a text and with "
-                f"{self.vectors.shape[1]} before. Another model must be behind the same name."
-            )
+            self.vectors = arrays.empty((len(self.hashes), vectors.shape[1]))
+        check_width(vectors.shape[1], self.vectors.shape[1])
+        places = [place for place, _ in part]
         self.vectors[places] = vectors
-        await in_db(self._save, [self.hashes[place] for place in places], vectors)
+        self.stats.normalised &= were_unit
+        self.stats.sent += len(part)
+        self._keeper.put([self.hashes[place] for place in places], vectors)
 
-    def _save(self, hashes: list[bytes], vectors: Vectors) -> None:
-        if self._model is None:
-            self._model, _ = EmbeddingModel.objects.get_or_create(
-                fingerprint=self.embedder.fingerprint,
-                defaults={"name": self.embedder.target.model, "dimensions": vectors.shape[1]},
-            )
-        Embedding.objects.bulk_create(
-            [
-                Embedding(model=self._model, text_hash=value, vector=vector.tobytes())
-                for value, vector in zip(hashes, vectors.astype("<f4"), strict=True)
-            ],
-            ignore_conflicts=True,  # another run may have embedded the same text meanwhile
-        )
-
-
-async def _in_time(answer: Awaitable[Vectors]) -> Vectors:
-    """The answer, or an error after which one may try again: a lost answer must not hold a run.
-
-    Seen once in many thousand requests, on an overloaded machine: neither answer nor error came,
-    and the client's own time limit did not end the wait.
-    """
-    try:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            return await answer
-    except TimeoutError as error:
-        raise errors.Stalled("The embedding server did not answer in time.") from error
-
-
-def _unit(vectors: Vectors) -> tuple[Vectors, bool]:
-    """Vectors of length one, and whether they were. Most servers answer so; nothing relies on it.
-
-    Raises:
-        ServerFailed: a vector has no direction, or is no number.
-    """
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    if not np.isfinite(norms).all() or (norms == 0).any():
-        raise errors.ServerFailed("The embedding server answered with a vector that is no vector.")
-    were_unit = bool(np.allclose(norms, 1, atol=1e-4))
-    return vectors if were_unit else (vectors / norms).astype(np.float32), were_unit
+    async def _tell(self, saved: int) -> None:
+        self._done += saved
+        if self.progress is not None:
+            await self.progress(self._done, self._total)

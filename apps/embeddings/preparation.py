@@ -13,7 +13,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from apps.embeddings import arrays
-from apps.embeddings.cache import Embedder, Progress, Stats, TextsTooLarge, Vectors, embed
+from apps.embeddings.cache import Embedder, Progress, Stats, TextsTooLarge, embed
+from apps.embeddings.sending import Vectors
 from apps.llm import errors
 from apps.llm.slots import Lane
 
@@ -71,6 +72,7 @@ async def embed_prepared(
     lane: Lane,
     progress: Progress | None = None,
     stats: Stats | None = None,
+    save_later: bool = False,
 ) -> Prepared:
     """Like `embed`, with the preparation.
 
@@ -82,7 +84,9 @@ async def embed_prepared(
     sent = [preparation.prefix + text for text in texts] if preparation.prefix else texts
     shortened: dict[int, str] = {}
     try:
-        vectors = await embed(embedder, sent, lane=lane, progress=progress, stats=stats)
+        vectors = await embed(
+            embedder, sent, lane=lane, progress=progress, stats=stats, save_later=save_later
+        )
     except TextsTooLarge as error:
         if preparation.long_texts == "reject":
             raise
@@ -176,8 +180,7 @@ class _Parts:
         if len(flat) == len(self._texts):
             return vectors
         first = np.searchsorted(np.asarray(owners), np.arange(len(self._texts)))
-        joined = arrays.empty((len(self._texts), vectors.shape[1]))
-        np.take(vectors, first, axis=0, out=joined)
+        joined = arrays.take(vectors, first)
         for place, parts in self.parts.items():
             at = first[place]
             lengths = np.asarray([len(part) for part in parts], dtype=np.float32)

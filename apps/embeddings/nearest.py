@@ -1,0 +1,119 @@
+"""Near copies by embedding: pairs of rows whose vectors point the same way. Pure numpy.
+
+A test row that a classifier was trained on says nothing about texts to come. Embeddings find what
+comparing strings does not: another number in it, a word turned round.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Of cosines. On Banking77 with MiniLM 537 of 3,080 test rows have such a training row.
+NEAR = 0.97
+VERY_NEAR = 0.99
+LIMIT = 5_000  # pairs; nobody reads more
+# More pairs than this are a sample's: 4e9 of 384 numbers take a core about a minute.
+MOST_PAIRS = 4_000_000_000
+BLOCK = 1024  # rows; of the other side sixteen times as many: 64 MB of cosines at once
+
+Vectors = NDArray[np.float32]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """For each row looked at, the most similar row of the other side."""
+
+    rows: Codes
+    """Which rows were looked at: all, or a sample of them where there are too many."""
+    partner: Codes
+    cosine: Vectors
+    """-1 where there is no other row."""
+
+    @property
+    def near(self) -> NDArray[np.bool_]:
+        return self.cosine >= NEAR
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Row `a` of the first vectors and row `b` of the second, and the cosine between them."""
+
+    a: int
+    b: int
+    cosine: float
+
+
+def nearest(
+    left: Vectors,
+    right: Vectors | None = None,
+    *,
+    same: tuple[Codes, Codes] | None = None,
+    most: int | None = None,
+    seed: int = 0,
+) -> Nearest:
+    """The nearest row of `right` to each row of `left`, by cosine; blockwise.
+
+    Args:
+        left: unit vectors (n, d).
+        right: unit vectors (m, d); None to compare `left` with itself, each pair once: a row with
+            those that come after it.
+        same: a key per row of `left` and of `right`; rows with the same key are no near copies but
+            equal, and are passed over.
+        most: look at so many pairs at most: at a sample of `left`, drawn by `seed`.
+
+    Raises:
+        ValueError: the vectors have different lengths.
+    """
+    other = left if right is None else right
+    if left.ndim != 2 or other.ndim != 2 or left.shape[1] != other.shape[1]:
+        raise ValueError(f"Vectors of shapes {left.shape} and {other.shape} cannot be compared.")
+    rows = np.arange(len(left))
+    if most is not None and len(left) * len(other) > most:
+        count = max(1, most // len(other))
+        rows = np.sort(np.random.default_rng(seed).choice(len(left), count, replace=False))
+    partner = np.zeros(len(rows), dtype=np.int64)
+    cosine = np.full(len(rows), -1.0, dtype=np.float32)
+    columns = BLOCK * 16
+    for start in range(0, len(rows), BLOCK):
+        mine = slice(start, start + BLOCK)
+        places = rows[mine]
+        block = left[places]
+        # The other rows of a pair come later: what lies before the block need not be computed.
+        begin = int(places[0]) + 1 if right is None else 0
+        for offset in range(begin, len(other), columns):
+            cosines = block @ other[offset : offset + columns].T
+            there = np.arange(offset, offset + cosines.shape[1])
+            if right is None and offset <= places[-1]:
+                cosines[there[None, :] <= places[:, None]] = -1.0
+            if same is not None:
+                cosines[same[0][places, None] == same[1][None, there]] = -1.0
+            best = cosines.argmax(axis=1)
+            value = cosines[np.arange(len(block)), best]
+            better = value > cosine[mine]
+            partner[mine] = np.where(better, best + offset, partner[mine])
+            cosine[mine] = np.maximum(cosine[mine], value)
+    return Nearest(rows, partner, np.minimum(cosine, np.float32(1)))
+
+
+def near_pairs(
+    a: Vectors,
+    b: Vectors | None = None,
+    *,
+    threshold: float = NEAR,
+    limit: int = LIMIT,
+    same: tuple[Codes, Codes] | None = None,
+) -> list[Pair]:
+    """The pairs with a cosine of at least `threshold`, the nearest first.
+
+    Each row of `a` is paired with its nearest row of `b` only: a text that has forty near copies is
+    one finding. The arguments are those of `nearest`.
+    """
+    found = nearest(a, b, same=same)
+    pairs = [
+        Pair(row, int(found.partner[row]), float(found.cosine[row]))
+        for row in np.flatnonzero(found.cosine >= threshold).tolist()
+    ]
+    pairs.sort(key=lambda pair: (-pair.cosine, pair.a))
+    return pairs[:limit]
