@@ -8,7 +8,7 @@ token is in every commit; when it dies, the next one removes what was written an
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -32,7 +32,9 @@ from apps.datasets.uploads import remove_files, remove_upload
 
 log = logging.getLogger(__name__)
 
-SMALL_BYTES = 2 * 1024 * 1024  # imported while the person waits: a second or two
+# Imported while the person waits: a second or two. Bytes alone say little of a Parquet file.
+SMALL_BYTES = 2 * 1024 * 1024
+SMALL_ROWS = 30_000
 LEASE = timedelta(seconds=120)
 WAKE_AFTER = timedelta(seconds=45)
 MAX_ATTEMPTS = 3
@@ -59,8 +61,21 @@ class Plan:
         return cls(value["name"], Mapping(**value["mapping"]), Said(**value["said"]))
 
 
-def is_small(upload: Upload) -> bool:
-    return upload.size <= SMALL_BYTES
+def is_small(upload: Upload, said: Said | None = None) -> bool:
+    """Whether it can be imported while the person waits.
+
+    Raises:
+        FormatError: a file cannot be read.
+    """
+    if upload.size > SMALL_BYTES:
+        return False
+    rows = 0
+    for place, file in enumerate(upload.files):
+        path = upload.path_of(place)
+        rows += formats.estimate_rows(
+            path, formats.inspect(path, name=file["name"], said=said or Said())
+        )
+    return rows <= SMALL_ROWS
 
 
 def import_upload(upload: Upload, plan: Plan) -> Dataset:
@@ -276,6 +291,11 @@ def run(upload_id: str) -> None:
 def _import(upload: Upload, lease: "_Lease") -> None:
     plan = Plan.from_json(upload.plan)
     layouts = check_files(upload, plan)
+    if plan.said.encoding is None:
+        for place, layout in enumerate(layouts):
+            settled = formats.settled_encoding(upload.path_of(place), layout.encoding)
+            layouts[place] = replace(layout, encoding=settled)
+            lease.renew()
     with transaction.atomic():
         dataset = _new_dataset(upload, plan, layouts, DatasetState.IMPORTING)
         lease.write(dataset=dataset, state=UploadState.IMPORTING, started=timezone.now())

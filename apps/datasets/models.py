@@ -293,6 +293,12 @@ class QueueItem(models.Model):
     reason = models.CharField(max_length=300, blank=True)
     suggested = models.JSONField(default=list, help_text="Labels, the likeliest first.")
     seen = models.BooleanField(default=False)
+    turn = models.PositiveIntegerField(
+        null=True, help_text="Its number among those looked at, in order: Undo goes back by it."
+    )
+    revision = models.PositiveIntegerField(
+        null=True, help_text="The number of the revision that gave it a label; null: kept, skipped."
+    )
 
     class Meta:
         ordering = ["place"]

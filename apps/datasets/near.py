@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from apps.datasets.history import SnapshotRef
-from apps.datasets.leaks import THRESHOLD
 from apps.datasets.models import Dataset, Example, NearCopy
 
 Start = Callable[[Dataset], None]
@@ -78,8 +77,12 @@ def fail(dataset_id: int, error: str) -> None:
 
 
 @transaction.atomic
-def record(ref: SnapshotRef, pairs: Sequence[Near], *, model: str) -> None:
-    """Keeps what was found in a version, in place of what was found before."""
+def record(ref: SnapshotRef, pairs: Sequence[Near], *, model: str, threshold: float) -> None:
+    """Keeps what was found in a version, in place of what was found before.
+
+    Args:
+        threshold: the least cosine of a pair.
+    """
     NearCopy.objects.filter(dataset_id=ref.dataset_id).delete()
     NearCopy.objects.bulk_create(
         [
@@ -99,7 +102,7 @@ def record(ref: SnapshotRef, pairs: Sequence[Near], *, model: str) -> None:
             "model": model,
             "version": ref.version,
             "found": len(pairs),
-            "threshold": THRESHOLD,
+            "threshold": threshold,
         }
     )
 

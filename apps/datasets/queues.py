@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Max
 
-from apps.datasets.models import Dataset, Example, Queue, QueueItem, Split
+from apps.datasets.editing import can_undo, undo
+from apps.datasets.models import Dataset, Example, Queue, QueueItem, Revision, Split
 
 MAX_ITEMS = 10_000
 
@@ -89,8 +92,39 @@ def may_relabel(queue: Queue, index: int) -> bool:
     return rows.exists() and queue.items.filter(index=index).exists()
 
 
-def mark_seen(queue: Queue, index: int, *, seen: bool = True) -> None:
-    queue.items.filter(index=index).update(seen=seen)
+@transaction.atomic
+def mark_seen(queue: Queue, index: int, *, revision: Revision | None = None) -> None:
+    """The row was looked at, and labelled by `revision` where it was: `step_back` knows."""
+    turns = queue.items.aggregate(last=Max("turn"))["last"] or 0
+    number = revision.number if revision is not None else None
+    queue.items.filter(index=index).update(seen=True, turn=turns + 1, revision=number)
+
+
+def last_seen(queue: Queue) -> QueueItem | None:
+    """The row somebody looked at last, if going back to it would undo nothing else."""
+    item = queue.items.filter(seen=True, turn__isnull=False).order_by("-turn").first()
+    if item is None or item.revision is None:
+        return item
+    given = queue.dataset.revisions.get(number=item.revision)
+    last = can_undo(queue.dataset)
+    return item if given.undone or last == given else None
+
+
+@transaction.atomic
+def step_back(queue: Queue, *, by: User) -> int | None:
+    """Undoes the last thing done here: a label given, or that a row was kept or skipped.
+
+    Returns:
+        The row it was done to; None where nothing can be undone here: nothing was done, or the
+        dataset was changed since.
+    """
+    item = last_seen(queue)
+    if item is None:
+        return None
+    if item.revision is not None and not queue.dataset.revisions.get(number=item.revision).undone:
+        undo(queue.dataset, by=by)
+    queue.items.filter(pk=item.pk).update(seen=False, turn=None, revision=None)
+    return item.index
 
 
 def next_unlabelled(dataset: Dataset, *, after: int = -1, at: int | None = None) -> Card | None:

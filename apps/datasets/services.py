@@ -32,6 +32,7 @@ from apps.datasets.intake import NothingUsable, create_dataset
 from apps.datasets.models import Dataset, Example
 from apps.datasets.queues import QueueEntry, create_queue
 from apps.datasets.reports import exact_leaks, report
+from apps.datasets.reports import variants as label_variants
 from apps.datasets.uploads import TooLarge, remove_upload, store_upload
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "export",
     "export_rejections",
     "import_upload",
+    "label_variants",
     "make_split",
     "merge_labels",
     "read_examples",

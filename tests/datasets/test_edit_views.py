@@ -109,7 +109,12 @@ def test_merging_deduplicating_and_splitting(browser: Client, dataset: Dataset) 
 def test_near_copies_side_by_side(browser: Client, dataset: Dataset) -> None:
     url = f"/datasets/{dataset.pk}/near/"
     assert "Not looked for yet" in browser.get(url).content.decode()
-    near.record(services.snapshot(dataset), [Near(1, 0, 0.984), Near(1, 2, 0.97)], model="mini")
+    near.record(
+        services.snapshot(dataset),
+        [Near(1, 0, 0.984), Near(1, 2, 0.97)],
+        model="mini",
+        threshold=0.97,
+    )
     page = browser.get(url).content.decode()
     assert "0.984" in page
     assert page.index("two") < page.index("one")
@@ -131,9 +136,13 @@ def test_looking_for_near_copies(
     browser.post(f"/datasets/{dataset.pk}/near/")  # one is going on
     assert asked == [dataset.pk]
     near.progress(dataset.pk, 3, 4)
-    assert "3 of 4 texts" in browser.get(f"/datasets/{dataset.pk}/").content.decode()
+    for page in ("", "near/"):
+        assert "3 of 4 texts" in browser.get(f"/datasets/{dataset.pk}/{page}").content.decode()
     near.fail(dataset.pk, "The server is gone.")
-    assert "The server is gone." in browser.get(f"/datasets/{dataset.pk}/").content.decode()
+    for page in ("", "near/"):
+        shown = browser.get(f"/datasets/{dataset.pk}/{page}").content.decode()
+        assert "The server is gone." in shown
+        assert "Look for near copies" in shown
 
 
 def test_what_is_not_yours_is_not_there(bobs_browser: Client, dataset: Dataset) -> None:

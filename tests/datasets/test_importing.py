@@ -1,5 +1,6 @@
 """Large uploads: imported by a worker in pieces, hidden until complete, undone when it fails."""
 
+import io
 import os
 import signal
 import subprocess
@@ -8,6 +9,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -16,6 +19,7 @@ from pytest_django import Settings
 
 from apps.datasets import importing, intake, removal, services, tasks
 from apps.datasets.formats import Mapping
+from apps.datasets.formats import encoding as encodings
 from apps.datasets.importing import Plan
 from apps.datasets.models import Dataset, Example, Rejection, Upload, UploadState
 from tests.datasets.factories import create_many
@@ -30,9 +34,10 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intake, "BATCH_ROWS", 10)
 
 
-def queued(owner: User, content: str | None = None, **mapping: object) -> Upload:
+def queued(owner: User, content: str | bytes | None = None, **mapping: object) -> Upload:
     content = content or "text,label\n" + "".join(f"text {n},label {n % 3}\n" for n in range(ROWS))
-    file = SimpleUploadedFile("rows.csv", content.encode())
+    content = content if isinstance(content, bytes) else content.encode()
+    file = SimpleUploadedFile("rows.csv", content)
     upload = services.store_upload(owner=owner, files=[file])
     chosen = Mapping("text", "label", **mapping)  # type: ignore[arg-type]
     assert importing.enqueue(upload, Plan("Rows", chosen))
@@ -55,6 +60,20 @@ def test_it_works(alice: User) -> None:
     assert not upload.path.exists()
     tasks.import_upload(str(upload.pk))  # told twice: done once
     assert Dataset.objects.count() == 1
+
+
+def test_the_encoding_is_settled_by_all_of_a_large_file(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encodings, "SAMPLE_BYTES", 900)
+    monkeypatch.setattr(encodings, "CHUNK_BYTES", 300)
+    monkeypatch.setattr(encodings, "PIECE_BYTES", 100)
+    plain = b"text,label\n" + b"plain,a\n" * 60
+    importing.run(str(queued(alice, plain + b"caf\xe9,b\n" + b"plain,a\n" * 500).pk))
+    dataset = Dataset.objects.owned_by(alice).get()
+    assert dataset.rejected_count == 0
+    assert dataset.examples.filter(text="café").count() == 1
+    assert "Windows-1252" in dataset.notes[0]
 
 
 def test_pressing_import_twice_imports_once(alice: User) -> None:
@@ -273,3 +292,14 @@ def test_a_large_dataset_is_removed_by_a_worker(
     assert removal.unfinished() == [dataset.pk]
     tasks.remove_dataset(dataset.pk)
     assert nothing_left()
+
+
+def test_many_rows_are_not_imported_while_a_person_waits(alice: User) -> None:
+    """A small Parquet file may hold a million rows."""
+    for rows, is_small in ((100, True), (importing.SMALL_ROWS + 1, False)):
+        out = io.BytesIO()
+        pq.write_table(pa.table({"text": ["where is it"] * rows, "label": ["a"] * rows}), out)
+        sent = SimpleUploadedFile("a.parquet", out.getvalue())
+        upload = services.store_upload(owner=alice, files=[sent])
+        assert upload.size < importing.SMALL_BYTES
+        assert importing.is_small(upload) is is_small

@@ -78,6 +78,54 @@ def test_a_queue_is_walked_in_its_order(browser: Client, dataset: Dataset) -> No
     assert [row[2] for row in shown(dataset)] == ["a", "", "", "b", "b"]
 
 
+def test_undo_takes_back_a_label_given_here_and_nothing_else(
+    browser: Client, dataset: Dataset
+) -> None:
+    queue = services.create_queue(dataset, name="x", items=[QueueEntry(0), QueueEntry(4)])
+    url = f"/datasets/{dataset.pk}/label/?queue={queue.pk}"
+    for change in (
+        lambda: services.set_split(dataset, [2], "test"),
+        lambda: services.relabel_rows(dataset, [2], "elsewhere"),
+    ):
+        act(browser, dataset, f"?queue={queue.pk}", index=0, action="label", label="b")
+        change()
+        before = shown(dataset)
+        answer = browser.post(url, {"action": "undo", "index": "4"}, headers=HTMX)
+        assert answer.status_code == 422
+        assert "nothing to undo here" in answer.content.decode()
+        assert shown(dataset) == before
+        services.undo(dataset)
+        services.undo(dataset)
+        act(browser, dataset, f"?queue={queue.pk}", action="undo")  # undone there already
+
+
+def test_undo_in_a_queue_goes_back_row_by_row_also_over_kept_and_skipped_ones(
+    browser: Client, dataset: Dataset
+) -> None:
+    items = [QueueEntry(4), QueueEntry(0), QueueEntry(1)]
+    queue = services.create_queue(dataset, name="x", items=items)
+    query = f"?queue={queue.pk}"
+    act(browser, dataset, query, index=4, action="label", label="a")
+    act(browser, dataset, query, index=0, action="keep")
+    assert "The queue is done" in act(browser, dataset, query, index=1, action="skip")
+    assert ">two<" in act(browser, dataset, query, action="undo")
+    assert ">one<" in act(browser, dataset, query, action="undo")
+    assert shown(dataset)[4][2] == "a"
+    card = act(browser, dataset, query, action="undo")
+    assert ">five<" in card
+    assert "0 of 3" in card
+    assert "formnovalidate disabled" in card  # nothing is left to undo
+    assert shown(dataset)[4][2] == "b"
+
+
+def test_a_skipped_row_without_a_label_is_shown_again(browser: Client, dataset: Dataset) -> None:
+    act(browser, dataset, index=1, action="label", label="a")
+    card = act(browser, dataset, index=2, action="skip")
+    assert '<input type="hidden" name="skipped" value="2">' in card
+    assert ">three<" in act(browser, dataset, index=2, action="undo", skipped=2)
+    assert shown(dataset)[1][2] == "a"  # skipping gave no label: none is taken back
+
+
 def test_a_test_row_is_never_relabelled_by_a_queue(browser: Client, dataset: Dataset) -> None:
     """Also when it became one after the queue was made, and when a program insists."""
     items = [QueueEntry(0), QueueEntry(4)]

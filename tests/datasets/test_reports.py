@@ -68,7 +68,7 @@ def test_it_works(dataset: Dataset) -> None:
     ],
 )
 def test_the_rows_of_an_issue(dataset: Dataset, issue: Issue, places: list[int]) -> None:
-    near.record(services.snapshot(dataset), [Near(2, 4, 0.98)], model="mini")
+    near.record(services.snapshot(dataset), [Near(2, 4, 0.98)], model="mini", threshold=0.97)
     rows = reports.rows_with(dataset, issue).order_by("index")
     assert list(rows.values_list("index", flat=True)) == places
 

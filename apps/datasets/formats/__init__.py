@@ -6,6 +6,7 @@ that cannot be used is yielded too, with its number, the column and the reason: 
 silently. Rows are counted as a spreadsheet counts them: the header is row 1.
 """
 
+from apps.datasets.formats.encoding import settled_encoding
 from apps.datasets.formats.export import (
     ParquetPieces,
     csv_line,
@@ -28,6 +29,7 @@ from apps.datasets.formats.layout import (
     MAX_CELL,
     MAX_COLUMNS,
     MAX_LINE,
+    SAMPLE_CHARACTERS,
     SAMPLE_ROWS,
     SEPARATOR_NAMES,
     Kind,
@@ -64,6 +66,7 @@ __all__ = [
     "MAX_LABELS",
     "MAX_LINE",
     "MAX_TEXT",
+    "SAMPLE_CHARACTERS",
     "SAMPLE_ROWS",
     "SEPARATOR_NAMES",
     "SPLITS",
@@ -91,6 +94,7 @@ __all__ = [
     "read_records",
     "read_rows",
     "sample",
+    "settled_encoding",
     "spreadsheet_safe",
     "text_key",
 ]

@@ -13,6 +13,7 @@ from apps.datasets.formats.layout import (
     MAX_CELL,
     MAX_COLUMNS,
     MAX_LINE,
+    SAMPLE_CHARACTERS,
     SAMPLE_ROWS,
     SEPARATORS,
     TEXT_COLUMN,
@@ -70,12 +71,14 @@ def _is_known(cells: list[str]) -> bool:
     return any("_".join(cell.casefold().split()) in KNOWN_NAMES for cell in cells)
 
 
-def records(path: Path, layout: Layout) -> Records:
+def records(path: Path, layout: Layout, *, most: int | None = None) -> Records:
+    """`most`: how many characters are read; None for all."""
     with open_text(path, layout.encoding) as file:
+        lines = Lines(file, most=most)
         if layout.kind is Kind.TEXT:
-            yield from _plain_records(Lines(file), layout)
+            yield from _plain_records(lines, layout)
         else:
-            yield from _csv_records(Lines(file), layout)
+            yield from _csv_records(lines, layout)
 
 
 def _csv_records(lines: Lines, layout: Layout) -> Records:
@@ -182,10 +185,11 @@ def _sample_cells(
 ) -> list[list[str]]:
     rows: list[list[str]] = []
     with open_text(path, encoding) as file:
+        lines = Lines(file, most=SAMPLE_CHARACTERS)
         if separator == "\0":  # no separator at all
-            filled = (line.rstrip("\r\n") for line in Lines(file) if line.strip())
+            filled = (line.rstrip("\r\n") for line in lines if line.strip())
             return [[line] for line in islice(filled, limit)] or [[]]
-        reader = csv.reader(iter(Lines(file)), delimiter=separator)
+        reader = csv.reader(iter(lines), delimiter=separator)
         while len(rows) < limit:
             try:
                 row = next(reader, None)

@@ -3,14 +3,20 @@
 import codecs
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TextIO
 
-from apps.datasets.formats.layout import MAX_LINE
+from apps.datasets.formats.layout import ENCODINGS, MAX_LINE
 from apps.datasets.formats.rows import FormatError
 
 CHUNK_BYTES = 1 << 20
+# Of a larger file so much is looked at while a person waits: its beginning, and pieces all over it.
+SAMPLE_BYTES = 8 << 20
+PIECE_BYTES = 256 << 10
 UTF8 = "utf-8-sig"
+OLD_WINDOWS = "cp1252"
+CONTINUATION = bytes(range(0x80, 0xC0))
 _UNDECODED = re.compile("[\udc80-\udcff]")
 
 REFUSED = (
@@ -29,7 +35,8 @@ def find_encoding(path: Path) -> tuple[str, bool]:
     """The encoding of a text file and whether it begins with a byte order mark.
 
     A file that is mostly UTF-8 is read as such and its undecodable rows are rejected one by one;
-    one whose bytes outside ASCII are mostly not UTF-8 comes from an old Windows program.
+    one whose bytes outside ASCII are mostly not UTF-8 comes from an old Windows program. Of a large
+    file pieces are looked at; `settled_encoding` looks at all of it when it is imported.
 
     Raises:
         FormatError: it is no text file.
@@ -49,17 +56,53 @@ def find_encoding(path: Path) -> tuple[str, bool]:
         raise FormatError(
             "This is not a text file. Choose a CSV, TSV, JSONL, plain text, Excel or Parquet file."
         )
-    good, bad = _outside_ascii(path)
-    encoding = UTF8 if bad <= good or not _decodes(path, "cp1252") else "cp1252"
+    encoding, _ = _encoding_of(path, path.stat().st_mtime_ns, False)
     return encoding, start.startswith(codecs.BOM_UTF8)
 
 
-def _outside_ascii(path: Path) -> tuple[int, int]:
+def settled_encoding(path: Path, encoding: str) -> str:
+    """The encoding by all of a file of which `find_encoding` looked at pieces.
+
+    Another one only where those pieces were ASCII, which looks the same in both.
+
+    Raises:
+        FormatError: most of the file is written in another one than the pieces. It names the first
+            byte outside UTF-8.
+    """
+    if encoding not in {UTF8, OLD_WINDOWS} or path.stat().st_size <= SAMPLE_BYTES:
+        return encoding
+    changed = path.stat().st_mtime_ns
+    whole, _ = _encoding_of(path, changed, True)
+    _, told = _encoding_of(path, changed, False)
+    if whole == encoding or not told:
+        return whole
+    line, byte, at = _first_not_utf8(path)
+    raise FormatError(
+        f"It looked like {ENCODINGS[encoding]} in the parts that were looked at first, but most "
+        f"of it is {ENCODINGS[whole]}. The first byte that is not UTF-8 is 0x{byte:02X} in line "
+        f"{line:,} (byte {at:,} of the file). Say which encoding it has and import it again."
+    )
+
+
+@lru_cache(maxsize=64)
+def _encoding_of(path: Path, changed: int, whole: bool) -> tuple[str, bool]:
+    """The encoding, and whether a character outside ASCII told.
+
+    Remembered, since a preview asks again with every choice of a column.
+    """
+    good, bad = _outside_ascii(path, whole)
+    is_utf8 = bad <= good or not _decodes(path, OLD_WINDOWS, whole)
+    return UTF8 if is_utf8 else OLD_WINDOWS, good + bad > 0
+
+
+def _outside_ascii(path: Path, whole: bool) -> tuple[int, int]:
     """How many characters outside ASCII are UTF-8, and how many bytes are not."""
-    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
     good = bad = 0
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
+    for piece in _pieces(path, whole):
+        decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        for chunk in piece:
+            if chunk.isascii() and not decoder.getstate()[0]:
+                continue
             text = decoder.decode(chunk)
             if not text.isascii():
                 wrong = len(_UNDECODED.findall(text))
@@ -68,15 +111,48 @@ def _outside_ascii(path: Path) -> tuple[int, int]:
     return good, bad
 
 
-def _decodes(path: Path, encoding: str) -> bool:
-    decoder = codecs.getincrementaldecoder(encoding)()
-    with path.open("rb") as file:
-        try:
-            while chunk := file.read(CHUNK_BYTES):
-                decoder.decode(chunk)
-        except UnicodeDecodeError:
-            return False
+def _decodes(path: Path, encoding: str, whole: bool) -> bool:
+    try:
+        for piece in _pieces(path, whole):
+            for chunk in piece:  # each byte is a character
+                chunk.decode(encoding)
+    except UnicodeDecodeError:
+        return False
     return True
+
+
+def _pieces(path: Path, whole: bool) -> Iterator[Iterator[bytes]]:
+    """What follows each other in a file: all of it, or `SAMPLE_BYTES` from its whole length."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if whole or size <= SAMPLE_BYTES:
+            yield iter(lambda: file.read(CHUNK_BYTES), b"")
+            return
+        yield iter([file.read(CHUNK_BYTES)])
+        count = (SAMPLE_BYTES - CHUNK_BYTES) // PIECE_BYTES
+        for number in range(1, count + 1):
+            file.seek(CHUNK_BYTES + (size - CHUNK_BYTES - PIECE_BYTES) * number // count)
+            # It may begin amid a character: up to three bytes then continue one.
+            piece = file.read(PIECE_BYTES)
+            head = piece[:3].lstrip(CONTINUATION)
+            yield iter([head + piece[3:]])
+
+
+def _first_not_utf8(path: Path) -> tuple[int, int, int]:
+    """The line of the first byte that is not UTF-8, the byte, and how many come before it."""
+    at = 0
+    line = 1
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    with path.open("rb") as file:
+        for chunk in iter(lambda: file.read(CHUNK_BYTES), b""):
+            text = decoder.decode(chunk)
+            if odd := _UNDECODED.search(text):
+                before = text[: odd.start()]
+                line += before.count("\n")
+                return line, ord(odd[0]) - 0xDC00, at + len(before.encode())
+            at += len(text.encode())
+            line += text.count("\n")
+    return line, 0, at
 
 
 def open_text(path: Path, encoding: str) -> TextIO:
@@ -90,8 +166,10 @@ class Lines:
     `skipped` says where such lines were: after how many lines that were given out.
     """
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, *, most: int | None = None) -> None:
+        """`most`: how many characters are read; None for all."""
         self._file = file
+        self._left = most
         self.given = 0
         self.skipped: list[int] = []
 
@@ -106,7 +184,12 @@ class Lines:
             self.skipped.append(self.given)
 
     def _readline(self) -> str:
+        if self._left is not None and self._left <= 0:
+            return ""
         try:
-            return self._file.readline(MAX_LINE)
+            line = self._file.readline(MAX_LINE)
         except UnicodeError as error:
             raise FormatError(f"The file is cut off or damaged: {error}.") from error
+        if self._left is not None:
+            self._left -= len(line)
+        return line

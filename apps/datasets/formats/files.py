@@ -9,6 +9,7 @@ from apps.datasets.formats import delimited, excel, jsonl, parquet
 from apps.datasets.formats.encoding import CHUNK_BYTES, Lines, find_encoding, open_text
 from apps.datasets.formats.layout import (
     MAX_LINE,
+    SAMPLE_CHARACTERS,
     SAMPLE_ROWS,
     Kind,
     Layout,
@@ -55,7 +56,7 @@ def inspect(
     if said.encoding is not None:
         encoding = said.encoding
     with open_text(path, encoding) as text:
-        lines = Lines(text)
+        lines = Lines(text, most=SAMPLE_CHARACTERS)
         first = next((line for line in lines if line.strip()), "")
     if not first.strip():
         if lines.skipped:
@@ -70,16 +71,25 @@ def inspect(
     return delimited.inspect(path, name=name, encoding=encoding, mark=mark, said=said)
 
 
-def read_records(path: Path, layout: Layout) -> Records:
-    """Each data row's number, and its cells by column name or why it cannot be read."""
-    readers = {Kind.JSONL: jsonl.records, Kind.PARQUET: parquet.records, Kind.EXCEL: excel.records}
-    return readers.get(layout.kind, delimited.records)(path, layout)
+def read_records(path: Path, layout: Layout, *, most: int | None = None) -> Records:
+    """Each data row's number, and its cells by column name or why it cannot be read.
+
+    Args:
+        most: of how many characters of a text file; None for all.
+    """
+    if layout.kind is Kind.PARQUET:
+        return parquet.records(path, layout)
+    if layout.kind is Kind.EXCEL:
+        return excel.records(path, layout)
+    if layout.kind is Kind.JSONL:
+        return jsonl.records(path, layout, most=most)
+    return delimited.records(path, layout, most=most)
 
 
 def sample(path: Path, layout: Layout, *, limit: int = SAMPLE_ROWS) -> list[list[str]]:
     """The cells of the first data rows, one list a row in the order of `layout.columns`."""
     found: list[list[str]] = []
-    for seen, (_, cells) in enumerate(read_records(path, layout)):
+    for seen, (_, cells) in enumerate(read_records(path, layout, most=SAMPLE_CHARACTERS)):
         if not isinstance(cells, RejectedRow):
             found.append([_shown(cells.get(column)) for column in layout.columns])
         if len(found) == limit or seen == 10 * limit:
@@ -87,9 +97,11 @@ def sample(path: Path, layout: Layout, *, limit: int = SAMPLE_ROWS) -> list[list
     return found
 
 
-def read(path: Path, layout: Layout, mapping: Mapping) -> Iterator[ExampleRow | RejectedRow]:
+def read(
+    path: Path, layout: Layout, mapping: Mapping, *, most: int | None = None
+) -> Iterator[ExampleRow | RejectedRow]:
     """Every row of a file in order, checked. Memory is bounded by the longest row allowed."""
-    for number, row in read_rows(path, layout, mapping):
+    for number, row in read_rows(path, layout, mapping, most=most):
         if isinstance(row, RejectedRow):
             yield row
         else:
@@ -97,11 +109,11 @@ def read(path: Path, layout: Layout, mapping: Mapping) -> Iterator[ExampleRow | 
 
 
 def read_rows(
-    path: Path, layout: Layout, mapping: Mapping
+    path: Path, layout: Layout, mapping: Mapping, *, most: int | None = None
 ) -> Iterator[tuple[int, ExampleRow | RejectedRow]]:
     """Every row with its number, as it is in the file: not checked, not cleaned."""
     extra = extra_columns(layout, mapping)
-    for number, cells in read_records(path, layout):
+    for number, cells in read_records(path, layout, most=most):
         if isinstance(cells, RejectedRow):
             yield number, cells
         else:

@@ -4,7 +4,15 @@ import json
 from pathlib import Path
 
 from apps.datasets.formats.encoding import Lines, open_text
-from apps.datasets.formats.layout import MAX_COLUMNS, MAX_LINE, SAMPLE_ROWS, Kind, Layout, Records
+from apps.datasets.formats.layout import (
+    MAX_COLUMNS,
+    MAX_LINE,
+    SAMPLE_CHARACTERS,
+    SAMPLE_ROWS,
+    Kind,
+    Layout,
+    Records,
+)
 from apps.datasets.formats.rows import FormatError, RejectedRow
 
 
@@ -14,7 +22,7 @@ def inspect(path: Path, *, encoding: str, mark: bool) -> Layout:
     """
     names: dict[str, None] = {}
     with open_text(path, encoding) as file:
-        for seen, (_, cells) in enumerate(_records(Lines(file))):
+        for seen, (_, cells) in enumerate(_records(Lines(file, most=SAMPLE_CHARACTERS))):
             if not isinstance(cells, RejectedRow):
                 names |= dict.fromkeys(cells)
             if seen == SAMPLE_ROWS or len(names) > MAX_COLUMNS:
@@ -28,9 +36,10 @@ def inspect(path: Path, *, encoding: str, mark: bool) -> Layout:
     return Layout(Kind.JSONL, encoding, tuple(names), byte_order_mark=mark)
 
 
-def records(path: Path, layout: Layout) -> Records:
+def records(path: Path, layout: Layout, *, most: int | None = None) -> Records:
+    """`most`: how many characters are read; None for all."""
     with open_text(path, layout.encoding) as file:
-        yield from _records(Lines(file))
+        yield from _records(Lines(file, most=most))
 
 
 def _records(lines: Lines) -> Records:

@@ -11,6 +11,7 @@ MAX_COLUMNS = 1_000
 MAX_CELL = 1_000_000  # characters; the csv module refuses more, which also ends an unclosed quote
 MAX_LINE = 4_000_000  # characters
 SAMPLE_ROWS = 200
+SAMPLE_CHARACTERS = 4 * MAX_LINE  # in which those rows must be found: somebody waits for them
 
 SEPARATORS = (",", ";", "\t", "|")
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}

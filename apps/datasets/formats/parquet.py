@@ -4,7 +4,7 @@ pyarrow, because it reads batches within a row group and writes to a stream; it 
 where Parquet is written alone, as it takes 90 MB of memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 BATCH_ROWS = 1_024
+BUFFER = 1 << 20  # bytes of a column read ahead
+LONG_ENTRY = 32_768  # bytes: a batch of them is 32 MB at most
 MAX_CHUNK = 256 << 20  # bytes one column of one row group unpacks to: held in memory
 MAX_ROWS = 20_000_000
 
@@ -42,19 +44,52 @@ def inspect(path: Path) -> Layout:
 
 def records(path: Path, layout: Layout) -> Records:
     number = 0
-    # Kept as dictionaries: a long cell that is repeated a million times is unpacked once.
-    with _opened(path, dictionaries=True) as file:
-        _check_sizes(file)
-        for batch in file.iter_batches(batch_size=BATCH_ROWS):
-            columns = [_values(column) for column in batch.columns]
-            for values in zip(*columns, strict=True):
-                number += 1
-                cells = dict(zip(layout.columns, values, strict=True))
-                huge = next((name for name, value in cells.items() if value is _Huge), None)
-                if huge is None:
-                    yield number, cells
-                else:
-                    yield number, RejectedRow(number, huge, f"More than {MAX_CELL:,} characters.")
+    for batch in _batches(path):
+        columns = [_values(column) for column in batch.columns]
+        for values in zip(*columns, strict=True):
+            number += 1
+            cells = dict(zip(layout.columns, values, strict=True))
+            huge = next((name for name, value in cells.items() if value is _Huge), None)
+            if huge is None:
+                yield number, cells
+            else:
+                yield number, RejectedRow(number, huge, f"More than {MAX_CELL:,} characters.")
+
+
+def _batches(path: Path) -> "Iterator[pa.RecordBatch]":
+    """The rows of each row group in turn, with as little in memory as they allow.
+
+    Texts that are all different must not be kept as dictionaries (a million of them take 260 MB),
+    a long cell that a million rows point to must be: the longest entry of a row group decides.
+    """
+    with _opened(path) as plain:
+        _check_sizes(plain)
+        texts = _texts_of(plain)
+        with _opened(path, dictionaries=texts) as coded:
+            for group in range(plain.metadata.num_row_groups):
+                source = coded if _has_long_entries(coded, group) else plain
+                yield from source.iter_batches(batch_size=BATCH_ROWS, row_groups=[group])
+
+
+def _texts_of(file: "pq.ParquetFile") -> list[str]:
+    import pyarrow as pa
+
+    return [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
+
+
+def _has_long_entries(coded: "pq.ParquetFile", group: int) -> bool:
+    """Whether the dictionaries of a row group, which come before its rows, hold long texts."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    first = next(coded.iter_batches(batch_size=1, row_groups=[group]), None)
+    if first is None:
+        return False
+    dictionaries = [
+        column.dictionary for column in first.columns if isinstance(column, pa.DictionaryArray)
+    ]
+    longest = (pc.max(pc.binary_length(entries)).as_py() for entries in dictionaries)
+    return any(length is not None and length > LONG_ENTRY for length in longest)
 
 
 def count_rows(path: Path) -> int:
@@ -103,16 +138,17 @@ def _check_sizes(file: "pq.ParquetFile") -> None:
 
 
 @contextmanager
-def _opened(path: Path, *, dictionaries: bool = False) -> "Iterator[pq.ParquetFile]":
+def _opened(path: Path, *, dictionaries: Sequence[str] = ()) -> "Iterator[pq.ParquetFile]":
+    """Args:
+    dictionaries: the columns that are not unpacked into texts.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        texts: list[str] = []
-        if dictionaries:
-            with pq.ParquetFile(path) as file:
-                texts = [f.name for f in file.schema_arrow if pa.types.is_string(f.type)]
-        with pq.ParquetFile(path, read_dictionary=texts, pre_buffer=False) as file:
+        with pq.ParquetFile(
+            path, read_dictionary=list(dictionaries), pre_buffer=False, buffer_size=BUFFER
+        ) as file:
             yield file
     except (pa.ArrowException, OSError) as error:
         raise FormatError(

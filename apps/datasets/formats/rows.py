@@ -127,7 +127,8 @@ def _unreadable(value: str) -> str:
     if "\0" in value:
         return "It contains a NUL character."
     if undecoded := _UNDECODED.search(value):
-        return f"It contains the byte 0x{ord(undecoded[0]) - 0xDC00:02X}, which is not UTF-8."
+        byte = ord(undecoded[0]) - 0xDC00
+        return f"It contains the byte 0x{byte:02X}, which is no character in the file's encoding."
     if _SURROGATE.search(value):
         return "It contains half of a surrogate pair."
     return ""

@@ -7,7 +7,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods
 
 from apps.datasets import queues, services
-from apps.datasets.models import Dataset, Queue
+from apps.datasets.models import Dataset, Queue, Revision
 from apps.datasets.queues import Card
 from apps.datasets.views.shared import is_fragment, mine, numbers, who
 
@@ -34,7 +34,8 @@ def label(request: HttpRequest, pk: int) -> HttpResponse:
         except ValueError as problem:
             error, at = str(problem), index
     card = _card(dataset, queue, at=at, after=after)
-    context = _context(dataset, queue, card) | {"error": error}
+    skipped = after if queue is None and request.POST.get("action") == "skip" else None
+    context = _context(dataset, queue, card, skipped=skipped) | {"error": error}
     template = "datasets/_card.html" if is_fragment(request) else "datasets/label.html"
     return render(request, template, context, status=422 if error else 200)
 
@@ -46,14 +47,9 @@ def _act(request: HttpRequest, dataset: Dataset, queue: Queue | None, index: Num
         ValueError: it cannot be done; the message says why.
     """
     action = request.POST.get("action", "")
+    revision: Revision | None = None
     if action == "undo":
-        undone = services.undo(dataset, by=who(request))
-        if undone is None:
-            raise ValueError("There is nothing to undo.")
-        row = undone.changes.order_by("index").values_list("index", flat=True).first()
-        if queue is not None and row is not None:
-            queues.mark_seen(queue, row, seen=False)
-        return row
+        return _undo(request, dataset, queue)
     if index is None:
         raise ValueError("Say which row is meant.")
     if action == "label":
@@ -62,12 +58,45 @@ def _act(request: HttpRequest, dataset: Dataset, queue: Queue | None, index: Num
             raise ValueError("Choose a label, or skip the row.")
         if queue is not None and not queues.may_relabel(queue, index):
             raise ValueError("This is a test row, or not of this queue: it is left as it is.")
-        services.relabel_rows(dataset, [index], wanted, by=who(request))
+        revision = services.relabel_rows(dataset, [index], wanted, by=who(request))
     elif action not in {"keep", "skip"}:
         raise ValueError("Choose a label, keep it or skip the row.")
     if queue is not None:
-        queues.mark_seen(queue, index)
+        queues.mark_seen(queue, index, revision=revision)
     return None
+
+
+def _undo(request: HttpRequest, dataset: Dataset, queue: Queue | None) -> Number:
+    """Takes the last thing back that was done on this page; the row it was done to."""
+    skipped = _number(request.POST.get("skipped"))
+    if queue is not None:
+        row = queues.step_back(queue, by=who(request))
+    elif skipped is not None:
+        return skipped  # nothing was changed: it is only shown again
+    else:
+        given = _last_given(dataset)
+        row = None if given is None else given.changes.get().index
+        if given is not None:
+            services.undo(dataset, by=who(request))
+    if row is None:
+        raise ValueError(
+            "There is nothing to undo here. Other changes are undone on the dataset's page."
+        )
+    return row
+
+
+def _last_given(dataset: Dataset) -> Revision | None:
+    """The label of one row that was given last, and no other change.
+
+    A person who presses `u` here does not mean the split.
+    """
+    last = services.can_undo(dataset)
+    if last is None or last.rows != 1:
+        return None
+    change = last.changes.get()
+    if change.before is None or change.after is None or set(change.after) != {"label"}:
+        return None
+    return last
 
 
 def _card(dataset: Dataset, queue: Queue | None, *, at: Number, after: Number) -> Card | None:
@@ -79,7 +108,9 @@ def _card(dataset: Dataset, queue: Queue | None, *, at: Number, after: Number) -
     return queues.next_unlabelled(dataset, after=-1 if after is None else after)
 
 
-def _context(dataset: Dataset, queue: Queue | None, card: Card | None) -> dict[str, Any]:
+def _context(
+    dataset: Dataset, queue: Queue | None, card: Card | None, *, skipped: Number
+) -> dict[str, Any]:
     labels = dataset.labels
     first = [label for label in card.suggested if label] if card else []
     order = list(dict.fromkeys([*first, *labels]))
@@ -91,15 +122,22 @@ def _context(dataset: Dataset, queue: Queue | None, card: Card | None) -> dict[s
             {"label": label, "key": str(place) if place <= KEYS else ""}
             for place, label in enumerate(order, start=1)
         ],
-        "undoable": services.can_undo(dataset),
+        "skipped": skipped,
+        "undoable": skipped is not None or _may_undo(dataset, queue),
     }
+
+
+def _may_undo(dataset: Dataset, queue: Queue | None) -> bool:
+    return bool(_last_given(dataset) if queue is None else queues.last_seen(queue))
 
 
 def _queue(request: HttpRequest, dataset: Dataset) -> Queue | None:
     given = _number(request.GET.get("queue"))
     if given is None:
         return None
-    return get_object_or_404(dataset.queues.select_related("dataset"), pk=given)
+    queue = get_object_or_404(dataset.queues.all(), pk=given)
+    queue.dataset = dataset  # one object: what is done to it is seen here
+    return queue
 
 
 def _number(value: str | None) -> Number:

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.datasets import near, services
 from apps.datasets.formats import ExampleRow
-from apps.datasets.models import Revision, Split
+from apps.datasets.models import Revision
 from apps.datasets.views.shared import back, mine, numbers, who
 
 MAX_ADDED = 1_000
@@ -141,7 +141,7 @@ def near_copies(request: HttpRequest, pk: int) -> HttpResponse:
         "start": start,
         "next": start + NEAR_SHOWN if start + NEAR_SHOWN < found else None,
         "previous": max(0, start - NEAR_SHOWN) if start else None,
-        "test": Split.TEST.value,
+        "near_available": near.is_available(),
     }
     return render(request, "datasets/near.html", context)
 

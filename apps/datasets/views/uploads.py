@@ -95,7 +95,7 @@ def _import(request: HttpRequest, found: Upload) -> HttpResponse:
         if chosen.mapping is None:
             raise FormatError("Choose which column holds the text.")
         plan = Plan(name, chosen.mapping, chosen.said)
-        if importing.is_small(found):
+        if importing.is_small(found, plan.said):
             dataset = importing.import_upload(found, plan)
             messages.success(request, f"{dataset.rows:,} rows were imported.")
             return redirect("datasets:detail", dataset.pk)
@@ -205,7 +205,7 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
         "said": chosen.said,
         "problem": problem,
         "name": chosen.name or Path(first["name"]).stem,
-        "small": importing.is_small(found),
+        "small": not problem and importing.is_small(found, chosen.said),
         "columns": [{"name": name, "role": _role(name, mapping, extra)} for name in layout.columns],
         "rows": [
             [
@@ -237,7 +237,8 @@ def _role(column: str, mapping: Mapping, extra: tuple[str, ...]) -> str:
 
 def _sample_rejections(found: Upload, layout: Layout, mapping: Mapping) -> list[RejectedRow]:
     rejections = []
-    for seen, row in enumerate(formats.read(found.path, layout, mapping)):
+    rows = formats.read(found.path, layout, mapping, most=formats.SAMPLE_CHARACTERS)
+    for seen, row in enumerate(rows):
         if isinstance(row, RejectedRow):
             rejections.append(row)
         if seen == formats.SAMPLE_ROWS:
