@@ -87,7 +87,7 @@ async def label_row(work: Work, context: Context) -> Outcome:
     """
     spec = context.once(Spec.read)
     text = str(work.input["text"])
-    completion = await context.client.complete(request_for(spec, text, context.model))
+    completion = await work.draft.complete(context.client, request_for(spec, text, context.model))
     label, confidence, problem = read_answer(completion.text, spec.labels)
     return Outcome(
         Verdict.REJECTED if problem else Verdict.ACCEPTED,

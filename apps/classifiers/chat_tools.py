@@ -2,7 +2,7 @@
 
 from django.contrib.auth.models import User
 
-from apps.classifiers import services
+from apps.classifiers import answering
 from apps.classifiers.gates import Gate
 from apps.classifiers.models import Classifier
 from apps.classifiers.predictor import BadArtefact
@@ -18,12 +18,12 @@ NAMED_AT_MOST = 50
 async def classify_text(user: User, arguments: Arguments) -> str:
     """The likeliest labels of each text, a line for each."""
     texts: list[str] = arguments["texts"]
-    if problems := services.check_texts(texts):
+    if problems := answering.check_texts(texts):
         raise ToolError(" ".join(problems[:3]))
     classifier = await in_db(_find, user, arguments["classifier"])
     try:
-        predictions, _ = await services.predict(classifier, texts)
-    except (services.NotReady, services.ModelChanged, BadArtefact, TextsTooLarge) as error:
+        predictions = await answering.predict_with(classifier, texts)
+    except (answering.NotReady, answering.ModelChanged, BadArtefact, TextsTooLarge) as error:
         raise ToolError(str(error)) from error
     except (LLMError, NoServer) as error:
         raise ToolError(f"The embedding server could not answer: {error}") from error
@@ -32,7 +32,7 @@ async def classify_text(user: User, arguments: Arguments) -> str:
     )
 
 
-def _said(prediction: services.Prediction) -> str:
+def _said(prediction: answering.Prediction) -> str:
     labels = ", ".join(f"{ranked.label} ({ranked.confidence:.0%})" for ranked in prediction.top)
     return labels if prediction.gate == Gate.OPEN else f"{labels} [{prediction.gate}]"
 

@@ -1,12 +1,70 @@
 """Two classifiers on the same rows: is the difference more than luck? Pure."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.classifiers.evidence import Side
+
 Z = 1.959964  # 95 %
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one classifier said of its test rows, and what its codes mean."""
+
+    rows: Side
+    labels: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The test rows that two classifiers were both judged on; all lists are in the same order."""
+
+    at_new: NDArray[np.int64]
+    """Their places among the rows of the new one."""
+    truth: list[str]
+    """A row may have been relabelled in between: what counts is the label it has now."""
+    old_said: list[str]
+    new_said: list[str]
+    relabelled: int
+
+    def __len__(self) -> int:
+        return len(self.truth)
+
+    @property
+    def old_right(self) -> NDArray[np.bool_]:
+        return _equal(self.old_said, self.truth)
+
+    @property
+    def new_right(self) -> NDArray[np.bool_]:
+        return _equal(self.new_said, self.truth)
+
+
+def shared(old: Judged, new: Judged) -> Shared:
+    """The rows with the same text. Labels are compared by name: their codes may differ."""
+    _, at_old, at_new = np.intersect1d(old.rows.key, new.rows.key, return_indices=True)
+    truth = _names(new, new.rows.truth[at_new])
+    before = _names(old, old.rows.truth[at_old])
+    return Shared(
+        at_new=at_new,
+        truth=truth,
+        old_said=_names(old, old.rows.predicted[at_old]),
+        new_said=_names(new, new.rows.predicted[at_new]),
+        relabelled=sum(was != now for was, now in zip(before, truth, strict=True)),
+    )
+
+
+def _names(judged: Judged, codes: NDArray[np.int32]) -> list[str]:
+    return [judged.labels[code] for code in codes.tolist()]
+
+
+def _equal(said: Sequence[str], truth: Sequence[str]) -> NDArray[np.bool_]:
+    pairs = zip(said, truth, strict=True)
+    return np.asarray([one == other for one, other in pairs], dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)

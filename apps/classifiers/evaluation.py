@@ -111,7 +111,7 @@ def wilson(right: int, total: int) -> tuple[float, float]:
 
 def log_loss(probabilities: Floats, truth: Codes) -> float:
     mine = probabilities[np.arange(len(truth)), truth].astype(np.float64)
-    return float(-np.log(np.maximum(mine, 1e-12)).mean())
+    return max(0.0, float(-np.log(np.maximum(mine, 1e-12)).mean()))  # of certain ones not -0.0
 
 
 def reliability(probabilities: Floats, truth: Codes, *, bins: int = BINS) -> list[Bin]:

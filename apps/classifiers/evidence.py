@@ -106,7 +106,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Points on the two directions in which the vectors differ most."""
+    """Points on a plane: see `mapping`."""
 
     points: Floats = field(default_factory=lambda: np.zeros((0, 2), dtype=np.float32))
     side: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, dtype=np.int8))
@@ -114,7 +114,7 @@ class Map:
     row: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     """... and which row of it."""
     explained: Floats = field(default_factory=lambda: np.zeros(2, dtype=np.float32))
-    """The share of all variance that each direction shows."""
+    """The share of all variance that each direction shows; empty where UMAP placed them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +166,6 @@ def load(folder: Path, name: str) -> Evidence:
             "What this run knew of each row is not on this machine. Train again to see it."
         ) from error
     return Evidence(**sides, map=points)
-
-
-def project(vectors: Floats) -> tuple[Floats, Floats]:
-    """Principal components: (n, 2) points and the two shares of variance they show."""
-    centred = vectors - vectors.mean(axis=0)
-    values, directions = np.linalg.eigh((centred.T @ centred).astype(np.float64))
-    total = max(float(values.sum()), 1e-12)
-    points = centred @ directions[:, [-1, -2]].astype(np.float32)
-    return points.astype(np.float32), (values[[-1, -2]] / total).astype(np.float32)
 
 
 def _path(folder: Path, name: str) -> Path:

@@ -4,19 +4,24 @@ import base64
 import csv
 import io
 import json
+import time
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from apps.classifiers import trainer
 from apps.classifiers.models import Run
 from apps.classifiers.predictor import Predictor
 
 FORMAT = "workbench-classifier/1"
 FORMS = ("json", "npz", "skops", "onnx", "zip")
+LONG = {
+    "reject": "it was not trained on any",
+    "cut": "here their beginning was used, predict.py leaves that to you",
+    "mean": "here the mean of their parts was used, predict.py leaves that to you",
+}
 CONTENT_TYPES = {"json": "application/json", "zip": "application/zip"}
 
 
@@ -57,77 +62,63 @@ def as_npz(card: dict[str, Any], predictor: Predictor) -> bytes:
     return data.getvalue()
 
 
-def as_skops(predictor: Predictor) -> bytes:
-    """A LogisticRegression for scikit-learn, which skops loads without trusting anything."""
-    import skops.io  # type: ignore[import-untyped]
-
-    card = predictor.card
-    estimator = trainer.as_estimator(
-        predictor.weights, predictor.bias, card.temperature, card.labels
-    )
-    dumped: bytes = skops.io.dumps(estimator)
-    return dumped
-
-
-def as_onnx(predictor: Predictor) -> bytes:
-    """vectors (n, d) float32 -> logits, probabilities (n, labels); the labels are in its metadata.
-
-    Written by hand, a matrix product and a softmax: no converter to trust.
-    """
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
-    card = predictor.card
-    labels, dimensions = len(card.labels), card.dimensions
-    graph = helper.make_graph(
-        [
-            helper.make_node("Gemm", ["vectors", "weights", "bias"], ["logits"], transB=1),
-            helper.make_node("Div", ["logits", "temperature"], ["calibrated"]),
-            helper.make_node("Softmax", ["calibrated"], ["probabilities"], axis=1),
-        ],
-        "classifier",
-        [helper.make_tensor_value_info("vectors", TensorProto.FLOAT, [None, dimensions])],
-        [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, labels])
-            for name in ("logits", "probabilities")
-        ],
-        [
-            numpy_helper.from_array(predictor.weights, "weights"),
-            numpy_helper.from_array(predictor.bias, "bias"),
-            numpy_helper.from_array(np.asarray(card.temperature, np.float32), "temperature"),
-        ],
-    )
-    # Versions that runtimes of the last years read.
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    helper.set_model_props(model, {"labels": json.dumps(card.labels)})
-    onnx.checker.check_model(model)
-    written: bytes = model.SerializeToString()
-    return written
-
-
 def as_zip(
-    card: dict[str, Any], predictor: Predictor, tests: Sequence[tuple[str, str]], base_url: str
-) -> bytes:
-    """All of it, with the model card, a program that runs, and the test rows it repeats."""
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+    card: dict[str, Any],
+    predictor: Predictor,
+    converted: Mapping[str, bytes],
+    tests: Iterable[Sequence[tuple[str, str]]],
+    base_url: str,
+) -> Generator[bytes]:
+    """All of it, piece by piece, with the model card, a program that runs, and the test rows.
+
+    Args:
+        converted: files of other libraries, by their form.
+        tests: rows of text and label, some at a time: there may be any number of them.
+    """
+    out = _Pieces()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("README.md", model_card(card))
         archive.writestr("predict.py", snippet(base_url))
         archive.writestr("requirements.txt", "numpy>=1.26\nopenai>=1.40\n")
         archive.writestr("classifier.npz", as_npz(card, predictor))
         archive.writestr("classifier.json", as_json(card, predictor))
-        archive.writestr("classifier.skops", as_skops(predictor))
-        archive.writestr("classifier.onnx", as_onnx(predictor))
-        archive.writestr("test.csv", "".join(_csv(tests)))
-    return data.getvalue()
+        yield out.take()
+        for form, data in converted.items():
+            archive.writestr(f"classifier.{form}", data)
+        entry = zipfile.ZipInfo("test.csv", time.localtime()[:6])
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        with archive.open(entry, "w") as file:
+            file.write(_csv([("text", "label")]))
+            for rows in tests:
+                # Read by the program beside it, which a formula's escape would mislead.
+                file.write(_csv(rows))
+                yield out.take()
+    yield out.take()
 
 
-def _csv(tests: Sequence[tuple[str, str]]) -> Iterator[str]:
+class _Pieces(io.RawIOBase):
+    """What an archive writes, to be taken off as it comes. It cannot be gone back in."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._parts.append(bytes(data))
+        return len(data)
+
+    def take(self) -> bytes:
+        taken = b"".join(self._parts)
+        self._parts.clear()
+        return taken
+
+
+def _csv(rows: Sequence[tuple[str, str]]) -> bytes:
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("text", "label"))
-    writer.writerows(tests)  # read by the program beside it, which a formula's escape would mislead
-    yield out.getvalue()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue().encode("utf-8", "replace")
 
 
 def _base64(array: np.ndarray) -> dict[str, Any]:
@@ -144,6 +135,7 @@ def model_card(card: dict[str, Any]) -> str:
     metrics, trained = card["metrics"], card["trained_on"]
     labels = "\n".join(f"- {label}" for label in card["labels"])
     prefix = card["preparation"].get("prefix") or "none"
+    too_long = LONG[card["preparation"].get("long_texts", "reject")]
     judged = (
         f"""| accuracy | {metrics["accuracy"]:.4f} ({metrics["accuracy_low"]:.4f} to \
 {metrics["accuracy_high"]:.4f}, 95 %) |
@@ -165,7 +157,7 @@ Logistic regression on text embeddings, with calibrated probabilities. Made {car
 ## What it needs
 Vectors of **{card["embedding_model"]}**, {card["dimensions"]} numbers a text, unit length,
 prefix: {prefix}. Vectors of any other model are another language to it and give nonsense, with high
-confidence too.
+confidence too. Texts that are too long for the model: {too_long}.
 
 ## Use
 `python predict.py` repeats the score above on `test.csv`; `python predict.py "a text"` labels one.
@@ -241,8 +233,11 @@ if len(sys.argv) > 1:
 else:
     with open("test.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
+    if not rows:
+        sys.exit("test.csv holds no rows: this classifier was not judged where it was exported.")
     found = classify([row["text"] for row in rows])
     right = sum(label == row["label"] for row, (label, _) in zip(rows, found))
+    print(f"rows {{len(rows)}} of the {{card['metrics'].get('rows', 0)}} it was judged on")
     print(f"accuracy here   {{right / len(rows):.6f}}")
     print(f"accuracy stored {{card['metrics'].get('accuracy', float('nan')):.6f}}")
 '''

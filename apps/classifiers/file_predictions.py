@@ -11,6 +11,7 @@ import logging
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -20,10 +21,7 @@ from django.core.files.base import File
 from django.db import transaction
 from django.utils import timezone
 
-from apps.classifiers.leases import MAX_ATTEMPTS, Cancelled, Lease, Lost
-from apps.classifiers.models import Classifier, FilePrediction, FileStatus
-from apps.classifiers.predictor import BadArtefact
-from apps.classifiers.services import (
+from apps.classifiers.answering import (
     ModelChanged,
     NotReady,
     Prediction,
@@ -31,7 +29,11 @@ from apps.classifiers.services import (
     check_texts,
     classify,
     get_ready,
+    stored,
 )
+from apps.classifiers.leases import MAX_ATTEMPTS, Cancelled, Lease, Lost
+from apps.classifiers.models import Classifier, FilePrediction, FileStatus
+from apps.classifiers.predictor import BadArtefact
 from apps.core.db import in_db
 from apps.core.redis import close_async_redis
 from apps.datasets import formats
@@ -192,8 +194,10 @@ def _end(lease: Lease, status: FileStatus, **values: Any) -> None:
 async def _work(lease: Lease) -> None:
     try:
         file = await in_db(_begin, lease)
-        ready = await get_ready(file.classifier, file.run)
+        ready = await get_ready(await in_db(stored, file.classifier, file.run))
         layout = formats.inspect(upload_path(file), name=file.file_name)
+        settled = formats.settled_encoding(upload_path(file), layout.encoding)
+        layout = replace(layout, encoding=settled)
         total = sum(1 for _ in formats.read_records(upload_path(file), layout))
         counts: Counter[str] = Counter()
         done = 0

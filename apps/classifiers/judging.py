@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.classifiers import evaluation, evidence, leaks, trainer
+from apps.classifiers import evaluation, leaks, mapping, trainer
 from apps.classifiers.evidence import Evidence, Map, Side, text_key
 from apps.classifiers.rows import Rows
+from apps.embeddings.nearest import MOST_PAIRS, NEAR, VERY_NEAR, nearest
 
 Floats = NDArray[np.float32]
 Codes = NDArray[np.int64]
@@ -117,7 +118,7 @@ def gather_evidence(rows: Rows, codes: Codes, vectors: Vectors, fit: trainer.Fit
 
 
 def draw_map(vectors: Vectors, *, seed: int = 0) -> Map:
-    """At most MAP_POINTS rows on two axes, drawn from all sides alike."""
+    """At most MAP_POINTS rows on a plane, drawn from all sides alike."""
     sides = [vectors.train, vectors.test, vectors.strange, vectors.unlabelled]
     counts = [len(side) for side in sides]
     side = np.repeat(np.arange(len(sides)), counts)
@@ -126,7 +127,7 @@ def draw_map(vectors: Vectors, *, seed: int = 0) -> Map:
         keep = np.sort(np.random.default_rng(seed).choice(len(side), MAP_POINTS, replace=False))
         side, row = side[keep], row[keep]
     chosen = np.concatenate([sides[at][row[side == at]] for at in range(len(sides))])
-    points, explained = evidence.project(chosen)
+    points, explained = mapping.lay_out(chosen, seed=seed)
     return Map(points, side.astype(np.int8), row.astype(np.int32), explained)
 
 
@@ -137,7 +138,7 @@ def find_leaks(
     train, test = rows.labelled & ~rows.test, rows.test
     groups = rows.groups
     exact = np.isin(groups[test], groups[train])
-    near = leaks.nearest(vectors.test, vectors.train, seed=seed)
+    near = nearest(vectors.test, vectors.train, most=MOST_PAIRS, seed=seed)
     copied = exact.copy()
     copied[near.rows[near.near]] = True
     clean = ~copied
@@ -153,11 +154,11 @@ def find_leaks(
         "conflicts": leaks.conflicts(groups[labelled], codes[labelled]),
         "test_rows": int(test.sum()),
         "test_exact": int(exact.sum()),
-        "test_near": int((near.cosine >= leaks.NEAR).sum()),
-        "test_very_near": int((near.cosine >= leaks.VERY_NEAR).sum()),
+        "test_near": int((near.cosine >= NEAR).sum()),
+        "test_very_near": int((near.cosine >= VERY_NEAR).sum()),
         "test_near_other_label": int((near.near & other).sum()),
         "compared": len(near.rows),
-        "threshold": leaks.NEAR,
+        "threshold": NEAR,
         "accuracy_all": float(right.mean()),
         "clean_rows": int(clean.sum()),
         "accuracy_clean": float(right[clean].mean()) if clean.any() else None,

@@ -1,7 +1,7 @@
 """Classifiers and the runs that trained them."""
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from django.db import models
 from django.db.models import Q
@@ -34,6 +34,18 @@ LARGE_FIELDS = (
 )
 
 
+class ClassifierQuerySet(OwnedQuerySet["Classifier"]):
+    def with_answer(self) -> Self:
+        """With all that a prediction needs, and no more: see `answering.stored`."""
+        # Not with all of its run: what that knows of its rows takes longer to read than a
+        # prediction may.
+        return self.select_related("server", "current").only(
+            *("owner_id", "name", "model", "server", "current"),
+            *(f"server__{field.attname}" for field in Server._meta.concrete_fields),
+            *("current__number", "current__gates", "current__classifier_id"),
+        )
+
+
 class Classifier(Owned):
     name = models.CharField(max_length=200)
     # A classifier goes on working when what it was trained on is deleted.
@@ -59,7 +71,7 @@ class Classifier(Owned):
         help_text="The run whose classifier answers: the newest that is ready.",
     )
 
-    objects: ClassVar[OwnedQuerySet["Classifier"]] = OwnedQuerySet.as_manager()  # type: ignore[assignment]
+    objects: ClassVar[ClassifierQuerySet] = ClassifierQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
         ordering = ["-pk"]

@@ -10,12 +10,13 @@ from apps.core.redis import close_async_redis
 from apps.datasets import near
 from apps.datasets.formats import text_key
 from apps.datasets.history import SnapshotGone, SnapshotRow
-from apps.datasets.leaks import near_pairs
 from apps.datasets.limits import TextLimit
 from apps.datasets.models import Dataset, Split
 from apps.datasets.services import read_snapshot, snapshot
-from apps.embeddings.cache import Vectors, identify
+from apps.embeddings.cache import identify
+from apps.embeddings.nearest import NEAR, near_pairs
 from apps.embeddings.preparation import Preparation, embed_prepared
+from apps.embeddings.sending import Vectors
 from apps.llm.client import close_clients
 from apps.llm.errors import LLMError
 from apps.llm.models import DefaultServer, Use
@@ -46,7 +47,7 @@ def find(dataset_id: int) -> None:
             return
         target = default_target(Use.EMBEDDINGS)
         vectors, model = asyncio.run(_embed(dataset_id, target, [row.text for row in rows]))
-        near.record(ref, _pairs(rows, vectors), model=model)
+        near.record(ref, _pairs(rows, vectors), model=model, threshold=NEAR)
     except (LLMError, NoServer, SnapshotGone) as error:
         near.fail(dataset_id, str(error))
     except Exception:

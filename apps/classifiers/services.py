@@ -1,7 +1,5 @@
-"""Making, training, asking and removing classifiers."""
+"""Making, training and removing classifiers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,51 +9,18 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max, Q
 from django.utils import timezone
 
-from apps.classifiers import evidence, importing, predictor
-from apps.classifiers.gates import Gate, Gates, threshold
+from apps.classifiers import converting, evidence, importing, predictor
+from apps.classifiers.answering import NotReady
+from apps.classifiers.gates import Gates, threshold
 from apps.classifiers.models import ACTIVE, Classifier, Run, Status, Worked
-from apps.classifiers.predictor import Predictor, Ranked
-from apps.classifiers.training import embedding_target
-from apps.core.db import in_db
 from apps.datasets.models import Dataset
-from apps.embeddings.cache import Embedder, identify
-from apps.embeddings.preparation import Preparation, embed_prepared
+from apps.embeddings.preparation import Preparation
 from apps.llm.models import Server, Use
-from apps.llm.services import Target, default_target
-from apps.llm.slots import Lane
+from apps.llm.services import default_target
 
-MAX_TEXTS = 1_000
-MAX_TEXT = 100_000  # characters
-TOP = 3
 AS_IT_IS = Preparation()
 # A run nobody works on is told to the workers again after this long.
 WAKE_AFTER = timedelta(seconds=45)
-
-
-class NotReady(Exception):
-    """The classifier has not been trained yet."""
-
-
-class ModelChanged(Exception):
-    """Another embedding model is behind the server than the one it was trained with."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """The likeliest labels with calibrated probabilities, best first, and whether to trust them."""
-
-    top: list[Ranked]
-    gate: Gate = Gate.OPEN
-    notice: str = ""
-    """What was done to a text that was too long."""
-
-    @property
-    def label(self) -> str:
-        return self.top[0].label
-
-    @property
-    def confidence(self) -> float:
-        return self.top[0].confidence
 
 
 @transaction.atomic
@@ -161,82 +126,6 @@ def set_gates(run: Run, *, unsure: float, kept: float) -> Gates:
     return chosen
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A classifier that can answer: its run, its numbers, and the model its vectors come from."""
-
-    run: Run
-    predictor: Predictor
-    gates: Gates
-    embedder: Embedder
-    preparation: Preparation
-
-
-async def get_ready(classifier: Classifier, run: Run | None = None) -> Ready:
-    """What answers for a classifier, after checking that its embedding model is still there.
-
-    Args:
-        run: another run than the one that answers now.
-
-    Raises:
-        NotReady: it was never trained.
-        ModelChanged: another embedding model is behind the server.
-        BadArtefact: its file is missing or damaged.
-        LLMError: the embedding server does not answer.
-    """
-    chosen, target = await in_db(_run_and_target, classifier, run)
-    stored = predictor.load(Path(settings.CLASSIFIERS_DIR), chosen.artefact)
-    embedder = await identify(target)
-    if embedder.fingerprint != stored.card.embedding_fingerprint:
-        raise ModelChanged(_changed(stored.card, embedder))
-    return Ready(
-        chosen,
-        stored,
-        Gates.read(chosen.gates),
-        embedder,
-        Preparation.read(stored.card.preparation),
-    )
-
-
-def _changed(card: predictor.Card, embedder: Embedder) -> str:
-    """Fingerprints differ: by name, or, worse to notice, behind the same name."""
-    name, now = card.embedding_model, embedder.target.model
-    if name != now:
-        return (
-            f"It was trained on vectors of “{name}”, and now another model (“{now}”) answers. "
-            "Start the old one, or train again."
-        )
-    return (
-        f"Another model than at training answers under the name “{name}”: its size or its address "
-        "is not the same, so its vectors mean something else. Start the old one, or train again."
-    )
-
-
-async def classify(
-    ready: Ready, texts: Sequence[str], *, lane: Lane = Lane.INTERACTIVE, top: int = TOP
-) -> list[Prediction]:
-    """The likeliest labels of each text.
-
-    Raises:
-        ModelChanged: the vectors have another width than at training.
-        LLMError, TextsTooLarge: the embedding server failed, or a text does not fit.
-    """
-    prepared = await embed_prepared(ready.embedder, texts, ready.preparation, lane=lane)
-    if prepared.vectors.shape[1] != ready.predictor.card.dimensions:
-        raise ModelChanged(
-            f"It was trained on vectors of {ready.predictor.card.dimensions} numbers and the "
-            f"embedding model now answers with {prepared.vectors.shape[1]}. Train again."
-        )
-    return [
-        Prediction(
-            judgement.top,
-            ready.gates.decide(judgement.top[0].confidence, judgement.max_logit),
-            prepared.shortened.get(place, ""),
-        )
-        for place, judgement in enumerate(ready.predictor.judge(prepared.vectors, count=top))
-    ]
-
-
 @transaction.atomic
 def import_classifier(owner: User, data: bytes, *, server: Server | None = None) -> Classifier:
     """A classifier from an exported file, ready to answer with vectors of the same model.
@@ -284,34 +173,6 @@ def import_classifier(owner: User, data: bytes, *, server: Server | None = None)
     return classifier
 
 
-async def predict(
-    classifier: Classifier, texts: Sequence[str], *, top: int = TOP
-) -> tuple[list[Prediction], Run]:
-    """The likeliest labels of each text, and the run that says so.
-
-    Raises:
-        NotReady: it was never trained.
-        ModelChanged: its embedding model is not there any more.
-        BadArtefact: its file is missing or damaged.
-        LLMError, TextsTooLarge: the embedding server failed, or a text does not fit.
-    """
-    ready = await get_ready(classifier)
-    return await classify(ready, texts, top=top), ready.run
-
-
-def check_texts(texts: Sequence[str]) -> list[str]:
-    """What is wrong with each text that cannot be classified, as sentences."""
-    problems = []
-    for place, text in enumerate(texts, start=1):
-        if not text.strip():
-            problems.append(f"Text {place} is empty.")
-        elif len(text) > MAX_TEXT:
-            problems.append(f"Text {place} has more than {MAX_TEXT:,} characters.")
-        elif any("\ud800" <= character <= "\udfff" for character in text):
-            problems.append(f"Text {place} contains half of a surrogate pair.")
-    return problems
-
-
 def delete_classifier(classifier: Classifier) -> None:
     """Removes it with its runs and their files. A worker at it finds its lease gone and stops."""
     runs = [run.artefact for run in classifier.runs.only("pk")]
@@ -321,14 +182,7 @@ def delete_classifier(classifier: Classifier) -> None:
     for name in runs:
         predictor.remove(folder, name)
         evidence.remove(folder, name)
+        converting.remove(folder, name)
     for file in files:
         for path in folder.glob(f"{file}.*"):
             path.unlink(missing_ok=True)
-
-
-def _run_and_target(classifier: Classifier, run: Run | None) -> tuple[Run, Target]:
-    if run is None and classifier.current_id is not None:
-        run = Run.objects.filter(pk=classifier.current_id).only("pk", "number", "gates").first()
-    if run is None:
-        raise NotReady("This classifier is not trained yet.")
-    return run, embedding_target(classifier)

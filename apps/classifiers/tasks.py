@@ -1,12 +1,21 @@
 """Training and large files in the background. The row is the truth; a message only wakes."""
 
 import logging
+from pathlib import Path
 
 from celery import shared_task
+from django.conf import settings
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
-from apps.classifiers import file_predictions, near_copies, services, training
+from apps.classifiers import (
+    converting,
+    file_predictions,
+    near_copies,
+    predictor,
+    services,
+    training,
+)
 from apps.classifiers.models import FilePrediction, Run
 from apps.datasets import near
 
@@ -21,6 +30,15 @@ def train_run(run_id: int) -> None:
 @shared_task(name="apps.classifiers.tasks.predict_file")
 def predict_file(file_id: int) -> None:
     file_predictions.work(file_id)
+
+
+@shared_task(name="apps.classifiers.tasks.convert")
+def convert(run_id: int) -> None:
+    """Writes the files of other libraries for an older or an imported classifier."""
+    run = Run.objects.filter(pk=run_id).only("pk").first()
+    if run is not None:
+        folder = Path(settings.CLASSIFIERS_DIR)
+        converting.write(folder, run.artefact, predictor.load(folder, run.artefact))
 
 
 @shared_task(name="apps.classifiers.tasks.resume_training")
@@ -42,6 +60,13 @@ def wake_near_copies(dataset_id: int) -> None:
         transaction.on_commit(lambda: find_near_copies.delay(dataset_id))
     except OperationalError:
         near.fail(dataset_id, "No worker could be told. Is Redis running? Then look again.")
+
+
+def wake_converting(run: Run) -> None:
+    try:
+        convert.delay(run.pk)
+    except OperationalError:
+        log.exception("No worker could be told to write the files of run %s.", run.pk)
 
 
 def wake(work: Run | FilePrediction) -> None:

@@ -141,11 +141,22 @@ def fit(
 
 
 def fit_once(
-    vectors: Floats, labels: Codes, count: int, *, C: float, options: Options = Options()
+    vectors: Floats,
+    labels: Codes,
+    count: int,
+    *,
+    C: float,
+    options: Options = Options(),
+    scale: np.float32 = SCALE,
 ) -> Model:
-    """One fit at a known C, uncalibrated: what `fit` ends with, and what a curve is made of."""
-    with _scaled(vectors):
-        weights, bias, _ = _fit(vectors, labels, count, C, options)
+    """One fit at a known C, uncalibrated: what `fit` ends with, and what a curve is made of.
+
+    Args:
+        scale: 1 fits as scikit-learn does by itself, whose rule then stops earlier: only for
+            repeating what others have measured.
+    """
+    with _scaled(vectors, scale):
+        weights, bias, _ = _fit(vectors, labels, count, C, options, scale)
     return Model(weights, bias, 1.0)
 
 
@@ -200,27 +211,33 @@ def growing(labels: Codes, shares: Sequence[float], *, seed: int) -> Iterator[ND
 
 
 @contextmanager
-def _scaled(vectors: Floats) -> Iterator[None]:
-    """The vectors times SCALE, in place, while the block lasts; one BLAS thread.
+def _scaled(vectors: Floats, scale: np.float32 = SCALE) -> Iterator[None]:
+    """The vectors times the scale, in place, while the block lasts; one BLAS thread.
 
-    Exact both ways. What is read-only or belongs to another array is the caller's to copy.
+    Exact both ways, as the scale is a power of two. What is read-only or belongs to another array
+    is the caller's to copy.
     """
-    np.multiply(vectors, SCALE, out=vectors)
+    np.multiply(vectors, scale, out=vectors)
     try:
         with threadpool_limits(limits=1, user_api="blas"):
             yield
     finally:
-        np.multiply(vectors, 1 / SCALE, out=vectors)
+        np.multiply(vectors, 1 / scale, out=vectors)
 
 
 def _fit(
-    scaled: Floats, labels: Codes, count: int, C: float, options: Options
+    scaled: Floats,
+    labels: Codes,
+    count: int,
+    C: float,
+    options: Options,
+    scale: np.float32 = SCALE,
 ) -> tuple[Floats, Floats, bool]:
     """Weights and bias for unit vectors, and whether it converged."""
-    fitter = _fitter(options).set_params(C=_scaled_down(C))
+    fitter = _fitter(options).set_params(C=_scaled_down(C, scale))
     converged = _run(fitter, scaled, labels)
     weights, bias = _weights(fitter, count)
-    return weights * SCALE, bias, converged
+    return weights * scale, bias, converged
 
 
 def _fit_and_judge(
@@ -262,8 +279,8 @@ def _fitter(options: Options) -> "LogisticRegression":
     )
 
 
-def _scaled_down(C: float) -> float:
-    return C / float(SCALE) ** 2
+def _scaled_down(C: float, scale: np.float32 = SCALE) -> float:
+    return C / float(scale) ** 2
 
 
 def _run(fitter: "LogisticRegression", vectors: Floats, labels: Codes) -> bool:

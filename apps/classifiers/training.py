@@ -21,16 +21,18 @@ from django.db import transaction
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from apps.classifiers import evidence, gates, judging, predictor, trainer
+from apps.classifiers import converting, evidence, gates, judging, predictor, trainer
 from apps.classifiers.leases import MAX_ATTEMPTS, Cancelled, Lease, Lost
 from apps.classifiers.models import Classifier, Run, Status
 from apps.classifiers.queueing import find_queue
+from apps.classifiers.row_texts import SHOWN_TEXT
 from apps.classifiers.rows import CannotTrain, Rows, check_rows, gather_rows
 from apps.core.db import in_db
 from apps.core.redis import close_async_redis
 from apps.embeddings import arrays
-from apps.embeddings.cache import Embedder, Stats, TextsTooLarge, Vectors, identify
+from apps.embeddings.cache import Embedder, Stats, TextsTooLarge, identify
 from apps.embeddings.preparation import Preparation, TooFewDimensions, embed_prepared
+from apps.embeddings.sending import Vectors
 from apps.llm import services as llm
 from apps.llm.client import close_clients
 from apps.llm.errors import LLMError
@@ -39,7 +41,6 @@ from apps.llm.slots import Lane
 log = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 0.5
-SHOWN_TEXT = 300  # characters of an example text kept with the run
 
 
 def train(run_id: int) -> None:
@@ -78,7 +79,9 @@ def _train(lease: Lease) -> None:
     embedded = training.embed(training.gather())
     fit = training.fit(embedded)
     judged = training.judge(embedded, fit)
-    training.store(embedded, fit, judged)
+    stored = training.store(embedded, fit, judged)
+    # It answers already: nobody waits for this, and an error in it costs no classifier.
+    converting.write(Path(settings.CLASSIFIERS_DIR), training.run.artefact, stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +196,9 @@ class Training:
                 report=Reporter(self.lease),
             )
 
-    def store(self, data: Embedded, fit: trainer.Fit, judged: judging.Judged) -> None:
+    def store(
+        self, data: Embedded, fit: trainer.Fit, judged: judging.Judged
+    ) -> predictor.Predictor:
         """The classifier, what is known of each row, the queue; then the run is ready."""
         folder = Path(settings.CLASSIFIERS_DIR)
         card = predictor.Card(
@@ -204,11 +209,8 @@ class Training:
             embedding_fingerprint=data.embedder.fingerprint,
             preparation=self.preparation.as_dict(),
         )
-        predictor.save(
-            folder,
-            self.run.artefact,
-            predictor.Predictor(card, fit.model.weights, fit.model.bias),
-        )
+        stored = predictor.Predictor(card, fit.model.weights, fit.model.bias)
+        predictor.save(folder, self.run.artefact, stored)
         evidence.save(folder, self.run.artefact, judged.evidence)
         self._finish(
             queue=find_queue(data, fit, judged.evidence),
@@ -235,6 +237,7 @@ class Training:
             },
             notes=judged.notes + _left_out_note(data.left_out),
         )
+        return stored
 
     def _gates(self, judged: judging.Judged) -> gates.Gates:
         """The person's choice holds for every run; else what the out-of-scope rows suggest."""

@@ -9,12 +9,14 @@ from apps.classifiers.views import (
     overview,
     thresholds,
     versions,
+    worth,
 )
 
 app_name = "classifiers"
 urlpatterns = [
     path("", overview.index, name="index"),
     path("new/", overview.new, name="new"),
+    path("worth/", worth.worth, name="worth"),
     path("import/", exports.import_file, name="import"),
     path("<int:pk>/", overview.detail, name="detail"),
     path("<int:pk>/progress/", overview.progress, name="progress"),
@@ -37,6 +39,7 @@ urlpatterns = [
     path("<int:pk>/chat/<int:test>/remove/", chat.remove_chat_test, name="remove_chat_test"),
     path("<int:pk>/export/", exports.exports, name="exports"),
     path("<int:pk>/runs/<int:number>/export.<str:form>", exports.export, name="export"),
+    path("<int:pk>/runs/<int:number>/exports/", exports.export_list, name="export_list"),
     path("<int:pk>/files/", files.files, name="files"),
     path("<int:pk>/files/list/", files.file_list, name="file_list"),
     path("<int:pk>/files/<int:file>/download/", files.download, name="download"),

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from apps.classifiers import predictor
+from apps.classifiers import predictor, trainer
 
 
 @pytest.fixture(autouse=True)
@@ -13,3 +13,11 @@ def _own_folder(settings: Settings, tmp_path: Path) -> Iterator[None]:
     settings.CLASSIFIERS_DIR = tmp_path / "classifiers"
     yield
     predictor.load.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _few_fits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most tests need a classifier, not the best: 10 fits a run instead of 26."""
+    if not request.module.__name__.endswith("test_trainer"):
+        monkeypatch.setattr(trainer, "STRENGTHS", (3.0, 10.0, 30.0))
+        monkeypatch.setattr(trainer, "FOLDS", 3)

@@ -12,6 +12,7 @@ from apps.core.redis import close_async_redis
 from apps.datasets.formats import ExampleRow
 from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset
+from apps.embeddings.later import settled
 from apps.llm.client import close_clients
 
 TOPICS = {
@@ -60,16 +61,36 @@ def newest(made: Classifier) -> Run:
 
 def post(client: Client, path: str, data: Any, **more: Any) -> Any:
     """As `client` would, over ASGI; closes with its loop what the answer used of the network."""
-    key = client.defaults.get("HTTP_AUTHORIZATION")
-    headers = {"authorization": key} if key else {}
 
     async def send() -> Any:
-        over_asgi = AsyncClient()
-        over_asgi.cookies = client.cookies
         try:
-            return await over_asgi.post(path, data, headers=headers, **more)
+            return await _over_asgi(client).post(path, data, headers=_headers(client), **more)
         finally:
+            await settled()
             await close_clients()
             await close_async_redis()
 
     return async_to_sync(send)()
+
+
+def download(client: Client, path: str) -> bytes:
+    """All of an answer that is sent in pieces, asked for as `client` would, over ASGI."""
+
+    async def read() -> bytes:
+        answer = await _over_asgi(client).get(path, headers=_headers(client))
+        assert answer.status_code == 200, answer.content
+        assert answer.is_async, "Django would collect it before it sends a byte"
+        return b"".join([part async for part in answer.streaming_content])
+
+    return async_to_sync(read)()
+
+
+def _over_asgi(client: Client) -> AsyncClient:
+    over_asgi = AsyncClient()
+    over_asgi.cookies = client.cookies
+    return over_asgi
+
+
+def _headers(client: Client) -> dict[str, str]:
+    key = client.defaults.get("HTTP_AUTHORIZATION")
+    return {"authorization": key} if key else {}

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from apps.classifiers.chat_tools import classify_text
 from apps.core.redis import close_async_redis
 from apps.core.tools import ToolError
+from apps.embeddings.later import settled
 from apps.llm.client import close_clients
 from apps.llm.models import Server
 from tests.classifiers import factories
@@ -21,6 +22,7 @@ def classify(user: User, **arguments: Any) -> str:
         try:
             return await classify_text(user, arguments)
         finally:
+            await settled()
             await close_clients()
             await close_async_redis()
 

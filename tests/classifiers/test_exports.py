@@ -16,10 +16,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from pytest_django import Settings
 
-from apps.classifiers import exporting, importing, predictor
+from apps.classifiers import converting, exporting, importing, predictor, tasks
 from apps.classifiers.importing import BadFile
 from apps.classifiers.models import Classifier
 from apps.classifiers.predictor import Card, Predictor
+from apps.datasets.formats import ExampleRow
+from apps.embeddings.preparation import Preparation
 from apps.llm.models import Server
 from tests.classifiers import factories
 from tests.llama_process import LlamaProcess
@@ -56,7 +58,7 @@ def test_skops_gives_the_same_without_trusting_anything(labels: int) -> None:
     import skops.io
 
     chosen = made_up(labels)
-    data = exporting.as_skops(chosen)
+    data = converting.as_skops(chosen)
     assert skops.io.get_untrusted_types(data=data) == []
     vectors = np.random.default_rng(1).normal(size=(20, 8)).astype(np.float32)
     loaded = skops.io.loads(data, trusted=[])
@@ -69,7 +71,7 @@ def test_onnx_gives_the_same() -> None:
     from onnx.reference import ReferenceEvaluator
 
     chosen = made_up(5)
-    model = onnx.load_from_string(exporting.as_onnx(chosen))
+    model = onnx.load_from_string(converting.as_onnx(chosen))
     vectors = np.random.default_rng(1).normal(size=(20, 8)).astype(np.float32)
     logits, probabilities = ReferenceEvaluator(model).run(None, {"vectors": vectors})
     assert np.allclose(logits, chosen.logits(vectors), atol=1e-5)
@@ -105,11 +107,14 @@ def changed(**values: Any) -> bytes:
     return json.dumps(data | values).encode()
 
 
+BOMB_LIMIT = 4 * 1024**2
+
+
 def bomb() -> bytes:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("weights.npy", "bias.npy", "card.npy"):
-            archive.writestr(name, b"\0" * (importing.MOST_BYTES // 2))
+            archive.writestr(name, b"\0" * (BOMB_LIMIT // 2))
     return data.getvalue()
 
 
@@ -148,20 +153,98 @@ def test_bad_files_are_refused_with_a_reason(
     assert "it ran" not in capsys.readouterr().out
 
 
-def test_a_bomb_is_not_unpacked() -> None:
+def test_a_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "MOST_BYTES", BOMB_LIMIT)
     with pytest.raises(BadFile, match="too large"):
         importing.read(bomb())
 
 
+def test_an_archive_is_made_piece_by_piece() -> None:
+    chosen = made_up()
+    tests = ([(f"text {start + n}", "label 1") for n in range(100)] for start in range(0, 500, 100))
+    converted = {"skops": b"some", "onnx": b"other"}
+    archive = exporting.as_zip(full_card(chosen), chosen, converted, tests, "http://localhost/v1")
+    assert len(next(archive)) > 1_000
+    assert next(tests)[0] == ("text 0", "label 1"), "rows are not asked for before they are sent"
+    rest = list(
+        exporting.as_zip(full_card(chosen), chosen, converted, tests, "http://localhost/v1")
+    )
+    with zipfile.ZipFile(io.BytesIO(b"".join(rest))) as opened:
+        assert opened.testzip() is None
+        assert opened.read("classifier.onnx") == b"other"
+        rows = opened.read("test.csv").decode().splitlines()
+    assert (rows[0], rows[1], rows[-1]) == ("text,label", "text 100,label 1", "text 499,label 1")
+
+
+def full_card(chosen: Predictor) -> dict[str, Any]:
+    trained = dict.fromkeys(("rows", "data_sha256", "judged_on", "C", "seed"), 0) | {"versions": {}}
+    more = {"version": 1, "created": "2026-01-01", "metrics": {}, "trained_on": trained}
+    return card_for(chosen) | more
+
+
+@pytest.fixture
+def without_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever imports them from now on fails: what the web process must not do."""
+    for name in ("skops", "skops.io", "onnx", "sklearn", "sklearn.linear_model"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
 @pytest.mark.django_db(transaction=True)
-def test_the_page_offers_every_form(browser: Client, alice: User, embedding_server: Server) -> None:
+def test_the_page_offers_every_form(
+    browser: Client, alice: User, embedding_server: Server, request: pytest.FixtureRequest
+) -> None:
     made = factories.trained(alice)
-    assert "Download .zip" in browser.get(f"/classify/{made.pk}/export/").content.decode()
-    for form in exporting.FORMS:
-        answer = browser.get(f"/classify/{made.pk}/runs/1/export.{form}")
+    request.getfixturevalue("without_libraries")
+    page = browser.get(f"/classify/{made.pk}/export/").content.decode()
+    assert "Download .zip" in page
+    assert "hx-trigger" not in page
+    run = f"/classify/{made.pk}/runs/1/export"
+    for form in ("json", "npz", "skops", "onnx"):
+        answer = browser.get(f"{run}.{form}")
         assert answer.status_code == 200
         assert f'filename="Topics-1.{form}"' in answer["content-disposition"]
-    assert browser.get(f"/classify/{made.pk}/runs/1/export.pickle").status_code == 404
+    assert browser.get(f"{run}.pickle").status_code == 404
+    assert browser.post(f"{run}.json").status_code == 405
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_writes_what_is_not_there_yet(
+    browser: Client,
+    bobs_browser: Client,
+    alice: User,
+    embedding_server: Server,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As for a classifier that was imported, or trained before files were written."""
+    made = factories.trained(alice)
+    told: list[int] = []
+    monkeypatch.setattr(tasks.convert, "delay", told.append)
+    run = factories.newest(made)
+    kept = converting.read(settings.CLASSIFIERS_DIR, run.artefact)
+    converting.remove(settings.CLASSIFIERS_DIR, run.artefact)
+    page, files = f"/classify/{made.pk}/export/", f"/classify/{made.pk}/runs/1/exports/"
+    for path in (page, files):
+        answer = browser.get(path).content.decode()
+        assert "a worker is writing it" in answer
+        assert 'hx-trigger="every 1s"' in answer
+        assert "Download .zip" not in answer
+    assert told == [run.pk], "asking how far it is tells nobody again"
+    answer = browser.get(f"/classify/{made.pk}/runs/1/export.skops", follow=True)
+    assert "A worker writes the .skops file" in answer.content.decode()
+    tasks.convert(run.pk)
+    again = converting.read(settings.CLASSIFIERS_DIR, run.artefact)
+    assert again["onnx"] == kept["onnx"]
+    assert "Download .zip" in browser.get(files).content.decode()
+    assert bobs_browser.get(files).status_code == 404
+    assert browser.post(files).status_code == 405
+    converting.remove(settings.CLASSIFIERS_DIR, run.artefact)
+    predictor.remove(settings.CLASSIFIERS_DIR, run.artefact)
+    predictor.load.cache_clear()
+    answer = browser.get(page).content.decode()
+    assert "not on this machine" in answer
+    assert "hx-trigger" not in answer
+    tasks.convert(0)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -172,12 +255,18 @@ def test_the_program_in_the_archive_repeats_the_score(
     llama_embeddings: LlamaProcess,
     tmp_path: Path,
 ) -> None:
-    made = factories.trained(alice)
-    archive = browser.get(f"/classify/{made.pk}/runs/1/export.zip").content
+    """With a prefix and fewer numbers, and without the row that only fitted when it was cut."""
+    rows = factories.rows() + factories.rows(4, split="test", start=20)
+    rows.append(ExampleRow(factories.TOPICS["card"].format("again ") * 150, "card", "test"))
+    made = factories.trained(
+        alice, factories.dataset(alice, rows), preparation=Preparation("query: ", 16, "cut")
+    )
+    archive = factories.download(browser, f"/classify/{made.pk}/runs/1/export.zip")
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         opened.extractall(tmp_path)
     card = (tmp_path / "README.md").read_text()
     assert "# Topics, version 1" in card
+    assert "here their beginning was used" in card
     ran = subprocess.run(
         [sys.executable, "predict.py"],
         cwd=tmp_path,
@@ -186,7 +275,10 @@ def test_the_program_in_the_archive_repeats_the_score(
         text=True,
         check=True,
     )
-    here, stored = [line.split()[-1] for line in ran.stdout.splitlines()]
+    compared, *accuracies = ran.stdout.splitlines()
+    count = factories.newest(made).metrics["rows"]
+    assert compared == f"rows {count - 1} of the {count} it was judged on"
+    here, stored = [line.split()[-1] for line in accuracies]
     assert here == stored == f"{factories.newest(made).metrics['accuracy']:.6f}"
 
 

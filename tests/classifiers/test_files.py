@@ -46,7 +46,7 @@ def send(
 
 
 def labelled(client: Client, answer: Any) -> list[dict[str, str]]:
-    body = client.get(answer.json()["download"]).getvalue()
+    body = factories.download(client, answer.json()["download"])
     return list(csv.DictReader(io.StringIO(body.decode("utf-8-sig"))))
 
 
@@ -91,7 +91,7 @@ def test_a_spreadsheet_runs_nothing_of_it(api: Client, made: Classifier) -> None
 
 def test_as_json_lines(api: Client, made: Classifier) -> None:
     done = finished(api, made, send(api, made, MANY, format="jsonl"))
-    lines = api.get(done.json()["download"]).getvalue().decode().splitlines()
+    lines = factories.download(api, done.json()["download"]).decode().splitlines()
     assert [json.loads(line)["label"] for line in lines[:2]] == ["hello", "rate"]
 
 
@@ -194,7 +194,9 @@ def test_the_page(browser: Client, made: Classifier) -> None:
     assert "hx-trigger" not in fragment
     answer = browser.get(f"{url}{file.pk}/download/")
     assert 'filename="a-labelled.csv"' in answer["content-disposition"]
-    assert answer.getvalue()
+    answer.close()
+    body = factories.download(browser, f"{url}{file.pk}/download/")
+    assert len(body) == int(answer["content-length"]) > 0
     assert browser.post(f"{url}{file.pk}/remove/").status_code == 302
     assert not FilePrediction.objects.exists()
     assert browser.post(url).status_code == 422

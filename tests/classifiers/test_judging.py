@@ -1,12 +1,15 @@
 """The pages about one run: thresholds, map, copies, improve, versions."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from apps.classifiers import evidence, services, tasks
+from apps.classifiers import evidence, mapping, services, tasks
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.views.versions import compare
 from apps.datasets.formats import ExampleRow
@@ -115,7 +118,8 @@ def test_the_map_shows_every_text(browser: Client, made: Classifier) -> None:
     data = browser.get(f"/classify/{made.pk}/runs/1/map/").json()
     assert {len(data[name]) for name in ("x", "y", "side", "truth", "predicted", "text")} == {36}
     assert set(data["side"]) == {0, 1}
-    assert sum(data["explained"]) <= 1
+    page = browser.get(f"/classify/{made.pk}/map/").content.decode()
+    assert "principal components" in page
     for text, truth in zip(data["text"], data["truth"], strict=True):
         assert text.startswith(factories.TOPICS[data["labels"][truth]][:12])
 
@@ -305,8 +309,44 @@ def test_evidence_that_is_damaged_is_none(made: Classifier, settings: Settings) 
 def test_principal_components_are_those_of_numpy() -> None:
     vectors = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
     vectors[:, 2] *= 9
-    points, explained = evidence.project(vectors)
+    points, explained = mapping.project(vectors)
     centred = vectors - vectors.mean(axis=0)
     _, values, _ = np.linalg.svd(centred, full_matrices=False)
     assert np.allclose(explained, (values**2 / (values**2).sum())[:2], atol=1e-4)
     assert abs(np.corrcoef(points[:, 0], vectors[:, 2])[0, 1]) > 0.99
+
+
+def test_a_library_for_the_map_is_used_where_it_is_and_done_without_where_it_breaks(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """umap-learn is no requirement: a stand-in says what is asked of it and what may come back."""
+    vectors = np.random.default_rng(0).normal(size=(80, 8)).astype(np.float32)
+    asked: dict[str, object] = {}
+
+    class UMAP:
+        places = np.ones((80, 2))
+
+        def __init__(self, **options: object) -> None:
+            asked.update(options)
+
+        def fit_transform(self, vectors: object) -> object:
+            return self.places
+
+    monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=UMAP))
+    points, explained = mapping.lay_out(vectors, seed=3)
+    assert points.tolist() == UMAP.places.tolist()
+    assert len(explained) == 0
+    assert asked["random_state"] == 3
+    UMAP.places = np.full((80, 2), np.nan)
+    assert len(mapping.lay_out(vectors)[1]) == 2
+    assert "principal components" in caplog.text
+    assert len(mapping.lay_out(vectors[:20])[1]) == 2
+
+
+def test_the_page_says_that_umap_placed_the_points(
+    browser: Client, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapping, "FEWEST", 10)
+    monkeypatch.setattr(mapping, "_neighbours", lambda vectors, seed: vectors[:, :2])
+    made = factories.trained(alice)
+    assert "Placed by UMAP" in browser.get(f"/classify/{made.pk}/map/").content.decode()

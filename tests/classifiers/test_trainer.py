@@ -45,6 +45,21 @@ def test_the_same_seed_gives_the_same_digits() -> None:
     assert one.path == two.path
 
 
+def test_unscaled_it_is_what_scikit_learn_gives() -> None:
+    """What others have measured with a plain call can be repeated to the digit."""
+    from sklearn.linear_model import LogisticRegression  # noqa: TID251 - what is repeated
+
+    vectors, codes = clouds(5, 8, noise=1.5)
+    before = vectors.copy()
+    plain = LogisticRegression(max_iter=100).fit(vectors, codes)
+    ours = trainer.fit_once(vectors, codes, 5, C=1.0, scale=np.float32(1))
+    assert np.array_equal(ours.weights, plain.coef_.astype(np.float32))
+    assert np.array_equal(vectors, before)
+    scaled = trainer.fit_once(vectors, codes, 5, C=1.0)
+    assert not np.array_equal(scaled.weights, ours.weights)
+    assert np.allclose(scaled.weights, ours.weights, atol=0.02)
+
+
 def test_scaling_changes_nothing_but_the_time() -> None:
     """weights for vectors times 10 with C / 100 are weights for the vectors themselves with C."""
     from sklearn.linear_model import LogisticRegression  # noqa: TID251 - a second opinion
@@ -75,6 +90,17 @@ def test_copies_of_a_text_do_not_help() -> None:
     )
     accuracy = (doubled.out_of_fold.argmax(axis=1) == np.repeat(codes, 2)).mean()
     assert accuracy < 0.68
+
+
+def test_copies_dealt_anyhow_would_help() -> None:
+    """Labels drawn by lot, each text three times: the naive score remembers them."""
+    vectors, _ = clouds(1, 60, noise=1.4, dimensions=64)
+    lots = np.random.default_rng(6).integers(0, 2, size=60)
+    copies = np.tile(np.arange(60), 3)
+    fitted = trainer.fit(vectors[copies], lots[copies], copies)
+    grouped = next(step.accuracy for step in fitted.path if step.C == 100)
+    naive = trainer.naive_accuracy(vectors[copies], lots[copies], C=100)
+    assert grouped < 0.65 < 0.9 < naive
 
 
 def test_the_edge_of_the_grid_is_flagged() -> None:

@@ -175,3 +175,21 @@ def test_a_link_may_name_the_rows_to_judge_on(browser: Client, alice: User) -> N
     train, test = factories.dataset(alice), factories.dataset(alice, name="Real rows")
     page = browser.get(f"/classify/new/?dataset={train.pk}&test_dataset={test.pk}")
     assert page.context["form"].initial["test_dataset"] == test
+
+
+def test_labels_that_look_alike_can_be_merged_from_the_run(browser: Client, alice: User) -> None:
+    labels = {"card": "Lost Card", "rate": "lost_card", "hello": "hello"}
+    rows = [type(row)(row.text, labels[row.label]) for row in factories.rows()]
+    made = factories.trained(alice, factories.dataset(alice, rows))
+    page = browser.get(f"/classify/{made.pk}/").content.decode()
+    assert "differ only in case or spacing: it learnt to tell them apart" in page
+    assert (
+        "learnt to tell them apart"
+        not in browser.get(f"/classify/{made.pk}/?run=1").content.decode()
+    )
+    url = re.findall(r'action="(/datasets/\d+/merge[^"]*)"', page)[0]
+    browser.post(url, {"label": ["Lost Card", "lost_card"], "into": "lost_card"})
+    assert made.dataset is not None
+    made.dataset.refresh_from_db()
+    assert set(made.dataset.label_counts) == {"lost_card", "hello"}
+    assert "learnt to tell them apart" not in browser.get(f"/classify/{made.pk}/").content.decode()

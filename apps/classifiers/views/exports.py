@@ -1,20 +1,24 @@
 """A classifier to take along, and one that somebody brought."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from apps.classifiers import exporting, predictor, services
+from apps.classifiers import converting, exporting, predictor, services, tasks
 from apps.classifiers.evidence import NoEvidence
 from apps.classifiers.importing import MOST_BYTES, BadFile
 from apps.classifiers.models import Run
 from apps.classifiers.predictor import BadArtefact
-from apps.classifiers.row_texts import GONE, texts_of
+from apps.classifiers.row_texts import labelled
 from apps.classifiers.views.shared import get_run, load_evidence, owner_of, run_page
+from apps.core.db import in_pieces
 from apps.llm.services import NoServer
 
 
@@ -23,53 +27,70 @@ def exports(request: HttpRequest, pk: int) -> HttpResponse:
     context = run_page(request, pk, "export")
     run: Run | None = context["run"]
     if run is not None:
-        context["snippet"] = exporting.snippet(_base_url(run))
+        context |= {"snippet": exporting.snippet(_base_url(run)), **_standing(run)}
+        if context["waiting"]:
+            tasks.wake_converting(run)
     return render(request, "classifiers/exports.html", context)
 
 
 @require_safe
-def export(request: HttpRequest, pk: int, number: int, form: str) -> HttpResponse:
+def export_list(request: HttpRequest, pk: int, number: int) -> HttpResponse:
+    """The files alone; the page asks again until a worker has written those it does not have."""
+    run = get_run(request, pk, number)
+    context = {"classifier": run.classifier, "run": run, **_standing(run)}
+    return render(request, "classifiers/_exports.html", context)
+
+
+@require_safe
+def export(request: HttpRequest, pk: int, number: int, form: str) -> HttpResponseBase:
     if form not in exporting.FORMS:
         raise Http404
     run = get_run(request, pk, number)
     try:
-        data = export_bytes(run, form)
+        return export_response(run, form)
     except BadArtefact as error:
         messages.error(request, str(error))
-        return redirect("classifiers:exports", pk)
-    return export_response(run, form, data)
+    except FileNotFoundError:
+        messages.info(request, f"A worker writes the .{form} file; it will be here in a moment.")
+    return redirect("classifiers:exports", pk)
 
 
-def export_bytes(run: Run, form: str) -> bytes:
+def _standing(run: Run) -> dict[str, Any]:
+    """Whether a worker has written its files, or is to."""
+    folder = Path(settings.CLASSIFIERS_DIR)
+    written = converting.written(folder, run.artefact)
+    try:
+        predictor.load(folder, run.artefact)
+    except BadArtefact as error:
+        return {"problem": str(error), "written": written, "waiting": False}
+    return {"written": written, "waiting": not written}
+
+
+def export_response(run: Run, form: str) -> HttpResponseBase:
     """Raises:
     BadArtefact: the classifier's files are not here.
+    FileNotFoundError: a worker has not written this one yet.
     """
-    stored = predictor.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
+    folder = Path(settings.CLASSIFIERS_DIR)
+    stored = predictor.load(folder, run.artefact)
     card = exporting.card_of(run, stored)
-    match form:
-        case "json":
-            return exporting.as_json(card, stored)
-        case "npz":
-            return exporting.as_npz(card, stored)
-        case "skops":
-            return exporting.as_skops(stored)
-        case "onnx":
-            return exporting.as_onnx(stored)
-        case _:
-            return exporting.as_zip(card, stored, _tests(run), _base_url(run))
-
-
-def export_response(run: Run, form: str, data: bytes) -> HttpResponse:
     name = run.classifier.name
     stem = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name)[:80]
-    return HttpResponse(
-        data,
-        content_type=exporting.CONTENT_TYPES.get(form, "application/octet-stream"),
-        headers={
-            "Content-Disposition": f'attachment; filename="{stem or "run"}-{run.number}.{form}"',
-            "X-Content-Type-Options": "nosniff",
-        },
-    )
+    headers = {
+        "Content-Type": exporting.CONTENT_TYPES.get(form, "application/octet-stream"),
+        "Content-Disposition": f'attachment; filename="{stem or "run"}-{run.number}.{form}"',
+        "X-Content-Type-Options": "nosniff",
+    }
+    match form:
+        case "json":
+            return HttpResponse(exporting.as_json(card, stored), headers=headers)
+        case "npz":
+            return HttpResponse(exporting.as_npz(card, stored), headers=headers)
+    converted = converting.read(folder, run.artefact)
+    if form in converted:
+        return HttpResponse(converted[form], headers=headers)
+    pieces = exporting.as_zip(card, stored, converted, _tests(run), _base_url(run))
+    return StreamingHttpResponse(in_pieces(pieces), headers=headers)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -90,16 +111,11 @@ def import_file(request: HttpRequest) -> HttpResponse:
     return render(request, "classifiers/import.html", {"problem": problem}, status=422)
 
 
-def _tests(run: Run) -> list[tuple[str, str]]:
-    """The test rows with their labels, as far as they are still what they were."""
+def _tests(run: Run) -> Iterator[list[tuple[str, str]]]:
     try:
-        side = load_evidence(run).test
+        return labelled(run, load_evidence(run).test)
     except NoEvidence:
-        return []
-    labels = [entry["label"] for entry in run.per_class]
-    texts = texts_of(run, side, list(range(len(side))), longest=10**7)
-    truth = side.truth.tolist()
-    return [(text, labels[code]) for text, code in zip(texts, truth, strict=True) if text != GONE]
+        return iter(())
 
 
 def _base_url(run: Run) -> str:

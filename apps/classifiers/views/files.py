@@ -1,20 +1,25 @@
 """Files to be classified, and their downloads."""
 
+from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 from django.contrib import messages
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.classifiers import file_predictions, services, tasks
+from apps.classifiers import answering, file_predictions, services, tasks
 from apps.classifiers.models import LARGE_FIELDS, Classifier, FilePrediction
 from apps.classifiers.views.shared import run_page
+from apps.core.db import in_pieces
 from apps.datasets.formats import FormatError
 
 SHOWN = 50
+PIECE_BYTES = 256 * 1024
 REFUSED = (
-    services.NotReady,
+    answering.NotReady,
     FormatError,
     file_predictions.TooLarge,
     file_predictions.NoColumn,
@@ -58,26 +63,38 @@ def file_list(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_safe
-def download(request: HttpRequest, pk: int, file: int) -> HttpResponse | FileResponse:
+def download(request: HttpRequest, pk: int, file: int) -> HttpResponseBase:
     return download_response(_get(request, pk, file))
 
 
-def download_response(found: FilePrediction) -> FileResponse:
-    """Raises:
-    Http404: it is not ready, or its file is on another machine.
+def download_response(found: FilePrediction) -> StreamingHttpResponse:
+    """The file, sent as it is read: it may be larger than memory.
+
+    Raises:
+        Http404: it is not ready, or its file is on another machine.
     """
     path = file_predictions.result_path(found)
     if not found.is_ready or not path.exists():
         raise Http404
     stem = found.file_name.rsplit(".", 1)[0]
-    name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in stem)
-    return FileResponse(
-        path.open("rb"),
-        as_attachment=True,
-        filename=f"{name[:80] or 'file'}-labelled.{found.form}",
-        content_type="text/csv; charset=utf-8" if found.form == "csv" else "application/jsonl",
-        headers={"X-Content-Type-Options": "nosniff"},
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in stem)[:80]
+    return StreamingHttpResponse(
+        in_pieces(_read(path)),
+        headers={
+            "Content-Type": "text/csv; charset=utf-8"
+            if found.form == "csv"
+            else "application/jsonl",
+            "Content-Disposition": f'attachment; filename="{name or "file"}-labelled.{found.form}"',
+            "Content-Length": str(path.stat().st_size),
+            "X-Content-Type-Options": "nosniff",
+        },
     )
+
+
+def _read(path: Path) -> Generator[bytes]:
+    with path.open("rb") as opened:
+        while piece := opened.read(PIECE_BYTES):
+            yield piece
 
 
 @require_POST

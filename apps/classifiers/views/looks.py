@@ -17,7 +17,21 @@ HOVER_TEXT = 160  # characters
 
 @require_safe
 def row_map(request: HttpRequest, pk: int) -> HttpResponse:
-    return render(request, "classifiers/map.html", run_page(request, pk, "map"))
+    context = run_page(request, pk, "map")
+    if run := context["run"]:
+        context |= _placed(run)
+    return render(request, "classifiers/map.html", context)
+
+
+def _placed(run: Run) -> dict[str, Any]:
+    """How the points got their places: said by the page before they are there, so nothing jumps."""
+    try:
+        explained = load_evidence(run).map.explained
+    except NoEvidence:
+        return {}
+    if not len(explained):
+        return {"how": "umap"}
+    return {"how": "pca", "shown": float(explained.sum())}
 
 
 @require_safe
@@ -31,7 +45,6 @@ def map_points(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     return JsonResponse(
         {
             "labels": [entry["label"] for entry in run.per_class],
-            "explained": [round(float(share), 4) for share in known.map.explained],
             **_columns(run, known),
         }
     )

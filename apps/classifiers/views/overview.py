@@ -8,18 +8,21 @@ from django.shortcuts import aget_object_or_404, get_object_or_404, redirect, re
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.classifiers import services, tasks
+from apps.classifiers import answering, services, tasks
 from apps.classifiers.forms import ClassifierForm
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
 from apps.classifiers.predictor import BadArtefact
 from apps.classifiers.views.shared import EXPECTED, get_classifier, number_of, owner_of
 from apps.core.db import in_db
 from apps.datasets.models import Dataset
+from apps.datasets.reports import LabelCount
+from apps.datasets.services import label_variants
 from apps.embeddings.preparation import Preparation
 from apps.llm.services import NoServer
 
 TOP = 5
 RUNS_SHOWN = 30
+VARIANTS = 10
 
 
 @require_safe
@@ -151,9 +154,9 @@ async def try_text(request: HttpRequest, pk: int) -> HttpResponse:
     context: dict[str, Any] = {"text": text}
     if text.strip():
         try:
-            if problems := services.check_texts([text]):
+            if problems := answering.check_texts([text]):
                 raise BadArtefact(problems[0])
-            (prediction,), _ = await services.predict(classifier, [text], top=TOP)
+            (prediction,) = await answering.predict_with(classifier, [text], top=TOP)
             context["prediction"] = prediction
         except EXPECTED as error:
             context["error"] = str(error)
@@ -165,16 +168,27 @@ def _run_context(
 ) -> dict[str, Any]:
     """The run to show: the one asked for, else the newest."""
     runs = classifier.runs
+    run = get_object_or_404(runs, number=number) if number else runs.first()
     return {
         "classifier": classifier,
         "tab": "overview",
-        "run": get_object_or_404(runs, number=number) if number else runs.first(),
+        "run": run,
+        "variants": _variants(classifier, run) if number is None else [],
         "runs": runs.for_lists()[:RUNS_SHOWN],
         "older": number is not None,
         "predict_url": request.build_absolute_uri(
             reverse("api-1:predict", kwargs={"pk": classifier.pk})
         ),
     }
+
+
+def _variants(classifier: Classifier, run: Run | None) -> list[list[LabelCount]]:
+    """Labels it learnt to tell apart that differ only in case or spacing, and still do."""
+    if run is None or not run.is_ready or classifier.dataset is None:
+        return []
+    trained = {entry["label"] for entry in run.per_class}
+    counts = classifier.dataset.label_counts
+    return label_variants({label: n for label, n in counts.items() if label in trained})[:VARIANTS]
 
 
 def _form_context(user: User, form: ClassifierForm) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
-from apps.classifiers import evidence, services
+from apps.classifiers import answering, evidence
+from apps.classifiers.comparing import Judged
 from apps.classifiers.models import Classifier, Run, Status
 from apps.classifiers.predictor import BadArtefact
 from apps.embeddings.cache import TextsTooLarge
@@ -18,7 +19,7 @@ from apps.llm.services import NoServer
 
 # What may come of asking a classifier, each with a sentence for the person who asked.
 EXPECTED = (
-    *(services.NotReady, services.ModelChanged, BadArtefact, TextsTooLarge, TooFewDimensions),
+    *(answering.NotReady, answering.ModelChanged, BadArtefact, TextsTooLarge, TooFewDimensions),
     *(LLMError, NoServer),
 )
 
@@ -58,6 +59,15 @@ def load_evidence(run: Run) -> evidence.Evidence:
     NoEvidence: it was trained before rows were kept, or the file is gone.
     """
     return evidence.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
+
+
+def judged(run: Run) -> Judged:
+    """A run's test rows and what it said of them.
+
+    Raises:
+        NoEvidence: it was trained before rows were kept, or the file is gone.
+    """
+    return Judged(load_evidence(run).test, [entry["label"] for entry in run.per_class])
 
 
 def number_of(text: str | None) -> int | None:

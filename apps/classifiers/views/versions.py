@@ -3,19 +3,18 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.classifiers import comparing, services
-from apps.classifiers.evidence import Evidence, NoEvidence
+from apps.classifiers.evidence import NoEvidence
 from apps.classifiers.models import Classifier, Run, Status
 from apps.classifiers.row_texts import texts_of
 from apps.classifiers.views.shared import (
     get_run,
-    load_evidence,
+    judged,
     number_of,
     run_page,
 )
@@ -81,39 +80,26 @@ def compare(old: Run, new: Run) -> dict[str, Any]:
     Raises:
         NoEvidence: nothing is known of the rows of one of them.
     """
-    a, b = load_evidence(old), load_evidence(new)
-    shared, at_a, at_b = np.intersect1d(a.test.key, b.test.key, return_indices=True)
-    if not len(shared):
+    now = judged(new)
+    rows = comparing.shared(judged(old), now)
+    if not len(rows):
         return {"paired": None}
-    labels_a = [entry["label"] for entry in old.per_class]
-    labels_b = [entry["label"] for entry in new.per_class]
-    # A row may have been relabelled in between: what counts is the label it has now.
-    truth = [labels_b[code] for code in b.test.truth[at_b].tolist()]
-    said_a = [labels_a[code] for code in a.test.predicted[at_a].tolist()]
-    said_b = [labels_b[code] for code in b.test.predicted[at_b].tolist()]
-    right_a = np.asarray([said == label for said, label in zip(said_a, truth, strict=True)])
-    right_b = np.asarray([said == label for said, label in zip(said_b, truth, strict=True)])
-    different = [place for place, said in enumerate(said_a) if said != said_b[place]]
+    right_a, right_b = rows.old_right, rows.new_right
+    pairs = enumerate(zip(rows.old_said, rows.new_said, strict=True))
+    different = [place for place, (before, after) in pairs if before != after]
     different.sort(key=lambda place: (bool(right_b[place]), not right_a[place]))
     shown = different[:ROWS_SHOWN]
-    texts = texts_of(new, b.test, at_b[shown].tolist())
+    texts = texts_of(new, now.rows, rows.at_new[shown].tolist())
     return {
         "paired": comparing.paired(right_a, right_b),
         "different": len(different),
-        "unpaired": len(b.test) - len(shared),
-        "relabelled": _relabelled(a, b, labels_a, labels_b, at_a, at_b),
+        "unpaired": len(now.rows) - len(rows),
+        "relabelled": rows.relabelled,
         "rows": [
-            Changed(text, truth[place], said_a[place], said_b[place])
+            Changed(text, rows.truth[place], rows.old_said[place], rows.new_said[place])
             for place, text in zip(shown, texts, strict=True)
         ],
     }
-
-
-def _relabelled(
-    a: Evidence, b: Evidence, labels_a: list[str], labels_b: list[str], at_a: Any, at_b: Any
-) -> int:
-    pairs = zip(a.test.truth[at_a].tolist(), b.test.truth[at_b].tolist(), strict=True)
-    return sum(labels_a[old] != labels_b[new] for old, new in pairs)
 
 
 @require_POST

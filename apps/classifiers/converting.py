@@ -1,0 +1,95 @@
+"""A trained classifier as files of other libraries.
+
+These libraries take seconds and a hundred megabytes to load, so a worker writes the files: when a
+run is trained, or (older and imported ones) when somebody looks at the page. The web process only
+reads them.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from apps.classifiers import trainer
+from apps.classifiers.files import write_whole
+from apps.classifiers.predictor import Predictor
+
+FORMS = ("skops", "onnx")
+
+
+def write(folder: Path, name: str, predictor: Predictor) -> None:
+    """Writes what is not there yet; a run never changes."""
+    for form, convert in (("skops", as_skops), ("onnx", as_onnx)):
+        path = _path(folder, name, form)
+        if not path.exists():
+            write_whole(path, convert(predictor))
+
+
+def written(folder: Path, name: str) -> bool:
+    return all(_path(folder, name, form).exists() for form in FORMS)
+
+
+def read(folder: Path, name: str) -> dict[str, bytes]:
+    """The files by their form.
+
+    Raises:
+        FileNotFoundError: a worker has not written them yet.
+    """
+    return {form: _path(folder, name, form).read_bytes() for form in FORMS}
+
+
+def remove(folder: Path, name: str) -> None:
+    for form in FORMS:
+        _path(folder, name, form).unlink(missing_ok=True)
+
+
+def _path(folder: Path, name: str, form: str) -> Path:
+    return folder / f"{name}.{form}"
+
+
+def as_skops(predictor: Predictor) -> bytes:
+    """A LogisticRegression for scikit-learn, which skops loads without trusting anything."""
+    import skops.io  # type: ignore[import-untyped]
+
+    card = predictor.card
+    estimator = trainer.as_estimator(
+        predictor.weights, predictor.bias, card.temperature, card.labels
+    )
+    dumped: bytes = skops.io.dumps(estimator)
+    return dumped
+
+
+def as_onnx(predictor: Predictor) -> bytes:
+    """vectors (n, d) float32 -> logits, probabilities (n, labels); the labels are in its metadata.
+
+    Written by hand, a matrix product and a softmax: no converter to trust.
+    """
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    card = predictor.card
+    labels, dimensions = len(card.labels), card.dimensions
+    graph = helper.make_graph(
+        [
+            helper.make_node("Gemm", ["vectors", "weights", "bias"], ["logits"], transB=1),
+            helper.make_node("Div", ["logits", "temperature"], ["calibrated"]),
+            helper.make_node("Softmax", ["calibrated"], ["probabilities"], axis=1),
+        ],
+        "classifier",
+        [helper.make_tensor_value_info("vectors", TensorProto.FLOAT, [None, dimensions])],
+        [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, labels])
+            for name in ("logits", "probabilities")
+        ],
+        [
+            numpy_helper.from_array(predictor.weights, "weights"),
+            numpy_helper.from_array(predictor.bias, "bias"),
+            numpy_helper.from_array(np.asarray(card.temperature, np.float32), "temperature"),
+        ],
+    )
+    # Versions that runtimes of the last years read.
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    helper.set_model_props(model, {"labels": json.dumps(card.labels)})
+    onnx.checker.check_model(model)
+    written: bytes = model.SerializeToString()
+    return written
