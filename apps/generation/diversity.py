@@ -4,7 +4,6 @@ All of them depend on how long the texts are (arXiv 2507.15092) and how many the
 are compared with as many texts of each, and the mean length stands beside.
 """
 
-import re
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -14,11 +13,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.generation.duplicates import normalised
+from apps.generation.duplicates import words_of
 
 MOST_TEXTS = 1_000
 RUN = 4  # words
-CHUNKS = 24
+PARTS, FEWEST_PARTS, FEWEST_OF_A_PART = 24, 4, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +37,6 @@ class Diversity:
     """How many entirely different texts would be as varied: the exponential of the entropy of the
     eigenvalues of the similarity matrix (Friedman and Dieng 2023, The Vendi Score, 2210.02410),
     here of embeddings; None where there are none."""
-
-
-def words_of(text: str) -> list[str]:
-    return re.findall(r"\w+", normalised(text))
 
 
 def measure(texts: Sequence[str], vectors: NDArray[np.float32] | None = None) -> Diversity | None:
@@ -85,10 +80,12 @@ def vendi_score(vectors: NDArray[np.float32]) -> float:
     return float(np.exp(-(values * np.log(values)).sum()))
 
 
-def course(texts: Sequence[str], chunks: int = CHUNKS) -> list[float]:
-    """Distinct pairs of words in each of `chunks` equal parts: does it begin to repeat?"""
-    size = len(texts) // chunks
-    if size < 5:
+def course(texts: Sequence[str]) -> list[float]:
+    """Distinct pairs of words in each of equal parts, from the first to the last: does it begin to
+    repeat? Empty for too few texts to tell."""
+    parts = min(PARTS, len(texts) // FEWEST_OF_A_PART)
+    if parts < FEWEST_PARTS:
         return []
-    parts = [texts[at * size : (at + 1) * size] for at in range(chunks)]
-    return [found.distinct_2 for part in parts if (found := measure(part)) is not None]
+    size = len(texts) // parts
+    chunks = [texts[at * size : (at + 1) * size] for at in range(parts)]
+    return [found.distinct_2 for chunk in chunks if (found := measure(chunk)) is not None]

@@ -3,13 +3,25 @@
 from django.http import StreamingHttpResponse
 
 from apps.generation import exports
+from apps.generation.conversations import Sides
 from apps.generation.models import Job
 
 
-def export_response(job: Job, chosen: exports.Format) -> StreamingHttpResponse:
+def export_response(
+    job: Job, chosen: exports.Format, *, user: str | None = None, assistant: str | None = None
+) -> StreamingHttpResponse:
+    """The accepted rows, streamed.
+
+    Args:
+        user, assistant: of conversations the two fields, see `Sides.asked_for`.
+
+    Raises:
+        RecipeError: there is no such field.
+    """
+    sides = Sides.asked_for(job.spec.recipe, user, assistant)
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in job.name)
     return StreamingHttpResponse(
-        exports.export(job, chosen),
+        exports.export(job, chosen, sides),
         headers={
             "Content-Type": chosen.content_type,
             "Content-Disposition": f'attachment; filename="{name[:80]}{chosen.suffix}"',

@@ -21,17 +21,32 @@ from apps.llm.services import NoServer, default_target
 
 PREVIEWS = (3, 10)
 DATASETS_SHOWN = 200
+# (group, (kind, label, what it is, with an example))
 COLUMN_KINDS = (
-    ("From chance", (
-        ("category", "Category"),
-        ("number", "Number"),
-        ("date", "Date"),
-        ("uuid", "Identifier"),
-        ("persona", "Persona"),
+    ("By the model", (
+        ("text", "Text", "The model writes free text: “Write a ticket about {{ topic }}.”"),
+        ("structured", "Fields", "The model fills in named fields, such as a text and its label. "
+         "The server keeps it to their kinds."),
+        ("judge", "Judge", "The model scores the row from 1 to 5, “Is it realistic?”, and low "
+         "scores reject it."),
     )),
-    ("From real data", (("seed", "Seed rows"),)),
-    ("Worked out", (("expression", "Expression"),)),
-    ("By the model", (("text", "Text"), ("structured", "Fields"), ("judge", "Judge"))),
+    ("From chance", (
+        ("category", "Category", "One of your values in each row, evenly or by weight: positive, "
+         "negative."),
+        ("number", "Number", "A number between two others, such as an age from 18 to 90."),
+        ("date", "Date", "A day in a period, such as one of last year."),
+        ("uuid", "Identifier", "A different random identifier in each row, for an order number."),
+        ("persona", "Persona", "One of many people the model thinks up once: “a retired teacher "
+         "who types slowly”. Texts then differ more."),
+    )),
+    ("From real data", (
+        ("seed", "Seed rows", "A row of a dataset or file, as an example to imitate or a passage "
+         "to ask about: {{ example_text }}."),
+    )),
+    ("Worked out", (
+        ("expression", "Expression", "Computed from the columns above, without the model: "
+         "'angry' if stars < 3 else 'happy'."),
+    )),
 )  # fmt: skip
 
 # Every place for a sentence in the form: a preview fills some and empties the others.
@@ -95,7 +110,7 @@ def _first_draft(request: HttpRequest, owner: User) -> Draft:
         return Draft.of(starter.name, starter.recipe)
     if (again := asked.get("like", "")).isdecimal():
         jobs = Job.objects.owned_by(owner).select_related("batch")
-        return _like(get_object_or_404(jobs, pk=int(again)))
+        return _like(owner, get_object_or_404(jobs, pk=int(again)))
     if (number := asked.get("version", "")).isdecimal():
         mine = RecipeVersion.objects.filter(saved__owner=owner).select_related("saved")
         version = get_object_or_404(mine, pk=int(number))
@@ -105,7 +120,7 @@ def _first_draft(request: HttpRequest, owner: User) -> Draft:
     return Draft.blank()
 
 
-def _like(job: Job) -> Draft:
+def _like(owner: User, job: Job) -> Draft:
     batch = job.batch
     draft = Draft.of(job.name, job.recipe)
     near = job.spec.filters.near
@@ -115,6 +130,9 @@ def _like(job: Job) -> Draft:
     draft.width = "" if batch.width is None else str(batch.width)
     draft.weight = str(batch.weight)
     draft.daily_tokens = "" if batch.daily_tokens is None else str(batch.daily_tokens)
+    if job.test_dataset:  # its rows were stored with the job: of the dataset the name is left
+        same = Dataset.objects.owned_by(owner).filter(name=job.test_dataset).order_by("-pk").first()
+        draft.test_dataset = "" if same is None else str(same.pk)
     return draft
 
 
@@ -149,6 +167,7 @@ def _form(request: HttpRequest, draft: Draft, status: int = 200) -> HttpResponse
         "formats": seeds.FORMATS,
         "datasets": datasets[:DATASETS_SHOWN],
         "problems": _problems(draft),
+        "starters": starters.STARTERS if draft.is_untouched else (),
     }
     return render(request, "generation/new.html", context, status=status)
 

@@ -13,11 +13,11 @@ from apps.core.db import in_db
 from apps.datasets.formats import spreadsheet_safe
 from apps.generation import prompts
 from apps.generation.columns import Number, Written
+from apps.generation.conversations import Sides, conversation
 from apps.generation.models import Job
 from apps.generation.plan import Recipe
 from apps.generation.reasons import label_of
 from apps.generation.recipe import dumps, row_values
-from apps.generation.rows import parts_of
 from apps.generation.spec import Spec
 
 EXPORT_ROWS = 500
@@ -53,15 +53,15 @@ def full_row(spec: Spec, item: Item) -> dict[str, Any]:
     return {**fields, **{name: value for name, value in drawn.items() if name not in fields}}
 
 
-async def export(job: Job, chosen: Format) -> AsyncIterator[bytes]:
+async def export(job: Job, chosen: Format, sides: Sides | None = None) -> AsyncIterator[bytes]:
     """The accepted rows as a file, in order, read in pieces: a job of any size takes no memory.
 
     JSONL holds them exactly; CSV is for spreadsheets, so a cell that would be a formula gets an
     apostrophe in front; in Parquet a field of text or numbers is that, any other one is JSON; chat
-    is OpenAI's format for fine-tuning.
+    is OpenAI's format for fine-tuning: of each row two fields, or without `sides` what was asked.
     """
     spec = job.spec
-    table = _WRITERS[chosen](spec)
+    table = _WRITERS[chosen](spec, sides)
     yield table.begin()
     after = -1
     while items := await in_db(accepted, job, after):
@@ -91,8 +91,9 @@ def cells(spec: Spec, item: Item, names: Sequence[str]) -> list[str] | None:
 class _Lines:
     """A file of lines."""
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Spec, sides: Sides | None = None) -> None:
         self.spec = spec
+        self.sides = sides
         self.names = spec.recipe.field_names
 
     def begin(self) -> bytes:
@@ -118,26 +119,26 @@ class _Csv(_Lines):
 
 
 class _Chat(_Lines):
+    """One conversation a line."""
+
     def line(self, item: Item) -> str:
-        """The whole conversation. An edited row ends with what the person made of it."""
-        answer = last_reply(self.spec, item)
-        if isinstance(item.edited, dict):
-            names = self.spec.recipe.written[-1].names
-            edited = {name: item.edited[name] for name in names if name in item.edited}
-            plain = self.spec.recipe.written[-1].schema is None
-            answer = str(next(iter(edited.values()), "")) if plain else dumps(edited)
-        messages = [*messages_of(self.spec, item), {"role": "assistant", "content": answer}]
+        sides = self.sides
+        if sides is None:
+            return dumps({"messages": conversation(self.spec, item)}) + "\n"
+        row = full_row(self.spec, item)
+        said = (("user", row.get(sides.user)), ("assistant", row.get(sides.assistant)))
+        messages = [{"role": role, "content": prompts.written(text)} for role, text in said]
         return dumps({"messages": messages}) + "\n"
 
 
 class _Parquet(_Lines):
     """One row group for each piece."""
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Spec, sides: Sides | None = None) -> None:
         import pyarrow as pa  # 40 MB: not for pages that write no Parquet
         import pyarrow.parquet as pq
 
-        super().__init__(spec)
+        super().__init__(spec, sides)
         kinds = {"number": pa.float64(), "integer": pa.int64(), "boolean": pa.bool_()}
         types = value_types(spec.recipe)
         self._schema = pa.schema(
@@ -227,29 +228,6 @@ def value_types(recipe: Recipe) -> dict[str, str]:
     return found
 
 
-# --- What was said ------------------------------------------------------------
-
-
-def messages_of(spec: Spec, item: Item) -> list[dict[str, str]]:
-    """What was sent for this row; nothing for a row that was never asked."""
-    asked = parts_of(spec.recipe, item.prompt)
-    if not asked:
-        return []
-    replies = parts_of(spec.recipe, item.raw)
-    messages = [{"role": "system", "content": spec.system}] if spec.system else []
-    for at, question in enumerate(asked):
-        messages.append({"role": "user", "content": question})
-        if at < len(asked) - 1:
-            messages.append({"role": "assistant", "content": replies[at]})
-    return messages
-
-
-def last_reply(spec: Spec, item: Item) -> str:
-    """What the model wrote last, to the letter."""
-    replies = parts_of(spec.recipe, item.raw)
-    return replies[-1] if replies else ""
-
-
 def _csv_line(cells: Sequence[str]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\r\n").writerow(cells)
@@ -283,6 +261,7 @@ def card(job: Job) -> dict[str, Any]:
         ],
         "filters": {
             "near_duplicates": spec.filters.near,
+            "near_duplicates_by_meaning": spec.filters.meaning,
             "nothing_repeated_of": job.test_dataset or None,
             "checks": [
                 {"column": column.name or "row", **check.as_dict()}

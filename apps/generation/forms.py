@@ -53,6 +53,8 @@ class Draft:
     """By the name of the field on the page."""
     problems: list[Problem] = field(default_factory=list)
     """Of the columns, with their places."""
+    is_untouched: bool = False
+    """Nothing was chosen or typed yet."""
 
     @classmethod
     def of(cls, name: str, recipe: Mapping[str, Any]) -> "Draft":
@@ -70,7 +72,9 @@ class Draft:
 
     @classmethod
     def blank(cls) -> "Draft":
-        return cls.of("", {"columns": [{"name": "text", "kind": "text", "prompt": ""}]})
+        draft = cls.of("", {"columns": [{"name": "text", "kind": "text", "prompt": ""}]})
+        draft.is_untouched = True
+        return draft
 
     @classmethod
     def posted(cls, data: QueryDict) -> "Draft":

@@ -1,7 +1,7 @@
 """Whether a row repeats what is there: the job's own rows, its seed rows, a test set.
 
 What is compared is kept in memory by the one process that works on the job, and read back from the
-rows when another process takes over.
+rows, which keep their signatures, when another process takes over.
 """
 
 import asyncio
@@ -9,17 +9,20 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
+
+import numpy as np
 
 from apps.batch.models import Item, ItemStatus
 from apps.core.db import in_db
 from apps.generation import quality
-from apps.generation.duplicates import NearDuplicates, TestSet
+from apps.generation.duplicates import HASHES, Match, NearDuplicates, TestSet, signature_of
 from apps.generation.models import StoredRows
 from apps.generation.seeds import Table
 from apps.generation.spec import Spec
 
 KEPT = 4  # jobs whose texts stay in memory
-CHUNK = 2_000
+CHUNK = 20_000
 
 
 @dataclass
@@ -43,26 +46,40 @@ class Guard:
             self.known.extend(bytes(index + 1 - len(self.known)))
         self.known[index] = 1
 
-    def problem(self, index: int, texts: Sequence[str]) -> tuple[str, str]:
-        """(code, sentence) of what the row repeats; empty where it is new, and then remembered."""
+    def judge(self, index: int, texts: Sequence[str]) -> "Judged":
+        """What the row repeats; one that is new is remembered."""
         text = "\n".join(texts)
         if not text.strip():
-            return "", ""
+            return Judged()
         if self.test_set is not None and (sentence := self.test_set.problem(text)):
-            return "contaminated", sentence
+            return Judged("contaminated", sentence)
         near = self.spec.filters.near
-        if near is None:
-            return "", ""
-        match = self.seeds.nearest(text)
+        signature = signature_of(text) if near is not None else None
+        if near is None or signature is None:
+            return Judged()
+        match = self.seeds.nearest_to(signature)
+        sketch = signature.tobytes()  # also of one that goes: another threshold brings it back
         if match is not None and match.share >= near:
-            share = round(100 * match.share)
-            return "seed_duplicate", f"About {share} % the same as seed row {match.key + 1}."
-        match = self.rows.check_and_add(index, text, near)
+            return Judged("seed_duplicate", _same_as(match, "seed row"), sketch)
+        match = self.rows.check_and_add(index, signature, near)
         if match is not None:
-            share = round(100 * match.share)
-            return "near_duplicate", f"About {share} % the same as row {match.key + 1}."
+            return Judged("near_duplicate", _same_as(match, "row"), sketch)
         self.note(index)
-        return "", ""
+        return Judged(sketch=sketch)
+
+
+def _same_as(match: Match, what: str) -> str:
+    return f"About {round(100 * match.share)} % the same as {what} {match.key + 1}."
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a row repeats, as kind and sentence: empty where it is new."""
+
+    code: str = ""
+    reason: str = ""
+    sketch: bytes = b""
+    """By which the row is known again when another process takes over."""
 
 
 _guards: OrderedDict[int, Guard] = OrderedDict()
@@ -107,24 +124,44 @@ async def _catch_up(batch_id: int, guard: Guard) -> None:
     """Reads the accepted rows that another process finished."""
     if guard.spec.filters.near is None:
         return
-    while items := await in_db(_finished_since, batch_id, guard.read_until, guard.read_index):
-        await asyncio.to_thread(_add_rows, guard, items)
-        guard.read_until, guard.read_index = items[-1].finished, items[-1].index
-        if len(items) < CHUNK:
+    while known := await in_db(_finished_since, batch_id, guard.read_until, guard.read_index):
+        await in_db(_add_rows, batch_id, guard, known)
+        guard.read_index, guard.read_until, _ = known[-1]
+        if len(known) < CHUNK:
             return
 
 
-def _finished_since(batch_id: int, since: datetime | None, index: int) -> list[Item]:
+Known = tuple[int, datetime | None, bytes | memoryview | None]
+"""A row's index, when it was finished, its signature."""
+
+
+def _finished_since(batch_id: int, since: datetime | None, index: int) -> list[Known]:
     items = Item.objects.filter(batch_id=batch_id, status=ItemStatus.ACCEPTED)
     if since is not None:
         later = items.filter(finished__gt=since)
         same = items.filter(finished=since, index__gt=index)
         items = later | same
-    return list(items.order_by("finished", "index").only("index", "output", "finished")[:CHUNK])
+    known = items.order_by("finished", "index").values_list("index", "finished", "sketch")
+    return list(known[:CHUNK])
 
 
-def _add_rows(guard: Guard, items: list[Item]) -> None:
-    for item in items:
-        if not guard.has(item.index):  # as all are after a slice of this same process
-            guard.rows.add(item.index, "\n".join(quality.texts_of(guard.spec.recipe, item.output)))
-            guard.note(item.index)
+def _add_rows(batch_id: int, guard: Guard, known: list[Known]) -> None:
+    # All are there after a slice of this same process.
+    new = [(index, sketch) for index, _, sketch in known if not guard.has(index)]
+    kept = {index: sketch for index, sketch in new if sketch}
+    if kept:
+        signatures = np.frombuffer(b"".join(kept.values()), dtype=np.uint16)
+        guard.rows.add_many(list(kept), signatures.reshape(len(kept), HASHES))
+    without = [index for index, _ in new if index not in kept]
+    for index, output in _outputs(batch_id, without):
+        guard.rows.add(index, "\n".join(quality.texts_of(guard.spec.recipe, output)))
+    for index, _ in new:
+        guard.note(index)
+
+
+def _outputs(batch_id: int, indices: list[int]) -> list[tuple[int, Any]]:
+    """Of rows without a signature: a person has restored them, or they are older than those."""
+    if not indices:
+        return []
+    items = Item.objects.filter(batch_id=batch_id, index__in=indices)
+    return [(item.index, item.final) for item in items.only("index", "output", "edited")]

@@ -9,6 +9,8 @@ LABELS = {
     "duplicate": "Duplicate of another row",
     "near_duplicate": "Nearly the same as another row",
     "seed_duplicate": "Nearly the same as a seed row",
+    "near_meaning": "Nearly the same in meaning as another row",
+    "seed_meaning": "Nearly the same in meaning as a seed row",
     "contaminated": "Repeats the test set",
     "judged": "The judge's score is too low",
     "by_hand": "Rejected by you",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from apps.generation import column_forms, draws, schemas
+from apps.generation import column_forms, columns_written, draws, schemas
 from apps.generation.columns import Answer, Category, Column, Seed, Structured, Text, Written
 from apps.generation.draws import Draw
 from apps.generation.plan import DEFAULT_PARAMS, MAX_ROWS, Recipe
@@ -85,7 +85,7 @@ def parse(data: Mapping[str, Any], *, rows: int | None = None) -> Recipe:
     _set_quotas(reading, data.get("quotas"), rows)
     _check_matches(reading)
     system = reading.part(("system",), _system, data.get("system")) or ""
-    params = reading.part(("params",), column_forms.params, data.get("params")) or {}
+    params = reading.part(("params",), columns_written.params, data.get("params")) or {}
     if reading.problems:
         raise RecipeError(reading.problems)
     return Recipe(tuple(reading.columns), system, {**DEFAULT_PARAMS, **params})
@@ -138,19 +138,19 @@ def _read_answer(reading: _Reading, data: Mapping[str, Any]) -> None:
         return
     answer = Answer(
         name="",
-        prompt=reading.part(("prompt",), column_forms.prompt, prompt, reading.names()) or "",
+        prompt=reading.part(("prompt",), columns_written.prompt, prompt, reading.names()) or "",
         row_schema=(
             reading.part(("schema",), schemas.checked, data["schema"])
             if data.get("schema")
             else None
         ),
-        checks=reading.part(("checks",), column_forms.checks_of, data) or (),
-        candidates=reading.part(("candidates",), column_forms.candidates_of, data) or 1,
+        checks=reading.part(("checks",), columns_written.checks_of, data) or (),
+        candidates=reading.part(("candidates",), columns_written.candidates_of, data) or 1,
     )
     if data.get("schema") and answer.row_schema is None:
         return  # its names are not known: said already
     reading.add(("schema",) if answer.row_schema else ("prompt",), answer)
-    reading.part(("checks",), column_forms.check_fields, answer, reading.names())
+    reading.part(("checks",), columns_written.check_fields, answer, reading.names())
 
 
 def _check_matches(reading: _Reading) -> None:
@@ -165,7 +165,7 @@ def _check_matches(reading: _Reading) -> None:
             reading.problems.append(Problem(("columns", at), message))
         if isinstance(column, Text | Structured):
             before = [name for known in reading.columns[: at + 1] for name in known.names]
-            reading.part(("columns", at), column_forms.check_fields, column, before)
+            reading.part(("columns", at), columns_written.check_fields, column, before)
 
 
 def _system(text: Any) -> str:
@@ -203,7 +203,9 @@ def _set_quotas(reading: _Reading, data: Any, rows: int | None) -> None:
         if problem:
             reading.problems.append(Problem(("quotas", str(name)), problem))
         elif at is not None and isinstance(column, Category):
-            quotas = {str(value): count for value, count in wanted.items() if count}
+            # A value that is to come in no row keeps its 0: it would share in rows added later.
+            quotas = {str(value): count for value, count in wanted.items()}
+            quotas = quotas if any(quotas.values()) else {}
             reading.columns[at] = replace(column, quotas=quotas)
 
 

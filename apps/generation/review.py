@@ -3,16 +3,20 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from apps.batch.models import Item, ItemStatus
 from apps.generation import quality
-from apps.generation.duplicates import similarity
+from apps.generation.duplicates import HASHES, Signature, signature_of, similarity
 from apps.generation.exports import full_row
 from apps.generation.models import Job
 from apps.generation.prompts import written
 from apps.generation.spec import Spec
 
-COMPARED = 200
+LOOKED_UP = 20_000  # by their signatures: 5 MB
+COMPARED = 200  # by their texts
 NEIGHBOURS = 3
+LEAST_SHARE = 0.05
 SAMPLE = 1_000
 
 
@@ -39,6 +43,14 @@ class Neighbour:
     share: float
 
 
+@dataclass(frozen=True)
+class Neighbours:
+    rows: list[Neighbour]
+    """The most similar first."""
+    among: int
+    """How many accepted rows were looked at."""
+
+
 def queue(job: Job, status: str, *, unseen: bool) -> Any:
     """The rows to look through, in order."""
     items = Item.objects.filter(batch_id=job.batch_id, status=status).order_by("index")
@@ -60,24 +72,46 @@ def fields_of(spec: Spec, item: Item) -> list[Field]:
     ]
 
 
-def neighbours(spec: Spec, item: Item) -> list[Neighbour]:
-    """The accepted rows it has most in common with, of a random sample of them."""
-    text = "\n".join(quality.texts_of(spec.recipe, item.final))
-    if not text.strip():
-        return []
+def neighbours(spec: Spec, item: Item) -> Neighbours:
+    """The accepted rows it has most in common with.
+
+    Of rows whose signature is kept (comparing near duplicates keeps it) the likeliest are looked
+    up by that; of the others, some by chance.
+    """
+    text = _text_of(spec, item)
+    signature = signature_of(text)
+    if signature is None:
+        return Neighbours([], 0)
     others = (
         Item.objects.filter(batch_id=item.batch_id, status=ItemStatus.ACCEPTED)
         .exclude(pk=item.pk)
         .exclude(fingerprint=None)
-        .order_by("fingerprint")  # a hash: a sample by chance, straight from the index
-        .only("index", "output", "edited")[:COMPARED]
+        .order_by("fingerprint")  # a hash: by chance, straight from the index
     )
+    sketches = others.exclude(sketch=None).values_list("pk", "sketch")[:LOOKED_UP]
+    kept = [(pk, bytes(sketch)) for pk, sketch in sketches if sketch]
+    unknown = list(others.filter(sketch=None).values_list("pk", flat=True)[:COMPARED])
+    read = others.filter(pk__in=[*_likeliest(signature, kept), *unknown])
     found = []
-    for other in others:
-        other_text = "\n".join(quality.texts_of(spec.recipe, other.final))
+    for other in read.only("index", "output", "edited"):
+        other_text = _text_of(spec, other)
         found.append(Neighbour(other.index, other_text, similarity(text, other_text)))
     found.sort(key=lambda neighbour: neighbour.share, reverse=True)
-    return [neighbour for neighbour in found[:NEIGHBOURS] if neighbour.share > 0.05]
+    alike = [neighbour for neighbour in found[:NEIGHBOURS] if neighbour.share > LEAST_SHARE]
+    return Neighbours(alike, len(kept) + len(unknown))
+
+
+def _likeliest(signature: Signature, kept: list[tuple[int, bytes]]) -> list[int]:
+    """The keys of the signatures that agree with this one most."""
+    if not kept:
+        return []
+    array = np.frombuffer(b"".join(sketch for _, sketch in kept), dtype=np.uint16)
+    shares = (array.reshape(-1, HASHES) == signature).mean(axis=1)
+    return [kept[at][0] for at in np.argsort(-shares, kind="stable")[: 4 * NEIGHBOURS].tolist()]
+
+
+def _text_of(spec: Spec, item: Item) -> str:
+    return "\n".join(quality.texts_of(spec.recipe, item.final))
 
 
 def sample(job: Job, size: int = SAMPLE) -> list[Item]:

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch import services as batches
-from apps.batch.models import Item, ItemStatus
+from apps.batch.models import ACTIVE, Item, ItemStatus
 from apps.batch.tasks import wake
 from apps.core.db import in_db
 from apps.embeddings.cache import TextsTooLarge, embed_texts
@@ -117,33 +117,47 @@ def _context(found: Job, filters: dict[str, Any], *, after: int, exact: int = 0)
 
 @require_safe
 async def varied(request: HttpRequest, pk: int) -> HttpResponse:
-    """How varied the accepted rows are, by label, beside the real rows they were made from."""
+    """How varied the accepted rows are, by label, beside the real rows they were made from.
+
+    While the job runs this is asked again and again, and leaves out what has to be embedded.
+    """
     owner = await request.auser()
     jobs = Job.objects.owned_by(owner).select_related("batch")
     found = await aget_object_or_404(jobs, pk=pk)
+    runs = found.batch.status in ACTIVE
     spec = found.spec
     items = await in_db(review.sample, found)
     texts = ["\n".join(quality.texts_of(spec.recipe, item.final)) for item in items]
     groups = _by_label(spec, items, texts)
     seeds = await in_db(_seed_texts, spec, len(texts))
-    lines = [("all rows", await _measured(texts))]
-    lines += [(label, await asyncio.to_thread(diversity.measure, part)) for label, part in groups]
+    measured = _without_vectors if runs and not request.GET.get("all") else _with_vectors
+    lines = [("all rows", await measured(texts))]
+    lines += [(label, await _without_vectors(part)) for label, part in groups]
     if seeds:
         # The figures depend on how many texts there are: as many of each are compared.
         step = len(texts) / len(seeds)
         fewer = [texts[int(at * step)] for at in range(len(seeds))]
         if len(fewer) < len(texts):
-            lines.append((f"{len(fewer):,} of these rows", await _measured(fewer)))
-        lines.append((f"{len(seeds):,} seed rows", await _measured(seeds)))
+            lines.append((f"{len(fewer):,} of these rows", await measured(fewer)))
+        lines.append((f"{len(seeds):,} seed rows", await measured(seeds)))
     context = {
         "job": found,
         "lines": [(name, figures) for name, figures in lines if figures is not None],
         "course": _points(await asyncio.to_thread(diversity.course, texts)),
+        "runs": runs,
     }
-    return await sync_to_async(render)(request, "generation/_diversity.html", context)
+    # 286: htmx asks no more.
+    status = 200 if runs else 286
+    return await sync_to_async(render)(
+        request, "generation/_diversity.html", context, status=status
+    )
 
 
-async def _measured(texts: list[str]) -> diversity.Diversity | None:
+async def _without_vectors(texts: list[str]) -> diversity.Diversity | None:
+    return await asyncio.to_thread(diversity.measure, texts)
+
+
+async def _with_vectors(texts: list[str]) -> diversity.Diversity | None:
     vectors = None
     try:
         target = await in_db(default_target, Use.EMBEDDINGS)

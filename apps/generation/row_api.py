@@ -1,5 +1,6 @@
 """The rows of a job over HTTP: reading, reviewing, taking them out."""
 
+from collections.abc import Awaitable
 from typing import Any
 
 from django.http import HttpRequest
@@ -7,9 +8,14 @@ from ninja import Field, Schema, Status
 
 from apps.batch import services as batches
 from apps.batch.models import Item, ItemStatus
+from apps.batch.tasks import wake
 from apps.core.api import ApiError, Page, not_found, page
+from apps.core.db import in_db
 from apps.datasets.services import NothingUsable
-from apps.generation import exports, handover, services
+from apps.embeddings.cache import TextsTooLarge
+from apps.generation import comparing, exports, handover, nearness, rejudging, services
+from apps.generation.comparing import By, Preparing, TooMany
+from apps.generation.conversations import last_reply, messages_of
 from apps.generation.downloads import export_response
 from apps.generation.job_api import get_job_of, router
 from apps.generation.problems import RecipeError
@@ -86,8 +92,8 @@ def _show_row(spec: Spec, item: Item) -> dict[str, Any]:
         "reason": item.reason,
         "attempts": item.attempts,
         "usage": item,
-        "prompt": exports.messages_of(spec, item),
-        "raw": exports.last_reply(spec, item),
+        "prompt": messages_of(spec, item),
+        "raw": last_reply(spec, item),
     }
 
 
@@ -114,7 +120,7 @@ def restore_row(request: HttpRequest, pk: int, index: int) -> Any:
 
 @router.post("/jobs/{pk}/rows/{index}/reject", response=RowOut)
 def reject_row(request: HttpRequest, pk: int, index: int) -> Any:
-    """An accepted row is taken out; a job that refills makes another."""
+    """An accepted row is taken out; a job that refills and is at work makes another."""
     return _review(request, pk, index, lambda item, spec: batches.reject(item))
 
 
@@ -124,15 +130,88 @@ def edit_row(request: HttpRequest, pk: int, index: int, data: Edit) -> Any:
     return _review(request, pk, index, lambda item, spec: services.edit(item, data.fields, spec))
 
 
+class NearOut(Schema):
+    done: int
+    total: int
+    steps: list[int] | None = Field(None, description="Thresholds, in percent.")
+    histogram: list[int] | None = Field(
+        None, description="Rows by what the most similar earlier row has in common, from 50 % on."
+    )
+    below: int | None = None
+    rows: int | None = None
+    accepted: int | None = None
+    seen: int | None = Field(None, description="Rows that a person looked at: they stay.")
+    out: list[int] | None = Field(None, description="Rows that each threshold would reject.")
+    back: list[int] | None = Field(None, description="Rows that it would bring back.")
+
+
+class NearIn(Schema):
+    by: By = By.TEXT
+    threshold: float | None = Field(
+        ge=nearness.LEAST, le=1, description="Rounded to percent; null: nothing is rejected."
+    )
+
+
+class NearApplied(Schema):
+    rejected: int
+    restored: int
+    goes_on: bool
+
+
+@router.get("/jobs/{pk}/near-duplicates", response=NearOut)
+async def near_duplicates(request: HttpRequest, pk: int, by: By = By.TEXT) -> Any:
+    """What each threshold would do to the rows. Ask again while `done` is less than `total`."""
+    job = await in_db(get_job_of, request, pk)
+    found = await _compared(comparing.measure(job, by))
+    if isinstance(found, Preparing):
+        return {"done": found.done, "total": found.total}
+    shown = await in_db(found.as_dict)
+    return {"done": shown["rows"], "total": shown["rows"], **shown}
+
+
+@router.post("/jobs/{pk}/near-duplicates", response=NearApplied)
+async def judge_again(request: HttpRequest, pk: int, data: NearIn) -> Any:
+    """Judges the stored rows by another threshold. Rejected rows are kept and can come back."""
+    job = await in_db(get_job_of, request, pk)
+    step = None if data.threshold is None else round(100 * data.threshold)
+    applied = await _compared(rejudging.apply(job, data.by, step))
+    if isinstance(applied, Preparing):
+        raise ApiError(409, "not_ready", "Not all rows are compared yet: ask with GET first.")
+    if applied.goes_on:
+        await in_db(wake, job.batch.server_id)
+    return applied
+
+
+async def _compared(work: Awaitable[Any]) -> Any:
+    try:
+        return await work
+    except (TooMany, TextsTooLarge) as error:
+        raise ApiError(422, "invalid", str(error)) from error
+
+
 @router.get("/jobs/{pk}/export", response=Any)
-def export_job(request: HttpRequest, pk: int, format: str = "jsonl") -> Any:
-    """The accepted rows, streamed."""
+def export_job(
+    request: HttpRequest,
+    pk: int,
+    format: str = "jsonl",
+    user: str | None = None,
+    assistant: str | None = None,
+) -> Any:
+    """The accepted rows, streamed.
+
+    In the format `chat` each row is a conversation: `user` and `assistant` name its two fields,
+    which are otherwise the first two texts that the model wrote. An empty `user`, or a recipe with
+    one text, gives what was asked and answered.
+    """
     job = get_job_of(request, pk)
     if format not in set(exports.Format):
         known = ", ".join(exports.Format)
         detail = f"There is no export as {format!r} yet. Use one of {known}."
         raise ApiError(422, "unsupported_format", detail)
-    return export_response(job, exports.Format(format))
+    try:
+        return export_response(job, exports.Format(format), user=user, assistant=assistant)
+    except RecipeError as error:
+        raise ApiError(422, "invalid", str(error)) from error
 
 
 @router.get("/jobs/{pk}/card", response=Any)

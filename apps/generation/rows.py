@@ -15,6 +15,7 @@ from apps.generation.seeds import Table
 from apps.generation.spec import Spec
 from apps.generation.writing import Ask, Reply, Row, write
 from apps.llm.client import ChatRequest, Client, Message
+from apps.llm.drafts import Draft
 from apps.llm.events import Usage
 
 CHARACTERS_A_TOKEN = 3  # cautious: English has about four
@@ -68,13 +69,19 @@ def request_for(chosen: Recipe, ask: Ask, model: str) -> ChatRequest:
     )
 
 
-async def tell(recipe: Recipe, draw: Draw, client: Client, model: str) -> Told:
+async def tell(
+    recipe: Recipe, draw: Draw, client: Client, model: str, draft: Draft | None = None
+) -> Told:
     """Asks the model for one row.
+
+    Args:
+        draft: what it has been told already.
 
     Raises:
         LLMError: the server did not answer in full.
     """
     steps = write(recipe, draw)
+    draft = draft or Draft()
     asked: list[str] = []
     replies: list[str] = []
     usage = Usage(0, 0, 0)
@@ -82,7 +89,7 @@ async def tell(recipe: Recipe, draw: Draw, client: Client, model: str) -> Told:
         ask = next(steps)
         while True:
             asked.append(ask.messages[-1]["content"])
-            completion = await client.complete(request_for(recipe, ask, model))
+            completion = await draft.complete(client, request_for(recipe, ask, model))
             replies.append(completion.text)
             usage = Usage(
                 usage.prompt_tokens + completion.usage.prompt_tokens,
@@ -106,16 +113,17 @@ async def write_row(work: Work, context: Context) -> Outcome:
     spec = shared.spec
     stands_for = work.input["for"] if isinstance(work.input, dict) else None
     draw = Draw(work.index, spec.seed, stands_for, shared.tables)
-    told = await tell(spec.recipe, draw, context.client, context.model)
+    told = await tell(spec.recipe, draw, context.client, context.model, work.draft)
     return outcome(spec.recipe, told, guard=shared.guard, index=work.index)
 
 
 def outcome(recipe: Recipe, told: Told, *, guard: Guard | None = None, index: int = 0) -> Outcome:
     """What a row comes to. A rejected one keeps what was said and its reason."""
     row = told.row
-    code, reason = row.code, row.reason
+    code, reason, sketch = row.code, row.reason, b""
     if not code and guard is not None:
-        code, reason = guard.problem(index, row.texts)
+        judged = guard.judge(index, row.texts)
+        code, reason, sketch = judged.code, judged.reason, judged.sketch
     return Outcome(
         Verdict.REJECTED if code else Verdict.ACCEPTED,
         output=row.output,
@@ -125,6 +133,7 @@ def outcome(recipe: Recipe, told: Told, *, guard: Guard | None = None, index: in
         usage=told.usage,
         prompt=_joined(recipe, told.asked),
         fingerprint=None if code else quality.fingerprint(list(row.texts)),
+        sketch=sketch,
     )
 
 

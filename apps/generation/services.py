@@ -65,7 +65,7 @@ def create_job(
         model=model,
         handler=HANDLER,
         spec=spec.as_dict(),
-        inputs=[None] * rows,  # a row's input is its index: the recipe does the rest
+        inputs=rows,  # a row's index says which it is: the recipe does the rest
         weight=weight,
         refill=refill,
         width=width,
@@ -177,7 +177,8 @@ def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
             raise RecipeError.of(f"It would not fit the schema any more: {problem}")
     item.edited = None if changed == item.output else changed
     item.reviewed = True
-    item.save(update_fields=["edited", "reviewed"])
+    item.sketch = None  # of another text; worked out again where it is asked for
+    item.save(update_fields=["edited", "reviewed", "sketch"])
 
 
 def _like(old: Any, text: str, name: str) -> Any:

@@ -1,7 +1,7 @@
 """What a job's rows share, as it is stored with the batch (pure)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from apps.generation import recipe as recipes
@@ -19,9 +19,13 @@ class Filters:
     """From which share of common 5-grams on a text is a near duplicate; None: it is not asked."""
     test_set: int | None = None
     """The stored rows of a real test set, which nothing may repeat."""
+    meaning: float | None = None
+    """The cosine of embeddings by which the stored rows were last judged, see `rejudging`."""
+    judged: int = 0
+    """How often the stored rows were judged again by another threshold."""
 
     def as_dict(self) -> dict[str, Any]:
-        return {"near": self.near, "test_set": self.test_set}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,22 +12,27 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch import services as batches
-from apps.batch.models import ACTIVE, Batch, BatchStatus, Item, ItemStatus
+from apps.batch.models import ACTIVE, Batch, Course, Item, ItemStatus
 from apps.batch.tasks import wake
 from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable
-from apps.generation import exports, handover, previews, services
+from apps.generation import exports, handover, near_views, previews, services
+from apps.generation.conversations import Sides, last_reply, messages_of
 from apps.generation.downloads import export_response
 from apps.generation.models import Job, SavedRecipe
 from apps.generation.plan import MAX_ROWS
 from apps.generation.problems import RecipeError
 from apps.generation.reasons import label_of
+from apps.generation.standing import standing
 from apps.generation.starters import STARTERS
 
 JOBS_A_PAGE = 20
 ROWS_A_PAGE = 25
 FIELDS_SHOWN = 4
 RECIPES_SHOWN = 30
+ALL, NEWEST = "all", "newest"
+ORDERS = {ALL: "all", NEWEST: "newest"}
+"""How the table may show rows of every state: by number, or the last that were finished."""
 
 # name: (what is done, what is said afterwards)
 ACTIONS = {
@@ -61,45 +66,20 @@ def index(request: HttpRequest) -> HttpResponse:
 # --- One job ------------------------------------------------------------------
 
 
-def _standing(job: Job) -> dict[str, Any]:
-    """What the live part of a job's page shows."""
-    progress = batches.progress(job.batch)
-    batch, status = job.batch, job.batch.status
-    open_rows = status not in (BatchStatus.DONE, BatchStatus.CANCELLED)
-    accepted = progress.counts[ItemStatus.ACCEPTED]
-    spare = max(0, progress.total - progress.finished)
-    return {
-        "job": job,
-        "progress": progress,
-        "done": min(accepted, progress.wanted) if batch.goal is not None else progress.finished,
-        # Of a job that refills the bar ends where its goal is, or where its tries are.
-        "bar_total": max(progress.finished + spare, 1),
-        "reasons": [
-            (row_status, code, label_of(code), rows) for row_status, code, rows in progress.reasons
-        ],
-        # The last rows of a job that was cancelled are still being closed for a moment.
-        "live": status in ACTIVE or progress.counts[ItemStatus.RUNNING] > 0,
-        "can": {
-            "pause": status in ACTIVE,
-            "resume": status in (BatchStatus.PAUSED, BatchStatus.FAILED),
-            "cancel": open_rows,
-            "retry": status != BatchStatus.CANCELLED and progress.counts[ItemStatus.FAILED] > 0,
-            "add": status != BatchStatus.CANCELLED,
-        },
-    }
-
-
 @require_safe
 def job(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(jobs_of(request), pk=pk)
     spec = found.spec
     context = {
-        **_standing(found),
+        **standing(found),
         **_table(request, found),
         "spec": spec,
         "names": spec.recipe.field_names,
         "labels": spec.recipe.label_names,
+        "sides": Sides.of(spec.recipe),
         "recipe_json": previews.pretty(found.recipe),
+        "near_step": near_views.step_of(spec.filters.near),
+        "meaning_step": near_views.step_of(spec.filters.meaning),
         "real": [d for d in Dataset.objects.owned_by(request.user)[:100] if d.test_rows],
     }
     return render(request, "generation/job.html", context)
@@ -109,11 +89,21 @@ def job(request: HttpRequest, pk: int) -> HttpResponse:
 def progress(request: HttpRequest, pk: int) -> HttpResponse:
     """Asked again and again while the job runs. Tells the table when there are new rows."""
     found = get_object_or_404(jobs_of(request), pk=pk)
-    context = _standing(found)
+    context = standing(found)
     answer = render(request, "generation/_progress.html", context)
     if request.GET.get("seen") != str(context["progress"].finished) or not context["live"]:
         answer["HX-Trigger"] = "rows-changed"
     return answer
+
+
+@require_safe
+def course(request: HttpRequest, pk: int) -> HttpResponse:
+    """Slots used and rows a second over time, for the chart."""
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    kept = Course.objects.filter(batch=found.batch_id).first()
+    server = found.batch.server
+    slots = server.width(found.batch.model) if server is not None else 0
+    return JsonResponse({"points": kept.points if kept is not None else [], "slots": slots})
 
 
 @require_safe
@@ -123,13 +113,15 @@ def rows(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
-    """One page of rows, perhaps of one state or one reason."""
+    """One page of rows, perhaps of one state or one reason; while it runs, the newest first."""
     status = request.GET.get("status", "")
-    if status not in ItemStatus.values:
-        status = ""
+    if status not in {*ItemStatus.values, *ORDERS}:
+        status = NEWEST if found.batch.status in ACTIVE else ALL
     code = request.GET.get("code", "")[:30]
     items = Item.objects.filter(batch_id=found.batch_id).order_by("index")
-    if status:
+    if status == NEWEST:
+        items = items.filter(finished__isnull=False).order_by("-finished", "-index")
+    elif status != ALL:
         items = items.filter(status=status)
     if code:
         items = items.filter(code=code)
@@ -145,6 +137,7 @@ def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
         "status": status,
         "code": code,
         "code_label": label_of(code) if code else "",
+        "orders": ORDERS.items(),
         "statuses": ItemStatus.choices,
     }
 
@@ -158,8 +151,8 @@ def row(request: HttpRequest, pk: int, index: int) -> HttpResponse:
     context = {
         "job": found,
         "item": item,
-        "messages_sent": exports.messages_of(spec, item),
-        "reply": exports.last_reply(spec, item),
+        "messages_sent": messages_of(spec, item),
+        "reply": last_reply(spec, item),
         "output": previews.pretty(item.output),
         "edited": previews.pretty(item.edited),
         "before": items.filter(index__lt=index).order_by("-index").only("index").first(),
@@ -249,7 +242,16 @@ def export(request: HttpRequest, pk: int) -> HttpResponseBase:
     name = request.GET.get("format", "jsonl")
     if name not in set(exports.Format):
         raise Http404
-    return export_response(found, exports.Format(name))
+    try:
+        return export_response(
+            found,
+            exports.Format(name),
+            user=request.GET.get("user"),
+            assistant=request.GET.get("assistant"),
+        )
+    except RecipeError as error:
+        messages.error(request, str(error))
+        return redirect("generation:job", pk)
 
 
 @require_safe
@@ -265,7 +267,7 @@ def card(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def compare(request: HttpRequest, pk: int) -> HttpResponse:
-    """Makes the datasets that show what the rows are worth, judged on real test rows."""
+    """Makes the datasets that show what the rows are worth, and has all three trained at once."""
     found = get_object_or_404(jobs_of(request), pk=pk)
     mine = Dataset.objects.owned_by(request.user)
     chosen = request.POST.get("real", "")
@@ -281,24 +283,8 @@ def compare(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, str(error))
         return redirect("generation:job", pk)
     query = urlencode({"real": real.pk, "synthetic": alone.pk, "both": both.pk})
-    return redirect(f"{reverse('generation:worth', args=[pk])}?{query}")
-
-
-@require_safe
-def worth(request: HttpRequest, pk: int) -> HttpResponse:
-    """Train on real, synthetic and both rows: three datasets with the same test rows."""
-    found = get_object_or_404(jobs_of(request), pk=pk)
-    mine = Dataset.objects.owned_by(request.user)
-    datasets = [
-        (label, get_object_or_404(mine, pk=int(key) if key.isdecimal() else 0))
-        for label, key in (
-            ("Real rows only", request.GET.get("real", "")),
-            ("Synthetic rows only", request.GET.get("synthetic", "")),
-            ("Both", request.GET.get("both", "")),
-        )
-    ]
-    shown = [(label, one, one.rows - one.test_rows) for label, one in datasets]
-    return render(request, "generation/worth.html", {"job": found, "datasets": shown})
+    # The browser posts on: training is the classifiers' affair, and one press is enough.
+    return redirect(f"{reverse('classifiers:worth')}?{query}", preserve_request=True)
 
 
 @require_POST

@@ -66,6 +66,6 @@ def test_what_is_wrong(check: Any, sentence: str) -> None:
 
 def test_a_pattern_cannot_keep_the_worker_busy() -> None:
     check = read({"kind": "matches", "text": "(a+)+$"})
-    start = time.monotonic()
+    start = time.process_time()
     assert check.problem("a" * 50_000 + "!", {})
-    assert time.monotonic() - start < 1
+    assert time.process_time() - start < 1

@@ -127,12 +127,12 @@ ENDLESS = [
 
 @pytest.mark.parametrize("source", ESCAPES + ENDLESS, ids=lambda source: source[:40])
 def test_neither_reaches_out_nor_runs_on(source: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(RecipeError):
         check(source, COLUMNS)
     with pytest.raises(RecipeError):
         render(source, VALUES)
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_a_prompt_that_comes_out_huge_is_cut_short() -> None:
@@ -217,10 +217,10 @@ def test_expressions_that_are_refused(source: str, sentence: str) -> None:
     ],
 )
 def test_expressions_that_cannot_be_worked_out(source: str, sentence: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(RecipeError, match=sentence):
         evaluate(source, NUMBERS)
-    assert time.monotonic() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 @pytest.mark.parametrize(
@@ -237,10 +237,10 @@ def test_an_expression_neither_reaches_out_nor_runs_on(source: str) -> None:
         check_expression(source, COLUMNS)
         evaluate(source, VALUES)
 
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(RecipeError):
         use()
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_what_is_no_text_is_written_as_json() -> None:

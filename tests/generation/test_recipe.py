@@ -71,13 +71,14 @@ def test_values_without_a_quota_share_the_other_rows() -> None:
     recipe = parse(
         {
             "prompt": "{{ c }}",
-            "attributes": {"c": ["rare", "b", "d"]},
-            "quotas": {"c": {"rare": 5, "b": 0}},
+            "attributes": {"c": ["rare", "none", "b", "d"]},
+            "quotas": {"c": {"rare": 5, "none": 0}},
         },
         rows=50,
     )
     drawn = Counter(row_values(recipe, index, 1)["c"] for index in range(50))
     assert drawn["rare"] == 5
+    assert "none" not in drawn
     assert drawn["b"] + drawn["d"] == 45
 
 
@@ -85,6 +86,8 @@ def test_rows_beyond_the_quotas_keep_their_proportions() -> None:
     recipe = parse(REVIEWS, rows=200)
     drawn = Counter(row_values(recipe, index, 7)["sentiment"] for index in range(200, 400))
     assert drawn == {"positive": 100, "negative": 100}
+    recipe = parse(REVIEWS | {"quotas": {"sentiment": {"positive": 200, "negative": 0}}}, rows=200)
+    assert row_values(recipe, 300, 7)["sentiment"] == "positive"
 
 
 def test_without_quotas_every_value_comes() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.contrib.auth.models import User
@@ -9,7 +10,9 @@ from django.test import AsyncClient, Client
 
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.datasets.formats import ExampleRow
+from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset
+from apps.generation.duplicates import signature_of, similarity
 from apps.generation.models import Job
 from apps.llm.models import Server
 from tests.generation.conftest import finish, new_job
@@ -87,17 +90,30 @@ class TestReview:
         assert browser.post(f"/generate/{job.pk}/review/99/", {}).status_code == 404
         assert browser.get(f"/generate/{job.pk}/review/0/").status_code == 405
 
-    def test_shows_what_is_most_like_it(self, browser: Client, job: Job) -> None:
-        Item.objects.filter(batch_id=job.batch_id, index__lt=5).update(fingerprint="x")
-        answer = browser.get(f"/generate/{job.pk}/review/?at=2")
-        shares = [neighbour.share for neighbour in answer.context["neighbours"]]
-        assert len(shares) == 3
-        assert shares == sorted(shares, reverse=True)
-
     def test_nothing_left(self, browser: Client, alice: User, server: Server) -> None:
         job = new_job(alice, server)
         page = browser.get(f"/generate/{job.pk}/review/").content.decode()
         assert "No row is left here" in page
+
+    @pytest.mark.parametrize("kept", [True, False])
+    def test_what_is_most_like_it(self, browser: Client, job: Job, kept: bool) -> None:
+        texts = ["A red kettle that sings.", "A blue kettle that sings.", "The moon.", "A kettle."]
+        for index, text in enumerate(texts):
+            signature = signature_of(text)
+            assert signature is not None
+            Item.objects.filter(batch_id=job.batch_id, index=index).update(
+                output={"text": text, "label": "positive"},
+                fingerprint=f"{9 - index}",
+                sketch=signature.tobytes() if kept else None,
+            )
+        found: Any = browser.get(f"/generate/{job.pk}/review/").context["neighbours"]
+        assert [neighbour.index for neighbour in found.rows] == [1, 3]
+        assert found.among == 3
+        assert found.rows[0].share == similarity(texts[0], texts[1])
+
+    def test_nothing_is_like_it(self, browser: Client, job: Job) -> None:
+        page = browser.get(f"/generate/{job.pk}/review/").content.decode()
+        assert "No accepted row has much in common" in page
 
 
 @pytest.mark.django_db(transaction=True)
@@ -108,10 +124,17 @@ class TestDiversity:
     ) -> None:
         await Item.objects.filter(batch_id=job.batch_id, index__lt=5).aupdate(fingerprint="x")
         answer = await async_browser.get(f"/generate/{job.pk}/diversity/")
+        assert answer.status_code == 200
+        assert answer.context["lines"][0][1].vendi is None  # it runs: nothing is embedded
+        answer = await async_browser.get(f"/generate/{job.pk}/diversity/?all=1")
         name, figures = answer.context["lines"][0]
         assert (name, figures.texts) == ("all rows", 5)
         assert 1 <= figures.vendi <= 5.01
         assert "Distinct-2" in answer.content.decode()
+        await Batch.objects.aupdate(status=BatchStatus.DONE)
+        answer = await async_browser.get(f"/generate/{job.pk}/diversity/")
+        assert answer.status_code == 286  # the page asks no more
+        assert answer.context["lines"][0][1].vendi == figures.vendi
 
     async def test_without_an_embedding_server(self, async_browser: AsyncClient, job: Job) -> None:
         await Item.objects.filter(batch_id=job.batch_id, index__lt=5).aupdate(fingerprint="x")
@@ -167,15 +190,14 @@ class TestWhatElse:
         ]
         real = create_dataset(owner=alice, name="Real", rows=rows, origin="a test")
         form = {"real": real.pk, "text_field": "text", "label_field": "label"}
-        page = browser.post(f"/generate/{job.pk}/compare/", form, follow=True)
-        shown = {label: (one.rows, one.test_rows) for label, one, _ in page.context["datasets"]}
-        assert shown == {
-            "Real rows only": (10, 4),
-            "Synthetic rows only": (9, 4),
-            "Both": (15, 4),
-        }
-        both = page.context["datasets"][2][1]
-        origins = set(both.examples.values_list("origin", flat=True))
+        answer = browser.post(f"/generate/{job.pk}/compare/", form)
+        assert answer.status_code == 307  # the browser posts on
+        address = urlsplit(answer["location"])
+        assert address.path == "/classify/worth/"
+        keys = parse_qs(address.query)
+        made = [Dataset.objects.get(pk=keys[name][0]) for name in ("real", "synthetic", "both")]
+        assert [(one.rows, one.test_rows) for one in made] == [(10, 4), (9, 4), (15, 4)]
+        origins = set(made[2].examples.values_list("origin", flat=True))
         assert "synthetic, row 1" in origins
         form["label_field"] = "x"
         wrong = browser.post(f"/generate/{job.pk}/compare/", form, follow=True)
@@ -192,16 +214,19 @@ class TestWhatElse:
         other = create_dataset(owner=bob, name="Bob's", rows=made, origin="a test")
         form["real"] = other.pk
         assert browser.post(f"/generate/{job.pk}/compare/", form).status_code == 404
-        query = f"real={real.pk}&synthetic={real.pk}&both={other.pk}"
-        assert browser.get(f"/generate/{job.pk}/worth/?{query}").status_code == 404
 
     def test_the_data_card(self, browser: Client, job: Job) -> None:
         answer = browser.get(f"/generate/{job.pk}/card/")
         assert "attachment" in answer["content-disposition"]
         assert json.loads(answer.content)["counts"]["accepted"] == 5
 
-    def test_rows_of_one_reason(self, browser: Client, job: Job) -> None:
+    def test_which_rows_are_shown(self, browser: Client, job: Job) -> None:
         finish(job, 8, ItemStatus.REJECTED, code="near_duplicate", reason="About 95 % the same.")
-        answer: Any = browser.get(f"/generate/{job.pk}/rows/?status=rejected&code=near_duplicate")
+        answer: Any = browser.get(f"/generate/{job.pk}/rows/")
+        shown = [item.index for item, _ in answer.context["table"]]
+        assert shown == [8, 6, 5, 4, 3, 2, 1, 0]  # it runs: the newest first
+        answer = browser.get(f"/generate/{job.pk}/rows/?status=all")
+        assert [item.index for item, _ in answer.context["table"]] == list(range(10))
+        answer = browser.get(f"/generate/{job.pk}/rows/?status=rejected&code=near_duplicate")
         assert [item.index for item, _ in answer.context["table"]] == [8]
         assert "Nearly the same as another row" in answer.content.decode()

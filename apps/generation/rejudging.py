@@ -1,0 +1,124 @@
+"""Judging the stored rows of a job again by another threshold for near duplicates.
+
+What a person has looked at stays as it was left. Nothing is lost: a row that goes is rejected like
+any other, and comes back with a higher threshold or by hand.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from django.db import transaction
+
+from apps.batch import services as batches
+from apps.batch.models import Batch, Item, ItemStatus
+from apps.core.db import in_db
+from apps.generation import quality
+from apps.generation.comparing import CHUNK, CODES, By, Measured, Preparing, for_each, measure
+from apps.generation.models import Job
+
+T = TypeVar("T")
+
+ALIKE = {By.TEXT: "the same as", By.MEANING: "the same in meaning as"}
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    rejected: int
+    restored: int
+    goes_on: bool
+    """The job was done and makes new rows for those that went."""
+
+
+async def apply(job: Job, by: By, step: int | None) -> Applied | Preparing:
+    """Rejects and brings back what a threshold (in percent; None: none) says, all in one step.
+
+    Raises:
+        as `measure`
+    """
+    measured = await measure(job, by)
+    return (
+        measured
+        if isinstance(measured, Preparing)
+        else await in_db(_apply, job, by, step, measured)
+    )
+
+
+def _apply(job: Job, by: By, step: int | None, measured: Measured) -> Applied:
+    goes, comes = measured.changes(step)
+    cause = {} if step is None else measured.verdicts.cause(step)
+    out = [
+        (*_reason(measured, by, *cause[place]), measured.keys[place])
+        for place in np.flatnonzero(goes).tolist()
+    ]
+    with transaction.atomic():
+        batch = Batch.objects.select_for_update().get(pk=job.batch_id)
+        rejected = for_each(
+            "UPDATE {} SET status = 'rejected', code = %s, reason = %s "
+            "WHERE id = %s AND status = 'accepted' AND NOT reviewed",
+            out,
+        )
+        keys = [measured.keys[place] for place in np.flatnonzero(comes).tolist()]
+        restored = _bring_back(job, keys)
+        filters = {**batch.spec.get("filters", {})}
+        filters["near" if by is By.TEXT else "meaning"] = None if step is None else step / 100
+        # A pump that is at work sees by this that what it keeps in memory is out of date.
+        filters["judged"] = filters.get("judged", 0) + 1
+        batch.spec = {**batch.spec, "filters": filters}
+        batch.save(update_fields=["spec"])
+        goes_on = batches.make_up(batch) if rejected else False
+    return Applied(rejected, restored, goes_on)
+
+
+def _reason(measured: Measured, by: By, place: int, share: float) -> tuple[str, str]:
+    seed = place < measured.seeds
+    code = CODES[by][1 if seed else 0]
+    what = "seed row" if seed else "row"
+    percent = round(100 * share)
+    return code, f"About {percent} % {ALIKE[by]} {what} {measured.indices[place] + 1}."
+
+
+def _bring_back(job: Job, keys: list[int]) -> int:
+    """Accepts rejected rows, but none that says what an accepted one says to the letter."""
+    spec = job.spec
+    restored: list[tuple[str | None, int]] = []
+    twins: list[tuple[str, int]] = []
+    replaced: list[Item] = []
+    mine: dict[str, int] = {}
+    for part in _parts(keys):
+        items = list(Item.objects.filter(pk__in=part, status=ItemStatus.REJECTED).order_by("index"))
+        prints = {
+            item.pk: quality.fingerprint(quality.texts_of(spec.recipe, item.output))
+            for item in items
+        }
+        known = mine | dict(
+            Item.objects.filter(
+                batch_id=job.batch_id,
+                status=ItemStatus.ACCEPTED,
+                fingerprint__in=[one for one in prints.values() if one],
+            ).values_list("fingerprint", "index")
+        )
+        for item in items:
+            one = prints[item.pk]
+            if one is not None and one in known:
+                twins.append((f"Duplicate of row {known[one] + 1}.", item.pk))
+                continue
+            if one is not None:
+                known[one] = mine[one] = item.index
+            restored.append((one, item.pk))
+            if item.replaced:
+                replaced.append(item)
+    for_each(
+        "UPDATE {} SET status = 'accepted', code = '', reason = '', fingerprint = %s "
+        "WHERE id = %s AND status = 'rejected'",
+        restored,
+    )
+    for_each("UPDATE {} SET code = 'duplicate', reason = %s WHERE id = %s", twins)
+    batches.take_back_spares(job.batch_id, replaced)
+    return len(restored)
+
+
+def _parts(items: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -1,0 +1,76 @@
+"""What a job's page says of its slots: why fewer are used, what was measured, how it went."""
+
+from typing import Any
+
+import pytest
+import redis
+from django.test import Client
+from django.urls import reverse
+
+from apps.batch.models import Batch, Course
+from apps.generation.models import Job
+from apps.generation.standing import in_words, why_fewer
+from apps.llm.desk import key
+from apps.llm.models import Server
+from tests.environment import REDIS_SOCKET
+
+TRIAL = {"model": "m", "slots": 4, "rates": {"1": 30.0, "2": 55.4, "4": 80.0}, "best": 4}
+
+
+@pytest.fixture
+def batch(job: Job) -> Batch:
+    """On a server of four slots of 4,096 tokens each, not known to be apart."""
+    facts: dict[str, Any] = {"slots": 4, "context": 4096}
+    Server.objects.filter(pk=job.batch.server_id).update(facts=facts, state="ready")
+    return Batch.objects.select_related("server").get(pk=job.batch_id)
+
+
+def test_rows_that_do_not_fit_into_a_shared_context(batch: Batch) -> None:
+    batch.spec["recipe"]["params"]["max_tokens"] = 1900
+    sentence = why_fewer(batch, 2)
+    assert "4 slots, but its slots may share one context" in sentence
+    assert "so 2 at once fit" in sentence
+    assert "-np 4" in sentence
+    assert batch.server is not None
+    batch.server.kv_unified = True
+    assert "its slots share one context: 4,096 tokens" in why_fewer(batch, 2)
+    batch.server.kv_unified = False
+    assert why_fewer(batch, 2) == ""
+
+
+def test_other_reasons_and_none(batch: Batch) -> None:
+    assert why_fewer(batch, 4) == ""
+    assert why_fewer(batch, 3) == ""
+    with redis.Redis(unix_socket_path=str(REDIS_SOCKET)) as client:
+        client.set(key(batch.server_id or 0, "held-back"), "people", px=5000)
+    assert "somebody is using the server" in why_fewer(batch, 3)
+    batch.width = 2
+    assert why_fewer(batch, 2).startswith("At most 2 at once, as you set it")
+
+
+@pytest.mark.parametrize(
+    ("best", "fixed", "said"),
+    [
+        (4, None, "1 at once 30, 2 at once 55, 4 at once 80. Every slot is worth it."),
+        (2, None, "More than 2 at once are slower here"),
+        (4, 2, "4 at once are best; you set 2."),
+    ],
+)
+def test_the_trial_in_words(best: int, fixed: int | None, said: str) -> None:
+    assert said in in_words(TRIAL | {"best": best}, fixed)
+
+
+def test_the_page_shows_both_and_the_chart_its_points(
+    browser: Client, bobs_browser: Client, batch: Batch, job: Job
+) -> None:
+    course = reverse("generation:course", args=[job.pk])
+    assert browser.get(course).json() == {"points": [], "slots": 4}
+    Course.objects.create(batch=batch, points=[[100.0, 5.0, 20.0, 3, 60]], trial=TRIAL)
+    Batch.objects.filter(pk=batch.pk).update(width=1)
+    page = browser.get(reverse("generation:job", args=[job.pk])).content.decode()
+    assert "you set 1" in page
+    assert "as you set it below" in page
+    assert course in page
+    assert browser.get(course).json() == {"points": [[100.0, 5.0, 20.0, 3, 60]], "slots": 4}
+    assert bobs_browser.get(course).status_code == 404
+    assert browser.post(course).status_code == 405
