@@ -1,30 +1,24 @@
-"""Chat over HTTP."""
+"""Chat over HTTP: conversations and questions. What else there is has modules of its own."""
 
 from datetime import datetime
 from typing import Any, Literal
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
-from apps.chat import generation, library, library_api, services, sse
+from apps.chat import answers_api, cut_api, generation, library, library_api, services, sse, titles
+from apps.chat.answers_api import AnswerStarted, MessageOut, message_out, started
 from apps.chat.library_api import preset_of, prompt_of, server_of
-from apps.chat.models import (
-    TITLE_LENGTH,
-    Conversation,
-    Message,
-    Preset,
-    Role,
-    SystemPrompt,
-    ToolCall,
-)
+from apps.chat.models import TITLE_LENGTH, Conversation, Preset, SystemPrompt
 from apps.chat.params import Params
-from apps.chat.tools import calling, deciding
 from apps.chat.tools import settings as tool_settings
 from apps.core import tools
 from apps.core.api import ApiError, Page, not_found, owner, page
 from apps.core.tools import Approval
 
 router = Router(tags=["chat"])
+router.add_router("", answers_api.router)
+router.add_router("", cut_api.router)
 router.add_router("", library_api.router)
 
 
@@ -55,6 +49,7 @@ class ConversationIn(Schema):
     model: str = Field("", max_length=300)
     system_prompt: int | None = None
     params: Params | None = None
+    response_format: dict[str, Any] | None = None
     tools: ToolsIn | None = None
 
 
@@ -71,23 +66,13 @@ class ToolOut(Schema):
     approval: Approval
 
 
-class ToolCallOut(Schema):
-    id: int
-    call_id: str
-    round: int
-    name: str
-    arguments: str
-    at: int
-    state: str
-    result: str
-
-
 class ConversationPatch(Schema):
     title: str | None = Field(None, min_length=1, max_length=TITLE_LENGTH)
     server: int | None = None
     model: str | None = Field(None, max_length=300)
     system_prompt: int | None = None
     params: Params | None = None
+    response_format: dict[str, Any] | None = None
     active_leaf: int | None = None
     pinned: bool | None = None
     archived: bool | None = None
@@ -102,6 +87,7 @@ class ConversationOut(Schema):
     model: str
     system_prompt: int | None
     params: dict[str, Any]
+    response_format: dict[str, Any]
     active_leaf: int | None
     pinned: bool
     archived: bool
@@ -111,38 +97,14 @@ class ConversationOut(Schema):
     updated: datetime
 
 
-class UsageOut(Schema):
-    prompt_tokens: int
-    cached_tokens: int | None
-    completion_tokens: int | None
-    ttft_ms: float | None
-    tokens_per_second: float | None
-
-
-class ErrorOut(Schema):
-    code: str
-    detail: str
-
-
-class MessageOut(Schema):
-    id: int
-    parent: int | None
-    role: str
-    content: str
-    reasoning: str
-    status: str
-    error: ErrorOut | None
-    finish_reason: str
-    model: str
-    usage: UsageOut | None
-    tool_calls: list[ToolCallOut]
-    kept_from: int | None
-    created: datetime
-    finished: datetime | None
-
-
 class ConversationWithMessages(ConversationOut):
     messages: list[MessageOut]
+
+
+class TitleOut(Schema):
+    title: str
+    may_come: bool
+    """Whether the model may still write a better one."""
 
 
 class MessageIn(Schema):
@@ -154,18 +116,8 @@ class MessageIn(Schema):
     attachments: list[int] = []
 
 
-class AnswerStarted(Schema):
-    id: int
-    status: str
-
-
 class TurnOut(Schema):
     question: MessageOut
-    answer: AnswerStarted
-    events: str
-
-
-class RegeneratedOut(Schema):
     answer: AnswerStarted
     events: str
 
@@ -203,6 +155,7 @@ def open_conversation(request: HttpRequest, data: ConversationIn) -> Any:
         model=data.model or preset.model,
         system_prompt=prompt_of(request, data.system_prompt) or preset.system_prompt,
         params=preset.params | _given(data.params),
+        response_format=data.response_format or preset.response_format,
         tools=None if data.tools is None else _checked(data.tools.dict()),
     )
     return Status(201, _conversation(conversation))
@@ -217,7 +170,7 @@ def get_conversation(request: HttpRequest, pk: int, tree: bool = False) -> Any:
         generation.settle(messages)
     else:
         messages = [shown.message for shown in services.active_branch(conversation)]
-    return _conversation(conversation) | {"messages": [_message(m) for m in messages]}
+    return _conversation(conversation) | {"messages": [message_out(m) for m in messages]}
 
 
 @router.patch("/conversations/{int:pk}", response=ConversationOut)
@@ -232,7 +185,7 @@ def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) 
         conversation.params = _given(data.params)
     if data.tools is not None:
         conversation.tools = _checked(data.tools.dict())
-    for name in ("title", "model", "pinned", "archived"):
+    for name in ("title", "model", "response_format", "pinned", "archived"):
         if given.get(name) is not None:
             setattr(conversation, name, given[name])
     if given.get("tags") is not None:
@@ -254,6 +207,13 @@ def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) 
 def delete_conversation(request: HttpRequest, pk: int) -> Any:
     services.delete(_get(request, pk))
     return Status(204, None)
+
+
+@router.get("/conversations/{int:pk}/title", response=TitleOut)
+def get_title(request: HttpRequest, pk: int) -> Any:
+    """What it is called now. PATCH the conversation to call it otherwise, and that stays."""
+    conversation = _get(request, pk)
+    return {"title": conversation.title, "may_come": titles.may_come(conversation)}
 
 
 @router.post("/conversations/{pk}/messages", response={202: TurnOut})
@@ -286,32 +246,10 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
         raise ApiError(409, error.code, str(error)) from error
     except services.ChatError as error:
         raise ApiError(422, error.code, str(error)) from error
-    turn = {"question": _message(question), **_started(answer)}
+    turn = {"question": message_out(question), **started(answer)}
     if sse.is_wanted(request):
         return sse.response(answer, turn=TurnOut.model_validate(turn).model_dump(mode="json"))
     return Status(202, turn)
-
-
-@router.get("/answers/{pk}", response=MessageOut)
-def get_answer(request: HttpRequest, pk: int) -> Any:
-    """While it is being written: with the text so far."""
-    return _message(_answer(request, pk), live=True)
-
-
-@router.get("/answers/{pk}/events")
-def answer_events(request: HttpRequest, pk: int, after: str | None = None) -> HttpResponseBase:
-    """Server-sent events: a snapshot or what came after a position, then as it is written.
-
-    The position is the `id` of an event, as `?after=` or as the header `Last-Event-ID`.
-    """
-    position = sse.position_of(request.headers.get("Last-Event-ID") or after)
-    return sse.response(_answer(request, pk), position)
-
-
-@router.post("/answers/{pk}/stop", response=MessageOut)
-def stop_answer(request: HttpRequest, pk: int) -> Any:
-    """Stops it at the model server and keeps its text."""
-    return _message(services.stop(_answer(request, pk)), live=True)
 
 
 @router.get("/tools", response=list[ToolOut])
@@ -329,53 +267,12 @@ def list_tools(request: HttpRequest) -> Any:
     ]
 
 
-@router.post("/answers/{pk}/calls/{call}/approve", response=ToolCallOut)
-def approve_call(request: HttpRequest, pk: int, call: int, always: bool = False) -> Any:
-    """Lets a call run that waits; `always`: this tool need not ask again in the conversation."""
-    return _decide(request, pk, call, run=True, always=always)
-
-
-@router.post("/answers/{pk}/calls/{call}/refuse", response=ToolCallOut)
-def refuse_call(request: HttpRequest, pk: int, call: int) -> Any:
-    """The model is told that it was refused, and goes on."""
-    return _decide(request, pk, call, run=False)
-
-
-@router.post("/answers/{pk}/regenerate", response={202: RegeneratedOut})
-def regenerate_answer(request: HttpRequest, pk: int) -> Any:
-    """Another answer to the same question, beside this one."""
-    try:
-        again = services.answer_again(_answer(request, pk))
-    except services.StillAnswering as error:
-        raise ApiError(409, error.code, str(error)) from error
-    return Status(202, _started(again))
-
-
 def _get(request: HttpRequest, pk: int) -> Conversation:
-    conversation = Conversation.objects.owned_by(owner(request)).filter(pk=pk).first()
-    if conversation is None:
-        raise not_found("conversation")
-    return conversation
-
-
-def _answer(request: HttpRequest, pk: int) -> Message:
-    """Settled: what it says of its status is true."""
-    answer = Message.objects.owned_by(owner(request)).answers().filter(pk=pk).first()
-    if answer is None:
-        raise not_found("answer")
-    generation.settle([answer])
-    return answer
-
-
-def _decide(request: HttpRequest, pk: int, call: int, *, run: bool, always: bool = False) -> Any:
-    mine = ToolCall.objects.owned_by(owner(request)).select_related("answer")
-    found = mine.filter(pk=call, answer=pk).first()
-    if found is None:
-        raise not_found("call")
+    mine = Conversation.objects.owned_by(owner(request))
     try:
-        return calling.described(deciding.decide(found, run=run, always=always))
-    except deciding.NotWaiting as error:
-        raise ApiError(409, error.code, str(error)) from error
+        return mine.get(pk=pk)
+    except Conversation.DoesNotExist:
+        raise not_found("conversation") from None
 
 
 def _checked(given: dict[str, Any]) -> dict[str, Any]:
@@ -402,13 +299,6 @@ def _given(params: Params | None) -> dict[str, Any]:
     return params.dict(exclude_none=True) if params else {}
 
 
-def _started(answer: Message) -> dict[str, Any]:
-    return {
-        "answer": {"id": answer.pk, "status": answer.status},
-        "events": f"/api/v1/answers/{answer.pk}/events",
-    }
-
-
 def _system_prompt(prompt: SystemPrompt) -> dict[str, Any]:
     return {
         "id": prompt.pk,
@@ -426,6 +316,7 @@ def _conversation(conversation: Conversation) -> dict[str, Any]:
         "model": conversation.model,
         "system_prompt": conversation.system_prompt_id,
         "params": conversation.params,
+        "response_format": conversation.response_format,
         "active_leaf": conversation.active_leaf_id,
         "pinned": conversation.pinned,
         "archived": conversation.archived,
@@ -434,35 +325,3 @@ def _conversation(conversation: Conversation) -> dict[str, Any]:
         "created": conversation.created,
         "updated": conversation.updated,
     }
-
-
-def _message(message: Message, *, live: bool = False) -> dict[str, Any]:
-    status, content, reasoning = str(message.status), message.content, message.reasoning
-    if live and not message.is_finished:
-        so_far = generation.so_far(message)
-        status, content, reasoning = so_far.status, so_far.text, so_far.reasoning
-    error = None
-    if message.error_code:
-        error = {"code": message.error_code, "detail": message.error_detail}
-    return {
-        "id": message.pk,
-        "parent": message.parent_id,
-        "role": message.role,
-        "content": content,
-        "reasoning": reasoning,
-        "status": status,
-        "error": error,
-        "finish_reason": message.finish_reason,
-        "model": message.model,
-        "usage": message.usage if message.role == Role.ASSISTANT else None,
-        "tool_calls": _calls(message),
-        "kept_from": message.kept_from,
-        "created": message.created,
-        "finished": message.finished,
-    }
-
-
-def _calls(message: Message) -> list[dict[str, Any]]:
-    if message.role != Role.ASSISTANT:
-        return []
-    return [calling.described(call) for call in message.tool_calls.all()]

@@ -1,21 +1,30 @@
 """Files of questions: taken in before the question is sent, shown to their owner alone."""
 
+from contextlib import suppress
 from typing import IO, cast
 
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.chat import attachments, services
+from apps.chat import attachments, presets, services
 from apps.chat.models import Attachment, AttachmentKind, Conversation
-from apps.chat.views import get_conversation
+from apps.chat.views import get_conversation, get_preset
 from apps.core.api import owner
 from apps.llm import services as llm
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def attach(request: HttpRequest) -> HttpResponse:
-    """Takes one file in; returns what the composer shows of it."""
+    """POST takes one file in; returns what the composer shows of it.
+
+    GET shows files that wait with a draft again (`id`, several); what was sent or forgotten is left
+    out.
+    """
+    if request.method != "POST":
+        ids = [int(pk) for pk in request.GET.getlist("id") if pk.isdecimal()]
+        unsent = Attachment.objects.owned_by(owner(request)).filter(message=None, pk__in=ids)
+        return _composed(request, list(unsent.order_by("pk")), _target(request))
     if (file := request.FILES.get("file")) is None:
         return render(request, "chat/_refused.html", {"sentence": "Choose a file."}, status=422)
     target = _target(request)
@@ -23,9 +32,14 @@ def attach(request: HttpRequest) -> HttpResponse:
         made = attachments.receive(owner(request), file.name or "", cast(IO[bytes], file), target)
     except attachments.BadAttachment as error:
         return render(request, "chat/_refused.html", {"sentence": str(error)}, status=422)
+    return _composed(request, [made], target)
+
+
+def _composed(
+    request: HttpRequest, found: list[Attachment], target: llm.Target | None
+) -> HttpResponse:
     facts = (target.server.model(target.model) or {}) if target else {}
-    blind = made.kind == AttachmentKind.IMAGE and facts.get("vision") is False
-    context = {"attachment": made, "blind": blind, "target": target}
+    context = {"attachments": found, "blind": facts.get("vision") is False, "target": target}
     return render(request, "chat/_attachment.html", context)
 
 
@@ -55,8 +69,17 @@ def attached(request: HttpRequest, pk: int) -> FileResponse:
 
 
 def _target(request: HttpRequest) -> llm.Target | None:
-    pk = request.POST.get("conversation", "")
-    found = get_conversation(request, int(pk)) if pk.isdecimal() else Conversation()
+    """Who is to read the files: of a conversation, or chosen for one that is yet to begin."""
+    asked = request.POST if request.method == "POST" else request.GET
+    pk = asked.get("conversation", "")
+    if pk.isdecimal():
+        found = get_conversation(request, int(pk))
+    else:
+        preset = get_preset(request, asked.get("preset", ""))
+        found = Conversation(server=preset.server, model=preset.model)
+        with suppress(presets.NotThere):
+            server, model = presets.chosen(asked.get("model", ""))
+            found.server, found.model = server or found.server, model or found.model
     try:
         return services.target_of(found)
     except llm.NoServer:

@@ -121,6 +121,19 @@ def claim(owner_id: int, ids: Sequence[str], message: Message) -> None:
         unsent.update(message=message)
 
 
+def check_seen(message: Message, target: llm.Target) -> None:
+    """Raises BadAttachment where a message has a picture and its model is known to see none."""
+    facts = target.server.model(target.model) or {}
+    if facts.get("vision") is not False:
+        return
+    picture = message.attachments.filter(kind=AttachmentKind.IMAGE).first()
+    if picture is not None:
+        raise BadAttachment(
+            f"{target.model} does not see pictures: remove “{picture.name}” or choose a model "
+            "that does."
+        )
+
+
 def copy(source: Message, target: Message) -> None:
     """The files of a question go with its edited version too."""
     for attachment in source.attachments.all():
@@ -138,13 +151,25 @@ def forget(attachment: Attachment) -> None:
     attachment.delete()
 
 
+# Asked with every question, and nearly always nothing: Django would take most of the time to write
+# it. The conversation is one parameter, its messages would be a thousand.
+_OF_CONVERSATION = """
+    SELECT file.*
+    FROM chat_attachment file JOIN chat_message message ON message.id = file.message_id
+    WHERE message.conversation_id = %s ORDER BY file.id
+"""
+
+
 def sent_with(messages: Iterable[Message]) -> Sent:
     """What the model is given of the files of these messages, byte-identical every time."""
-    found = Attachment.objects.filter(message__in=[m.pk for m in messages if m.pk]).order_by("pk")
+    branch = {message.pk: message for message in messages}
+    conversation = next((m.conversation_id for m in branch.values() if m.pk), None)
     texts: dict[int, list[str]] = defaultdict(list)
     images: dict[str, str] = {}
-    for attachment in found:
+    for attachment in Attachment.objects.raw(_OF_CONVERSATION, [conversation]):
         assert attachment.message_id is not None
+        if attachment.message_id not in branch:
+            continue
         if attachment.kind == AttachmentKind.IMAGE:
             mark = f"\0image:{attachment.stored_as}\0"
             images[mark] = data_url(attachment)

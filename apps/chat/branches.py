@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.chat import attachments, generation, services
-from apps.chat.models import Conversation, Message, Role
+from apps.chat.models import Conversation, Message, Role, ToolCall
 from apps.chat.tools import history
 
 
@@ -83,14 +83,19 @@ def go_on(answer: Message) -> Message:
     generation.settle([answer])
     if not answer.is_finished:
         raise services.StillAnswering
-    if not answer.content.strip():
+    if not answer.can_go_on:
         raise NothingToGoOnFrom
-    assert answer.parent is not None
     with transaction.atomic():
-        longer = services.open_answer(answer.parent, answer.request | {"continues": answer.pk})
-        history.take_along(answer, longer)
+        longer, _ = continued(answer)
     generation.begin(longer)
     return longer
+
+
+def continued(answer: Message) -> tuple[Message, dict[int, ToolCall]]:
+    """The answer that goes on from another, not begun yet; and its calls, by those it took over."""
+    assert answer.parent is not None
+    longer = services.open_answer(answer.parent, answer.request | {"continues": answer.pk})
+    return longer, history.take_along(answer, longer)
 
 
 def remove(message: Message) -> Removed:

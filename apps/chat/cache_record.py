@@ -3,23 +3,26 @@
 from datetime import timedelta
 
 from apps.chat import prefix
-from apps.chat.models import Message, SystemPrompt
+from apps.chat.models import Message
 from apps.chat.prompting import branch_before
 from apps.llm.models import Server
 
 BYTES_PER_TOKEN = 4
 
 
-def loss_of(
-    answer: Message, *, server: Server, system_prompt: SystemPrompt | None
-) -> prefix.Loss | None:
-    """What of an answer's prompt was read again though it had been read before, and why."""
-    if answer.prompt_tokens is None:
-        return None
+def note_loss(answer: Message, server: Server) -> None:
+    """Keeps with an answer what of its prompt was read again though it had been read, and why."""
+    loss = _loss_of(answer, server)
+    if loss is not None:
+        answer.lost_tokens, answer.lost_reason = loss.tokens, loss.reason
+        answer.save(update_fields=["lost_tokens", "lost_reason"])
+
+
+def _loss_of(answer: Message, server: Server) -> prefix.Loss | None:
     earlier, is_sibling = _before(answer)
     if earlier is None:
         return None
-    system = system_prompt.text if system_prompt else ""
+    system = answer.system_prompt.text if answer.system_prompt else ""
     facts = server.model(answer.model) or {}
     ttl = facts.get("ttl")
     return prefix.loss(
@@ -51,6 +54,8 @@ def _asked(answer: Message) -> prefix.Asked:
         cached_tokens=answer.cached_tokens or 0,
         completion_tokens=answer.completion_tokens or 0,
         at=answer.finished or answer.created,
+        tools=answer.prompt_head.get("tools", ""),
+        front=(answer.prompt_head.get("summary"), *answer.prompt_head.get("pinned", ())),
     )
 
 

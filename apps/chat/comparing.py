@@ -41,6 +41,7 @@ def beside(
     if server is not None:
         settings |= {"server": server.pk, "model": model}
     request = services.anew(answer.request) | {"as": settings, "beside": answer.pk}
+    request["preset"] = preset.name if preset is not None and preset.pk is not None else ""
     with transaction.atomic():
         other = services.open_answer(answer.parent, request)
     generation.begin(other)

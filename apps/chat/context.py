@@ -7,8 +7,10 @@ stays as it is for many turns. Turns that a person pinned, and a summary of what
 between the system prompt and what was kept.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from apps.llm.client import Message
@@ -20,6 +22,8 @@ TOKENS_PER_BYTE = 1 / 3
 TEMPLATE_TOKENS = 8  # what a chat template puts around each message
 ANSWER_TOKENS = 2048
 MARGIN_TOKENS = 16
+# Pinned turns may take so much of the context: the newest of them, or each turn would need a cut.
+PINNED_SHARE = 0.25
 RECALL = "Summarise what we have said so far."
 
 
@@ -49,8 +53,29 @@ class Call:
     arguments: str
 
     def as_sent(self) -> dict[str, Any]:
-        function = {"name": self.name, "arguments": self.arguments}
+        """As servers take it back, byte by byte where they do."""
+        function = {"name": self.name, "arguments": _as_object(self.arguments)}
         return {"id": self.id, "type": "function", "function": function}
+
+
+def _as_object(arguments: str) -> str:
+    """A JSON object, which models may fail to write.
+
+    llama-server answers 500 to a history with anything that is no JSON, and templates go through
+    the names in it: what a model once wrote wrong would end its conversation.
+    """
+    try:
+        value = json.loads(arguments or "{}", parse_constant=_refuse)
+        if isinstance(value, dict):
+            json.dumps(value, ensure_ascii=False).encode()  # no half of a surrogate pair
+            return arguments or "{}"
+    except (ValueError, RecursionError):
+        pass
+    return json.dumps({"invalid": arguments}, ensure_ascii=False)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +85,7 @@ class Summary:
     text: str
     upto: int
     """The last message it covers."""
+    id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +97,34 @@ class Counted:
     """The answer's id."""
     kept_from: int | None = None
     """The first message of that prompt, where its beginning had been cut."""
+    front: int = 0
+    """Bytes that then stood in the place of what was cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """What stands between the system prompt and the first message kept, once there was a cut."""
+
+    summary: Summary | None = None
+    pinned: Sequence[Turn] = ()
+
+    @property
+    def messages(self) -> list[Message]:
+        """The summary is a turn of its own: the system prompt stays as it is, byte by byte."""
+        if self.summary is None:
+            return []
+        return [
+            {"role": "user", "content": RECALL},
+            {"role": "assistant", "content": self.summary.text},
+        ]
+
+    @property
+    def size(self) -> int:
+        return _size(0, self.pinned) + sum(_bytes(m["content"]) for m in self.messages)
+
+    @property
+    def tokens(self) -> int:
+        return _guess(self.size, len(self.pinned) + len(self.messages), TOKENS_PER_BYTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +134,7 @@ class Prompt:
     """Estimated, exact as far as the server has counted."""
     kept_from: int | None
     """The first message kept, None while nothing is cut."""
+    front: Front = Front()
 
 
 def build(
@@ -88,7 +143,7 @@ def build(
     *,
     context: int | None,
     counted: Counted | None = None,
-    summary: Summary | None = None,
+    summaries: Sequence[Summary] = (),
     keep_reasoning: bool = False,
     must_cut: bool = False,
     with_tools: bool = True,
@@ -100,7 +155,7 @@ def build(
         turns: the whole branch from its root; the last one is the question.
         context: tokens a slot holds; None where nobody knows, then nothing is ever cut.
         counted: of the newest answer in the branch that has numbers. Its cut stays.
-        summary: put in place of what is cut, where it covers a part of that.
+        summaries: of those that cover a part of what is cut, the one of most is put in its place.
         keep_reasoning: for templates that preserve it; others drop it and would make the server
             read everything after it again.
         must_cut: the server found the prompt too long, whatever was estimated.
@@ -111,44 +166,56 @@ def build(
         turns = [turn for turn in turns if turn.role != "tool" and not turn.calls]
     head = _bytes(system or "") + definitions
     start = _index(turns, counted.kept_from) if counted else 0
-    tokens = _estimate(head, turns, start, counted)
+    most = int(PINNED_SHARE * context / TOKENS_PER_BYTE) if context is not None else None
+    front = _front(turns, start, summaries, most)
+    tokens = _estimate(head, turns, start, counted) + _uncounted(front, counted)
     if context is not None and (must_cut or tokens > NEARLY_FULL * context):
-        start = _cut(head, turns, start, counted, int(AFTER_CUT * context))
-        tokens = _estimate(head, turns, start, counted)
+        for place in _places_to_cut(turns, start):
+            start = place
+            front = _front(turns, start, summaries, most)
+            tokens = _estimate(head, turns, start, counted) + front.tokens
+            if tokens <= AFTER_CUT * context:
+                break
     kept_from = turns[start].id if start else None
-    pinned = _kept(turns[:start])
-    recalled = _recalled(turns, start, summary)
-    if counted is None or kept_from != counted.kept_from:  # else they have been counted
-        size = _size(0, pinned) + sum(len(m["content"].encode()) for m in recalled)
-        tokens += _guess(size, len(pinned) + len(recalled), TOKENS_PER_BYTE)
-    messages = _messages(system, recalled, [*pinned, *turns[start:]], keep_reasoning)
-    return Prompt(messages, tokens, kept_from)
+    kept = [*front.pinned, *turns[start:]]
+    messages = _messages(system, front.messages, kept, keep_reasoning)
+    return Prompt(messages, tokens, kept_from, front)
 
 
-def _kept(cut: Sequence[Turn]) -> list[Turn]:
+def _front(
+    turns: Sequence[Turn], start: int, summaries: Sequence[Summary], most: int | None
+) -> Front:
+    if not start:
+        return Front()
+    places = {turn.id: place for place, turn in enumerate(turns[:start])}
+    covering = [summary for summary in summaries if summary.upto in places]
+    summary = max(covering, key=lambda summary: places[summary.upto], default=None)
+    return Front(summary, _kept(turns[:start], most))
+
+
+def _uncounted(front: Front, counted: Counted | None) -> int:
+    """Tokens of what stands in front, less what the server has counted there already."""
+    if counted is None:
+        return front.tokens
+    return round((front.size - counted.front) * TOKENS_PER_BYTE)
+
+
+def _kept(cut: Sequence[Turn], most: int | None) -> list[Turn]:
     """The pinned turns of what was cut: always a question with its answer, as templates want."""
     exchanges: list[list[Turn]] = []
     for turn in cut:
         if turn.role == "user" or not exchanges:
             exchanges.append([])
         exchanges[-1].append(turn)
-    return [
-        turn
+    pinned = [
+        exchange
         for exchange in exchanges
         if exchange[0].role == "user" and exchange[-1].role == "assistant"
         if any(turn.pinned for turn in exchange)
-        for turn in exchange
     ]
-
-
-def _recalled(turns: Sequence[Turn], start: int, summary: Summary | None) -> list[Message]:
-    """The summary as a turn of its own: the system prompt stays as it is, byte by byte."""
-    if summary is None or not start or summary.upto not in {turn.id for turn in turns[:start]}:
-        return []
-    return [
-        {"role": "user", "content": RECALL},
-        {"role": "assistant", "content": summary.text},
-    ]
+    sizes = accumulate(_size(0, exchange) for exchange in reversed(pinned))
+    fitting = sum(most is None or size <= most for size in sizes)
+    return [turn for exchange in pinned[len(pinned) - fitting :] for turn in exchange]
 
 
 def answer_budget(prompt: Prompt, *, context: int | None, wanted: int | None = None) -> int:
@@ -159,17 +226,13 @@ def answer_budget(prompt: Prompt, *, context: int | None, wanted: int | None = N
     return max(1, budget)
 
 
-def _cut(head: int, turns: Sequence[Turn], start: int, counted: Counted | None, budget: int) -> int:
-    """The first question from which on everything fits the budget; else the newest question."""
-    questions = [
+def _places_to_cut(turns: Sequence[Turn], start: int) -> Sequence[int]:
+    """Where a later beginning may be: at each question after an answer, from left to right."""
+    return [
         index
         for index in range(start + 1, len(turns))
         if turns[index].role == "user" and turns[index - 1].role == "assistant"
     ]
-    for index in questions:
-        if _estimate(head, turns, index, counted) <= budget:
-            return index
-    return questions[-1] if questions else start
 
 
 def _estimate(head: int, turns: Sequence[Turn], start: int, counted: Counted | None) -> int:

@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.chat import services
-from apps.chat.models import Conversation, Message, Role
+from apps.chat.context import Turn
+from apps.chat.models import Conversation, Message, Role, ToolCall
+from apps.chat.tools import history
+from apps.chat.tools.settings import definition_of
+from apps.core import tools
 from apps.core.db import in_db
 
 FORMAT = "workbench-conversations"
 VERSION = 1
 AT_ONCE = 20
+CALL_FIELDS = (
+    *("round", "call_id", "name", "arguments", "text_to", "reasoning_to", "state", "result"),
+)
 
 
 @dataclass(frozen=True)
@@ -47,28 +54,58 @@ def as_markdown(conversation: Conversation, branch: Iterable[Message]) -> str:
         if message.reasoning:
             quoted = message.reasoning.replace("\n", "\n> ")
             parts.append(f"> **Thoughts**\n>\n> {quoted}")
-        parts.append(message.content)
+        for part in history.parts(message.content, "", message.tool_calls.all()):
+            parts += [part.text] if part.text else []
+            parts += [_call_as_markdown(call) for call in part.calls]
     return "\n\n".join(parts) + "\n"
+
+
+def _call_as_markdown(call: ToolCall) -> str:
+    texts = (call.shown_arguments, call.result)
+    longest = max((len(run) for text in texts for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)  # what was called with, or answered, may hold fences
+    arguments = f"{fence}json\n{call.shown_arguments}\n{fence}"
+    result = f"\n\n{fence}\n{call.result}\n{fence}" if call.result else ""
+    return f"**Called `{call.name}`**\n\n{arguments}{result}"
 
 
 def as_training_line(conversation: Conversation, branch: Iterable[Message]) -> str:
     """The branch that is shown, as one line of OpenAI's fine-tuning format; "" where it is empty.
 
+    Calls and their results are messages of their own, with the tools' definitions beside them.
     Questions without an answer are left out: there is nothing to learn from them.
     """
-    messages: list[dict[str, str]] = []
+    messages: list[dict[str, Any]] = []
     if conversation.system_prompt is not None:
         messages.append({"role": "system", "content": conversation.system_prompt.text})
     question: Message | None = None
     answered = False
+    called: set[str] = set()
     for message in branch:
         if message.role == Role.USER:
             question = message
         elif question is not None and message.content:
+            calls = list(message.tool_calls.all())
+            called.update(call.name for call in calls)
             messages.append({"role": "user", "content": question.content})
-            messages.append({"role": "assistant", "content": message.content})
+            messages += map(_as_trained, history.turns(message, calls))
             question, answered = None, True
-    return json.dumps({"messages": messages}, ensure_ascii=False) + "\n" if answered else ""
+    if not answered:
+        return ""
+    line: dict[str, Any] = {"messages": messages}
+    if called:
+        known = sorted(tools.available(), key=lambda tool: tool.name)
+        line["tools"] = [definition_of(tool) for tool in known if tool.name in called]
+    return json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def _as_trained(turn: Turn) -> dict[str, Any]:
+    if turn.role == "tool":
+        return {"role": "tool", "tool_call_id": turn.call_id, "content": turn.content}
+    if turn.calls:
+        calls = [call.as_sent() for call in turn.calls]
+        return {"role": "assistant", "content": turn.content or None, "tool_calls": calls}
+    return {"role": "assistant", "content": turn.content}
 
 
 def as_json(conversation: Conversation, tree: Iterable[Message]) -> dict[str, Any]:
@@ -100,6 +137,9 @@ def _message(message: Message) -> dict[str, Any]:
         "model": message.model,
         "created": message.created.isoformat(),
         "usage": message.usage,
+        "tool_calls": [
+            {name: getattr(call, name) for name in CALL_FIELDS} for call in message.tool_calls.all()
+        ],
     }
 
 
@@ -133,6 +173,7 @@ def one(conversation: Conversation, form: str) -> str:
     """A conversation in one of FORMATS; "" where there is nothing to export of it."""
     if form == "json":
         tree = conversation.messages.filter(removed=None).order_by("pk")
+        tree = tree.prefetch_related("tool_calls")
         return json.dumps(as_json(conversation, tree), ensure_ascii=False)
     branch = list(_branch(conversation))
     if form == "jsonl":

@@ -1,9 +1,9 @@
 """One answer, from question to saved message, as a background task of the web process.
 
 A process runs its answers under a name of its own and renews a heartbeat in Redis. Each answer
-says there who runs it, so any process can pass Stop on, and can see when the runner is gone: then
-what the answer's events still hold is saved and the answer is marked interrupted, whenever it is
-read next.
+says there who runs it, so any process can pass Stop on, and can see when the runner is gone (at
+once on its machine, elsewhere when the heartbeat runs out): then what the answer's events still
+hold is saved and the answer is marked interrupted, whenever it is read next.
 """
 
 import asyncio
@@ -20,12 +20,14 @@ from django.db import transaction
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from apps.chat import cache_record, prompting, stream
+from apps.chat import answer_log, cache_record, prefix, prompting, stream, titles
+from apps.chat.answer_log import AnswerLog
+from apps.chat.entries import STOPPED, Entry, Snapshot, as_json
 from apps.chat.models import CallState, Conversation, Message, Status, ToolCall
-from apps.chat.outcome import INTERRUPTED, INTERRUPTED_DETAIL, Outcome
-from apps.chat.stream import STOPPED, AnswerLog, Entry
+from apps.chat.outcome import INTERRUPTED, INTERRUPTED_DETAIL, WAITED_DETAIL, Outcome
 from apps.chat.tools import approval, calling, history
 from apps.chat.writing import write
+from apps.core import processes
 from apps.core.db import in_db
 from apps.core.redis import async_redis, sync_redis
 from apps.core.threads import serving_loop
@@ -100,13 +102,19 @@ async def _order(answer_id: int, order: str) -> bool:
             await redis.expire(orders, HEARTBEAT_SECONDS)
             return True
         # It may have begun this moment: a process says so with the next it has for Redis.
-        await asyncio.sleep(stream.COALESCE_SECONDS)
+        await asyncio.sleep(answer_log.COALESCE_SECONDS)
     return False
 
 
 async def events(answer: Message, after: int | None = None) -> AsyncIterator[Entry | None]:
     """An answer's events after a position, or from a snapshot on; None says it is still quiet."""
     if answer.is_finished and (after is None or not await stream.exists(answer.pk)):
+        for entry in await in_db(saved_entries, answer):
+            yield entry
+        return
+    if not (answer.is_finished or answer_log.here(answer.pk) is not None) and await in_db(
+        _settled_now, answer
+    ):
         for entry in await in_db(saved_entries, answer):
             yield entry
         return
@@ -124,19 +132,19 @@ async def events(answer: Message, after: int | None = None) -> AsyncIterator[Ent
 def saved_entries(answer: Message) -> list[Entry | None]:
     """The events of a finished answer, from the database. They have no position. Synchronous."""
     calls = tuple(calling.described(call) for call in answer.tool_calls.all())
-    snapshot = stream.Snapshot(answer.status, answer.content, answer.reasoning, calls)
+    snapshot = Snapshot(answer.status, answer.content, answer.reasoning, calls)
     found: list[Entry | None] = [Entry(0, "snapshot", snapshot.as_json())]
     if answer.usage is not None:
-        found.append(Entry(0, "usage", stream.as_json(answer.usage)))
+        found.append(Entry(0, "usage", as_json(answer.usage)))
     if answer.error_code:
         data = {"code": answer.error_code, "detail": answer.error_detail}
-        found.append(Entry(0, "error", stream.as_json(data)))
+        found.append(Entry(0, "error", as_json(data)))
     else:
-        found.append(Entry(0, "done", stream.as_json({"finish_reason": answer.finish_reason})))
+        found.append(Entry(0, "done", as_json({"finish_reason": answer.finish_reason})))
     return found
 
 
-def so_far(answer: Message) -> stream.Snapshot:
+def so_far(answer: Message) -> Snapshot:
     """What an unfinished answer says up to now. Synchronous."""
     return stream.stored(sync_redis(), answer.pk)
 
@@ -164,28 +172,36 @@ def _is_running(answer: Message) -> bool:
     if runner is None:
         return timezone.now() - answer.created < START_WITHIN
     assert isinstance(runner, bytes)
-    return bool(redis.exists(_heartbeat(runner.decode())))
+    process = redis.get(_heartbeat(runner.decode()))
+    return isinstance(process, bytes) and not processes.is_gone(process.decode())
 
 
 def _interrupt(answer: Message) -> None:
     left = so_far(answer)
+    _end_calls(answer.pk, but_waiting=True)
     Message.objects.unfinished().filter(pk=answer.pk).update(
         status=Status.INTERRUPTED,
         content=calling.storable(left.text),
         reasoning=calling.storable(left.reasoning),
         error_code=INTERRUPTED,
-        error_detail=INTERRUPTED_DETAIL,
+        error_detail=WAITED_DETAIL if answer.waits_for_person else INTERRUPTED_DETAIL,
         finished=timezone.now(),
     )
-    _end_calls(answer.pk)
     answer.refresh_from_db()
 
 
-def _end_calls(answer_id: int) -> None:
-    """Calls of an answer that has ended before they had."""
-    ToolCall.objects.unfinished().filter(answer=answer_id).update(
-        state=CallState.STOPPED, result=history.NOT_RUN, finished=timezone.now()
-    )
+def _end_calls(answer_id: int, *, but_waiting: bool) -> list[ToolCall]:
+    """Ends the calls of an answer that has ended before they had; returns them.
+
+    Args:
+        but_waiting: those that a person may still allow stay. He did not stop the answer.
+    """
+    open_calls = ToolCall.objects.unfinished().filter(answer=answer_id)
+    if but_waiting:
+        open_calls = open_calls.exclude(state=CallState.WAITING)
+    ended = list(open_calls)
+    history.end(ended)
+    return ended
 
 
 class _Runner:
@@ -223,10 +239,10 @@ class _Runner:
 
     def _sign(self, answer_id: int) -> None:
         """Says in Redis who writes it. Nobody waits for that: see START_WITHIN."""
-        journal = stream.journal()
+        journal = answer_log.journal()
         if self._keeper is None:
-            journal.add("SET", _heartbeat(self.name), 1, "EX", HEARTBEAT_SECONDS)
-        expires = stream.UNFINISHED_EXPIRES_SECONDS
+            journal.add("SET", _heartbeat(self.name), processes.name(), "EX", HEARTBEAT_SECONDS)
+        expires = answer_log.UNFINISHED_EXPIRES_SECONDS
         journal.add("SET", _runner_of(answer_id), self.name, "EX", expires)
 
     def _forget(self, answer_id: int) -> None:
@@ -246,7 +262,7 @@ class _Runner:
 
     async def _obey(self) -> None:
         try:
-            await async_redis().set(_heartbeat(self.name), 1, ex=HEARTBEAT_SECONDS)
+            await async_redis().set(_heartbeat(self.name), processes.name(), ex=HEARTBEAT_SECONDS)
             order = await async_redis().blpop([_orders(self.name)], timeout=RENEW_SECONDS)
         except RedisError as error:
             logger.warning("No heartbeat for the answers being written: %s", error)
@@ -288,21 +304,28 @@ class _Runner:
 
     async def _finish(self, answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
         """Saves, then says so: whoever reads the end finds the answer saved."""
+        ended: list[ToolCall] = []
         try:
-            await in_db(_save, answer_id, log, outcome)
+            ended = await in_db(_save, answer_id, log, outcome)
         finally:
             # Should saving have failed, the text is still in the stream and is saved from there.
-            stream.journal().add("DEL", _runner_of(answer_id))
+            answer_log.journal().add("DEL", _runner_of(answer_id))
+        for call in ended:
+            log.call("tool_result", calling.described(call))
         if measured := outcome.measured():
             log.add("usage", **measured)
         if outcome.error_code:
             await log.end("error", code=outcome.error_code, detail=outcome.error_detail)
         else:
             await log.end("done", finish_reason=outcome.finish_reason)
+        if outcome.status == Status.COMPLETE and outcome.ask is not None:
+            titles.begin(outcome.ask)
 
 
 @transaction.atomic
-def _save(answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
+def _save(answer_id: int, log: AnswerLog, outcome: Outcome) -> list[ToolCall]:
+    """Saves an answer as it is now. Returns the calls that ended with it."""
+    ask = outcome.ask
     # Also over "interrupted": should a heartbeat have come late, the whole text is here.
     saved = Message.objects.filter(
         pk=answer_id, status__in=[Status.QUEUED, Status.INTERRUPTED]
@@ -314,31 +337,23 @@ def _save(answer_id: int, log: AnswerLog, outcome: Outcome) -> None:
         error_detail=outcome.error_detail,
         finish_reason=outcome.finish_reason,
         model=outcome.model,
+        system_prompt=ask and ask.system_prompt,
         kept_from=outcome.kept_from,
+        prompt_head=outcome.head,
         reasoning_ms=outcome.reasoning_ms(),
         finished=timezone.now(),
         **outcome.measured(),
     )
-    if saved:
-        if outcome.ask is not None and outcome.ask.offer.tools:
-            _end_calls(answer_id)
-        Conversation.objects.filter(messages=answer_id).update(updated=timezone.now())
-        _record_cache(answer_id, outcome)
-
-
-def _record_cache(answer_id: int, outcome: Outcome) -> None:
-    """What the server's cache did for it, once it is known what the prompt came to."""
-    if outcome.ask is None or outcome.server is None:
-        return
-    answer = Message.objects.get(pk=answer_id)
-    answer.system_prompt = outcome.ask.system_prompt
-    loss = cache_record.loss_of(
-        answer, server=outcome.server, system_prompt=outcome.ask.system_prompt
-    )
-    if loss is not None:
-        answer.lost_tokens, answer.lost_reason = loss.tokens, loss.reason
-    if loss is not None or answer.system_prompt is not None:
-        answer.save(update_fields=["system_prompt", "lost_tokens", "lost_reason"])
+    was_left = outcome.status == Status.INTERRUPTED
+    # One that goes on from another has that one's calls before it has called anything.
+    may_have_calls = outcome.has_called or ask is None
+    ended = _end_calls(answer_id, but_waiting=was_left) if may_have_calls else []
+    if not saved or ask is None:
+        return ended
+    Conversation.objects.filter(pk=ask.conversation).update(updated=timezone.now())
+    if outcome.server is not None and outcome.tokens_read >= prefix.WORTH_SAYING_TOKENS:
+        cache_record.note_loss(Message.objects.get(pk=answer_id), outcome.server)
+    return ended
 
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Runner] = WeakKeyDictionary()

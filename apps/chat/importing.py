@@ -16,8 +16,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.chat import imports, library
-from apps.chat.models import TITLE_LENGTH, Conversation, Message, Status, SystemPrompt
-from apps.chat.services import first_line, save_system_prompt
+from apps.chat.imported import Call, Imported, Said
+from apps.chat.models import TITLE_LENGTH, Conversation, Message, Status, SystemPrompt, ToolCall
+from apps.chat.services import save_system_prompt
+from apps.chat.titles import first_line
 
 AT_ONCE = 100
 
@@ -63,7 +65,7 @@ def import_file(owner: User, file: IO[bytes]) -> Result:
 
 
 @transaction.atomic
-def _write(owner: User, items: list[imports.Imported], unseen: datetime) -> list[int]:
+def _write(owner: User, items: list[Imported], unseen: datetime) -> list[int]:
     conversations = Conversation.objects.bulk_create(
         [
             Conversation(
@@ -85,6 +87,12 @@ def _write(owner: User, items: list[imports.Imported], unseen: datetime) -> list
         )
         for (index, said), row in zip(level, rows, strict=True):
             pks[index][said.key] = row
+    ToolCall.objects.bulk_create(
+        ToolCall(answer=made[said.key], **_call(call, number))
+        for item, made in zip(items, pks, strict=True)
+        for said in item.messages
+        for number, call in enumerate(said.words.calls, start=1)
+    )
     for item, conversation, made in zip(items, conversations, pks, strict=True):
         conversation.active_leaf = _leaf(item, made)
         conversation.updated = item.updated or item.created or timezone.now()
@@ -96,9 +104,9 @@ def _write(owner: User, items: list[imports.Imported], unseen: datetime) -> list
     return [conversation.pk for conversation in conversations]
 
 
-def _levels(items: list[imports.Imported]) -> Iterator[list[tuple[int, imports.Said]]]:
+def _levels(items: list[Imported]) -> Iterator[list[tuple[int, Said]]]:
     """Messages of all conversations by their depth: each level's parents have keys already."""
-    levels: dict[int, list[tuple[int, imports.Said]]] = defaultdict(list)
+    levels: dict[int, list[tuple[int, Said]]] = defaultdict(list)
     for index, item in enumerate(items):
         depth: dict[str | None, int] = {None: -1}
         for said in item.messages:
@@ -108,20 +116,27 @@ def _levels(items: list[imports.Imported]) -> Iterator[list[tuple[int, imports.S
         yield levels[number]
 
 
-def _row(conversation: Conversation, said: imports.Said, made: dict[str, Message]) -> Message:
+def _row(conversation: Conversation, said: Said, made: dict[str, Message]) -> Message:
     return Message(
         conversation=conversation,
         parent=made[said.parent] if said.parent is not None else None,
         role=said.role,
-        content=said.content.replace("\0", "\ufffd"),
-        reasoning=said.reasoning.replace("\0", "\ufffd"),
+        content=said.words.content.replace("\0", "\ufffd"),
+        reasoning=said.words.reasoning.replace("\0", "\ufffd"),
         model=said.model[:300],
         status=Status.COMPLETE,
         created=said.created or timezone.now(),
     )
 
 
-def _leaf(item: imports.Imported, made: dict[str, Message]) -> Message | None:
+def _call(call: Call, number: int) -> Call:
+    """As the database takes it; every call has a name that its result can be sent with."""
+    texts = {name: value for name, value in call.items() if isinstance(value, str)}
+    stored = call | {name: value.replace("\0", "\ufffd") for name, value in texts.items()}
+    return stored | {"call_id": stored["call_id"] or f"call_{number}"}
+
+
+def _leaf(item: Imported, made: dict[str, Message]) -> Message | None:
     """The end of the branch that was shown, or of the newest one."""
     key = item.active if item.active in made else item.messages[-1].key
     children = {said.parent: said.key for said in item.messages}
@@ -130,9 +145,9 @@ def _leaf(item: imports.Imported, made: dict[str, Message]) -> Message | None:
     return made[key] if key is not None else None
 
 
-def _title(item: imports.Imported) -> str:
+def _title(item: Imported) -> str:
     title = " ".join(item.title.replace("\0", " ").split())[:TITLE_LENGTH]
-    said = next((said.content for said in item.messages if said.content.strip()), "")
+    said = next((said.words.content for said in item.messages if said.words.content.strip()), "")
     return title or (first_line(said) if said else "")
 
 

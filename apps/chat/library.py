@@ -71,6 +71,12 @@ def restore(conversation: Conversation) -> int:
     )
 
 
+def gone_with(conversation: Conversation) -> int:
+    """How many went together with a deleted one, itself among them."""
+    gone = Conversation.objects.removed_by(conversation.owner)
+    return gone.filter(removed=conversation.removed).count()
+
+
 def _tags(owner_id: int, names: list[str]) -> list[Tag]:
     Tag.objects.bulk_create(
         [Tag(owner_id=owner_id, name=name) for name in names], ignore_conflicts=True

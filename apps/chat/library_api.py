@@ -26,7 +26,7 @@ from apps.core.api import ApiError, Page, not_found, owner, page
 from apps.llm.models import Server
 from apps.llm.services import NoServer, Target
 
-router = Router(tags=["chat"])
+router = Router()
 
 
 class PresetIn(Schema):

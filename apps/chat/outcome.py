@@ -12,6 +12,10 @@ from apps.llm.models import Server
 
 INTERRUPTED = "interrupted"
 INTERRUPTED_DETAIL = "The workbench was stopped while this was being written. Ask again."
+WAITED_DETAIL = (
+    "The workbench was stopped while a call waited for you. "
+    "Decide about it, and the answer goes on."
+)
 
 
 @dataclass
@@ -24,6 +28,7 @@ class Outcome:
     finish_reason: str = ""
     model: str = ""
     kept_from: int | None = None
+    head: prompting.Head = field(default_factory=prompting.Head)
     ask: prompting.Ask | None = None
     server: Server | None = None
     progress: Progress | None = None
@@ -76,6 +81,15 @@ class Outcome:
             "ttft_ms": self._ttft_ms(),
             "tokens_per_second": self._tokens_per_second(completion),
         }
+
+    @property
+    def tokens_read(self) -> int:
+        """What of the prompt did not come from the server's cache."""
+        told = self.usage or self.progress
+        if told is None:
+            return 0
+        size = told.prompt_tokens if isinstance(told, Usage) else told.total
+        return size - (told.cached_tokens if isinstance(told, Usage) else told.cached)
 
     def _ttft_ms(self) -> float | None:
         return None if self.first_token is None else round((self.first_token - self.sent) * 1000, 1)

@@ -29,6 +29,10 @@ class Asked:
     cached_tokens: int
     completion_tokens: int
     at: datetime
+    tools: str = ""
+    """A hash of the tools that were offered."""
+    front: tuple[object, ...] = ()
+    """Summary and pins that stood in the place of what was cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,10 @@ def _reason(
         )
     if now.system_prompt != before.system_prompt:
         return "the system prompt was changed, and everything comes after it"
+    if now.tools != before.tools:
+        return "the tools that the model may call were changed, and everything comes after them"
+    if now.front != before.front:
+        return "a pin or the summary was changed, and what was kept comes after it"
     if sleeps_after is not None and now.at - before.at > sleeps_after:
         return "the model had been unloaded since"
     trap = others_with_same_prompt and now.cached_tokens <= max(2 * system_tokens, 64)

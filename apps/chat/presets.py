@@ -8,10 +8,11 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
+from apps.chat.model_state import STATE_WORDS
 from apps.chat.models import Conversation, Preset, SystemPrompt
 from apps.chat.services import ChatError
 from apps.llm import services as llm
-from apps.llm.models import Server, State
+from apps.llm.models import Server
 
 
 class NoName(ChatError):
@@ -42,8 +43,9 @@ class Choice:
         return key_of(self.server.pk, self.model)
 
     @property
-    def is_loaded(self) -> bool:
-        return self.server.state == State.READY and self.state in {"loaded", "ready"}
+    def note(self) -> str:
+        """What is to be known before it is picked: that it is not in memory, say."""
+        return STATE_WORDS.get(self.state, "")
 
 
 def key_of(server: int | None, model: str) -> str:
@@ -80,6 +82,16 @@ def chosen(key: str) -> tuple[Server | None, str]:
     return server, model[:300]
 
 
+def begun_with(preset: Preset, key: str) -> tuple[Server | None, str]:
+    """The server and model of a new conversation: those picked in the form, else the preset's.
+
+    Raises:
+        NotThere: no such server.
+    """
+    server, model = chosen(key)
+    return (server, model) if server is not None else (preset.server, preset.model)
+
+
 def look_for_first_time(servers: Sequence[Server]) -> None:
     """Asks the servers nobody has looked at yet, all at once: their models are not known."""
     unseen = [server for server in servers if server.seen is None]
@@ -99,6 +111,7 @@ def save(
     model: str,
     system_prompt: SystemPrompt | None,
     params: dict[str, Any],
+    response_format: dict[str, Any] | None = None,
 ) -> Preset:
     """A new preset, or the one of that name with these settings.
 
@@ -115,6 +128,7 @@ def save(
             "model": model,
             "system_prompt": system_prompt,
             "params": params,
+            "response_format": response_format or {},
         },
     )
     return saved
@@ -133,13 +147,16 @@ def save_as(name: str, conversation: Conversation, owner: User) -> Preset:
         model=conversation.model,
         system_prompt=conversation.system_prompt,
         params=conversation.params,
+        response_format=conversation.response_format,
     )
 
 
 def apply(preset: Preset, conversation: Conversation) -> None:
     """Copies a preset. A system prompt it does not name stays: it begins the cached prompt."""
     conversation.server, conversation.model = preset.server, preset.model
-    conversation.params = preset.params
+    conversation.params, conversation.response_format = preset.params, preset.response_format
     if preset.system_prompt is not None:
         conversation.system_prompt = preset.system_prompt
-    conversation.save(update_fields=["server", "model", "params", "system_prompt"])
+    conversation.save(
+        update_fields=["server", "model", "params", "response_format", "system_prompt"]
+    )

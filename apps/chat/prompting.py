@@ -3,6 +3,8 @@
 Answers, reading ahead, titles and summaries all ask with the same prefix: it is made here alone.
 """
 
+import hashlib
+import json
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,13 +13,32 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict, cast
 
 from apps.chat import attachments, context
-from apps.chat.models import Conversation, Message, Role, SystemPrompt, ToolCall
+from apps.chat.models import (
+    Conversation,
+    Message,
+    Role,
+    Summary,
+    SummaryState,
+    SystemPrompt,
+    ToolCall,
+)
 from apps.chat.tools import history
 from apps.chat.tools.settings import Offer, offer
 from apps.llm import services as llm
 from apps.llm.client import ChatRequest
 from apps.llm.client import Message as LLMMessage
 from apps.llm.models import Server, Use
+
+
+class Head(TypedDict, total=False):
+    """What a prompt began with, beside the system prompt. Kept with the answer: see `prefix`."""
+
+    tools: str
+    """A hash of the tools' definitions."""
+    summary: int
+    pinned: list[int]
+    front: int
+    """Bytes of summary and pinned turns together."""
 
 
 class Settings(TypedDict):
@@ -41,6 +62,9 @@ class Ask:
     turns: list[context.Turn]
     counted: context.Counted | None
     params: dict[str, Any]
+    title: str
+    opening: str
+    """The first question."""
     response_format: dict[str, Any] | None = None
     prefix: tuple[str, str] = ("", "")
     """Text and reasoning that this answer goes on from, since its last call if it made any."""
@@ -51,6 +75,8 @@ class Ask:
     offer: Offer = field(default_factory=Offer)
     may_call: bool = True
     """False once all rounds are used up: the model has to answer now."""
+    summaries: Sequence[context.Summary] = ()
+    """Of beginnings of this branch."""
     images: dict[str, str] = field(default_factory=dict)
     """Pictures of the questions, by the mark that stands for each in its turn."""
 
@@ -64,6 +90,7 @@ class Prepared:
     prompt_tokens: int
     """As far as can be estimated."""
     kept_from: int | None
+    head: Head
 
     @property
     def tokens(self) -> int:
@@ -87,7 +114,9 @@ def for_answer(answer: Message) -> Ask:
         conversation,
         branch_before(answer),
         params=conversation.params | answer.request.get("params", {}),
-        response_format=answer.request.get("response_format"),
+        response_format=answer.request.get("response_format")
+        or conversation.response_format
+        or None,
         prefix=(last.text, last.reasoning),
         said=said,
         called=called,
@@ -97,17 +126,45 @@ def for_answer(answer: Message) -> Ask:
     return ask
 
 
-def for_next(conversation: Conversation, question: str) -> Ask:
+def for_next(conversation: Conversation, question: str, leaf: Message | None = None) -> Ask:
     """What the next answer would be asked with, if this were the question.
+
+    Args:
+        leaf: the answer it follows, by default the newest of the branch that is shown.
 
     Raises:
         NoServer: there is no server to ask.
     """
-    leaf = conversation.active_leaf
+    leaf = leaf or conversation.active_leaf
     branch = [] if leaf is None else [*branch_before(leaf), leaf]
     asked = Message(pk=0, role=Role.USER, content=question)
     tools = offer(conversation.tools)
-    return _ask(conversation, [*branch, asked], params=conversation.params, offer=tools)
+    return _ask(
+        conversation,
+        [*branch, asked],
+        params=conversation.params,
+        response_format=conversation.response_format or None,
+        offer=tools,
+    )
+
+
+def aside(
+    conversation: Conversation, question: str, *, max_tokens: int, leaf: Message | None = None
+) -> Ask:
+    """A question of the page itself. All before it stands as it would before a person's question.
+
+    Raises:
+        NoServer: there is no server to ask.
+    """
+    ask = for_next(conversation, question, leaf)
+    params = {name: value for name, value in ask.params.items() if name != "stop"}
+    params["max_tokens"] = max_tokens
+    if (ask.server.model(ask.model) or {}).get("reasoning"):
+        # Ends thinking where it would begin. Switching it off would change some templates' start.
+        params["reasoning_budget_tokens"] = 0
+    # With a format no tools are offered, here neither: their definitions stand at the start.
+    tools = ask.offer if ask.response_format is None else Offer()
+    return replace(ask, params=params, offer=tools, response_format=None, may_call=False)
 
 
 def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
@@ -128,6 +185,7 @@ def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
         ask.turns,
         context=size,
         counted=ask.counted,
+        summaries=ask.summaries,
         keep_reasoning=bool(abilities.get("preserve_reasoning")),
         must_cut=limit is not None,
         with_tools=with_tools,
@@ -151,7 +209,21 @@ def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
             tool_choice="" if ask.may_call else "none",
             parallel_tool_calls=ask.offer.parallel,
         )
-    return Prepared(target, request, prompt.tokens, prompt.kept_from)
+    return Prepared(target, request, prompt.tokens, prompt.kept_from, _head(request, prompt.front))
+
+
+def _head(request: ChatRequest, front: context.Front) -> Head:
+    head = Head()
+    if request.tools:
+        definitions = json.dumps(request.tools, sort_keys=True).encode()
+        head["tools"] = hashlib.sha256(definitions).hexdigest()[:16]
+    if front.summary is not None:
+        head["summary"] = front.summary.id
+    if front.pinned:
+        head["pinned"] = [turn.id for turn in front.pinned if turn.pinned]
+    if front.size:
+        head["front"] = front.size
+    return head
 
 
 def takes_tools(server: Server, model: str) -> bool:
@@ -216,6 +288,9 @@ def _ask(conversation: Conversation, branch: Sequence[Message], **rest: Any) -> 
         turns=_turns(branch, files.texts),
         images=files.images,
         counted=_counted(branch),
+        title=conversation.title,
+        opening=branch[0].content,
+        summaries=_summaries(branch),
         **rest,
     )
 
@@ -230,7 +305,8 @@ def _turns(branch: Sequence[Message], files: dict[int, str]) -> list[context.Tur
         if m.pk in calls:
             turns += history.turns(m, calls[m.pk])
         else:
-            turns.append(context.Turn(m.pk, m.role, files.get(m.pk, "") + m.content, m.reasoning))
+            text = files.get(m.pk, "") + m.content
+            turns.append(context.Turn(m.pk, m.role, text, m.reasoning, m.pinned))
     return turns
 
 
@@ -251,8 +327,19 @@ def _counted(branch: Sequence[Message]) -> context.Counted | None:
     for message in reversed(branch):
         if message.role == Role.ASSISTANT and message.prompt_tokens:
             tokens = message.prompt_tokens + (message.completion_tokens or 0)
-            return context.Counted(tokens, message.pk, message.kept_from)
+            front = message.prompt_head.get("front", 0)
+            return context.Counted(tokens, message.pk, message.kept_from, front)
     return None
+
+
+def _summaries(branch: Sequence[Message]) -> list[context.Summary]:
+    if all(message.kept_from is None for message in branch):
+        return []  # nothing has ever been cut here
+    found = Summary.objects.filter(
+        upto__conversation=branch[0].conversation_id, state=SummaryState.READY
+    )
+    there = {message.pk for message in branch}
+    return [context.Summary(s.text, s.upto_id, s.pk) for s in found if s.upto_id in there]
 
 
 def _continued(answer: Message) -> tuple[str, str]:

@@ -17,6 +17,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from apps.chat.models import Conversation
 
 LIMIT = 50
+OF_ONE_CONVERSATION = 3
+NEWEST = 2000
+"""So many hits are looked at, for those of other conversations than the one just written in."""
 MAX_WORDS = 12
 MARK, UNMARK = "\x02", "\x03"
 
@@ -40,26 +43,38 @@ _TRIGGERS = 3
 _POSTGRESQL = """CREATE INDEX IF NOT EXISTS chat_message_words ON chat_message
     USING gin (to_tsvector('simple', left(content, 300000)))"""
 
-_FIND_SQLITE = """
-SELECT m.id, m.role, m.conversation_id, c.title,
-       snippet(chat_message_words, 0, %s, %s, '…', 16)
+# Of the newest hits some are chosen, and only of those a snippet is made: that reads the text.
+_CHOSEN = """
+SELECT id, conversation_id, title, role FROM (
+    SELECT newest.*, row_number() OVER (PARTITION BY conversation_id ORDER BY id DESC) AS place
+    FROM ({newest}) AS newest
+) AS placed WHERE place <= %s ORDER BY id DESC LIMIT %s"""
+_NEWEST_SQLITE = """
+SELECT m.id, m.role, m.conversation_id, c.title
 FROM chat_message_words
 JOIN chat_message m ON m.id = chat_message_words.rowid
 JOIN chat_conversation c ON c.id = m.conversation_id
 WHERE chat_message_words MATCH %s AND c.owner_id = %s AND c.removed IS NULL AND m.removed IS NULL
 ORDER BY chat_message_words.rowid DESC LIMIT %s"""
-# The headline is made only of what is shown: it reads the whole text.
-_FIND_POSTGRESQL = """
-SELECT id, role, conversation_id, title,
-       ts_headline('simple', left(content, 300000), query, %s)
-FROM (
-    SELECT m.id, m.role, m.conversation_id, c.title, m.content, query
-    FROM chat_message m JOIN chat_conversation c ON c.id = m.conversation_id,
-         to_tsquery('simple', %s) AS query
-    WHERE to_tsvector('simple', left(m.content, 300000)) @@ query
-      AND c.owner_id = %s AND c.removed IS NULL AND m.removed IS NULL
-    ORDER BY m.id DESC LIMIT %s
-) AS found ORDER BY id DESC"""
+# The plus: one walk through the hits, not a search of its own for each that was chosen.
+_FIND_SQLITE = f"""
+WITH chosen AS MATERIALIZED ({_CHOSEN.format(newest=_NEWEST_SQLITE)})
+SELECT chosen.id, chosen.role, chosen.conversation_id, chosen.title,
+       snippet(chat_message_words, 0, %s, %s, '…', 16)
+FROM chat_message_words JOIN chosen ON chosen.id = +chat_message_words.rowid
+WHERE chat_message_words MATCH %s AND chat_message_words.rowid >= (SELECT min(id) FROM chosen)
+ORDER BY chosen.id DESC"""  # noqa: S608 - of constants alone
+_NEWEST_POSTGRESQL = """
+SELECT m.id, m.role, m.conversation_id, c.title
+FROM chat_message m JOIN chat_conversation c ON c.id = m.conversation_id
+WHERE to_tsvector('simple', left(m.content, 300000)) @@ to_tsquery('simple', %s)
+  AND c.owner_id = %s AND c.removed IS NULL AND m.removed IS NULL
+ORDER BY m.id DESC LIMIT %s"""
+_FIND_POSTGRESQL = f"""
+SELECT chosen.id, chosen.role, chosen.conversation_id, chosen.title,
+       ts_headline('simple', left(m.content, 300000), to_tsquery('simple', %s), %s)
+FROM ({_CHOSEN.format(newest=_NEWEST_POSTGRESQL)}) AS chosen
+JOIN chat_message m ON m.id = chosen.id ORDER BY chosen.id DESC"""  # noqa: S608 - as above
 
 
 @dataclass(frozen=True)
@@ -107,8 +122,9 @@ def _make_for_sqlite(cursor: Any) -> None:
 def find(owner: User, text: str, *, limit: int = LIMIT) -> list[Hit]:
     """What a person has said or been answered with all these words, the newest first.
 
-    A word also finds longer ones that begin with it. Titles come before messages. Not sorted by
-    closeness: all have all the words, and to weigh every hit takes forty times as long.
+    A word also finds longer ones that begin with it. Titles come before messages, and of one
+    conversation come a few: a long one leaves places to others. Not sorted by closeness: all have
+    all the words, and to weigh every hit takes forty times as long.
     """
     words = _words(text)
     if not words:
@@ -129,14 +145,15 @@ def _titles(owner: User, words: list[str], limit: int) -> list[Hit]:
 
 
 def _messages(owner: User, words: list[str], limit: int) -> list[Hit]:
+    which = (owner.pk, NEWEST, OF_ONE_CONVERSATION, limit)
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             query = " AND ".join('"{}"*'.format(word.replace('"', '""')) for word in words)
-            cursor.execute(_FIND_SQLITE, [MARK, UNMARK, query, owner.pk, limit])
+            cursor.execute(_FIND_SQLITE, [query, *which, MARK, UNMARK, query])
         else:
             query = " & ".join(f"'{_quoted(word)}':*" for word in words)
             options = f"StartSel={MARK}, StopSel={UNMARK}, MaxWords=16, MinWords=8, MaxFragments=1"
-            cursor.execute(_FIND_POSTGRESQL, [options, query, owner.pk, limit])
+            cursor.execute(_FIND_POSTGRESQL, [query, options, query, *which])
         rows = cursor.fetchall()
     return [
         Hit(conversation, title, message, role, pieces(snippet))

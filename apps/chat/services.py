@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from apps.chat import attachments, generation, prompting
+from apps.chat import attachments, generation, prompting, titles
 from apps.chat.errors import ChatError as ChatError
 from apps.chat.models import (
     TITLE_LENGTH,
@@ -20,11 +20,12 @@ from apps.chat.models import (
     Status,
     SystemPrompt,
 )
+from apps.chat.tools import history
 from apps.llm import services as llm
 from apps.llm.models import Server
 
 # A page of a long conversation begins with so many; the rest comes when it is scrolled to.
-MESSAGES_AT_ONCE = 60
+MESSAGES_AT_ONCE = 30
 PRESETS = {
     "Helpful assistant": "You are a helpful assistant.",
     "Short answers": "Answer in one or two short sentences.",
@@ -126,6 +127,7 @@ def open_conversation(
     system_prompt: SystemPrompt | None = None,
     params: dict[str, Any] | None = None,
     tools: dict[str, Any] | None = None,
+    response_format: dict[str, Any] | None = None,
 ) -> Conversation:
     return Conversation.objects.create(
         owner=owner,
@@ -135,6 +137,7 @@ def open_conversation(
         system_prompt=system_prompt,
         params=params or {},
         tools=tools or {},
+        response_format=response_format or {},
     )
 
 
@@ -156,6 +159,7 @@ def ask(
 
     Raises:
         NotAQuestion, StillAnswering, WrongParent
+        BadAttachment: a picture for a model that sees none.
     """
     if not content.strip():
         raise NotAQuestion
@@ -169,16 +173,27 @@ def ask(
             generation.settle([parent])
             if not parent.is_finished:
                 raise StillAnswering
+            if parent.status == Status.INTERRUPTED:  # what waited in it is left behind
+                history.end([call for call in parent.tool_calls.all() if call.is_open])
         question = Message.objects.create(
             conversation=conversation, parent=parent, role=Role.USER, content=content
         )
-        attachments.claim(conversation.owner_id, files, question)
+        if files:
+            attachments.claim(conversation.owner_id, files, question)
+            _check_seen(conversation, question)
         if not conversation.title:
-            conversation.title = first_line(content)
-            conversation.save(update_fields=["title"])
-        answer = open_answer(question, request)
+            conversation.title = titles.first_line(content)
+        answer = open_answer(question, request, title=conversation.title)
     generation.begin(answer)
     return question, answer
+
+
+def _check_seen(conversation: Conversation, question: Message) -> None:
+    try:
+        target = llm.target(*prompting.chosen(conversation))
+    except llm.NoServer:
+        return  # the answer will say so
+    attachments.check_seen(question, target)
 
 
 def answer_again(answer: Message) -> Message:
@@ -308,14 +323,12 @@ def place_of(message: Message) -> Shown:
     return Shown(message, list(siblings.order_by("pk").values_list("pk", flat=True)))
 
 
-def first_line(text: str) -> str:
-    """A title for what begins so."""
-    line = text.strip().splitlines()[0]
-    return line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1].rstrip()}…"
+def open_answer(question: Message, request: dict[str, Any] | None, **changed: Any) -> Message:
+    """An empty answer at the end of the active branch. Whoever opens it starts it.
 
-
-def open_answer(question: Message, request: dict[str, Any] | None) -> Message:
-    """An empty answer at the end of the active branch. Whoever opens it starts it."""
+    Args:
+        changed: fields of the conversation that change with it.
+    """
     answer = Message.objects.create(
         conversation=question.conversation,
         parent=question,
@@ -324,6 +337,6 @@ def open_answer(question: Message, request: dict[str, Any] | None) -> Message:
         request=request or {},
     )
     Conversation.objects.filter(pk=question.conversation_id).update(
-        active_leaf=answer, updated=timezone.now()
+        active_leaf=answer, updated=timezone.now(), **changed
     )
     return answer

@@ -1,16 +1,19 @@
 """The panel beside a conversation: its model, system prompt, parameters and presets."""
 
+import json
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.chat import params, presets, services, tool_views
+from apps.chat import answer_format, model_state, params, prefix, presets, services, tool_views
 from apps.chat.models import Conversation, Preset
 from apps.chat.views import get_conversation, get_preset, get_prompt
 from apps.core.api import owner
-from apps.llm import services as llm
+from apps.core.json_schemas import BadSchema
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -32,11 +35,46 @@ def settings(request: HttpRequest, pk: int) -> HttpResponse:
     return _said(request, found, saved="Saved.")
 
 
+@require_POST
+def answer_fields(request: HttpRequest, pk: int) -> HttpResponse:
+    """Which fields the answers have; none: free text."""
+    found = get_conversation(request, pk)
+    try:
+        found.response_format = answer_format.from_form(request.POST.get("schema", ""))
+    except BadSchema as error:
+        return _said(request, found, errors={"schema": str(error)})
+    found.save(update_fields=["response_format"])
+    fields = answer_format.schema_of(found.response_format).get("properties", {})
+    saved = f"Answers have {len(fields)} field{'' if len(fields) == 1 else 's'}."
+    return _said(request, found, saved=saved if fields else "Answers are free text.")
+
+
+@require_POST
+def check_prompt(request: HttpRequest, pk: int) -> HttpResponse:
+    """What in a system prompt will be different another time, while it is being written."""
+    get_conversation(request, pk)
+    changing = prefix.changing_parts(request.POST.get("text", ""))
+    return render(request, "chat/_changing.html", {"changing": changing})
+
+
 @require_safe
 def model(request: HttpRequest, pk: int) -> HttpResponse:
     """The model's name and state, as the head of the page shows them."""
     found = get_conversation(request, pk)
-    return render(request, "chat/_model.html", _target(found) | {"conversation": found})
+    return render(request, "chat/_model.html", model_state.head_now(found))
+
+
+@require_safe
+def chosen_model(request: HttpRequest) -> HttpResponse:
+    """The same of the model that is picked for a new conversation, or that its preset names."""
+    key, preset = request.GET.get("model", ""), request.GET.get("preset", "")
+    begun = Conversation()
+    try:
+        begun.server, begun.model = presets.begun_with(get_preset(request, preset), key)
+    except presets.NotThere as error:
+        return render(request, "chat/_model_chosen.html", {"no_server": str(error)})
+    url = f"{reverse('chat:chosen_model')}?{urlencode({'model': key, 'preset': preset})}"
+    return render(request, "chat/_model_chosen.html", model_state.head_now(begun, url))
 
 
 @require_POST
@@ -84,7 +122,8 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
     prompts = services.system_prompts_of(user)
     if found.system_prompt and found.system_prompt not in prompts:
         prompts.append(found.system_prompt)
-    context = _target(found) | {
+    schema = answer_format.schema_of(found.response_format)
+    context = model_state.head_of(found) | {
         "conversation": found,
         "servers": servers,
         "key": presets.key_of(found.server_id, found.model),
@@ -94,6 +133,9 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
         "repetition": params.REPETITION,
         "budget": params.BUDGET,
         "values": params.to_form(found.params),
+        "schema": schema,
+        "schema_json": json.dumps(schema),
+        "changing": prefix.changing_parts(found.system_prompt.text) if found.system_prompt else [],
         "tools": tool_views.panel(found),
         "saved": saved,
         "change": bool(saved),
@@ -111,14 +153,7 @@ def _said(
     """What became of a change; the form stays as it is. With the model's new state when saved."""
     context: dict[str, Any] = {"conversation": found, "saved": saved, "errors": errors}
     if not errors:
-        context |= _target(found) | {"change": True}
+        context |= model_state.head_of(found) | {"change": True}
     answer = render(request, "chat/_settings_said.html", context, status=422 if errors else 200)
     answer["HX-Retarget"], answer["HX-Reswap"] = "#settings-said", "outerHTML"
     return answer
-
-
-def _target(found: Conversation) -> dict[str, Any]:
-    try:
-        return {"target": services.target_of(found)}
-    except llm.NoServer as error:
-        return {"no_server": str(error)}

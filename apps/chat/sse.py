@@ -5,9 +5,9 @@ from typing import Any
 
 from django.http import HttpRequest, StreamingHttpResponse
 
-from apps.chat import generation, stream
+from apps.chat import generation
+from apps.chat.entries import Entry, as_json
 from apps.chat.models import Message
-from apps.chat.stream import Entry
 
 MEDIA_TYPE = "text/event-stream"
 # How soon a browser comes back after a broken connection.
@@ -46,7 +46,7 @@ async def _body(
     answer: Message, after: int | None, turn: dict[str, Any] | None
 ) -> AsyncIterator[bytes]:
     head = b"retry: %d\n\n" % RETRY_MS
-    yield head if turn is None else head + as_bytes(Entry(0, "turn", stream.as_json(turn)))
+    yield head if turn is None else head + as_bytes(Entry(0, "turn", as_json(turn)))
     async for entry in generation.events(answer, after):
         yield PING if entry is None else as_bytes(entry)
 

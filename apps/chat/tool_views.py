@@ -10,11 +10,12 @@ from apps.chat import generation, prompting, services
 from apps.chat.models import Conversation, ToolCall
 from apps.chat.tools import deciding
 from apps.chat.tools import settings as tool_settings
-from apps.chat.views import get_conversation, refused
+from apps.chat.views import get_conversation, in_place_of_thread, refused, whole_thread
 from apps.core.api import owner
 from apps.llm import services as llm
 
 USE = "use-"
+ALL = "all-"
 
 
 @require_safe
@@ -35,7 +36,19 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
         )
     except deciding.NotWaiting as error:
         return refused(request, error)
+    if decided.answer_id != found.answer_id:  # another answer goes on from the one on the page
+        return in_place_of_thread(whole_thread(request, decided.answer.conversation_id))
     return _card(request, decided)
+
+
+@require_POST
+def run_again(request: HttpRequest, pk: int) -> HttpResponse:
+    """Runs a call that was cut off; another answer goes on from its result."""
+    try:
+        again = deciding.run_again(_get(request, pk))
+    except deciding.NotCutOff as error:
+        return refused(request, error)
+    return in_place_of_thread(whole_thread(request, again.answer.conversation_id))
 
 
 @require_POST
@@ -47,6 +60,9 @@ def tools(request: HttpRequest, pk: int) -> HttpResponse:
         for name, value in request.POST.items()
         if name.startswith(USE)
     }
+    groups = {name: str(v) for name, v in request.POST.items() if name.startswith(ALL) and v}
+    for name, approval in groups.items():
+        use |= tool_settings.for_all(name.removeprefix(ALL), approval)
     rounds = request.POST.get("rounds", "").strip()
     given = {
         "use": use,
@@ -61,6 +77,8 @@ def tools(request: HttpRequest, pk: int) -> HttpResponse:
     else:
         found.save(update_fields=["tools"])
         context["saved"] = "Saved."
+        if groups:  # the choices of the group are not what the page shows any more
+            context |= {"tools": panel(found), "tools_changed": True}
     said = "chat/_settings_said.html"
     return render(request, said, context, status=422 if "errors" in context else 200)
 

@@ -6,12 +6,22 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.chat import generation, library, presets, reading_ahead, services
-from apps.chat.models import TITLE_LENGTH, Conversation, Message, Preset, Role, SystemPrompt, Tag
+from apps.chat import (
+    cutting,
+    generation,
+    library,
+    meter,
+    model_state,
+    presets,
+    reading_ahead,
+    services,
+    titles,
+)
+from apps.chat.models import TITLE_LENGTH, Conversation, Message, Preset, Status, SystemPrompt, Tag
 from apps.core.api import owner
-from apps.llm import services as llm
 
 LIST_LENGTH = 50
+TITLE_LOOKS = 8
 
 # What the built-in demo model knows about, and what any model can answer.
 SUGGESTIONS = (
@@ -31,21 +41,17 @@ def index(request: HttpRequest) -> HttpResponse:
         "servers": presets.choices(),
         "suggestions": SUGGESTIONS,
         "chosen": request.GET.get("prompt", ""),
-        "removed": _removed(request),
+        "removed": (removed := _removed(request)),
+        "removed_count": library.gone_with(removed) if removed else 0,
     }
-    try:
-        target = services.target_of(Conversation())
-    except llm.NoServer as error:
-        context["no_server"] = str(error)
-    else:
-        context["target"] = target
+    context |= model_state.head_of(Conversation(), reverse("chat:chosen_model"))
     return render(request, "chat/index.html", context)
 
 
 def _removed(request: HttpRequest) -> Conversation | None:
     """The conversation that the last page took away, while it can still come back."""
     pk = request.GET.get("removed", "")
-    gone = Conversation.objects.removed_by(owner(request))
+    gone = Conversation.objects.removed_by(owner(request)).select_related("owner")
     return gone.filter(pk=pk).first() if pk.isdecimal() else None
 
 
@@ -54,7 +60,7 @@ def begin(request: HttpRequest) -> HttpResponse:
     """The first question of a new conversation."""
     preset = get_preset(request, request.POST.get("preset", ""))
     try:
-        server, model = presets.chosen(request.POST.get("model", ""))
+        server, model = presets.begun_with(preset, request.POST.get("model", ""))
     except presets.NotThere as error:
         messages.error(request, str(error))
         return redirect("chat:index")
@@ -65,12 +71,18 @@ def begin(request: HttpRequest) -> HttpResponse:
         return redirect("chat:index")
     conversation = services.open_conversation(
         owner=owner(request),
-        server=server or preset.server,
-        model=model or preset.model,
+        server=server,
+        model=model,
         system_prompt=prompt or preset.system_prompt,
         params=preset.params,
+        response_format=preset.response_format,
     )
-    services.ask(conversation, content, files=request.POST.getlist("attachment"))
+    try:
+        services.ask(conversation, content, files=request.POST.getlist("attachment"))
+    except services.ChatError as error:
+        conversation.delete()
+        messages.error(request, str(error))
+        return redirect("chat:index")
     return redirect("chat:conversation", conversation.pk)
 
 
@@ -80,7 +92,7 @@ def conversation(request: HttpRequest, pk: int) -> HttpResponse:
     asked = request.GET.get("message", "")
     sought = int(asked) if asked.isdecimal() else None
     branch = services.Branch.active(found)
-    context = page_of(request) | _thread(found, services.window(branch, sought=sought))
+    context = page_of(request) | _thread(branch, services.window(branch, sought=sought))
     if sought is not None and sought not in branch.path:
         context["elsewhere"] = found.messages.filter(pk=sought, removed=None).first()
     return render(request, "chat/conversation.html", context)
@@ -90,8 +102,9 @@ def conversation(request: HttpRequest, pk: int) -> HttpResponse:
 def earlier(request: HttpRequest, pk: int, before: int) -> HttpResponse:
     """The messages before one: a long conversation is fetched as it is scrolled back."""
     found = get_conversation(request, pk)
-    part = services.window(services.Branch.active(found), before=before)
-    return render(request, "chat/_thread.html", _thread(found, part))
+    branch = services.Branch.active(found)
+    part = services.window(branch, before=before)
+    return render(request, "chat/_thread.html", _thread(branch, part))
 
 
 @require_POST
@@ -124,6 +137,17 @@ def rename(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "chat/_title.html", {"conversation": found, "renamed": True})
 
 
+@require_safe
+def title(request: HttpRequest, pk: int) -> HttpResponse:
+    """The page asks a few times, after an answer, whether its conversation got a better title."""
+    found = get_conversation(request, pk)
+    asked = request.GET.get("asked", "")
+    times = int(asked) if asked.isdecimal() else TITLE_LOOKS
+    waits = times < TITLE_LOOKS and titles.may_come(found)
+    context = {"conversation": found, "waits": waits, "asked": times + 1}
+    return render(request, "chat/_title_news.html", context)
+
+
 @require_POST
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     """Takes it away, and offers to undo that on the page that follows."""
@@ -133,12 +157,30 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def answer(request: HttpRequest, pk: int) -> HttpResponse:
-    """One answer as it is now: the page asks for it when the events have ended."""
+    """One answer as it is now: the page asks for it when the events have ended.
+
+    What else of the page follows from its end comes along; where its prompt was cut, the thread.
+    """
     found = _get_answer(request, pk)
     generation.settle([found])
-    shown = services.place_of(found)
-    context = {"conversation": found.conversation, "item": shown, "message": found}
-    return render(request, "chat/_answer.html", context)
+    conversation = get_conversation(request, found.conversation_id)
+    branch = services.Branch.active(conversation)
+    context = _thread(branch, services.Window([], 0))
+    if found.is_finished and _has_cut(found, context.get("meter")):
+        return in_place_of_thread(whole_thread(request, conversation.pk))
+    context |= {"item": services.place_of(found), "message": found}
+    if found.status == Status.FAILED:  # perhaps because its server is not there any more
+        context |= model_state.head_now(conversation)
+    context["title_may_come"] = found.is_finished and titles.may_come(conversation)
+    return render(request, "chat/_answer_news.html", context)
+
+
+def _has_cut(answer: Message, measured: meter.Meter | None) -> bool:
+    """Whether the prompt of the newest answer began elsewhere than the one before it."""
+    if measured is None or measured.turns[-1].answer != answer.pk:
+        return False
+    before = measured.turns[-2].kept_from if len(measured.turns) > 1 else None
+    return answer.kept_from != before
 
 
 @require_POST
@@ -176,8 +218,15 @@ def refused(request: HttpRequest, error: services.ChatError) -> HttpResponse:
 def whole_thread(request: HttpRequest, pk: int, **news: Any) -> HttpResponse:
     """The active branch; `news` (removed, restored) is what the page says beside it."""
     found = get_conversation(request, pk)
-    context = _thread(found, services.window(services.Branch.active(found)))
+    branch = services.Branch.active(found)
+    context = _thread(branch, services.window(branch))
     return render(request, "chat/_thread_changed.html", context | news)
+
+
+def in_place_of_thread(thread: HttpResponse) -> HttpResponse:
+    """The whole thread, whatever part of it the page has asked for."""
+    thread["HX-Retarget"], thread["HX-Reswap"] = "#thread", "innerHTML"
+    return thread
 
 
 def get_conversation(request: HttpRequest, pk: int) -> Conversation:
@@ -228,23 +277,17 @@ def shelf_of(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _thread(found: Conversation, part: services.Window) -> dict[str, Any]:
+def _thread(branch: services.Branch, part: services.Window) -> dict[str, Any]:
+    found = branch.conversation
+    turns = meter.turns_of(branch)
     context: dict[str, Any] = {
         "conversation": found,
         "shown": part.shown,
         "earlier": part.earlier,
-        "cut_before": _cut(part.shown),
-    }
-    try:
-        target = services.target_of(found)
-    except llm.NoServer as error:
-        return context | {"no_server": str(error)}
-    return context | {"target": target}
-
-
-def _cut(shown: list[services.Shown]) -> int | None:
-    """The first message that the newest answer's prompt still held."""
-    for item in reversed(shown):
-        if item.message.role == Role.ASSISTANT and item.message.is_finished:
-            return item.message.kept_from
-    return None
+        "cut": cutting.cut_of(branch, turns),
+    } | model_state.head_of(found)
+    target = context.get("target")
+    size = target.server.context_of(target.model) if target else None
+    if turns:
+        context["meter"] = meter.Meter(turns, size)
+    return context

@@ -1,19 +1,21 @@
 """How an answer is written: ask the model, pass on what it says, run what it calls, ask again."""
 
+import asyncio
 import itertools
 import time
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 
 from apps.chat import context, prompting, reading_ahead
+from apps.chat.answer_log import AnswerLog
 from apps.chat.models import Message, Status
 from apps.chat.outcome import INTERRUPTED, INTERRUPTED_DETAIL, Outcome
-from apps.chat.stream import AnswerLog
 from apps.chat.tools import calling, history
 from apps.core.db import in_db
 from apps.llm import services as llm
-from apps.llm.errors import PromptTooLong
+from apps.llm.errors import Loading, PromptTooLong
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, Usage
 from apps.llm.events import ToolCall as CallPiece
 from apps.llm.models import Server
@@ -21,6 +23,7 @@ from apps.llm.slots import Lane, permit
 
 # Slots and context of a server seldom change; asking costs the first token some milliseconds.
 FACTS_AGE = timedelta(minutes=1)
+LOADING_AGAIN_SECONDS = 1.0
 TOO_MANY_ROUNDS = "tool_rounds"  # the finish_reason where it went on calling
 
 
@@ -44,8 +47,13 @@ async def write(
         log.token(text)
     for call in ask.called:
         log.call("tool_call", calling.described(call))
-    first = 1 + max((call.round for call in ask.called), default=0)
-    for number in itertools.count(first):
+    done = max((call.round for call in ask.called), default=0)
+    if any(call.is_unsettled for call in ask.called):
+        ask = await _work_on(ask, server, log, outcome)
+    elif ask.called and len(text) == ask.called[-1].text_to:  # it was stopped at its calls
+        _part_from_calls(log)
+    ask = replace(ask, may_call=done < ask.offer.rounds or not ask.called)
+    for number in itertools.count(done + 1):
         await _say(ask, server, log, outcome)
         if not outcome.gathered:
             return
@@ -56,16 +64,59 @@ async def write(
         ask = replace(ask, may_call=number < ask.offer.rounds)
 
 
+async def _work_on(
+    ask: prompting.Ask, server: Server, log: AnswerLog, outcome: Outcome
+) -> prompting.Ask:
+    """Runs the calls that a process left behind when it died, as far as a person lets them run."""
+    outcome.ask, outcome.has_called = ask, True
+    newest = [call for call in ask.called if call.round == ask.called[-1].round]
+    await calling.work_on(
+        newest,
+        person=ask.person,
+        offer=ask.offer,
+        log=log,
+        context_size=server.context_of(llm.target(server, ask.model).model),
+    )
+    *_, part, _ = history.parts(*ask.said, ask.called)
+    turns = history.of_round(part)
+    _part_from_calls(log)
+    return replace(ask, turns=[*ask.turns[: -len(turns)], *turns])
+
+
+def _part_from_calls(log: AnswerLog) -> None:
+    """What follows calls stands apart from what was said before them."""
+    if log.text:
+        log.token(history.BETWEEN)
+    if log.reasoning:
+        log.think(history.BETWEEN)
+
+
 async def _say(ask: prompting.Ask, server: Server, log: AnswerLog, outcome: Outcome) -> None:
     """One request."""
     try:
-        await _stream(ask, prompting.prepare(ask, server), log, outcome)
+        await _when_loaded(ask, prompting.prepare(ask, server), log, outcome)
     except PromptTooLong as error:
         if error.context is None:
             raise
         # Our estimate was too low. Nothing has been written yet: once more, with a deep cut.
         again = prompting.prepare(ask, server, limit=error.context)
         await _stream(ask, again, log, outcome)
+
+
+async def _when_loaded(
+    ask: prompting.Ask, prepared: prompting.Prepared, log: AnswerLog, outcome: Outcome
+) -> None:
+    """Asks again while the server is only starting: whoever asked sees that it is."""
+    deadline = time.perf_counter() + llm.LOAD_SECONDS
+    while True:
+        last_token = outcome.last_token
+        try:
+            return await _stream(ask, prepared, log, outcome)
+        except Loading:
+            if outcome.last_token != last_token or time.perf_counter() > deadline:
+                raise
+            log.add("loading")
+            await asyncio.sleep(LOADING_AGAIN_SECONDS)
 
 
 async def _call(
@@ -90,14 +141,12 @@ async def _call(
     called = (*ask.called, *calls)
     *_, part, _ = history.parts(calling.storable(log.text), calling.storable(log.reasoning), called)
     turns = history.of_round(part)
-    if log.text:
-        log.token(history.BETWEEN)
-    if log.reasoning:
-        log.think(history.BETWEEN)
+    _part_from_calls(log)
     counted = ask.counted
     if outcome.usage is not None and outcome.usage.prompt_tokens:
         tokens = outcome.usage.prompt_tokens + outcome.usage.completion_tokens
-        counted = context.Counted(tokens, turns[0].id, outcome.kept_from)
+        front = outcome.head.get("front", 0)
+        counted = context.Counted(tokens, turns[0].id, outcome.kept_from, front)
     return replace(ask, turns=[*ask.turns, *turns], called=called, counted=counted, prefix=("", ""))
 
 
@@ -106,6 +155,7 @@ async def _stream(
 ) -> None:
     target, server = prepared.target, prepared.target.server
     outcome.model, outcome.kept_from = target.model, prepared.kept_from
+    outcome.head = prepared.head
     outcome.ask, outcome.server = ask, server
     async with permit(
         server,
@@ -118,11 +168,35 @@ async def _stream(
     ) as held:
         if outcome.first_token is None:
             outcome.sent = time.perf_counter()
-        async with aclosing(target.client.stream_chat(prepared.request)) as answer:  # type: ignore[type-var]
+        async with (
+            _told_of_load(target, log),
+            aclosing(target.client.stream_chat(prepared.request)) as answer,
+        ):
             async for event in answer:
                 _pass_on(event, log, outcome)
         if outcome.usage is not None:
             held.used(outcome.usage)
+
+
+@asynccontextmanager
+async def _told_of_load(target: llm.Target, log: AnswerLog) -> AsyncIterator[None]:
+    """Meanwhile it is said that the model is being loaded, and how far, if it is not in memory."""
+    if target.is_in_memory:
+        yield
+        return
+    log.add("loading")
+    telling = asyncio.create_task(_tell_of_load(target, log))
+    try:
+        yield
+    finally:
+        telling.cancel()
+        await asyncio.wait([telling])
+        await llm.look_soon(target.server)
+
+
+async def _tell_of_load(target: llm.Target, log: AnswerLog) -> None:
+    async for share in llm.load_shares(target.server, target.model):
+        log.add("loading", share=share)
 
 
 def _pass_on(event: Event, log: AnswerLog, outcome: Outcome) -> None:

@@ -1,7 +1,10 @@
-"""Async clients: an answer is written in the event loop that began it."""
+"""Async clients, and a model server that calls what a test tells it to.
+
+An answer is written in the event loop that began it.
+"""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -11,11 +14,14 @@ from django.test import AsyncClient
 from django.utils import timezone
 
 from apps.chat import services
-from apps.chat.models import Conversation, Message, Role
+from apps.chat.models import CallState, Conversation, Message, Role
 from apps.core.models import ApiKey
 from apps.core.redis import close_async_redis
 from apps.llm.client import close_clients
 from apps.llm.models import DefaultServer, Server, State, Use
+from tests.chat.tool_server import ToolServer, call, create_tool_server, say
+
+CALCULATE = call(0, "call_a", "calculator", '{"expression": "6 * 7"}')
 
 
 @pytest.fixture(autouse=True)
@@ -157,3 +163,56 @@ def told(owner: User, *texts: str, **last: object) -> Conversation:
     conversation.active_leaf = message
     conversation.save(update_fields=["active_leaf"])
     return conversation
+
+
+@pytest.fixture
+def caller() -> Iterator[ToolServer]:
+    """A model server that says what a test has put into its script."""
+    with ToolServer([say("Hello there")]) as running:
+        yield running
+
+
+@pytest.fixture
+def caller_server(db: None, caller: ToolServer) -> Server:
+    return create_tool_server(caller)
+
+
+async def open_with(client: AsyncClient, *, rounds: int | None = None, **use: str) -> int:
+    opened = await client.post("/api/v1/conversations", {}, content_type="application/json")
+    pk: int = opened.json()["id"]
+    given: dict[str, Any] = {"use": use}
+    if rounds:
+        given["rounds"] = rounds
+    changed = await client.patch(
+        f"/api/v1/conversations/{pk}", {"tools": given}, content_type="application/json"
+    )
+    assert changed.status_code == 200, changed.content
+    return pk
+
+
+def calls_in(events: list[Event]) -> list[dict[str, Any]]:
+    """What a reader knows of the calls after these events, whenever he began to read."""
+    calls: dict[int, dict[str, Any]] = {}
+    for event in events:
+        if event.name == "snapshot":
+            calls = {call["id"]: call for call in event.get("calls", ())}
+        elif event.name in {"tool_call", "tool_result"}:
+            calls[event["id"]] = dict(event)
+    return list(calls.values())
+
+
+async def answer_of(client: AsyncClient, pk: int) -> Any:
+    return (await client.get(f"/api/v1/answers/{pk}")).json()
+
+
+async def until_waiting(
+    client: AsyncClient, answer: int, state: CallState = CallState.WAITING
+) -> list[int]:
+    """The calls that wait, as a page that follows the answer learns of them."""
+    async for event in read_events(await client.get(f"/api/v1/answers/{answer}/events")):
+        if event.name == "tool_call" and event["state"] == state:
+            return [event["id"]]
+        calls = event.get("calls", ()) if event.name == "snapshot" else ()
+        if waiting := [one["id"] for one in calls if one["state"] == state]:
+            return waiting
+    raise AssertionError("nothing waits")

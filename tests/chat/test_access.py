@@ -23,19 +23,23 @@ def conversation(alice: User) -> Conversation:
 
 ANSWER_PAGES = {
     "answer": "get", "stop": "post", "answer_again": "post", "show": "post", "go_on": "post",
-    "compare": "post", "keep": "post",
+    "compare": "post", "keep": "post", "pin_message": "post",
     "remove": "post", "restore": "post",
 }  # fmt: skip
-CALL_PAGES = {"call": "get", "decide": "post"}
+CALL_PAGES = {"call": "get", "decide": "post", "run_again": "post"}
 QUESTION_PAGES = {"question": "get", "edit_form": "get", "edit": "post", "answer_question": "post"}
 CONVERSATION_PAGES = {
     "conversation": "get", "ask": "post", "rename": "post", "delete": "post", "settings": "get",
     "write_prompt": "post", "apply_preset": "post", "save_preset": "post", "delete_preset": "post",
     "model": "get", "share": "post", "pin": "post", "archive": "post", "set_tags": "post",
-    "undo": "post", "read_ahead": "post", "tools": "post",
+    "undo": "post", "read_ahead": "post", "tools": "post", "title": "get", "summary": "post",
+    "check_prompt": "post", "answer_fields": "post",
 }  # fmt: skip
 PAGES = CONVERSATION_PAGES | ANSWER_PAGES | QUESTION_PAGES | CALL_PAGES
-ALONE = {"index", "begin", "older", "find", "bulk", "import_page", "export_many", "attach"}
+ALONE = {
+    *("index", "begin", "chosen_model", "older", "find", "bulk", "import_page", "export_many"),
+    "attach",
+}
 OTHERS = {"earlier", "export_all", "export", "shared", "unshare", "attached", "detach"}
 ROUTES = [
     ("get", "conversations/{conversation}"),
@@ -48,6 +52,7 @@ ROUTES = [
     ("post", "answers/{answer}/regenerate"),
     ("post", "answers/{answer}/calls/1/approve"),
     ("post", "answers/{answer}/calls/1/refuse"),
+    ("post", "answers/{answer}/calls/1/run-again"),
 ]
 BODIES = {"patch": {"title": "Mine"}, "post": {"content": "Hello"}}
 

@@ -10,10 +10,10 @@ from django.test import AsyncClient, Client
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.chat import attachments, branches, prompting, services
-from apps.chat.models import Attachment, Conversation, Message, Role
+from apps.chat import attachments, branches, presets, prompting, services
+from apps.chat.models import Attachment, Conversation, Message, Preset, Role
 from apps.core.db import in_db
-from apps.llm.models import Server
+from apps.llm.models import Server, State
 from tests.chat.conftest import events_of, told
 
 PNG = bytes.fromhex(
@@ -103,6 +103,10 @@ def test_in_the_composer(browser: Client, bobs_browser: Client, demo_server: Ser
     assert refused.status_code == 422
     assert "neither text" in refused.content.decode()
     assert browser.post(address).status_code == 422
+    asked = {"id": [found.pk, "x"], "conversation": ""}
+    assert f'value="{found.pk}"' in browser.get(address, asked).content.decode()  # after a reload
+    assert f'value="{found.pk}"' not in bobs_browser.get(address, asked).content.decode()
+    assert browser.put(address).status_code == 405
     detach = reverse("chat:detach", args=[found.pk])
     assert bobs_browser.post(detach).status_code == 404
     assert browser.post(detach).status_code == 200
@@ -130,6 +134,29 @@ def test_no_token_for_a_picture_on_a_blind_model(browser: Client, demo_server: S
     demo_server.save()
     html = browser.post(reverse("chat:attach"), {"file": file("a.png", PNG)}).content.decode()
     assert "does not see pictures" in html
+
+
+def test_a_picture_is_judged_by_the_model_that_is_chosen(
+    alice: User, bobs_browser: Client, browser: Client, demo_server: Server
+) -> None:
+    facts = {"models": [{"id": "blind", "vision": False}]}
+    other = Server.objects.create(
+        name="Other", base_url="http://127.0.0.1:8/v1", state=State.READY, facts=facts,
+        seen=timezone.now(),
+    )  # fmt: skip
+    preset = Preset.objects.create(owner=alice, name="Blind", server=other, model="blind")
+    address, picture = reverse("chat:attach"), receive(alice, "a.png", PNG)
+    chosen = {"model": presets.key_of(other.pk, "blind"), "preset": ""}
+    for asked, is_blind in (
+        ({"model": "", "preset": ""}, False), (chosen, True), ({"preset": preset.pk}, True),
+        ({"preset": preset.pk, "model": presets.key_of(demo_server.pk, "workbench-demo")}, False),
+        ({"model": "0 gone"}, False),
+    ):  # fmt: skip
+        shown = browser.get(address, {"id": picture.pk} | asked).content.decode()
+        assert ("does not see pictures" in shown) is is_blind, asked
+    sent = browser.post(address, {"file": file("b.png", PNG)} | chosen)
+    assert "does not see pictures" in sent.content.decode()
+    assert bobs_browser.get(address, {"preset": preset.pk}).status_code == 404
 
 
 def with_files(owner: User, *files: Attachment) -> Message:
@@ -199,3 +226,28 @@ async def test_through_the_model(
     assert next(event for event in events if event.name == "usage")["prompt_tokens"] > 300
     edited, _ = await in_db(branches.edit, await Message.objects.aget(role=Role.USER), "Oh?")
     assert await edited.attachments.acount() == 1
+
+
+def test_no_picture_for_a_model_that_sees_none(
+    alice: User, browser: Client, api: Client, demo_server: Server
+) -> None:
+    demo_server.facts["models"][0]["vision"] = False
+    demo_server.save()
+    conversation = told(alice, "Hello", "Hi")
+    picture = receive(alice, "cat.png", PNG)
+    sent = {"content": "Which cat?", "attachment": picture.pk}
+    refused = browser.post(reverse("chat:ask", args=[conversation.pk]), sent)
+    assert refused.status_code == 422
+    assert "workbench-demo does not see pictures: remove “cat.png”" in refused.content.decode()
+    begun = browser.post(reverse("chat:begin"), sent, follow=True).content.decode()
+    assert "does not see pictures" in begun
+    assert (
+        f'value="{picture.pk}"'
+        in browser.get(reverse("chat:attach"), {"id": picture.pk}).content.decode()
+    )  # it waits with the draft
+    assert (Conversation.objects.count(), conversation.messages.count()) == (1, 2)
+    over_http = api.post(
+        f"/api/v1/conversations/{conversation.pk}/messages",
+        {"content": "Which cat?", "attachments": [picture.pk]}, content_type="application/json",
+    )  # fmt: skip
+    assert (over_http.status_code, over_http.json()["code"]) == (422, "bad_attachment")

@@ -18,7 +18,7 @@ def compared(owner: User, settings: prompting.Settings) -> tuple[Conversation, M
     left = conversation.messages.get(content="Blue.")
     right = conversation.messages.create(
         parent=left.parent, role=Role.ASSISTANT, content="Red.", model="second-model",
-        request={"as": settings, "beside": left.pk},
+        request={"as": settings, "beside": left.pk, "preset": "Dry"},
     )  # fmt: skip
     services.show_branch(right)
     return conversation, left, right
@@ -37,6 +37,7 @@ def test_side_by_side(alice: User, browser: Client, settings: prompting.Settings
     html = page(browser, conversation)
     assert html.index("first-model") < html.index("Blue.") < html.index("second-model")
     assert html.index("second-model") < html.index("Red.")
+    assert "second-model · Dry" in html
     assert html.count("Keep this one") == 2
 
 

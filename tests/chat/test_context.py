@@ -145,7 +145,9 @@ def test_a_pinned_turn_is_kept_with_its_other_half(pinned: int) -> None:
         f"{prompt.kept_from:04d}",
     ]
     plain = build(SYSTEM, dialogue(12), context=4096)
-    assert prompt.tokens > plain.tokens
+    assert plain.kept_from is not None
+    assert prompt.kept_from > plain.kept_from  # a pin is paid for with other turns
+    assert prompt.tokens <= AFTER_CUT * 4096
 
 
 def test_what_is_pinned_stands_in_its_place_while_nothing_is_cut() -> None:
@@ -155,7 +157,7 @@ def test_what_is_pinned_stands_in_its_place_while_nothing_is_cut() -> None:
 
 def test_a_summary_takes_the_place_of_what_was_cut() -> None:
     turns = dialogue(12)
-    prompt = build(SYSTEM, turns, context=4096, summary=Summary("We counted.", upto=6))
+    prompt = build(SYSTEM, turns, context=4096, summaries=[Summary("We counted.", upto=6)])
     assert prompt.messages[:3] == [
         {"role": "system", "content": SYSTEM},
         {"role": "user", "content": RECALL},
@@ -166,25 +168,55 @@ def test_a_summary_takes_the_place_of_what_was_cut() -> None:
 
 def test_a_summary_is_not_needed_while_all_is_there() -> None:
     summary = Summary("We counted.", upto=4)
-    assert build(SYSTEM, dialogue(3), context=None, summary=summary) == build(
+    assert build(SYSTEM, dialogue(3), context=None, summaries=[summary]) == build(
         SYSTEM, dialogue(3), context=None
     )
 
 
 def test_a_summary_of_another_branch_is_not_used() -> None:
     summary = Summary("Something else.", upto=999)
-    messages = build(SYSTEM, dialogue(12), context=4096, summary=summary).messages
+    messages = build(SYSTEM, dialogue(12), context=4096, summaries=[summary]).messages
     assert messages[1]["content"] != RECALL
 
 
 def test_the_prefix_stays_after_a_cut_with_pinned_turns_and_a_summary() -> None:
     turns = pin(dialogue(12), 3)
     summary = Summary("We counted.", upto=6)
-    first = build(SYSTEM, turns, context=4096, summary=summary)
+    first = build(SYSTEM, turns, context=4096, summaries=[summary])
     more = [*turns, Turn(26, "assistant", "yes"), Turn(27, "user", "and?")]
-    count = Counted(first.tokens, upto=26, kept_from=first.kept_from)
-    second = build(SYSTEM, more, context=4096, counted=count, summary=summary)
+    count = Counted(first.tokens, 26, first.kept_from, front=first.front.size)
+    second = build(SYSTEM, more, context=4096, counted=count, summaries=[summary])
     assert second.messages[: len(first.messages)] == first.messages
+
+
+def test_the_summary_of_most_of_what_was_cut_is_used() -> None:
+    summaries = [Summary("Two turns.", upto=4), Summary("All.", upto=25), Summary("Six.", upto=6)]
+    prompt = build(SYSTEM, dialogue(12), context=4096, summaries=summaries)
+    assert prompt.messages[2]["content"] == "Six."
+
+
+def test_what_stands_in_front_counts_before_the_server_has_counted_it() -> None:
+    turns = dialogue(12)
+    cut = build(SYSTEM, turns, context=4096)
+    more = [*turns, Turn(26, "assistant", "yes"), Turn(27, "user", "and?")]
+    count = Counted(cut.tokens, 26, cut.kept_from)
+    bare = build(SYSTEM, more, context=4096, counted=count)
+    with_pin = build(SYSTEM, pin(more, 3), context=4096, counted=count)
+    assert with_pin.tokens == bare.tokens + round(800 / 3)
+    known = replace(count, front=with_pin.front.size)
+    assert build(SYSTEM, pin(more, 3), context=4096, counted=known).tokens == bare.tokens
+
+
+def test_pins_never_take_more_than_their_share_and_the_newest_stay() -> None:
+    turns = dialogue(40)
+    for number in range(1, 41, 2):
+        turns = pin(turns, number)
+    prompt = build(SYSTEM, turns, context=4096)
+    pinned = [turn.id for turn in prompt.front.pinned]
+    assert 0 < sum(400 for _ in pinned) / 3 <= 4096 / 4
+    assert prompt.tokens <= 4096 / 2
+    assert pinned == sorted(pinned)
+    assert pinned[-1] == 40
 
 
 def test_a_prompt_the_server_found_too_long_is_cut_whatever_was_estimated() -> None:

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from apps.chat.tools import fetching
+from apps.core.addresses import is_public
 from apps.core.tools import ToolError
 
 
@@ -17,7 +18,7 @@ class Site(BaseHTTPRequestHandler):
             self.send_response(200)
             self.send_header("Content-Type", "text/plain")
             self.end_headers()
-            for _ in range(100):
+            for _ in range(1200):  # a minute
                 self.wfile.write(b"x")
                 self.wfile.flush()
                 time.sleep(0.05)
@@ -76,7 +77,7 @@ def test_limits(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
     with pytest.raises(ToolError, match="could not be read"):
         fetch(f"{site}/slow")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_private_addresses_are_refused_however_they_are_written(host: str) -> No
     [("8.8.8.8", True), ("2001:4860:4860::8888", True), ("64:ff9b::808:808", True), ("::", False)],
 )
 def test_public_addresses(address: str, public: bool) -> None:
-    assert fetching.is_public(address) is public
+    assert is_public(address) is public
 
 
 def test_a_name_that_leads_into_the_network_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,10 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.chat import exports, importing, imports, services
+from apps.chat.imported import Imported, Words
 from apps.chat.models import Conversation, Message
 from apps.chat.services import save_system_prompt
+from apps.chat.tools import history
 from tests.chat.conftest import told
 
 
@@ -38,8 +40,9 @@ CHATGPT = chatgpt(
     node("s", "root", "system", ""),
     node("q", "s", "user", "Which kettle?"),
     node("t", "q", "assistant", content=THOUGHTS),
-    node("a", "t", "assistant", "The blue one.", metadata={"model_slug": "gpt-4o"}),
-    node("tool", "t", "assistant", "search()", recipient="web"),
+    node("c", "t", "assistant", "search()", recipient="web.run"),
+    node("r", "c", "tool", "3 hits"),
+    node("a", "r", "assistant", "The blue one.", metadata={"model_slug": "gpt-4o"}),
     node("q2", "a", "user", "And lamps?", {"content_type": "image_asset_pointer"}),
     node("b1", "q2", "assistant", "Green."),
     node("b2", "q2", "assistant", "Red."),
@@ -64,7 +67,7 @@ OPEN_WEBUI = {
 }  # fmt: skip
 
 
-def read(data: object) -> list[imports.Imported]:
+def read(data: object) -> list[Imported]:
     raw = data if isinstance(data, bytes) else json.dumps(data).encode()
     return list(imports.read(io.BytesIO(raw)))
 
@@ -81,11 +84,14 @@ def test_chatgpt() -> None:
     (found,) = read([CHATGPT])
     assert (found.title, found.source) == ("Kettles", "chatgpt:c1")
     by_key = {said.key: said for said in found.messages}
-    assert [said.content for said in found.messages] == [
+    assert [said.words.content for said in found.messages] == [
         "Which kettle?", "The blue one.", "And lamps?\n\n[image]", "Green.", "Red."
     ]  # fmt: skip
     answer = by_key["t"]  # the thought and the answer are one message
-    assert (answer.reasoning, answer.model, answer.parent) == ("Hm.", "gpt-4o", "q")
+    assert (answer.words.reasoning, answer.model, answer.parent) == ("Hm.", "gpt-4o", "q")
+    (made,) = answer.words.calls
+    assert (made["name"], made["arguments"]) == ("web_run", '{"input": "search()"}')
+    assert (made["state"], made["result"], made["text_to"]) == ("done", "3 hits", 0)
     assert by_key["b1"].parent == by_key["b2"].parent == "q2"
     assert by_key["q2"].parent == "t"
     assert found.active == "b2"
@@ -97,12 +103,142 @@ def test_a_shown_step_becomes_the_message_it_went_into() -> None:
     assert found.active == "t"
 
 
+def test_endings_of_the_same_steps_stay_apart() -> None:
+    (found,) = read([chatgpt(
+        node("q", None, "user", "Search."),
+        node("step", "q", "assistant", "Let me look."),
+        node("tool", "step", "tool", "3 hits"),
+        node("a", "tool", "assistant", "One."),
+        node("thanks", "a", "user", "Thanks"),
+        node("b", "tool", "assistant", "Two."),
+    )])  # fmt: skip
+    assert [(said.key, said.parent, said.words.content) for said in found.messages] == [
+        ("q", None, "Search."),
+        ("step", "q", "Let me look.\n\nOne."),
+        ("thanks", "step", "Thanks"),
+        ("b", "q", "Let me look.\n\nTwo."),
+    ]
+    assert found.active == "b"
+
+
+def test_calls_of_chatgpt_stand_where_they_were_made() -> None:
+    code = {"content_type": "code", "text": "print(6 * 7)"}
+    output = {"content_type": "execution_output", "text": "42"}
+    error = {"content_type": "system_error", "text": "Too slow."}
+    nodes = (
+        node("q", None, "user", "6 * 7?"),
+        node("a", "q", "assistant", "Let me see."),
+        node("c", "a", "assistant", content=code, recipient="python"),
+        node("r", "c", "tool", content=output),
+        node("b", "r", "assistant", "It is 42. Sure?"),
+        node("d", "b", "assistant", '{"q": "x"}', recipient="search"),
+        node("e", "d", "tool", content=error),
+        node("f", "e", "tool", "Try later."),
+        node("g", "f", "assistant", "Sure."),
+        node("h", "d", "assistant", "No."),
+        node("bio", "h", "tool", "Nobody called this."),
+    )
+    _, answer, other = read([chatgpt(*nodes)])[0].messages
+    assert answer.words.content == "Let me see.\n\nIt is 42. Sure?\n\nSure."
+    first, second = answer.words.calls
+    assert first["arguments"] == '{"input": "print(6 * 7)"}'
+    assert (first["round"], first["text_to"], first["result"]) == (1, 11, "42")
+    assert (second["arguments"], second["state"]) == ('{"q": "x"}', "failed")
+    assert (second["round"], second["text_to"]) == (2, 28)
+    assert second["result"] == "Too slow.\n\nTry later."
+    assert [call["state"] for call in other.words.calls] == ["done", "stopped"]
+    assert other.words.content.endswith("Sure?\n\nNo.")
+
+
+BLOCK = '<details type="tool_calls" done="true" id="c%d" name="%s" arguments="%s"%s>\n'
+IN_TEXT = (
+    "Let me see.\n"
+    + BLOCK
+    % (1, "add", "&quot;{\\&quot;x\\&quot;: 1}&quot;", ' result="&quot;it &gt; 1&quot;" files=""')
+    + "<summary>Tool Executed</summary>\n</details>\n"
+    + BLOCK % (2, "get weather", "{&quot;at&quot;: &quot;Oslo&quot;}", "")
+    + "<summary>Tool Executed</summary>\n[&quot;rain&quot;]\n</details>\n"
+    + '<details type="reasoning" done="true">\n<summary>x</summary>\n> Hm\n</details>\n'
+    + '<details type="code_interpreter" done="true" output="{&quot;stdout&quot;: &quot;2&quot;}">\n'
+    + "<summary>Analyzed</summary>\n```python\nprint(2)\n```\n</details>\nDone."
+)
+BESIDE = [
+    {"type": "message", "content": [{"type": "output_text", "text": "Let me see."}]},
+    {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"x": 1}'},
+    {"type": "function_call", "call_id": "c2", "name": "sub", "arguments": "odd"},
+    {"type": "function_call_output", "call_id": "c1", "output": [{"text": "it > 1"}]},
+    {"type": "reasoning", "summary": [{"text": "Hm"}]},
+    {"type": "message", "content": [{"type": "output_text", "text": "Done."}]},
+]
+
+
+def words_of(said: str, **more: Any) -> Words:
+    """What Open WebUI's answer says."""
+    messages: dict[str, dict[str, Any]] = {
+        "1": {"parentId": None, "role": "user", "content": "?"},
+        "2": {"parentId": "1", "role": "assistant", "content": said, **more},
+    }
+    (found,) = read([{"id": "w", "chat": {"history": {"messages": messages, "currentId": "2"}}}])
+    return found.messages[1].words
+
+
+def test_calls_of_open_webui_in_the_text() -> None:
+    words = words_of(IN_TEXT)
+    assert (words.content, words.reasoning) == ("Let me see.\n\nDone.", "Hm")
+    first, second, third = words.calls
+    assert (first["call_id"], first["arguments"], first["result"]) == ("c1", '{"x": 1}', "it > 1")
+    assert (second["name"], second["arguments"]) == ("get_weather", '{"at": "Oslo"}')
+    assert second["result"] == '["rain"]'
+    assert json.loads(third["arguments"]) == {"code": "print(2)"}
+    assert [call["round"] for call in words.calls] == [1, 1, 2]
+    assert [call["text_to"] for call in words.calls] == [11, 11, 11]
+    assert [call["reasoning_to"] for call in words.calls] == [0, 0, 2]
+
+
+def test_calls_of_open_webui_beside_the_text() -> None:
+    words = words_of("Let me see. Done.", output=BESIDE)
+    assert (words.content, words.reasoning) == ("Let me see.\n\nDone.", "Hm")
+    assert [(call["state"], call["result"]) for call in words.calls] == [
+        ("done", "it > 1"), ("stopped", "")
+    ]  # fmt: skip
+    assert words.calls[1]["arguments"] == '{"input": "odd"}'
+
+
+def test_imported_calls_look_and_are_sent_like_our_own(alice: User, browser: Client) -> None:
+    chat = {"messages": {
+        "1": {"parentId": None, "role": "user", "content": "?"},
+        "2": {"parentId": "1", "role": "assistant", "content": IN_TEXT},
+    }, "currentId": "2"}  # fmt: skip
+    imported(alice, {"id": "w", "chat": {"title": "Tools", "history": chat}})
+    conversation = Conversation.objects.get()
+    html = browser.get(reverse("chat:conversation", args=[conversation.pk])).content.decode()
+    assert html.count('class="call call-done"') == 3
+    assert "it &gt; 1" in html
+    answer = conversation.messages.get(role="assistant")
+    turns = history.turns(answer, list(answer.tool_calls.all()))
+    said = [(turn.role, turn.content) for turn in turns]
+    assert said == [
+        ("assistant", "Let me see."), ("tool", "it > 1"), ("tool", '["rain"]'),
+        ("assistant", ""), ("tool", '{"stdout": "2"}'), ("assistant", "Done."),
+    ]  # fmt: skip
+
+
+def test_places_in_lists_of_sources_are_left_out() -> None:
+    said = "Tea is a plant\ue200cite\ue202turn0search1\ue201."
+    (found,) = read([chatgpt(node("q", None, "user", "Tea?"), node("a", "q", "assistant", said))])
+    assert found.messages[1].words.content == "Tea is a plant."
+
+
 def test_open_webui() -> None:
     (found,) = read([OPEN_WEBUI])
     assert (found.title, found.tags, found.system) == ("Lamps", ["home", "light"], "Be bright.")
     assert (found.archived, found.pinned, found.active) == (True, True, "2")
     question, first, second = found.messages
-    assert (first.content, first.reasoning, first.model) == ("Yes.", "Bright & warm", "qwen3")
+    assert (first.words.content, first.words.reasoning, first.model) == (
+        "Yes.",
+        "Bright & warm",
+        "qwen3",
+    )
     assert second.parent == question.key
 
 
@@ -115,7 +251,7 @@ def test_a_zip_with_several_files() -> None:
 
 def test_an_answer_without_a_question_gets_one() -> None:
     (found,) = read([chatgpt(node("a", None, "assistant", "Welcome!"))])
-    assert [(said.role, said.content) for said in found.messages] == [
+    assert [(said.role, said.words.content) for said in found.messages] == [
         ("user", "…"), ("assistant", "Welcome!")
     ]  # fmt: skip
 
@@ -133,6 +269,7 @@ def test_empty_conversations_are_left_out() -> None:
         (b'{"a": 1}', "There are no conversations in this file."),
         (b"[1]", "a list of something else"),
         (b'[{"title": "x", "mapping": {}},', "The file is not complete JSON"),
+        ('[{"title": "Größe"}]'.encode("latin-1"), "The file is not in UTF-8"),
         ([{"title": "Odd"}], "Conversation 1 (“Odd”) cannot be read: it is neither"),
         ([CHATGPT, {"mapping": []}], "Conversation 2 cannot be read: it is not built as expected"),
         (

@@ -75,7 +75,7 @@ def test_bulk(browser: Client, three: list[Conversation], demo_server: Server) -
     assert titles(browser) == ["B"]
     browser.post(address, {"id": ids, "action": "unarchive"})
     deleted = browser.post(address, {"id": ids, "action": "delete"}, follow=True)
-    assert "was deleted." in deleted.content.decode()
+    assert "2 conversations were deleted." in deleted.content.decode()
     assert titles(browser) == ["B"]
     back = browser.post(reverse("chat:undo", args=[ids[0]]), follow=True)
     assert "2 conversations back." in back.content.decode()
@@ -125,6 +125,6 @@ def test_a_thousand_conversations(
         [Conversation(owner=alice, title=f"Number {n}") for n in range(1000)]
     )
     shown = told(alice, "Hello", "Hi")
-    with django_assert_num_queries(11, exact=True):
+    with django_assert_num_queries(12, exact=True):
         html = browser.get(reverse("chat:conversation", args=[shown.pk])).content.decode()
     assert html.count('id="listed-') == 50

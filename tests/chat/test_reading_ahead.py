@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
-from apps.chat import reading_ahead
+from apps.chat import prompting, reading_ahead
 from apps.chat.models import Conversation, Message, Role
 from apps.core.db import in_db
 from apps.llm import slots
@@ -71,8 +71,21 @@ async def test_a_question_that_begins_otherwise_does_not_wait(alice: User, serve
     conversation = await in_db(open_long, alice)
     reader = reading_ahead._reader()
     reader.read(conversation, "Something")
-    await asyncio.wait_for(reading_ahead.join(conversation.pk, "Else"), timeout=1)
+    await asyncio.wait_for(reading_ahead.join(conversation.pk, "Else"), timeout=20)
     assert not reader._tasks
+
+
+async def test_what_only_a_read_prompt_is_worth_is_not_said_on_another(
+    alice: User, alice_api: AsyncClient, server: Server
+) -> None:
+    """Two conversations share a beginning at most: a title must not cost one its place."""
+    conversation = await in_db(open_long, alice, "Somebody else has taken the place of this. ")
+    ask = await in_db(lambda: prompting.aside(conversation, "A title?", max_tokens=4))
+    prepared = prompting.prepare(ask, await look_at(server))
+    with pytest.raises(reading_ahead.NotRead):
+        await reading_ahead.said_aside(ask, prepared, label="Title", must_be_read=True)
+    await reading_ahead.said_aside(ask, prepared, label="Summary")
+    assert await reading_ahead.said_aside(ask, prepared, label="Title", must_be_read=True)
 
 
 async def test_it_takes_no_slot_from_anybody(

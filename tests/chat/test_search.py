@@ -66,6 +66,14 @@ def test_titles_come_first(alice: User, kettles: Conversation) -> None:
     assert search.find(alice, "kettles")[:2] == titles
 
 
+def test_a_long_conversation_leaves_places_to_others(alice: User) -> None:
+    told(alice, "A samovar?", "A samovar.")
+    told(alice, *(f"Samovar {number}" for number in range(60)))
+    assert found(alice, "samovar") == [
+        "Samovar 59", "Samovar 58", "Samovar 57", "A samovar.", "A samovar?"
+    ]  # fmt: skip
+
+
 def test_what_others_said_is_not_found(bob: User, kettles: Conversation) -> None:
     assert search.find(bob, "kettle") == []
 

@@ -1,11 +1,14 @@
 """The panel of a conversation, and presets over HTTP."""
 
+import html
+import json
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from apps.chat import params, presets, services
+from apps.chat import params, presets, prompting, services
 from apps.chat.models import Conversation, Preset
 from apps.llm.models import Server, State
 from tests.chat.conftest import told
@@ -185,3 +188,79 @@ def test_it_warns_what_another_system_prompt_costs(
     warning = "A change makes the server read the whole conversation again."
     assert warning in panel(browser, told(alice, "Hello", "Hi"))
     assert warning not in panel(browser, services.open_conversation(owner=alice))
+
+
+SCHEMA = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}
+
+
+def test_answers_with_fields(alice: User, browser: Client, demo_server: Server) -> None:
+    conversation = told(alice, "Hello", "Hi")
+    address = reverse("chat:answer_fields", args=[conversation.pk])
+    said = browser.post(address, {"schema": json.dumps(SCHEMA)}).content.decode()
+    assert "Answers have 1 field." in said
+    conversation.refresh_from_db()
+    described = conversation.response_format["json_schema"]
+    assert described["schema"] == SCHEMA | {"additionalProperties": False}
+    assert prompting.for_next(conversation, "?").response_format == conversation.response_format
+    assert prompting.aside(conversation, "?", max_tokens=9).response_format is None
+    assert "Answers as JSON (1 field)" in panel(browser, conversation)
+    preset = presets.save_as("Names", conversation, alice)
+    other = told(alice, "Hello", "Hi")
+    presets.apply(preset, other)
+    assert other.response_format == conversation.response_format
+    assert "free text" in browser.post(address, {"schema": "{}"}).content.decode()
+    conversation.refresh_from_db()
+    assert conversation.response_format == {}
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("{", "The schema is no JSON"),
+        ("[1]", "An answer is a JSON object"),
+        (
+            '{"type": "object", "required": ["a", "a"], "properties": {"a": {"type": "string"}}}',
+            "two fields that are called “a”",
+        ),
+        ('{"type": "object", "properties": {"a": {"type": "date"}}}', "“a” needs one type of"),
+        ('{"type": "object", "properties": {"a": {"enum": []}}}', "at least one value"),
+    ],
+)
+def test_fields_that_cannot_be_used(
+    alice: User, browser: Client, demo_server: Server, typed: str, sentence: str
+) -> None:
+    conversation = told(alice, "Hello", "Hi")
+    address = reverse("chat:answer_fields", args=[conversation.pk])
+    said = browser.post(address, {"schema": typed})
+    assert said.status_code == 422
+    assert sentence in html.unescape(said.content.decode())
+    conversation.refresh_from_db()
+    assert conversation.response_format == {}
+
+
+def test_it_warns_of_what_changes_while_a_prompt_is_written(
+    alice: User, browser: Client, demo_server: Server
+) -> None:
+    conversation = told(alice, "Hello", "Hi")
+    address = reverse("chat:check_prompt", args=[conversation.pk])
+    said = html.unescape(
+        browser.post(address, {"text": "Today is Monday. {{ user }}"}).content.decode()
+    )
+    assert "“{{ user }}”: nothing is filled in here" in said
+    assert "“Today is Monday”: true only on the day it was written" in said
+    assert browser.post(address, {"text": "Be brief."}).content.decode().strip() == ""
+    browser.post(
+        reverse("chat:write_prompt", args=[conversation.pk]),
+        {"name": "Dated", "text": "It is 2026-01-01."},
+    )
+    assert "“2026-01-01”" in html.unescape(panel(browser, conversation))
+
+
+def test_fields_and_checks_are_of_nobody_elses_and_by_post(
+    alice: User, browser: Client, bobs_browser: Client, demo_server: Server
+) -> None:
+    conversation = told(alice, "Hello", "Hi")
+    for name in ("answer_fields", "check_prompt"):
+        address = reverse(f"chat:{name}", args=[conversation.pk])
+        assert bobs_browser.post(address).status_code == 404
+        assert browser.get(address).status_code == 405

@@ -4,9 +4,11 @@ import asyncio
 
 import pytest
 
-from apps.chat import stream
+from apps.chat import answer_log, stream
+from apps.chat.answer_log import AnswerLog
+from apps.chat.entries import Entry, Snapshot, as_json, fold
 from apps.chat.sse import as_bytes, position_of
-from apps.chat.stream import AnswerLog, Entry, Snapshot, fold, follow
+from apps.chat.stream import follow
 from apps.core.redis import async_redis, sync_redis
 
 ANSWER = 7
@@ -20,12 +22,15 @@ def text_after(entries: list[Entry]) -> str:
     return fold(entries).text
 
 
-async def test_the_first_token_comes_at_once_and_the_next_ones_together() -> None:
+async def test_the_first_token_comes_at_once_and_the_next_ones_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("apps.chat.answer_log.COALESCE_SECONDS", 0.5)  # a busy machine takes less
     log = AnswerLog(ANSWER)
     reader = follow(ANSWER)
     await anext(reader)  # the empty snapshot
     log.token("a")
-    async with asyncio.timeout(0.02):
+    async with asyncio.timeout(0.4):
         first = await anext(reader)
     for letter in "bcde":
         log.token(letter)
@@ -49,8 +54,8 @@ async def test_the_order_of_different_events_is_kept() -> None:
 async def test_a_checkpoint_bounds_the_stream_and_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(stream, "CHECKPOINT_EVERY", 10)
-    monkeypatch.setattr(stream, "COALESCE_SECONDS", 0)
+    monkeypatch.setattr(answer_log, "CHECKPOINT_EVERY", 10)
+    monkeypatch.setattr(answer_log, "COALESCE_SECONDS", 0)
     log = AnswerLog(ANSWER)
     live = asyncio.create_task(read())
     for number in range(100):
@@ -80,7 +85,7 @@ async def test_what_redis_missed_is_written_when_it_is_back(
     log.token("a")
     await asyncio.sleep(0.05)
     with monkeypatch.context() as patch:
-        patch.setattr(stream, "async_redis", away)
+        patch.setattr(answer_log, "async_redis", away)
         log.token("b")
         await asyncio.sleep(0.05)
     log.token("c")
@@ -94,7 +99,7 @@ async def test_it_expires() -> None:
     await asyncio.sleep(0.05)
     assert await async_redis().ttl("answer:7:events") > 24 * 3600
     await log.end("done", finish_reason="stop")
-    assert 0 < await async_redis().ttl("answer:7:events") <= stream.FINISHED_EXPIRES_SECONDS
+    assert 0 < await async_redis().ttl("answer:7:events") <= answer_log.FINISHED_EXPIRES_SECONDS
 
 
 async def test_silence_is_reported() -> None:
@@ -115,7 +120,7 @@ def test_positions(text: str | None, position: int | None) -> None:
 
 
 def test_on_the_wire() -> None:
-    data = stream.as_json({"text": "a\nb\u2028\ud800"})
+    data = as_json({"text": "a\nb\u2028\ud800"})
     assert as_bytes(Entry(3, "token", data)) == (
         b'id: 3\nevent: token\ndata: {"text":"a\\nb\\u2028\\ud800"}\n\n'
     )

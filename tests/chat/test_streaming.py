@@ -1,7 +1,6 @@
 """Answers on a real llama.cpp and a real Redis: nothing is lost, whoever reads when."""
 
 import asyncio
-import time
 from contextlib import AsyncExitStack
 
 import pytest
@@ -56,7 +55,7 @@ async def test_a_reload_in_mid_answer_loses_nothing(
 ) -> None:
     """From the process that writes, and from any other, which has only Redis."""
     if elsewhere:
-        monkeypatch.setattr("apps.chat.stream._written_here", Forgetful())
+        monkeypatch.setattr("apps.chat.answer_log._written_here", Forgetful())
     _, answer = await ask(alice_api, max_tokens=600)
     response = await alice_api.get(f"/api/v1/answers/{answer}/events")
     seen = []
@@ -95,13 +94,11 @@ async def test_stop_frees_the_slot_and_keeps_the_text(
         if event.name == "token" and len(seen) > 3:
             break
     assert await busy_slots(server) == 1
-    started = time.perf_counter()
     stopped = await alice_api.post(f"/api/v1/answers/{answer}/stop")
-    assert time.perf_counter() - started < 1
     assert stopped.json()["status"] == "stopped"
     assert stopped.json()["content"].startswith(text_of(seen))
-    assert stopped.json()["usage"]["completion_tokens"] > 0
-    async with asyncio.timeout(1):
+    assert 0 < stopped.json()["usage"]["completion_tokens"] < 4000
+    async with asyncio.timeout(2):
         while await busy_slots(server):
             await asyncio.sleep(0.02)
     end = (await events_of(alice_api, answer))[-1]
@@ -119,8 +116,10 @@ async def test_stop_while_waiting_for_a_slot(alice_api: AsyncClient, server: Ser
         async for event in read_events(response):
             if event.name == "queued" or event.get("status") == "queued":
                 break
-        stopped = await alice_api.post(f"/api/v1/answers/{answer}/stop")
-        assert (stopped.json()["status"], stopped.json()["content"]) == ("stopped", "")
+        await alice_api.post(f"/api/v1/answers/{answer}/stop")
+        assert (await events_of(alice_api, answer))[-1] == {"finish_reason": "stopped"}
+        stopped = await Message.objects.aget(pk=answer)
+        assert (stopped.status, stopped.content) == ("stopped", "")
 
 
 async def test_the_text_of_a_runner_that_died_is_kept(
@@ -138,10 +137,10 @@ async def test_the_text_of_a_runner_that_died_is_kept(
     async def never_saved(*_: object) -> None: ...
 
     monkeypatch.setattr("apps.chat.generation._Runner._finish", never_saved)
-    for task in asyncio.all_tasks():
-        if "_Runner._" in str(task.get_coro()):
-            task.cancel()
-    await asyncio.sleep(0.1)
+    killed = [task for task in asyncio.all_tasks() if "_Runner._" in str(task.get_coro())]
+    for task in killed:
+        task.cancel()
+    await asyncio.wait(killed)
     redis = async_redis()
     await redis.delete(*[key async for key in redis.scan_iter("runner:*:alive")])
 

@@ -54,13 +54,14 @@ class TestTheCalculator:
         ],
     )  # fmt: skip
     def test_what_it_refuses(self, expression: str) -> None:
-        began = time.perf_counter()
+        began = time.process_time()
         with pytest.raises(arithmetic.BadExpression) as error:
             arithmetic.calculate(expression)
         assert str(error.value)
-        assert time.perf_counter() - began < 0.5
+        assert time.process_time() - began < 0.5
 
 
+@pytest.mark.django_db
 class TestWhatIsOffered:
     def test_nothing_by_default(self) -> None:
         offer = tool_settings.offer({})
@@ -337,7 +338,8 @@ class TestARealServer:
         facts = chosen.server.model(chosen.model)
         assert facts is not None
         assert facts["abilities"]["tools"] is True
-        offer = tool_settings.offer({"use": {"calculator": "always", "date_and_time": "ask"}})
+        use = {"calculator": "always", "date_and_time": "ask"}
+        offer = await sync_to_async(tool_settings.offer)({"use": use})
         turns = [Turn(1, "user", "6 * 7?"), TestThePrompt.CALLED, TestThePrompt.RESULT]
         usages = []
         for said, choice in ((turns[:1], ""), (turns, ""), (turns, "none")):
@@ -355,9 +357,26 @@ class TestARealServer:
         assert last.prompt_tokens == result.prompt_tokens
         assert last.cached_tokens >= last.prompt_tokens - 1
 
+    async def test_arguments_that_are_no_json_do_not_end_the_conversation(
+        self, llama_with_tools: LlamaProcess
+    ) -> None:
+        created = await sync_to_async(create_server)(llama_with_tools, "Tools")
+        chosen = target(await look_at(created))
+        wrong = ("", "{not json", "[1]", '{"x": NaN}', '{"x": "\\ud800"}', "[" * 1200)
+        calls = tuple(context.Call(f"c{n}", "f", text) for n, text in enumerate(wrong))
+        turns = [
+            Turn(1, "user", "Q"), Turn(-1, "assistant", "", calls=calls),
+            *(Turn(-1, "tool", "Not valid JSON.", call_id=call.id) for call in calls),
+        ]  # fmt: skip
+        messages = context.build(None, turns, context=None).messages
+        sent = [call["function"]["arguments"] for call in messages[1]["tool_calls"]]
+        assert sent[:2] == ["{}", '{"invalid": "{not json"}']
+        request = ChatRequest(chosen.model, messages, 4)
+        assert (await chosen.client.complete(request)).usage.completion_tokens > 0
+
     async def test_an_answer_that_was_begun_goes_on(self, server: Server) -> None:
         chosen = target(await look_at(server))
-        offer = tool_settings.offer({"use": {"calculator": "always"}})
+        offer = await sync_to_async(tool_settings.offer)({"use": {"calculator": "always"}})
         begun: list[Message] = [
             {"role": "user", "content": "6 * 7?"}, {"role": "assistant", "content": "It is"},
         ]  # fmt: skip
@@ -365,6 +384,7 @@ class TestARealServer:
         assert (await chosen.client.complete(request)).usage.completion_tokens > 0
 
 
+@pytest.mark.django_db
 def test_everything_that_is_offered_is_a_valid_definition() -> None:
     for tool in tools.available():
         jsonschema.Draft202012Validator.check_schema(tool.parameters)

@@ -2,25 +2,30 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import AsyncClient
-from django.utils import timezone
 
-from apps.chat.models import CallState, Conversation, Message, Status, ToolCall
-from apps.chat.tools import approval, calling
+from apps.chat.models import CallState, Message, Status, ToolCall
+from apps.chat.tools import calling
 from apps.core import tools
 from apps.core.tools import Arguments, Tool, ToolError, parameters
-from tests.chat.conftest import Event, ask_in, events_of, read_events, text_of
+from apps.llm.models import Server
+from tests.chat.conftest import (
+    CALCULATE,
+    answer_of,
+    ask_in,
+    calls_in,
+    events_of,
+    open_with,
+    text_of,
+    until_waiting,
+)
 from tests.chat.tool_server import ToolServer, call, create_tool_server, say, think
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-CALCULATE = call(0, "call_a", "calculator", '{"expression": "6 * 7"}')
 
 
 async def echo(user: User, arguments: Arguments) -> str:
@@ -51,47 +56,8 @@ def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
-@pytest.fixture
-def process() -> Iterator[ToolServer]:
-    with ToolServer([say("Hello there")]) as running:
-        yield running
-
-
-@pytest.fixture
-def server(db: None, process: ToolServer) -> Any:
-    return create_tool_server(process)
-
-
-async def open_with(client: AsyncClient, *, rounds: int | None = None, **use: str) -> int:
-    opened = await client.post("/api/v1/conversations", {}, content_type="application/json")
-    pk: int = opened.json()["id"]
-    given: dict[str, Any] = {"use": use}
-    if rounds:
-        given["rounds"] = rounds
-    changed = await client.patch(
-        f"/api/v1/conversations/{pk}", {"tools": given}, content_type="application/json"
-    )
-    assert changed.status_code == 200, changed.content
-    return pk
-
-
-def calls_in(events: list[Event]) -> list[dict[str, Any]]:
-    """What a reader knows of the calls after these events, whenever he began to read."""
-    calls: dict[int, dict[str, Any]] = {}
-    for event in events:
-        if event.name == "snapshot":
-            calls = {call["id"]: call for call in event.get("calls", ())}
-        elif event.name in {"tool_call", "tool_result"}:
-            calls[event["id"]] = dict(event)
-    return list(calls.values())
-
-
-async def answer_of(client: AsyncClient, pk: int) -> Any:
-    return (await client.get(f"/api/v1/answers/{pk}")).json()
-
-
-async def test_it_works(alice_api: AsyncClient, server: Any, process: ToolServer) -> None:
-    process.script = [[*think("Hm"), *say("Let me see."), *CALCULATE], say("It is 42.")]
+async def test_it_works(alice_api: AsyncClient, caller_server: Server, caller: ToolServer) -> None:
+    caller.script = [[*think("Hm"), *say("Let me see."), *CALCULATE], say("It is 42.")]
     conversation = await open_with(alice_api, calculator="always")
     answer = await ask_in(alice_api, conversation, "What is 6 * 7?")
     events = await events_of(alice_api, answer)
@@ -101,7 +67,7 @@ async def test_it_works(alice_api: AsyncClient, server: Any, process: ToolServer
     assert (called["name"], called["arguments"]) == ("calculator", '{"expression": "6 * 7"}')
     assert (called["state"], called["result"], called["at"]) == ("done", "42", 9)
 
-    first, second = process.asked
+    first, second = caller.asked
     assert [tool["function"]["name"] for tool in first["tools"]] == ["calculator"]
     assert first["parallel_tool_calls"] is True
     assert second["tools"] == first["tools"]
@@ -133,13 +99,13 @@ async def test_it_works(alice_api: AsyncClient, server: Any, process: ToolServer
 
 
 async def test_the_next_question_sends_the_same_bytes(
-    alice_api: AsyncClient, server: Any, process: ToolServer
+    alice_api: AsyncClient, caller_server: Server, caller: ToolServer
 ) -> None:
-    process.script = [[*say("So."), *CALCULATE], say("Done"), say("Yes")]
+    caller.script = [[*say("So."), *CALCULATE], say("Done"), say("Yes")]
     conversation = await open_with(alice_api, calculator="always", date_and_time="always")
     await events_of(alice_api, await ask_in(alice_api, conversation))
     await events_of(alice_api, await ask_in(alice_api, conversation, "Sure?"))
-    _, second, third = process.asked
+    _, second, third = caller.asked
     assert third["messages"][:-2] == second["messages"]
     assert third["messages"][-2] == {"role": "assistant", "content": "Done"}
     assert json.dumps(third["tools"]) == json.dumps(second["tools"])
@@ -148,7 +114,7 @@ async def test_the_next_question_sends_the_same_bytes(
 
 
 async def test_several_at_once_and_each_failure_is_a_result(
-    alice_api: AsyncClient, server: Any, process: ToolServer
+    alice_api: AsyncClient, caller_server: Server, caller: ToolServer
 ) -> None:
     text = '{"text": "x"}'
     calls = [
@@ -157,13 +123,13 @@ async def test_several_at_once_and_each_failure_is_a_result(
         ("date_and_time", "{}"),
     ]  # fmt: skip
     deltas = [call(i, f"c{i}", name, arguments) for i, (name, arguments) in enumerate(calls)]
-    process.script = [[delta for pieces in deltas for delta in pieces], say("Sorry.")]
+    caller.script = [[delta for pieces in deltas for delta in pieces], say("Sorry.")]
     names = ("echo", "fail", "crash", "hang")
     conversation = await open_with(alice_api, **dict.fromkeys(names, "always"))
     answer = await ask_in(alice_api, conversation)
     events = await events_of(alice_api, answer)
     assert events[-1].name == "done"
-    sent = [message for message in process.asked[1]["messages"] if message["role"] == "tool"]
+    sent = [message for message in caller.asked[1]["messages"] if message["role"] == "tool"]
     assert [message["tool_call_id"] for message in sent] == [f"c{i}" for i in range(len(calls))]
     said = [message["content"] for message in sent]
     assert said[0] == "alice: x"
@@ -181,10 +147,13 @@ async def test_several_at_once_and_each_failure_is_a_result(
 
 
 async def test_a_long_result_is_cut_and_says_so(
-    alice_api: AsyncClient, server: Any, process: ToolServer, monkeypatch: pytest.MonkeyPatch
+    alice_api: AsyncClient,
+    caller_server: Server,
+    caller: ToolServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     long = json.dumps({"text": "a" * 50_000})
-    process.script = [call(0, "c", "echo", long), say("Long.")]
+    caller.script = [call(0, "c", "echo", long), say("Long.")]
     conversation = await open_with(alice_api, echo="always")
     await events_of(alice_api, await ask_in(alice_api, conversation))
     said = await ToolCall.objects.aget()
@@ -192,117 +161,23 @@ async def test_a_long_result_is_cut_and_says_so(
 
 
 async def test_after_the_last_round_it_has_to_answer(
-    alice_api: AsyncClient, server: Any, process: ToolServer
+    alice_api: AsyncClient, caller_server: Server, caller: ToolServer
 ) -> None:
-    process.script = [CALCULATE]
+    caller.script = [CALCULATE]
     conversation = await open_with(alice_api, rounds=2, calculator="always")
     answer = await ask_in(alice_api, conversation)
     events = await events_of(alice_api, answer)
-    assert [asked.get("tool_choice") for asked in process.asked] == [None, None, "none"]
-    assert process.asked[0]["tools"] == process.asked[2]["tools"]
+    assert [asked.get("tool_choice") for asked in caller.asked] == [None, None, "none"]
+    assert caller.asked[0]["tools"] == caller.asked[2]["tools"]
     assert events[-1] == {"finish_reason": "tool_rounds"}
     assert await ToolCall.objects.acount() == 2
 
 
-async def until_waiting(
-    client: AsyncClient, answer: int, state: CallState = CallState.WAITING
-) -> list[int]:
-    """The calls that wait, as a page that follows the answer learns of them."""
-    async for event in read_events(await client.get(f"/api/v1/answers/{answer}/events")):
-        if event.name == "tool_call" and event["state"] == state:
-            return [event["id"]]
-        calls = event.get("calls", ()) if event.name == "snapshot" else ()
-        if waiting := [one["id"] for one in calls if one["state"] == state]:
-            return waiting
-    raise AssertionError("nothing waits")
-
-
-@pytest.mark.parametrize(("decision", "said"), [("approve", "42"), ("refuse", "refused")])
-async def test_a_call_waits_for_its_person(
-    alice_api: AsyncClient, server: Any, process: ToolServer, decision: str, said: str
-) -> None:
-    process.script = [CALCULATE, say("Well.")]
-    conversation = await open_with(alice_api, calculator="ask")
-    answer = await ask_in(alice_api, conversation)
-    (waiting,) = await until_waiting(alice_api, answer)
-    assert process.open == 0
-    assert (await answer_of(alice_api, answer))["tool_calls"][0]["state"] == "waiting"
-    decided = await alice_api.post(f"/api/v1/answers/{answer}/calls/{waiting}/{decision}")
-    assert decided.status_code == 200, decided.content
-    events = await events_of(alice_api, answer)
-    assert events[-1].name == "done"
-    assert said in process.asked[1]["messages"][-1]["content"]
-    late = await alice_api.post(f"/api/v1/answers/{answer}/calls/{waiting}/{decision}")
-    assert (late.status_code, late.json()["code"]) == (409, "not_waiting")
-
-
-async def test_it_need_not_ask_again(
-    alice_api: AsyncClient, server: Any, process: ToolServer
-) -> None:
-    process.script = [CALCULATE, say("So."), CALCULATE, say("Again.")]
-    conversation = await open_with(alice_api, calculator="ask")
-    answer = await ask_in(alice_api, conversation)
-    (waiting,) = await until_waiting(alice_api, answer)
-    await alice_api.post(f"/api/v1/answers/{answer}/calls/{waiting}/approve?always=true")
-    await events_of(alice_api, answer)
-    again = await ask_in(alice_api, conversation)
-    assert (await events_of(alice_api, again))[-1].name == "done"  # so nothing waited
-    assert (await answer_of(alice_api, again))["tool_calls"][0]["result"] == "42"
-
-
-async def test_a_call_whose_process_died_says_so(
-    alice_api: AsyncClient, alice: User, server: Any
-) -> None:
-    conversation = await Conversation.objects.acreate(owner=alice)
-    answer = await Message.objects.acreate(
-        conversation=conversation, role="assistant", status=Status.QUEUED,
-        created=timezone.now() - timedelta(minutes=1),
-    )  # fmt: skip
-    call = await answer.tool_calls.acreate(
-        round=1, call_id="c", name="calculator", arguments="{}", state=CallState.WAITING
-    )
-    late = await alice_api.post(f"/api/v1/answers/{answer.pk}/calls/{call.pk}/approve")
-    assert late.status_code == 409
-    shown = await answer_of(alice_api, answer.pk)
-    assert shown["status"] == "interrupted"
-    assert [one["state"] for one in shown["tool_calls"]] == ["stopped"]
-
-
-async def test_nobody_else_may_decide(
-    alice_api: AsyncClient, bob_api: AsyncClient, server: Any, process: ToolServer
-) -> None:
-    process.script = [CALCULATE, say("Well.")]
-    conversation = await open_with(alice_api, calculator="ask")
-    answer = await ask_in(alice_api, conversation)
-    (waiting,) = await until_waiting(alice_api, answer)
-    address = f"/api/v1/answers/{answer}/calls/{waiting}/approve"
-    assert (await bob_api.post(address)).status_code == 404
-    assert (await alice_api.get(address)).status_code == 405
-    assert (await alice_api.post(f"/api/v1/answers/{answer}/calls/0/approve")).status_code == 404
-    await alice_api.post(f"/api/v1/answers/{answer}/stop")
-
-
-async def test_stop_while_a_call_waits(
-    alice_api: AsyncClient, server: Any, process: ToolServer
-) -> None:
-    process.script = [[*say("Let me."), *CALCULATE], say("Later.")]
-    conversation = await open_with(alice_api, calculator="ask")
-    answer = await ask_in(alice_api, conversation)
-    await until_waiting(alice_api, answer)
-    stopped = await alice_api.post(f"/api/v1/answers/{answer}/stop")
-    assert stopped.json()["status"] == "stopped"
-    assert [one["state"] for one in stopped.json()["tool_calls"]] == ["stopped"]
-    # The conversation goes on: every call that is sent has a result.
-    await events_of(alice_api, await ask_in(alice_api, conversation, "Never mind."))
-    roles = [message["role"] for message in process.asked[-1]["messages"]]
-    assert roles == ["user", "assistant", "tool", "assistant", "user"]
-
-
 async def test_stop_while_a_tool_runs(
-    alice_api: AsyncClient, server: Any, process: ToolServer
+    alice_api: AsyncClient, caller_server: Server, caller: ToolServer
 ) -> None:
     tools.register(Tool("hang", "hang", "hang", parameters(), f"{__name__}.hang", seconds=60))
-    process.script = [call(0, "c", "hang", "{}")]
+    caller.script = [call(0, "c", "hang", "{}")]
     conversation = await open_with(alice_api, hang="always")
     answer = await ask_in(alice_api, conversation)
     await until_waiting(alice_api, answer, CallState.RUNNING)
@@ -310,48 +185,36 @@ async def test_stop_while_a_tool_runs(
     assert [one["state"] for one in stopped.json()["tool_calls"]] == ["stopped"]
 
 
-async def test_nobody_answers_in_time(
-    alice_api: AsyncClient, server: Any, process: ToolServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(approval, "APPROVAL_SECONDS", 0.1)
-    process.script = [CALCULATE, say("Pity.")]
-    conversation = await open_with(alice_api, calculator="ask")
-    answer = await ask_in(alice_api, conversation)
-    events = await events_of(alice_api, answer)
-    assert calls_in(events)[0]["state"] == CallState.EXPIRED
-    assert "nobody allowed this call" in process.asked[1]["messages"][-1]["content"]
-
-
 @pytest.mark.parametrize(("knows", "sent"), [(False, False), (None, True)])
 async def test_a_template_without_tools_gets_none(
-    alice_api: AsyncClient, db: None, process: ToolServer, knows: bool | None, sent: bool
+    alice_api: AsyncClient, db: None, caller: ToolServer, knows: bool | None, sent: bool
 ) -> None:
-    await asyncio.to_thread(create_tool_server, process, tools=knows)
+    await asyncio.to_thread(create_tool_server, caller, tools=knows)
     conversation = await open_with(alice_api, calculator="always")
     await events_of(alice_api, await ask_in(alice_api, conversation))
-    assert ("tools" in process.asked[0]) is sent
+    assert ("tools" in caller.asked[0]) is sent
 
 
 async def test_continue_keeps_what_was_called(
-    alice_api: AsyncClient, server: Any, process: ToolServer
+    alice_api: AsyncClient, caller_server: Server, caller: ToolServer
 ) -> None:
-    process.script = [CALCULATE, say("It is"), say("42 indeed.")]
+    caller.script = [CALCULATE, say("It is"), say("42 indeed.")]
     conversation = await open_with(alice_api, calculator="always")
     answer = await ask_in(alice_api, conversation)
     await events_of(alice_api, answer)
     longer = (await alice_api.post(f"/api/v1/answers/{answer}/continue")).json()["id"]
     events = await events_of(alice_api, longer)
     assert text_of(events) == "Itis42indeed."
-    assert process.asked[2]["messages"][:-1] == process.asked[1]["messages"]
-    assert process.asked[2]["messages"][-1] == {"role": "assistant", "content": "Itis"}
+    assert caller.asked[2]["messages"][:-1] == caller.asked[1]["messages"]
+    assert caller.asked[2]["messages"][-1] == {"role": "assistant", "content": "Itis"}
     shown = await answer_of(alice_api, longer)
     assert [one["result"] for one in shown["tool_calls"]] == ["42"]
 
 
 async def test_one_answer_may_have_tools_of_its_own(
-    alice_api: AsyncClient, server: Any, process: ToolServer
+    alice_api: AsyncClient, caller_server: Server, caller: ToolServer
 ) -> None:
-    process.script = [CALCULATE, say("42")]
+    caller.script = [CALCULATE, say("42")]
     opened = await alice_api.post("/api/v1/conversations", {}, content_type="application/json")
     address = f"/api/v1/conversations/{opened.json()['id']}/messages"
 
@@ -363,10 +226,10 @@ async def test_one_answer_may_have_tools_of_its_own(
     assert (refused.status_code, refused.json()["code"]) == (422, "bad_tools")
     asked = await ask_with(["calculator"])
     await events_of(alice_api, asked.json()["answer"]["id"])
-    assert [tool["function"]["name"] for tool in process.asked[0]["tools"]] == ["calculator"]
+    assert [tool["function"]["name"] for tool in caller.asked[0]["tools"]] == ["calculator"]
     assert (await ToolCall.objects.aget()).result == "42"
     await events_of(alice_api, (await ask_with([])).json()["answer"]["id"])
-    assert "tools" not in process.asked[2]
+    assert "tools" not in caller.asked[2]
 
 
 def test_results_leave_room_to_answer() -> None:

@@ -1,5 +1,6 @@
 """Exports and shared copies."""
 
+import io
 import json
 import uuid
 
@@ -8,8 +9,8 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 from django.urls import reverse
 
-from apps.chat import exports, library, services
-from apps.chat.models import Conversation, Share
+from apps.chat import exports, importing, library, services
+from apps.chat.models import CallState, Conversation, Share, ToolCall
 from apps.core.db import in_db
 from apps.llm.models import Server
 from tests.chat.conftest import told
@@ -42,6 +43,49 @@ def test_training_data(kettles: Conversation) -> None:
             {"role": "assistant", "content": "The **blue** one."},
         ]
     }
+
+
+@pytest.fixture
+def with_a_call(alice: User) -> Conversation:
+    conversation = told(alice, "How much?", "Let me see.\n\nIt is 42.")
+    ToolCall.objects.create(
+        answer_id=conversation.active_leaf_id, round=1, call_id="a", name="calculator",
+        arguments='{"expression":  "6*7"}', text_to=11, state=CallState.DONE, result="42",
+    )  # fmt: skip
+    return conversation
+
+
+def test_calls_are_training_data_too(with_a_call: Conversation) -> None:
+    line = json.loads(exports.one(with_a_call, "jsonl"))
+    call = {"name": "calculator", "arguments": '{"expression":  "6*7"}'}
+    assert line["messages"] == [
+        {"role": "user", "content": "How much?"},
+        {
+            "role": "assistant",
+            "content": "Let me see.",
+            "tool_calls": [{"id": "a", "type": "function", "function": call}],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": "42"},
+        {"role": "assistant", "content": "It is 42."},
+    ]
+    assert [tool["function"]["name"] for tool in line["tools"]] == ["calculator"]
+
+
+def test_calls_to_read(with_a_call: Conversation) -> None:
+    ToolCall.objects.update(result="```\nx")
+    text = exports.one(with_a_call, "md")
+    before, _, after = text.partition("**Called `calculator`**")
+    assert before.endswith("Let me see.\n\n")
+    assert '"expression": "6*7"' in after
+    assert "````\n```\nx\n````\n\nIt is 42.\n" in after
+
+
+def test_calls_come_back(with_a_call: Conversation, bob: User) -> None:
+    file = b'{"format": "workbench-conversations", "version": 1, "conversations": [%s]}'
+    data = exports.one(with_a_call, "json").encode()
+    importing.import_file(bob, io.BytesIO(file % data))
+    copy = Conversation.objects.get(owner=bob)
+    assert exports.one(copy, "jsonl") == exports.one(with_a_call, "jsonl")
 
 
 def test_nothing_to_learn_from(alice: User, browser: Client, demo_server: Server) -> None:

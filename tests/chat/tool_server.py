@@ -51,8 +51,12 @@ class ToolServer:
     """Requests being answered now."""
     hang: bool = False
     """Never ends an answer."""
+    hang_at: int = 0
+    """Never ends the answer to this request, counted from one."""
     by_round: bool = False
     """Counts the rounds of the answer in hand, not the requests: some are only read ahead."""
+    loads: int = 0
+    """So many requests are refused first, as by a server that is loading its model."""
 
     def __post_init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -86,27 +90,46 @@ class ToolServer:
             body += message.get("body", b"")
             if not message.get("more_body"):
                 break
-        if scope["path"] == "/v1/models":
-            headers = [(b"content-type", b"application/json")]
-            listed = json.dumps({"object": "list", "data": [{"id": "caller", "object": "model"}]})
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": listed.encode()})
-            return
         if not scope["path"].endswith("/chat/completions"):
             headers = [(b"content-type", b"application/json")]
-            await send({"type": "http.response.start", "status": 404, "headers": headers})
-            await send({"type": "http.response.body", "body": b"{}"})
+            page = self.pages.get(scope["path"])
+            status = 404 if page is None else 200
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": json.dumps(page or {}).encode()})
+            return
+        if self.loads:
+            self.loads -= 1
+            await self._refuse(send)
             return
         self.asked.append(json.loads(body))
-        number = len(self.asked) - 1
-        if self.by_round:
-            roles = [message["role"] for message in self.asked[-1]["messages"]]
-            number = roles[::-1][: roles[::-1].index("user")].count("assistant")
         self.open += 1
         try:
-            await self._stream(self.script[min(number, len(self.script) - 1)], send, receive)
+            await self._stream(self.deltas(self.asked[-1]), send, receive)
         finally:
             self.open -= 1
+
+    async def _refuse(self, send: Any) -> None:
+        error = {"code": 503, "message": "Loading model", "type": "unavailable_error"}
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 503, "headers": headers})
+        body = json.dumps({"error": error}).encode()
+        await send({"type": "http.response.body", "body": body})
+
+    def deltas(self, asked: dict[str, Any]) -> list[Delta]:
+        """What the newest request is answered with."""
+        number = len(self.asked) - 1
+        if self.by_round:
+            roles = [message["role"] for message in asked["messages"]]
+            number = roles[::-1][: roles[::-1].index("user")].count("assistant")
+        return self.script[min(number, len(self.script) - 1)]
+
+    @property
+    def pages(self) -> dict[str, Any]:
+        """What it says of itself, by path."""
+        return {"/v1/models": {"object": "list", "data": [{"id": "caller", "object": "model"}]}}
+
+    async def before(self, number: int) -> None:
+        """Waits until a piece of an answer may be sent."""
 
     async def _stream(self, deltas: list[Delta], send: Any, receive: Any) -> None:
         headers = [(b"content-type", b"text/event-stream")]
@@ -117,9 +140,10 @@ class ToolServer:
             await send({"type": "http.response.body", "body": line, "more_body": True})
 
         called = any("tool_calls" in delta for delta in deltas)
-        for delta in deltas:
+        for number, delta in enumerate(deltas):
+            await self.before(number)
             await chunk({"id": "x", "choices": [{"index": 0, "delta": delta}]})
-        if self.hang:
+        if self.hang or len(self.asked) == self.hang_at:
             while (await receive())["type"] != "http.disconnect":
                 pass
             return

@@ -7,6 +7,7 @@ of the process end the answer itself.
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,12 +15,13 @@ import jsonschema
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
+from referencing.exceptions import Unresolvable
 
 from apps.chat import context
+from apps.chat.answer_log import AnswerLog
 from apps.chat.models import CallState, ToolCall
-from apps.chat.stream import AnswerLog
+from apps.chat.models.calls import NOT_RUN
 from apps.chat.tools import approval
-from apps.chat.tools.history import NOT_RUN
 from apps.chat.tools.settings import Offer
 from apps.core.db import in_db
 from apps.core.tools import Tool, ToolError
@@ -93,24 +95,38 @@ async def work(
     user, rows = await in_db(_save, calls, answer, person, round_number, offer, log)
     for row in rows:
         log.call("tool_call", described(row))
-    limit = result_limit(context_size, len(rows))
-    try:
-        async with asyncio.TaskGroup() as group:
-            for place, row in enumerate(rows):
-                group.create_task(_settle(row, place, offer, user, log, limit))
-    except asyncio.CancelledError:
-        for row in rows:
-            if row.is_open:  # in the database the answer's end says so
-                row.state, row.result = CallState.STOPPED, NOT_RUN
-                log.call("tool_result", described(row))
-        raise
+    await _settle_all(rows, offer, user, log, result_limit(context_size, len(rows)))
     return rows
+
+
+async def work_on(
+    rows: Sequence[ToolCall],
+    *,
+    person: int,
+    offer: Offer,
+    log: AnswerLog,
+    context_size: int | None,
+) -> None:
+    """Takes those calls of a round to their results that have none: their process died."""
+    user = await in_db(_person, person)
+    limit = result_limit(context_size, len(rows))
+    await _settle_all([row for row in rows if row.is_unsettled], offer, user, log, limit)
+
+
+async def _settle_all(
+    rows: Sequence[ToolCall], offer: Offer, user: User, log: AnswerLog, limit: int
+) -> None:
+    """If it is cancelled, what becomes of the calls is said with the answer's end."""
+    async with asyncio.TaskGroup() as group:
+        for place, row in enumerate(rows):
+            group.create_task(_settle(row, place, offer, user, log, limit))
 
 
 def described(call: ToolCall) -> dict[str, Any]:
     """A call as the events and the API show it."""
     return {
         "id": call.pk,
+        "answer": call.answer_id,
         "call_id": call.call_id,
         "round": call.round,
         "name": call.name,
@@ -148,15 +164,23 @@ def arguments_of(call: ToolCall, tool: Tool) -> dict[str, Any]:
         arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as error:
         raise ToolError(f"The arguments are not valid JSON: {error}. Call it again.") from error
-    validator = jsonschema.Draft202012Validator(tool.parameters)
-    problems = sorted(validator.iter_errors(arguments), key=lambda problem: problem.json_path)
-    if problems:
+    if problems := _problems(arguments, tool):
         said = "; ".join(
             f"{problem.json_path.removeprefix('$').lstrip('.') or 'arguments'}: {problem.message}"
             for problem in problems[:3]
         )
         raise ToolError(capped(f"The arguments do not fit: {said}. Call it again.", 1000))
     return arguments  # type: ignore[no-any-return]
+
+
+def _problems(arguments: Any, tool: Tool) -> list[jsonschema.ValidationError]:
+    """What does not fit. The schema of another program may say what ours cannot read."""
+    validator = jsonschema.Draft202012Validator(tool.parameters)
+    try:
+        return sorted(validator.iter_errors(arguments), key=lambda problem: problem.json_path)
+    except (re.error, Unresolvable, RecursionError):
+        logger.warning("The schema of %s cannot be used to check its arguments", tool.name)
+        return []
 
 
 async def _settle(
@@ -183,14 +207,18 @@ async def _outcome(
         arguments = arguments_of(row, tool)
     except ToolError as error:
         return CallState.FAILED, str(error)
-    if row.state == CallState.WAITING:
-        row.state = await approval.wait(row)
-        if row.state == CallState.REFUSED:
-            return row.state, "The person you talk to refused this call. Go on without it."
-        if row.state == CallState.EXPIRED:
-            minutes = max(1, round(approval.APPROVAL_SECONDS / 60))
-            return row.state, f"Not run: nobody allowed this call within {minutes} minutes."
-        log.call("tool_call", described(row))
+    state = CallState(row.state)
+    if state == CallState.WAITING:
+        row.state = state = await approval.wait(row)
+        if state == CallState.RUNNING:
+            log.call("tool_call", described(row))
+    if state == CallState.REFUSED:
+        return state, "The person you talk to refused this call. Go on without it."
+    if state == CallState.EXPIRED:
+        minutes = max(1, round(approval.APPROVAL_SECONDS / 60))
+        return state, f"Not run: nobody allowed this call within {minutes} minutes."
+    if state != CallState.RUNNING:  # another process took it for dead, and its answer goes on
+        return state, NOT_RUN
     return await _run(tool, user, arguments)
 
 
@@ -233,7 +261,11 @@ def _save(
     ]
     for row in rows:
         row.save()
-    return User.objects.get(pk=person, is_active=True), rows
+    return _person(person), rows
+
+
+def _person(pk: int) -> User:
+    return User.objects.get(pk=pk, is_active=True)
 
 
 def _first_state(call: context.Call, offer: Offer) -> CallState:

@@ -7,7 +7,6 @@ told where they lead. What comes is read up to a size and for a time.
 
 import html
 import http.client
-import ipaddress
 import re
 import socket
 import ssl
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 
 import nh3
 
+from apps.core import addresses
 from apps.core.tools import ToolError
 
 MAX_BYTES = 2_000_000
@@ -93,27 +93,10 @@ def _taken_apart(url: str) -> tuple[bool, str, int, str]:
 
 
 def _address_of(host: str, port: int, *, allow_private: bool) -> str:
-    """The address to connect to. Every one the name has must be allowed."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise ToolError(f"There is no host named {host}.") from error
-    addresses = [str(entry[4][0]).split("%")[0] for entry in found]
-    if not allow_private and not all(map(is_public, addresses)):
-        raise ToolError(f"{host} is in a private network, which must not be fetched from.")
-    return addresses[0]
-
-
-def is_public(address: str) -> bool:
-    """Whether an address belongs to the internet, also when it is written as another kind."""
-    parsed = ipaddress.ip_address(address)
-    if isinstance(parsed, ipaddress.IPv6Address):
-        inner = parsed.ipv4_mapped or parsed.sixtofour or (parsed.teredo and parsed.teredo[1])
-        if inner:
-            return is_public(str(inner))
-        if parsed in ipaddress.ip_network("64:ff9b::/96"):  # an IPv4 address through NAT64
-            return is_public(str(ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)))
-    return parsed.is_global and not parsed.is_multicast
+        return addresses.address_of(host, port, allow_private=allow_private)
+    except addresses.NotAllowed as error:
+        raise ToolError(str(error)) from error
 
 
 class _Connection(http.client.HTTPConnection):

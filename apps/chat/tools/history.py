@@ -4,12 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from django.utils import timezone
+
 from apps.chat import context
-from apps.chat.models import Message, ToolCall
+from apps.chat.models import CallState, Message, ToolCall
+from apps.chat.models.calls import CUT_OFF, NOT_RUN
 
 BETWEEN = "\n\n"
 """What stands in an answer's text between two rounds. The model did not write it."""
-NOT_RUN = "It was stopped before it had ended."
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ def turns(answer: Message, calls: Sequence[ToolCall]) -> list[context.Turn]:
     """An answer as its model wrote it and was answered. Its own id has the last of the turns."""
     *rounds, last = parts(answer.content, answer.reasoning, calls)
     found = [turn for part in rounds for turn in of_round(part)]
-    return [*found, context.Turn(answer.pk, answer.role, last.text, last.reasoning)]
+    own = context.Turn(answer.pk, answer.role, last.text, last.reasoning, answer.pinned)
+    return [*found, own]
 
 
 def of_round(part: Part) -> list[context.Turn]:
@@ -60,12 +63,30 @@ def of_round(part: Part) -> list[context.Turn]:
     ]
 
 
-def take_along(answer: Message, longer: Message) -> None:
-    """Gives an answer that goes on from another what that had called."""
-    ToolCall.objects.bulk_create(
+def take_along(answer: Message, longer: Message) -> dict[int, ToolCall]:
+    """Gives an answer that goes on from another what that had called; the new calls by the old.
+
+    What still waited there waits here.
+    """
+    calls = list(answer.tool_calls.all())
+    taken = ToolCall.objects.bulk_create(
         ToolCall(**{field: getattr(call, field) for field in _KEPT}, answer=longer)
-        for call in answer.tool_calls.all()
+        for call in calls
     )
+    end([call for call in calls if call.is_open])
+    return {call.pk: new for call, new in zip(calls, taken, strict=True)}
+
+
+def end(calls: Sequence[ToolCall]) -> None:
+    """Says of calls that have not ended that nobody will run them any more."""
+    for state, result in ((CallState.WAITING, NOT_RUN), (CallState.RUNNING, CUT_OFF)):
+        ended = [call for call in calls if call.state == state]
+        for call in ended:
+            call.state, call.result, call.finished = CallState.STOPPED, result, timezone.now()
+        if ended:
+            ToolCall.objects.filter(pk__in=[call.pk for call in ended], state=state).update(
+                state=CallState.STOPPED, result=result, finished=timezone.now()
+            )
 
 
 _KEPT = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.core import tools
-from apps.core.tools import Approval, Tool
+from apps.core.tools import IN_GROUP, Approval, Tool
 
 ROUNDS = 8
 MAX_ROUNDS = 50
@@ -73,7 +73,8 @@ def _in_order(value: Any) -> Any:
 def offer(settings: Mapping[str, Any]) -> Offer:
     """What a conversation with these settings offers. A tool that is gone is left out."""
     use = settings.get("use") or {}
-    chosen = [tool for tool in tools.available() if use.get(tool.name, "never") != "never"]
+    known = tools.available() if use else []
+    chosen = [tool for tool in known if use.get(tool.name, "never") != "never"]
     return Offer(
         tools=tuple(chosen),
         asks=frozenset(tool.name for tool in chosen if use[tool.name] == Approval.ASK),
@@ -137,7 +138,20 @@ class Choice:
     tool: Tool
     approval: str
 
+    @property
+    def prefix(self) -> str:
+        """What the names of its group begin with."""
+        return self.tool.name.partition(IN_GROUP)[0]
+
+
+def for_all(prefix: str, approval: str) -> dict[str, str]:
+    """The same for each tool of a group."""
+    names = [tool.name for tool in tools.available() if tool.group]
+    return {name: approval for name in names if name.startswith(f"{prefix}{IN_GROUP}")}
+
 
 def choices(settings: Mapping[str, Any]) -> list[Choice]:
+    """By group, the workbench's own first, and by name."""
     use = settings.get("use") or {}
-    return [Choice(tool, use.get(tool.name, "never")) for tool in tools.available()]
+    found = [Choice(tool, use.get(tool.name, "never")) for tool in tools.available()]
+    return sorted(found, key=lambda choice: choice.tool.group)

@@ -1,0 +1,71 @@
+"""System prompts and presets, which conversations are begun with."""
+
+from typing import Self
+
+from django.db import models
+
+from apps.core.models import Owned, OwnedQuerySet
+from apps.llm.models import Server
+
+
+class SystemPromptQuerySet(OwnedQuerySet["SystemPrompt"]):
+    def latest_versions(self) -> Self:
+        """The newest version of each name."""
+        newer = models.Q(
+            owner_id=models.OuterRef("owner_id"),
+            name=models.OuterRef("name"),
+            version__gt=models.OuterRef("version"),
+        )
+        return self.filter(~models.Exists(SystemPrompt.objects.filter(newer)))
+
+
+class SystemPrompt(Owned):
+    """One version of a named system prompt. A text never changes: a changed one is a new version.
+
+    Conversations that share a version send the same bytes first, so the server can reuse what it
+    has read already.
+    """
+
+    name = models.CharField(max_length=100)
+    version = models.PositiveIntegerField(default=1)
+    text = models.TextField()
+
+    objects = SystemPromptQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "name", "version"], name="chat_system_prompt_version"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name if self.version == 1 else f"{self.name} (version {self.version})"
+
+
+class Preset(Owned):
+    """A model, a system prompt and sampling parameters under one name.
+
+    Choosing it copies them: a conversation does not change when its preset does.
+    """
+
+    name = models.CharField(max_length=100)
+    server = models.ForeignKey(
+        Server, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    model = models.CharField(max_length=300, blank=True)
+    system_prompt = models.ForeignKey(
+        SystemPrompt, on_delete=models.RESTRICT, null=True, blank=True, related_name="+"
+    )
+    params = models.JSONField(default=dict, blank=True)
+    response_format = models.JSONField(default=dict, blank=True)
+
+    objects = OwnedQuerySet["Preset"].as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["owner", "name"], name="chat_preset_name")]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,98 @@
+"""A workbench whose model says what the tests know, and tabs that check each frame they show."""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+
+from tests.browser.teller import CALLED, OTHER, TEXT, Teller
+from tests.journeys.conftest import PATIENCE
+from tests.journeys.conftest import chromium as chromium
+from tests.journeys.conftest import logged_in as logged_in
+from tests.stack import Stack
+
+OTHER_QUESTION = "Something else, please."
+
+# What an answer that is being written shows, put together as its events were; and a watch over it:
+# after every change it must be the beginning of a text that the model says.
+WATCH = """
+window.wrong = [];
+window.live = (article = document.querySelector("article[data-events]")) =>
+  [...article?.querySelectorAll("[data-text], [data-more-text]") ?? []]
+    .map((part) => [...part.querySelectorAll(":scope > * > *")].map((piece, n) =>
+      (n ? (piece.className === "goes-on" ? "\\n" : "\\n\\n") : "") + piece.textContent).join(""))
+    .filter((part) => part).join("\\n\\n");
+new MutationObserver(() => {
+  for (const article of document.querySelectorAll("article[data-events]")) {
+    const shown = live(article);
+    if (!TEXTS.some((text) => text.startsWith(shown))) wrong.push(shown.slice(-200));
+  }
+}).observe(document, {subtree: true, childList: true, characterData: true});
+"""
+
+
+@pytest.fixture(scope="package")
+def teller() -> Iterator[Teller]:
+    with Teller(says={OTHER_QUESTION: OTHER}) as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def stack(teller: Teller) -> Iterator[Stack]:
+    urls = {"LLM_BASE_URL": teller.base_url, "EMBED_BASE_URL": teller.base_url}
+    # Nothing is asked but what a test asks.
+    alone = {"WORKBENCH_READ_AHEAD": "false", "WORKBENCH_TITLES": "false"}
+    with Stack(urls | alone) as stack:
+        yield stack
+
+
+def is_problem(line: ConsoleMessage) -> bool:
+    """A broken connection is none: here it is broken on purpose."""
+    return line.type == "error" and "net::ERR_" not in line.text
+
+
+@pytest.fixture(autouse=True)
+def _nothing_held_back(teller: Teller) -> Iterator[None]:
+    yield
+    teller.allowed = math.inf
+
+
+OpenDevice = Callable[..., BrowserContext]
+
+
+@pytest.fixture
+def open_device(
+    stack: Stack, chromium: Browser, logged_in: dict[str, object]
+) -> Iterator[OpenDevice]:
+    """Makes browsers of the same person. What they show, and their scripts, must not go wrong."""
+    expect.set_options(timeout=PATIENCE)
+    contexts: list[BrowserContext] = []
+    problems: list[str] = []
+
+    def device(base_url: str = stack.url) -> BrowserContext:
+        context = chromium.new_context(
+            base_url=base_url,
+            storage_state=logged_in,  # type: ignore[arg-type]
+            viewport={"width": 1280, "height": 800},
+        )
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE)
+        texts = json.dumps([TEXT, OTHER, "\n\n".join(CALLED)])
+        context.add_init_script(f"const TEXTS = {texts};{WATCH}")
+        context.on("weberror", lambda error: problems.append(str(error.error)))
+        context.on("console", lambda line: problems.append(line.text) if is_problem(line) else None)
+        return context
+
+    yield device
+    wrong = [tab.evaluate("wrong") for context in contexts for tab in context.pages]
+    for context in contexts:
+        context.close()
+    assert problems == []
+    assert all(shown == [] for shown in wrong), wrong
+
+
+@pytest.fixture
+def page(open_device: OpenDevice) -> Page:
+    return open_device().new_page()

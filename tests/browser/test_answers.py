@@ -1,0 +1,345 @@
+"""Whatever happens to a page, a tab, a network or a process: the page says what the server sent."""
+
+import json
+import math
+import os
+import random
+import secrets
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+from redis import Redis
+
+from apps.chat.answer_log import key_of
+from apps.chat.entries import Entry, Snapshot, fold
+from apps.core import markdown
+from tests.browser.conftest import OTHER_QUESTION, OpenDevice
+from tests.browser.teller import CALLED, OTHER, TEXT, THOUGHT, Teller, beginning, pieces
+from tests.browser.wire import Wire
+from tests.chat.tool_server import call
+from tests.stack import Stack
+
+pytestmark = pytest.mark.timeout(240)
+
+MOMENTS = 30
+LIVE = "article.answer-live"
+FINISHED = "article.answer:not(.answer-live)"
+
+
+def ask(page: Page, text: str) -> None:
+    field = page.get_by_label("Message", exact=True)
+    field.fill(text)
+    field.press("Enter")
+
+
+def begin(page: Page, text: str = "Tell me.") -> None:
+    """A new conversation, and its answer begun. The test has said how far it may come."""
+    page.goto("/chat/")
+    ask(page, text)
+    expect(page.locator(LIVE)).to_have_count(1)
+
+
+def wait_for(page: Page, text: str) -> None:
+    """Waits until the live answer shows this."""
+    page.wait_for_function("(text) => live() === text", arg=text)
+
+
+def wait_for_end(page: Page) -> None:
+    expect(page.locator(LIVE)).to_have_count(0)
+
+
+def api(page: Page, path: str) -> Any:
+    answer = page.request.get(f"/api/v1/{path}")
+    assert answer.ok, answer.text()
+    return answer.json()
+
+
+def newest_pk(page: Page) -> int:
+    """Of the newest answer of the conversation on the page."""
+    name = page.locator("article.answer").last.get_attribute("id")
+    assert name is not None
+    return int(name.removeprefix("answer-"))
+
+
+def newest(page: Page) -> Any:
+    """The newest answer, as the server has it."""
+    return api(page, f"answers/{newest_pk(page)}")
+
+
+def check(page: Page, text: str, thought: str | None = THOUGHT) -> None:
+    """The newest answer, finished: the server has this text and the page shows what it is."""
+    saved = newest(page)
+    assert saved["content"] == text
+    article = page.locator(FINISHED).last
+    assert article.locator("[data-said]").inner_html() == rendered(page, text)
+    if thought is not None:
+        assert saved["reasoning"] == thought
+        assert article.locator(".reasoning .prose").inner_html() == rendered(page, thought)
+
+
+def rendered(page: Page, text: str) -> Any:
+    """A Markdown text as a browser writes down its HTML."""
+    written = (
+        "(html) => { const t = document.createElement('div'); t.innerHTML = html; return %s; }"
+    )
+    return page.evaluate(written % "t.innerHTML", markdown.render(text))
+
+
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> Iterator[random.Random]:
+    """Chance that can be had again: WORKBENCH_SEED, which a failed test prints."""
+    seed = int(os.environ.get("WORKBENCH_SEED") or secrets.randbelow(10**6))
+    request.node.add_report_section("call", "seed", f"WORKBENCH_SEED={seed}")
+    return random.Random(seed)
+
+
+def test_a_reload_at_any_moment(page: Page, teller: Teller, chance: random.Random) -> None:
+    teller.allowed = 0
+    begin(page)
+    for _ in range(MOMENTS):
+        teller.allowed += chance.randint(0, 6)
+        page.wait_for_timeout(chance.uniform(0, 60))
+        before = page.evaluate("live()")
+        page.reload(wait_until="commit")
+        # Nothing that was shown is gone; that it is what was said, the watch in the page sees to.
+        page.wait_for_function("(size) => live().length >= size", arg=len(before))
+    wait_for(page, beginning(int(teller.allowed)))
+    teller.allowed = math.inf
+    wait_for_end(page)
+    check(page, TEXT)
+
+
+def test_two_tabs_and_another_device(page: Page, teller: Teller, open_device: OpenDevice) -> None:
+    teller.allowed = 50
+    begin(page)
+    tabs = [page, page.context.new_page(), open_device().new_page()]
+    for tab in tabs[1:]:
+        tab.goto(page.url)
+    for teller.allowed in (60, 90):
+        for tab in tabs:
+            wait_for(tab, beginning(int(teller.allowed)))
+    teller.allowed = math.inf
+    for tab in tabs:
+        wait_for_end(tab)
+        check(tab, TEXT)
+
+
+@pytest.fixture
+def wire(stack: Stack) -> Iterator[Wire]:
+    with Wire(stack.port) as wire:
+        yield wire
+
+
+@pytest.fixture
+def far_page(wire: Wire, open_device: OpenDevice) -> Page:
+    return open_device(wire.url).new_page()
+
+
+@pytest.mark.parametrize("ends_meanwhile", [False, True])
+def test_the_network_goes_and_comes_back(
+    far_page: Page, teller: Teller, wire: Wire, ends_meanwhile: bool
+) -> None:
+    teller.allowed = 50
+    begin(far_page)
+    wait_for(far_page, beginning(50))
+    wire.cut()
+    expect(far_page.locator(LIVE)).to_contain_text("The connection is lost")
+    wait_for(far_page, beginning(50))
+    teller.allowed = math.inf if ends_meanwhile else 100
+    while ends_meanwhile and teller.open:
+        far_page.wait_for_timeout(20)
+    wire.mend()
+    if not ends_meanwhile:
+        wait_for(far_page, beginning(100))
+        teller.allowed = math.inf
+    wait_for_end(far_page)
+    check(far_page, TEXT)
+
+
+def test_a_connection_that_died_in_silence(far_page: Page, teller: Teller, wire: Wire) -> None:
+    """As after a machine has slept: nobody has told the browser that nothing will come."""
+    teller.allowed = 50
+    begin(far_page)
+    wait_for(far_page, beginning(50))
+    wire.silence()
+    teller.allowed = math.inf
+    while teller.open:
+        far_page.wait_for_timeout(20)
+    assert far_page.evaluate("live()") == beginning(50)
+    far_page.evaluate("window.dispatchEvent(new Event('online'))")
+    wait_for_end(far_page)
+    check(far_page, TEXT)
+
+
+def test_stop_and_go_on(page: Page, teller: Teller) -> None:
+    teller.allowed = 60
+    begin(page)
+    wait_for(page, beginning(60))
+    page.get_by_role("button", name="Stop").click()
+    wait_for_end(page)
+    check(page, beginning(60))
+    page.reload()
+    check(page, beginning(60))
+    teller.allowed = 10
+    page.locator(FINISHED).get_by_role("button", name="Continue").click()
+    wait_for(
+        page,
+        TEXT[
+            : len(beginning(60))
+            + len("".join(pieces(TEXT[len(beginning(60)) :], len(beginning(60)))[:10]))
+        ],
+    )
+    teller.allowed = math.inf
+    wait_for_end(page)
+    check(page, TEXT)
+
+
+def test_branches_in_mid_answer(page: Page, teller: Teller) -> None:
+    teller.allowed = 40
+    begin(page)
+    teller.allowed = math.inf
+    wait_for_end(page)
+    teller.allowed = 40
+    page.locator("[data-edit]").click()
+    field = page.get_by_role("textbox", name="The question")
+    field.fill(OTHER_QUESTION)
+    field.press("Enter")
+    expect(page.get_by_label("Question 2 of 2")).to_be_visible()
+    expect(page.locator(LIVE)).to_contain_text("Another answer, line 1")
+    page.get_by_label("Earlier question").click()
+    expect(page.get_by_label("Question 1 of 2")).to_be_visible()
+    check(page, TEXT)
+    page.get_by_label("Later question").click()
+    expect(page.get_by_label("Question 2 of 2")).to_be_visible()
+    expect(page.locator(LIVE)).to_contain_text("Another answer, line 1")
+    teller.allowed = math.inf
+    wait_for_end(page)
+    check(page, OTHER)
+    page.get_by_label("Regenerate").click()
+    expect(page.get_by_label("Answer 2 of 2")).to_be_visible()
+    check(page, OTHER)
+    page.get_by_label("Earlier answer").click()
+    expect(page.get_by_label("Answer 1 of 2")).to_be_visible()
+    check(page, OTHER)
+
+
+def begin_call(page: Page, teller: Teller) -> None:
+    """A new conversation whose answer has called something that waits for its person."""
+    first, last = CALLED
+    teller.calls["Work it out."] = [
+        [{"content": first}, *call(0, "c1", "calculator", '{"expression": "6 * 7"}')],
+        [{"content": last}],
+    ]
+    page.goto("/chat/")
+    headers = page.evaluate("JSON.parse(document.body.getAttribute('hx-headers'))")
+    tools = {"use": {"calculator": "ask"}}
+    opened = page.request.post("/api/v1/conversations", data={"tools": tools}, headers=headers)
+    page.goto(f"/chat/{opened.json()['id']}/")
+    ask(page, "Work it out.")
+    expect(page.locator(".call-waiting")).to_be_visible()
+
+
+def check_called(tab: Page) -> None:
+    """The newest answer has run its call and gone on."""
+    wait_for_end(tab)
+    expect(tab.locator(".call-done")).to_have_count(1)
+    said = [part.inner_html() for part in tab.locator(f"{FINISHED} [data-said]").all()]
+    assert said == [rendered(tab, text) for text in CALLED]
+    saved = newest(tab)
+    assert (saved["status"], saved["content"]) == ("complete", "\n\n".join(CALLED))
+    assert [made["result"] for made in saved["tool_calls"]] == ["42"]
+
+
+def test_a_call_approved_in_another_tab(page: Page, teller: Teller) -> None:
+    begin_call(page, teller)
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.get_by_role("button", name="Run it").click()
+    for tab in (page, other):
+        check_called(tab)
+
+
+def test_an_attachment(page: Page, teller: Teller, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text(f"<b>Kettles</b> & 🫖\n\n{TEXT}", encoding="utf-8")
+    page.goto("/chat/")
+    page.get_by_label("Files to attach").set_input_files(notes)
+    expect(page.locator("[data-attachment]")).to_contain_text("tokens")
+    teller.allowed = 30
+    ask(page, "Tell me.")
+    expect(page.locator(LIVE)).to_have_count(1)
+    page.reload()
+    expect(page.locator(".question .attachment")).to_contain_text("notes.txt")
+    teller.allowed = math.inf
+    wait_for_end(page)
+    check(page, TEXT)
+    assert notes.read_text(encoding="utf-8") in teller.asked[-1]["messages"][-1]["content"]
+    file = page.request.get(page.locator(".question .attachment").get_attribute("href") or "")
+    assert file.body() == notes.read_bytes()
+
+
+def test_import_search_and_export(page: Page, tmp_path: Path) -> None:
+    said = {
+        f"{n}": {"parentId": f"{n - 1}" if n else None, "role": ("user", "assistant")[n % 2],
+                 "content": TEXT if n % 2 else f"Question {n}: xylophone"}
+        for n in range(6)
+    }  # fmt: skip
+    file = tmp_path / "chats.json"
+    chat = {"title": "Imported", "history": {"messages": said, "currentId": "5"}}
+    file.write_text(json.dumps([{"id": "imported", "chat": chat}]))
+    page.goto("/chat/import/")
+    page.get_by_label("File").set_input_files(file)
+    page.get_by_role("button", name="Import", exact=True).click()
+    expect(page.get_by_text("1 conversation with 6 messages imported.")).to_be_visible()
+    page.get_by_label("Search all chats").fill("xylophone 4")
+    page.locator(".chat-hit").first.click()
+    expect(page.locator("article.found")).to_contain_text("Question 4: xylophone")
+    check(page, TEXT, thought=None)
+    expected = rendered(page, TEXT)
+    shown = [part.inner_html() for part in page.locator(f"{FINISHED} [data-said]").all()]
+    assert shown == [expected] * 3
+
+
+def kill_web(page: Page, stack: Stack, text: str, calls: int = 0) -> None:
+    """Once what is shown is in Redis, which is some milliseconds later."""
+    (web,) = stack.processes("uvicorn")
+    with Redis.from_url(web.environ()["REDIS_URL"], decode_responses=True) as redis:
+        while ((kept := in_redis(redis, newest_pk(page))).text, len(kept.calls)) != (text, calls):
+            page.wait_for_timeout(20)
+    web.send_signal(signal.SIGKILL)
+
+
+def in_redis(redis: Redis, answer: int) -> Snapshot:
+    entries: Any = redis.xrange(key_of(answer))
+    return fold(Entry(0, said["e"], said["d"]) for _, said in entries)
+
+
+def test_a_call_waits_though_the_web_process_is_killed(
+    page: Page, teller: Teller, stack: Stack
+) -> None:
+    begin_call(page, teller)
+    kill_web(page, stack, CALLED[0], calls=1)
+    expect(page.get_by_text("Decide about it, and the answer goes on.")).to_be_visible(
+        timeout=90_000
+    )
+    page.get_by_role("button", name="Run it").click()
+    expect(page.get_by_label("Answer 2 of 2")).to_be_visible()
+    check_called(page)
+
+
+def test_the_web_process_is_killed(page: Page, teller: Teller, stack: Stack) -> None:
+    teller.allowed = 80
+    begin(page)
+    wait_for(page, beginning(80))
+    kill_web(page, stack, beginning(80))
+    expect(page.locator(LIVE)).to_have_count(0, timeout=90_000)  # a new process has to start
+    assert newest(page)["status"] == "interrupted"
+    check(page, beginning(80))
+    teller.allowed = math.inf
+    page.get_by_role("button", name="Continue").click()
+    expect(page.locator(FINISHED).get_by_label("Answer 2 of 2")).to_be_visible()
+    check(page, TEXT)

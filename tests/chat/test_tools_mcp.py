@@ -1,0 +1,94 @@
+"""Tools of MCP servers in an answer: called, away, and the same bytes in every prompt."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+from django.test import AsyncClient
+
+from apps.chat.models import ToolCall
+from apps.core.db import in_db
+from apps.mcp import discovery, sessions
+from apps.mcp.models import ToolServer
+from tests.chat.conftest import ask_in, events_of, open_with
+from tests.chat.tool_server import ToolServer as Caller
+from tests.chat.tool_server import call, create_tool_server, say
+from tests.mcp.conftest import create_command
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+POUR = call(0, "c1", "kettle__pour", '{"cups": 2}')
+
+
+@pytest.fixture
+def caller() -> Iterator[Caller]:
+    with Caller([POUR, say("Done.")], by_round=True) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def kettle(caller: Caller, db: None) -> AsyncIterator[ToolServer]:
+    await in_db(create_tool_server, caller)
+    yield await discovery.look(await in_db(create_command))
+    await sessions.close_all()
+
+
+async def answered(api: AsyncClient, conversation: int) -> ToolCall:
+    events = await events_of(api, await ask_in(api, conversation))
+    assert events[-1].name == "done"
+    made = await ToolCall.objects.order_by("pk").alast()
+    assert made is not None
+    return made
+
+
+async def test_a_call_is_answered_and_the_prompt_stays(
+    alice_api: AsyncClient, caller: Caller, kettle: ToolServer
+) -> None:
+    use = {"kettle__story": "ask", "kettle__pour": "always", "calculator": "always"}
+    conversation = await open_with(alice_api, **use)
+    made = await answered(alice_api, conversation)
+    assert (made.state, made.result) == ("done", "2 cups")
+    defined = json.dumps(caller.asked[0]["tools"])
+    assert [tool["function"]["name"] for tool in caller.asked[0]["tools"]] == sorted(use)
+
+    # Gone, it still stands in the prompt as it did, and the model is told.
+    await ToolServer.objects.aupdate(command="no-such-command-here")
+    made = await answered(alice_api, conversation)
+    assert made.state == "failed"
+    assert made.result.startswith("Kettle cannot be used now. Its command did not answer.")
+    assert made.result.endswith("Go on without it.")
+    assert {json.dumps(asked["tools"]) for asked in caller.asked} == {defined}
+
+
+async def test_arguments_are_looked_at_before_it_is_asked(
+    alice_api: AsyncClient, caller: Caller
+) -> None:
+    caller.script[0] = call(0, "c1", "kettle__pour", '{"cups": "many"}')
+    conversation = await open_with(alice_api, kettle__pour="always")
+    made = await answered(alice_api, conversation)
+    assert made.state == "failed"
+    assert "'many' is not of type 'integer'" in made.result
+    assert sessions._pool() == {}
+
+
+async def test_a_schema_that_cannot_be_read_is_left_to_the_server(
+    alice_api: AsyncClient, caller: Caller, kettle: ToolServer
+) -> None:
+    for tool in kettle.tools:
+        if tool["tool"] == "pour":
+            tool["parameters"]["properties"]["note"] = {"type": "string", "pattern": r"\p{L}"}
+    await kettle.asave()
+    caller.script[0] = call(0, "c1", "kettle__pour", '{"cups": 2, "note": "x"}')
+    conversation = await open_with(alice_api, kettle__pour="always")
+    made = await answered(alice_api, conversation)
+    assert (made.state, made.result) == ("done", "2 cups")
+
+
+async def test_a_huge_result_is_cut(alice_api: AsyncClient, caller: Caller) -> None:
+    caller.script[0] = call(0, "c1", "kettle__story", '{"characters": 1000000}')
+    conversation = await open_with(alice_api, kettle__story="always")
+    made = await answered(alice_api, conversation)
+    assert made.state == "done", made.result
+    assert len(made.result) < 17_000
+    assert "of 1,000,000 characters are shown" in made.result
