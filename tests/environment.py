@@ -14,6 +14,8 @@ REDIS_SOCKET = FOLDER / "redis.sock"
 
 os.environ["WORKBENCH_DATA"] = str(FOLDER / "var")
 os.environ["REDIS_URL"] = f"unix://{REDIS_SOCKET}?db=0"
+# Tests that are not about titles count requests and slots: nothing is to ask beside them.
+os.environ["WORKBENCH_TITLES"] = "false"
 for name in ("DATABASE_URL", "LLM_BASE_URL", "LLM_API_KEY", "EMBED_BASE_URL", "EMBED_API_KEY"):
     os.environ.pop(name, None)
 

@@ -43,7 +43,7 @@ class Stack:
         env: Mapping[str, str] | None = None,
         *,
         data: Path | None = None,
-        ready_within: float = 90.0,
+        ready_within: float = 180.0,
     ) -> None:
         """`env` comes on top; `data` is kept at the end, a folder of our own is not."""
         self._own_data = data is None
@@ -100,7 +100,7 @@ class Stack:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         try:
-            code = self.process.wait(timeout=40)
+            code = self.process.wait(timeout=90)
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()

@@ -8,7 +8,9 @@ import pytest
 from django.test import Client
 
 ROOT = Path(__file__).parent.parent
-READ_BY_SETTINGS = re.compile(r'env\.(?:text|integer|boolean|words)\(\s*"(\w+)"', re.MULTILINE)
+READ_BY_SETTINGS = re.compile(
+    r'env\.(?:text|integer|seconds|boolean|words)\(\s*"(\w+)"', re.MULTILINE
+)
 
 
 def test_every_setting_is_in_the_readme() -> None:

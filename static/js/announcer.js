@@ -1,5 +1,7 @@
 // New text of an answer for screen readers: whole paragraphs, a few seconds apart, politely.
 
+import { count, pieces } from "./live_text.js";
+
 const PAUSE_MS = 4000;
 
 export class Announcer {
@@ -16,20 +18,21 @@ export class Announcer {
   // The last paragraph still grows, so it waits.
   grew({ text }) {
     const now = performance.now();
-    if (now - this.last < PAUSE_MS || text.childElementCount < 2) return;
-    const news = this.take(text, text.childElementCount - 1);
+    if (now - this.last < PAUSE_MS || count(text) < 2) return;
+    const news = this.take(text, count(text) - 1);
     if (!news) return;
     this.last = now;
     this.say(news);
   }
 
   ended({ text }) {
-    this.say(`${this.take(text, text.childElementCount)} The answer is complete.`.trim());
+    this.say(`${this.take(text, count(text))} The answer is complete.`.trim());
   }
 
   take(text, upto) {
     const from = this.spoken.get(text) ?? 0;
+    if (upto <= from) return "";
     this.spoken.set(text, upto);
-    return [...text.children].slice(from, upto).map((part) => part.textContent).join(" ");
+    return pieces(text).slice(from, upto).map((part) => part.textContent).join(" ");
   }
 }

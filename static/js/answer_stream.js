@@ -4,6 +4,9 @@
 // what the server rendered of it.
 
 import { Calls } from "./chat_tools.js";
+import { append } from "./live_text.js";
+
+const QUIET_MS = 200; // an answer that is being written says more within this
 
 export class AnswerStream {
   // `grew` is called after text was drawn, `ended` when the finished answer is in its place.
@@ -14,11 +17,14 @@ export class AnswerStream {
     this.text = article.querySelector("[data-text]");
     this.calls = new Calls(article);
     this.reasoning = article.querySelector("[data-reasoning]");
+    this.reasoningTitle = this.reasoning.querySelector("summary");
     this.reasoningText = article.querySelector("[data-reasoning-text]");
-    this.state = article.querySelector("[data-state]");
+    this.sentence = article.querySelector("[data-state]").firstChild;
+    this.bar = article.querySelector("[data-state] progress");
     this.pending = { text: "", reasoning: "" };
     this.frame = 0;
     this.last = null;
+    this.heard = 0;
     this.follow();
   }
 
@@ -28,10 +34,12 @@ export class AnswerStream {
     this.source = new EventSource(url);
     const on = (name, act) => this.source.addEventListener(name, (event) => {
       if (/^\d+$/.test(event.lastEventId)) this.last = event.lastEventId;
+      this.heard = performance.now();
       act.call(this, JSON.parse(event.data));
     });
     on("snapshot", this.restart);
     on("queued", () => this.say("Waiting for a free slot of the server…"));
+    on("loading", this.loading);
     on("progress", this.reading);
     on("reasoning", ({ text }) => this.write("reasoning", text));
     on("token", ({ text }) => this.write("text", text));
@@ -49,6 +57,13 @@ export class AnswerStream {
   again() {
     this.say("The connection is lost. Trying again…");
     setTimeout(() => this.article.isConnected && this.follow(), 2000);
+  }
+
+  // Asks anew if it is quiet: a connection that died in a sleep looks as if nothing were said.
+  renew() {
+    if (performance.now() - this.heard < QUIET_MS) return;
+    this.source.close();
+    this.follow();
   }
 
   restart({ status, text, reasoning, calls = [] }) {
@@ -72,23 +87,42 @@ export class AnswerStream {
     if (status === "queued") this.say("Waiting for the first token…");
   }
 
+  // A server that does not say how far it is: then the seconds tell that somebody is at work.
+  loading({ share }) {
+    if (this.said()) return;
+    if (share !== undefined) return this.say(`Loading the model: ${Math.round(share * 100)} %`, share);
+    this.loadingSince ??= performance.now();
+    const tell = () => {
+      const seconds = Math.round((performance.now() - this.loadingSince) / 1000);
+      this.show(`The server is loading the model${seconds ? `, for ${seconds} s` : ""}…`);
+    };
+    clearInterval(this.clock);
+    this.clock = setInterval(tell, 1000);
+    tell();
+  }
+
   reading({ total, cached, processed }) {
-    if (this.text.hasChildNodes()) return;
+    if (this.said()) return;
     const toRead = total - cached;
     if (toRead <= 0 || processed >= total) return this.say("Waiting for the first token…");
     const kept = cached ? `, ${cached.toLocaleString()} of them from the cache` : "";
-    this.say(`Reading the prompt: ${processed.toLocaleString()} of ${total.toLocaleString()} tokens${kept}`);
-    const bar = document.createElement("progress");
-    bar.max = toRead;
-    bar.value = processed - cached;
-    this.state.append(bar);
+    this.say(
+      `Reading the prompt: ${processed.toLocaleString()} of ${total.toLocaleString()} tokens${kept}`,
+      (processed - cached) / toRead,
+    );
+  }
+
+  // Whether there is something to read already; in a later round of calls, above it.
+  said() {
+    return this.text.hasChildNodes() || this.pending.text !== "";
   }
 
   called(call) {
     if (this.pending.text || this.pending.reasoning) this.draw();
     this.text = this.calls.show(call, this.text);
-    if (call.state === "waiting") this.say("A call waits for you.");
-    else if (call.state === "running") this.say("A tool is running…");
+    if (this.calls.some("waiting")) this.say("A call waits for you.");
+    else if (this.calls.some("running")) this.say("A tool is running…");
+    else this.say("Waiting for the first token…");
     this.grew();
   }
 
@@ -106,18 +140,39 @@ export class AnswerStream {
       this.reasoning.hidden = false;
       append(this.reasoningText, reasoning);
     }
+    this.titleThoughts(reasoning !== "", text.trim() !== "");
     const said = this.text.hasChildNodes() ? text : text.replace(/^\n+/, "");
     if (said) append(this.text, said);
-    if (said || reasoning.trim()) this.say("Writing…");
+    if (said) this.say("Writing…");
+    else if (reasoning.trim()) this.say(this.hasThought ? "Thinking…" : "");
     this.grew();
   }
 
-  say(sentence) {
-    if (this.state.textContent !== sentence) this.state.textContent = sentence;
+  // How long it thinks, as far as this page has seen it, until it says something.
+  titleThoughts(isThinking, isSaying) {
+    if (this.hasThought || !(isThinking || isSaying)) return;
+    this.thoughtSince ??= performance.now();
+    const seconds = Math.round((performance.now() - this.thoughtSince) / 1000);
+    this.hasThought = isSaying;
+    if (!isSaying) this.reasoningTitle.textContent = seconds ? `Thinking for ${seconds} s…` : "Thinking…";
+    else this.reasoningTitle.textContent = seconds ? `Thought for ${seconds} s` : "Thoughts";
+  }
+
+  // Below the text; with a bar where it is known which share, 0 to 1, of something is done.
+  say(sentence, share) {
+    clearInterval(this.clock);
+    this.show(sentence, share);
+  }
+
+  show(sentence, share) {
+    if (this.sentence.data !== sentence) this.sentence.data = sentence;
+    this.bar.hidden = share === undefined;
+    if (share !== undefined) this.bar.value = share;
   }
 
   async end() {
     this.source.close();
+    clearInterval(this.clock);
     if (this.frame) this.draw();
     try {
       await htmx.ajax("GET", this.article.dataset.fragment, { target: this.article, swap: "outerHTML" });
@@ -127,24 +182,8 @@ export class AnswerStream {
   }
 
   leave() {
+    clearInterval(this.clock);
     cancelAnimationFrame(this.frame);
     this.source.close();
   }
-}
-
-// A paragraph is an element of its own: the browser lays out only the one that grows.
-function append(container, text) {
-  const [first, ...rest] = text.split("\n\n");
-  if (container.lastElementChild === null) container.append(document.createElement("div"));
-  grow(container.lastElementChild, first);
-  for (const paragraph of rest) {
-    const element = document.createElement("div");
-    grow(element, paragraph);
-    container.append(element);
-  }
-}
-
-function grow(element, text) {
-  if (element.lastChild) element.lastChild.appendData(text);
-  else element.append(document.createTextNode(text));
 }

@@ -3,9 +3,11 @@
 /* global echarts */
 
 import { colours, shares, tooltip } from "./chart_parts.js";
+import { alike, shortened } from "./matrix_order.js";
 
 const SHOW_COUNTS_BELOW = 26; // labels across: above, the numbers would not fit into their cells
 const NAME_LENGTH = 26;
+const LETTER = 6.2; // pixels
 
 const drawn = new Map();
 
@@ -18,8 +20,10 @@ async function draw(section) {
   const charts = [...section.querySelectorAll("[data-chart]")].map((element) => {
     const chart = echarts.init(element, null, { renderer: "canvas" });
     const painter = { matrix, reliability, curve }[element.dataset.chart];
-    const paint = () => painter(chart, data, colours());
+    const order = section.querySelector("[data-matrix-order]");
+    const paint = () => painter(chart, data, colours(), order?.value);
     paint();
+    if (painter === matrix) order?.addEventListener("change", paint);
     new ResizeObserver(() => chart.resize()).observe(element);
     return paint;
   });
@@ -36,21 +40,25 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const paints of drawn.values()) for (const paint of paints) paint();
 });
 
-function matrix(chart, data, c) {
+function matrix(chart, data, c, ordered) {
   const { labels, support } = data;
+  const order = ordered === "alike" ? alike(data.cells, support) : [...labels.keys()];
+  const place = [];
+  for (const [at, label] of order.entries()) place[label] = at;
   const cells = data.cells.map(([truth, predicted, count]) => ({
-    value: [predicted, truth, count / support[truth]], count, truth, predicted,
+    value: [place[predicted], place[truth], count / support[truth]], count, truth, predicted,
   }));
   const right = cells.filter((cell) => cell.truth === cell.predicted);
   const wrong = cells.filter((cell) => cell.truth !== cell.predicted);
   const worst = Math.max(0.05, ...wrong.map((cell) => cell.value[2]));
   const narrow = chart.getWidth() < 560;
-  const room = Math.min(narrow ? 90 : 190, 8 + 6.5 * Math.max(...labels.map((name) => Math.min(name.length, NAME_LENGTH))));
+  const room = Math.min(narrow ? 90 : 190, 24 + 7 * Math.max(...labels.map((name) => Math.min(name.length, NAME_LENGTH))));
   const axis = (extra) => ({
-    type: "category", data: labels, splitArea: { show: false }, axisTick: { show: false },
+    type: "category", data: order.map((label) => labels[label]), splitArea: { show: false }, axisTick: { show: false },
     axisLine: { lineStyle: { color: c.line } },
     axisLabel: {
-      color: c.quiet, fontSize: 11, width: room - 12, overflow: "truncate", hideOverlap: true, ...extra,
+      color: c.quiet, fontSize: 11, width: room - 12, overflow: "truncate", hideOverlap: true,
+      formatter: (name) => shortened(name, Math.floor((room - 12) / LETTER)), ...extra,
     },
   });
   const zoom = (extra) => ({ xAxisIndex: null, yAxisIndex: null, filterMode: "empty", ...extra });

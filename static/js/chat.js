@@ -8,6 +8,7 @@ import "./chat_keys.js";
 import "./chat_list.js";
 import "./prose.js";
 import "./read_ahead.js";
+import "./speech.js";
 
 const scroller = document.querySelector("[data-scroll]");
 const composer = document.querySelector("[data-composer]");
@@ -46,9 +47,32 @@ function toEnd() {
   if (scroller && stuck) scroller.scrollTop = scroller.scrollHeight;
 }
 
+// A formula is higher than its source was, and lines break elsewhere when a phone is turned.
+scroller?.addEventListener("formula-drawn", toEnd);
+window.addEventListener("resize", toEnd);
+
 scroller?.addEventListener("scroll", () => {
   stuck = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48;
 }, { passive: true });
+
+// Who works by keys stays where he was when the thread is drawn anew: at the button of that name.
+let left = null;
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  const name = document.activeElement.getAttribute("aria-label");
+  const isLost = detail.target.id === "thread" && detail.target.contains(document.activeElement);
+  left = isLost ? { name, place: named(name).indexOf(document.activeElement) } : null;
+});
+document.addEventListener("htmx:afterSettle", () => {
+  if (left && document.activeElement === document.body) {
+    (named(left.name)[left.place] ?? scroller).focus({ preventScroll: true });
+  }
+  left = null;
+});
+
+function named(name) {
+  const buttons = [...document.querySelectorAll("#thread button[aria-label]:not([disabled])")];
+  return buttons.filter((button) => button.getAttribute("aria-label") === name);
+}
 
 // Earlier messages come in above: what is being read stays where it is.
 let fromEnd = null;
@@ -84,8 +108,18 @@ document.addEventListener("submit", (event) => {
   if (question && !confirm(question)) event.preventDefault();
 });
 
+// The machine has slept, or its network was another one.
+const renew = () => live.forEach((answer) => answer.renew());
+window.addEventListener("online", renew);
+document.addEventListener("visibilitychange", () => document.hidden || renew());
+
 // A browser that shows a page of its history again has closed its connections.
 window.addEventListener("pageshow", (event) => event.persisted && location.reload());
+
+// The editor of fields is fetched with the panel that has it.
+document.addEventListener("htmx:afterSettle", () => {
+  if (document.querySelector("[data-answer-fields]")) import("./answer_fields.js");
+});
 
 // --- The composer -----------------------------------------------------------------------------
 
@@ -116,12 +150,19 @@ if (composer) {
     if (input.value.trim() && !live.size) composer.requestSubmit();
   });
   composer.querySelector("[data-stop]").addEventListener("click", stop);
+  // A first question's draft goes when its conversation is there: if it is refused, it is not lost.
+  const begun = sessionStorage.getItem("begun");
+  sessionStorage.removeItem("begun");
+  if (begun && composer.hasAttribute("hx-post")) {
+    for (const kind of ["draft", "files"]) localStorage.removeItem(`${kind}:${begun}`);
+  }
   composer.addEventListener("submit", () => {
     stuck = true;
-    if (!composer.hasAttribute("hx-post")) localStorage.removeItem(draft);
+    if (!composer.hasAttribute("hx-post")) sessionStorage.setItem("begun", input.dataset.draft);
   });
   composer.addEventListener("htmx:afterRequest", (event) => {
-    if (event.target !== composer || !event.detail.successful) return;
+    // What was refused (422) is swapped in, so htmx calls it successful: the text stays.
+    if (event.target !== composer || !event.detail.successful || event.detail.xhr.status === 422) return;
     document.getElementById("refused").replaceChildren();
     input.value = "";
     localStorage.removeItem(draft);
@@ -143,6 +184,13 @@ if (composer) {
   };
   preset?.addEventListener("change", showPreset);
   if (preset) showPreset();
+  // A browser that goes back brings back what was picked, but not what the page said of it.
+  window.addEventListener("load", () => {
+    for (const name of ["model", "preset"]) {
+      const picked = composer.querySelector(`select[name=${name}]`);
+      if (picked?.value) picked.dispatchEvent(new Event("change", { bubbles: true }));
+    }
+  });
   if (matchMedia("(hover: hover)").matches) input.focus();
 }
 

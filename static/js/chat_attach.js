@@ -1,12 +1,45 @@
 // Files for the next question: chosen, pasted or dropped. Each is sent at once, so that its size
-// in tokens is seen before the question goes.
+// in tokens is seen before the question goes. Until then they wait with the draft, over reloads too.
 
 const form = document.querySelector("[data-composer]");
 const place = form?.querySelector("[data-attachments]");
 const chooser = form?.querySelector("[data-files]");
 const room = document.querySelector(".chat-room");
 
+const refused = document.getElementById("refused");
+const draft = `files:${form?.querySelector("textarea").dataset.draft}`;
+
+function keep() {
+  const ids = [...place.querySelectorAll("[name=attachment]")].map((field) => field.value);
+  if (ids.length) localStorage.setItem(draft, ids.join(" "));
+  else localStorage.removeItem(draft);
+}
+
+// Who is to read the files: whether it sees pictures is said beside them.
+function reader() {
+  const asked = [["conversation", place.dataset.conversation ?? ""]];
+  for (const name of ["model", "preset"]) {
+    const choice = form.querySelector(`select[name=${name}]`);
+    if (choice) asked.push([name, choice.value]);
+  }
+  return asked;
+}
+
+// Shows what waits with the draft: after a reload, and anew for another model.
+async function bringBack() {
+  const ids = localStorage.getItem(draft)?.split(" ");
+  if (!ids) return;
+  const asked = new URLSearchParams([...ids.map((id) => ["id", id]), ...reader()]);
+  const answer = await fetch(`${place.dataset.attachments}?${asked}`).catch(() => null);
+  if (!answer?.ok) return;
+  for (const chip of place.querySelectorAll("[data-attachment]")) chip.remove();
+  place.prepend(document.createRange().createContextualFragment(await answer.text()));
+  htmx.process(place);
+  keep();
+}
+
 async function add(files) {
+  refused.replaceChildren();
   for (const file of files) {
     const waiting = document.createElement("span");
     waiting.className = "attachment faint";
@@ -14,12 +47,12 @@ async function add(files) {
     place.append(waiting);
     const body = new FormData();
     body.append("file", file);
-    body.append("conversation", place.dataset.conversation ?? "");
+    for (const [name, value] of reader()) body.append(name, value);
     const headers = JSON.parse(document.body.getAttribute("hx-headers"));
     const html = await fetch(place.dataset.attachments, { method: "POST", headers, body })
       .then(async (answer) => {
         if (answer.ok) return [place, await answer.text()];
-        if (answer.status === 422) return [document.getElementById("refused"), await answer.text()];
+        if (answer.status === 422) return [refused, await answer.text()];
         throw new Error(answer.status);
       })
       .catch(() => [null, null]);
@@ -33,9 +66,10 @@ function show(waiting, where, html) {
     const chip = made.firstElementChild;
     waiting.replaceWith(made);
     htmx.process(chip);
+    keep();
   } else if (where) {
     waiting.remove();
-    where.replaceChildren(made);
+    where.append(made);
   } else {
     waiting.textContent = "The file did not arrive. Try again.";
     setTimeout(() => waiting.remove(), 5000);
@@ -70,6 +104,14 @@ if (place) {
     add([...event.dataTransfer.files]);
   });
   form.addEventListener("htmx:afterRequest", (event) => {
-    if (event.target === form && event.detail.successful) place.replaceChildren();
+    const { successful, xhr } = event.detail;
+    if (event.target === form && successful && xhr.status !== 422) place.replaceChildren();
+    keep();
   });
+  form.addEventListener("change", (event) => event.target.matches("select") && bringBack());
+  // The panel has changed the conversation's model.
+  document.addEventListener("htmx:oobAfterSwap", ({ detail }) => {
+    if (detail.target.id === "model-state") bringBack();
+  });
+  bringBack();
 }

@@ -10,7 +10,8 @@ const click = (selector) => document.querySelector(selector)?.click();
 const lastOf = (selector) => [...document.querySelectorAll(selector)].at(-1);
 
 function openSheet() {
-  document.getElementById("settings")?.togglePopover();
+  const sheet = document.getElementById("settings");
+  if (sheet?.togglePopover()) sheet.focus();
 }
 
 function move(step) {
@@ -120,13 +121,26 @@ function list(found) {
     if (hint) {
       const small = document.createElement("span");
       small.className = "small faint clip";
-      small.textContent = hint;
+      small.append(...shownHit(hint));
       option.append(small);
     }
     option.addEventListener("click", () => run(index));
     return option;
   }));
   mark();
+}
+
+// One line of a snippet: from shortly before the first word that was looked for, which is marked.
+const BEFORE_HIT = 24;
+function shownHit(snippet) {
+  const words = sought.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const text = snippet.toLowerCase();
+  const [start, word] = words.map((word) => [text.indexOf(word), word])
+    .filter(([place]) => place >= 0).sort(([a], [b]) => a - b)[0] ?? [0, ""];
+  const from = start > BEFORE_HIT ? start - BEFORE_HIT : 0;
+  const hit = document.createElement("mark");
+  hit.textContent = snippet.slice(start, start + word.length);
+  return [(from ? "…" : "") + snippet.slice(from, start), ...(word ? [hit] : []), snippet.slice(start + word.length)];
 }
 
 function mark() {

@@ -38,6 +38,13 @@ form?.addEventListener("keydown", (event) => {
   form.requestSubmit(form.querySelector("[value=tag]"));
 });
 
+// Where the list is in a drawer, whoever chose a part of it wants to see that part.
+const drawer = document.getElementById("conversations");
+const part = new URLSearchParams(location.search);
+if (drawer && (part.has("tag") || part.has("archived")) && matchMedia("(max-width: 900px)").matches) {
+  drawer.showPopover();
+}
+
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("[data-menu][open]")) {
     if (!menu.contains(event.target)) menu.open = false;
@@ -55,4 +62,18 @@ document.addEventListener("keydown", (event) => {
 document.querySelector("[data-import]")?.addEventListener("submit", ({ target }) => {
   target.querySelector("[data-importing]").hidden = false;
   target.querySelector("button").disabled = true;
+});
+
+// A title that the model has written goes into the field, unless somebody is at it.
+document.addEventListener("htmx:afterSettle", () => {
+  const news = document.querySelector("#title-news[data-title]");
+  const field = document.querySelector(".chat-rename .chat-title");
+  if (!news || !field) return;
+  if (field !== document.activeElement && field.value === field.defaultValue) {
+    field.value = field.defaultValue = news.dataset.title;
+    field.form.querySelector("h1").textContent = news.dataset.title;
+    const listed = document.getElementById(`listed-${news.dataset.conversation}`);
+    if (listed) listed.textContent = news.dataset.title;
+  }
+  news.removeAttribute("data-title");
 });

@@ -28,6 +28,11 @@ export class Calls {
     return text;
   }
 
+  // Whether one of them is in this state.
+  some(state) {
+    return [...this.states.values()].includes(state);
+  }
+
   place(call, text) {
     const card = document.createElement("details");
     card.className = "call";

@@ -14,8 +14,6 @@ async function start(section) {
   const data = await answer.json();
   const count = section.querySelector("[data-map-count]");
   if (!answer.ok) { count.textContent = data.detail; return; }
-  const share = data.explained[0] + data.explained[1];
-  section.querySelector("[data-map-note]").textContent = `, ${(100 * share).toFixed(0)} % of all differences`;
   const colourBy = document.getElementById("map-colour");
   const only = document.getElementById("map-label");
   for (const [place, label] of data.labels.entries()) only.add(new Option(label.slice(0, 60), place));

@@ -1,7 +1,9 @@
 // The recipe builder. What is on the page is the recipe: it is read into the hidden field whenever
 // something changes, checked by the server as one types, and drawn anew only from JSON.
 
-import { fieldLine, flatLine, follow, readFields, readLines, renderFields, split, template } from "./generate_fields.js";
+import { flatLine, readLines } from "./generate_fields.js";
+import * as quotas from "./generate_quotas.js";
+import { append, follow, fromText, move, pressed, readFields, remove, renderFields, split, template } from "./schema_fields.js";
 
 const form = document.getElementById("recipe");
 const store = document.getElementById("id_recipe");
@@ -16,9 +18,12 @@ const NAMES = { text: "text", structured: "row", judge: "judge", seed: "example"
 
 function render(recipe) {
   list.replaceChildren(...(recipe.columns ?? []).map((column) => card(column, recipe.quotas?.[column.name])));
+  for (const found of list.children) quotas.note(found, rowsWanted());
 }
 
-function card(column, quotas) {
+const rowsWanted = () => Number(form.elements.rows.value.trim());
+
+function card(column, wanted) {
   const found = template("column");
   const kind = column.kind ?? "category";
   found.dataset.column = kind;
@@ -34,7 +39,7 @@ function card(column, quotas) {
   if (criteria) criteria.append(...(column.criteria ?? []).map((one) => flatLine("criterion-line", one)));
   const values = found.querySelector("[data-values]");
   if (values) values.value = valuesText(column);
-  if (quotas) found.querySelector("[data-quotas]").value = Object.entries(quotas).map(([value, rows]) => `${value} = ${rows}`).join("\n");
+  if (wanted) quotas.writeQuotas(found, Object.entries(wanted));
   if (kind === "seed") fillSource(found, column);
   if (column.condition || column.keep === false) found.querySelector(":scope > details").open = true;
   if (column.checks?.length || column.candidates > 1 || column.params) found.querySelector("[data-details]")?.setAttribute("open", "");
@@ -75,14 +80,14 @@ function fillSource(found, column) {
 // --- From the page to the recipe ----------------------------------------------
 
 function collect() {
-  const quotas = {};
+  const wanted = {};
   const columns = [...list.children].map((found) => {
     const column = read(found);
-    const wanted = quotasOf(found);
-    if (wanted) quotas[column.name] = wanted;
+    const own = quotas.readQuotas(found);
+    if (own.length) wanted[column.name] = Object.fromEntries(own);
     return column;
   });
-  return { columns, ...(Object.keys(quotas).length ? { quotas } : {}) };
+  return { columns, ...(Object.keys(wanted).length ? { quotas: wanted } : {}) };
 }
 
 function read(found) {
@@ -124,11 +129,6 @@ function readValues(found, column) {
   const weighed = split(text).map((line) => line.match(/^(.*?)\s*\|\s*(\d+(?:\.\d+)?)$/) ?? [null, line]);
   column.values = weighed.map(([, value]) => value);
   if (weighed.some(([, , weight]) => weight !== undefined)) column.weights = weighed.map(([, , weight]) => Number(weight ?? 1));
-}
-
-function quotasOf(found) {
-  const lines = found.querySelector("[data-quotas]")?.value.split("\n").map((line) => line.match(/^(.*?)\s*=\s*(\d+)\s*$/)).filter(Boolean);
-  return lines?.length ? Object.fromEntries(lines.map(([, value, rows]) => [value, Number(rows)])) : null;
 }
 
 function readSource(found, column) {
@@ -195,6 +195,7 @@ function refresh(found) {
     select.value = chosen;
   }
   const depends = found.querySelector("[data-key=depends_on]");
+  quotas.tell(found, depends ? valuesOf(found) : [], rowsWanted());
   if (depends) found.querySelector("[data-values]").placeholder = depends.value ? `value of ${depends.value}: this, that` : "one a line, a weight after a bar: rare | 0.2";
 }
 
@@ -232,7 +233,9 @@ form.addEventListener("input", (event) => {
   const line = event.target.closest("[data-line]");
   if (line && event.target.dataset.part) line.querySelector("[data-part=kind]") && follow(line);
   if (event.target === json) return fromJson();
-  if (event.target.closest("[data-schema-view]")) return fromSchema(event.target);
+  if (event.target.name === "rows") for (const found of list.children) quotas.follow(found, rowsWanted());
+  if ("quotas" in event.target.dataset) quotas.note(event.target.closest("[data-column]"), rowsWanted());
+  if (event.target.closest("[data-schema-view]")) return fromText(event.target) && changed();
   if (list.contains(event.target) || event.target.name) changed();
 });
 form.addEventListener("change", async (event) => {
@@ -246,17 +249,16 @@ form.addEventListener("click", (event) => {
   if (!button) return;
   const data = button.dataset;
   const found = button.closest("[data-column]");
-  const line = button.closest("[data-line]") ?? found;
+  if (pressed(button)) return changed();
   if (data.add) add(data.add);
-  else if ("remove" in data) remove(line);
-  else if (data.move) move(line, button);
+  else if ("remove" in data) remove(found);
+  else if (data.move) move(found, button);
   else if (data.insert) insert(button);
-  else if ("addField" in data) append(button.closest("div").parentElement.querySelector(":scope > [data-fields]"), fieldLine());
   else if ("addCheck" in data) append(found.querySelector("[data-checks]"), flatLine("check-line"));
   else if ("addCriterion" in data) append(found.querySelector("[data-criteria]"), flatLine("criterion-line"));
-  else if ("equal" in data) equalShares(found);
+  else if ("equal" in data) spreadQuotas(found, valuesOf(found).map((value) => [value, 1]));
+  else if ("spread" in data) spreadQuotas(found, quotas.readQuotas(found));
   else if ("invent" in data) return invent(found, button);
-  else if ("schemaText" in data) toggleSchema(found, button);
   else if (button.id === "as-json") toggleJson(button);
   else return;
   changed();
@@ -273,24 +275,6 @@ function add(kind) {
   found.querySelector("[data-name]").select();
 }
 
-function append(where, line) {
-  where.append(line);
-  line.querySelector("input, select").focus();
-}
-
-function remove(line) {
-  const next = line.nextElementSibling ?? line.previousElementSibling;
-  const around = line.parentElement;
-  line.remove();
-  (next?.querySelector("input, select") ?? around.parentElement.querySelector("button")).focus();
-}
-
-function move(line, button) {
-  if (button.dataset.move === "up") line.previousElementSibling?.before(line);
-  else line.nextElementSibling?.after(line);
-  button.focus();
-}
-
 // Where the cursor is, so that a sentence can be written around it.
 function insert(button) {
   const prompt = button.closest(".field").querySelector("textarea");
@@ -298,12 +282,16 @@ function insert(button) {
   prompt.setRangeText(`{{ ${button.dataset.insert} }}`, prompt.selectionStart, prompt.selectionEnd, "end");
 }
 
-function equalShares(found) {
-  const values = read(found).values;
-  const rows = Number(form.elements.rows.value);
-  if (!Array.isArray(values) || !values.length || !(rows > 0)) return;
-  const share = Math.floor(rows / values.length);
-  found.querySelector("[data-quotas]").value = values.map((value, index) => `${value} = ${share + (index < rows % values.length ? 1 : 0)}`).join("\n");
+// Those that a column chooses from, where they are its own and not another one's.
+function valuesOf(found) {
+  const { values } = read(found);
+  return Array.isArray(values) ? values : [];
+}
+
+function spreadQuotas(found, shares) {
+  if (!shares.length || !(rowsWanted() > 0)) return;
+  quotas.writeQuotas(found, quotas.spread(shares, rowsWanted()));
+  quotas.note(found, rowsWanted());
 }
 
 async function invent(found, button) {
@@ -335,25 +323,6 @@ async function upload(input) {
   }
   if (format) found.querySelector("[data-key=format]").value = format;
   found.querySelector("[data-key=text]").value = await file.text();
-}
-
-function toggleSchema(found, button) {
-  const view = found.querySelector("[data-schema-view]");
-  const fields = found.querySelector("[data-schema] > [data-fields]");
-  view.hidden = !view.hidden;
-  button.setAttribute("aria-pressed", String(!view.hidden));
-  view.querySelector("textarea").value = JSON.stringify(readFields(fields), null, 2);
-}
-
-function fromSchema(text) {
-  const said = text.parentElement.querySelector(".error");
-  try {
-    renderFields(text.closest("[data-schema]").querySelector(":scope > [data-fields]"), JSON.parse(text.value));
-    said.textContent = "";
-    changed();
-  } catch (error) {
-    said.textContent = `No JSON yet: ${error.message}`;
-  }
 }
 
 function toggleJson(button) {

@@ -1,7 +1,9 @@
 // What every page shares: an error of a fragment is said, not swallowed.
 
 document.addEventListener("htmx:responseError", (event) => {
-  say(`The workbench answered with an error (${event.detail.xhr.status}). Try again, or look at its log.`);
+  const { status, responseText } = event.detail.xhr;
+  if (status === 413) say(responseText);
+  else say(`The workbench answered with an error (${status}). Try again, or look at its log.`);
 });
 document.addEventListener("htmx:sendError", () => {
   say("The workbench cannot be reached. Is it still running?");
@@ -23,3 +25,9 @@ document.addEventListener("htmx:beforeRequest", (event) => {
     event.preventDefault();
   }
 });
+
+// On a narrow screen the row of tabs is longer than the page: the one that is open shall be seen.
+for (const tabs of document.querySelectorAll(".tabs")) {
+  const open = tabs.querySelector("[aria-current]");
+  if (open) tabs.scrollLeft = open.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - open.offsetWidth) / 2;
+}

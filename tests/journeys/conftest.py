@@ -1,6 +1,7 @@
 """A person at a browser, on the whole workbench as `make run` starts it."""
 
 import os
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -65,6 +66,14 @@ def slow_model(stack: Stack) -> Iterator[None]:
         stack.manage("shell", "-c", USE.format(name="Slow", url=url, model="paced"))
         yield
         stack.manage("shell", "-c", USE.format(name="Chat server", url="", model="") + REMOVE)
+
+
+def arrive(page: Page, address: str) -> None:
+    """Waits for the page that a link or a form leads to, its scripts included.
+
+    What it shows can be seen before that, but keys and what one types do nothing yet.
+    """
+    page.wait_for_url(re.compile(address))
 
 
 def is_problem(line: ConsoleMessage) -> bool:

@@ -5,6 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.journeys.conftest import arrive
+
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -16,6 +18,7 @@ def ask(page: Page, text: str) -> None:
 def test_a_question_and_a_second_one(page: Page) -> None:
     page.goto("/")
     ask(page, "Hello!")
+    arrive(page, r"/chat/\d+/")
     answer = page.get_by_label("Answer", exact=True)
     expect(answer).to_have_count(1)
     expect(answer).to_contain_text(re.compile(r"\d+ tokens?"))

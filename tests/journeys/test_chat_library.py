@@ -5,16 +5,31 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
+
+from tests.chat.test_attachments import PNG
+from tests.journeys.conftest import arrive
 
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_edit_branch_delete_undo(page: Page) -> None:
+def begin(page: Page, question: str) -> None:
+    """A new conversation with its first answer."""
     page.goto("/chat/")
-    page.get_by_label("Message", exact=True).fill("Hello!")
+    page.get_by_label("Message", exact=True).fill(question)
     page.keyboard.press("Enter")
+    arrive(page, r"/chat/\d+/")
     expect(page.locator("article.answer:not(.answer-live)")).to_have_count(1)
+
+
+def bring_in(page: Page, file: Path) -> None:
+    page.goto("/chat/import/")
+    page.get_by_label("File").set_input_files(file)
+    page.get_by_role("button", name="Import", exact=True).click()
+
+
+def test_edit_branch_delete_undo(page: Page) -> None:
+    begin(page, "Hello!")
     page.get_by_label("Message", exact=True).press("ArrowUp")  # empty: the last question
     field = page.get_by_role("textbox", name="The question")
     expect(field).to_be_focused()
@@ -33,11 +48,22 @@ def test_edit_branch_delete_undo(page: Page) -> None:
     expect(page.locator(".question")).to_contain_text("What is the prompt cache?")
 
 
+def test_what_a_swap_brings_works_at_once(page: Page) -> None:
+    """A key that is pressed while "Undo" appears undoes: no moment in which it does nothing."""
+    begin(page, "Hello!")
+    page.evaluate(
+        """() => new MutationObserver((_, observer) => {
+            const undo = document.querySelector("[data-undo]");
+            if (undo) { observer.disconnect(); undo.click(); }
+        }).observe(document.body, { childList: true, subtree: true })"""
+    )
+    page.get_by_label("Delete the question and what follows it").click()
+    expect(page.get_by_role("status").get_by_text("They are back.")).to_be_visible()
+    expect(page.locator(".question")).to_contain_text("Hello!")
+
+
 def test_the_panel_saves_at_once(page: Page) -> None:
-    page.goto("/chat/")
-    page.get_by_label("Message", exact=True).fill("Hi")
-    page.keyboard.press("Enter")
-    expect(page.locator("article.answer:not(.answer-live)")).to_have_count(1)
+    begin(page, "Hi")
     page.keyboard.press("Alt+m")
     panel = page.get_by_role("complementary", name="Model and parameters")
     panel.get_by_label("Temperature").fill("0.3")
@@ -66,10 +92,9 @@ def test_import_search_and_palette(page: Page, tmp_path: Path) -> None:
     file = tmp_path / "chats.json"
     chat = {"title": "Tea", "history": {"messages": said, "currentId": "59"}}
     file.write_text(json.dumps([{"id": "tea", "chat": chat}]))
-    page.goto("/chat/import/")
-    page.get_by_label("File").set_input_files(file)
-    page.get_by_role("button", name="Import", exact=True).click()
+    bring_in(page, file)
     expect(page.get_by_text("1 conversation with 60 messages imported.")).to_be_visible()
+    page.wait_for_load_state()  # then its scripts hear keys
     page.keyboard.press("/")
     page.get_by_label("Search all chats").fill("part 7 samovar")
     page.locator(".chat-hit").first.click()
@@ -97,9 +122,7 @@ def test_a_thousand_messages_stay_light(page: Page, tmp_path: Path) -> None:
     file = tmp_path / "chats.json"
     chat = {"title": "Long", "history": {"messages": said, "currentId": "999"}}
     file.write_text(json.dumps([{"id": "long", "chat": chat}]))
-    page.goto("/chat/import/")
-    page.get_by_label("File").set_input_files(file)
-    page.get_by_role("button", name="Import", exact=True).click()
+    bring_in(page, file)
     page.get_by_role("link", name="Long", exact=True).click()
     expect(page.locator("article").last).to_be_in_viewport()
     laid_out = page.evaluate(
@@ -129,6 +152,7 @@ def test_attach_paste_and_compare(page: Page, tmp_path: Path) -> None:
     expect(chip).to_have_count(1)
     page.get_by_label("Message", exact=True).fill("What is a kettle?")
     page.keyboard.press("Enter")
+    arrive(page, r"/chat/\d+/")
     expect(page.locator("article.answer:not(.answer-live)")).to_have_count(1)
     expect(page.locator(".question .attachment")).to_contain_text("notes.txt")
     page.get_by_label("Compare with another model or preset").click()
@@ -138,6 +162,18 @@ def test_attach_paste_and_compare(page: Page, tmp_path: Path) -> None:
     page.get_by_role("button", name="Keep this one").last.click()
     expect(page.get_by_label("Answer 2 of 2")).to_be_visible()
     expect(page.locator("article.answer")).to_have_count(1)
+    picture = tmp_path / "cat.png"
+    picture.write_bytes(PNG)
+    page.get_by_label("Files to attach").set_input_files(picture)
+    expect(chip).to_have_count(1)
+    field = page.get_by_label("Message", exact=True)
+    field.fill("Which cat?")
+    field.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("does not see pictures")
+    expect(field).to_have_value("Which cat?")
+    page.reload()  # text and file wait
+    expect(field).to_have_value("Which cat?")
+    expect(chip).to_contain_text("cat.png")
 
 
 def test_formulas_and_code(page: Page, tmp_path: Path) -> None:
@@ -149,14 +185,73 @@ def test_formulas_and_code(page: Page, tmp_path: Path) -> None:
     file = tmp_path / "chats.json"
     chat = {"title": "Formulas", "history": {"messages": said, "currentId": "2"}}
     file.write_text(json.dumps([{"id": "formulas", "chat": chat}]))
-    page.goto("/chat/import/")
     fetched: list[str] = []
     page.on("request", lambda request: fetched.append(request.url))
-    page.get_by_label("File").set_input_files(file)
-    page.get_by_role("button", name="Import", exact=True).click()
+    bring_in(page, file)
     expect(page.get_by_text("1 conversation with 2 messages imported.")).to_be_visible()
     assert not any("katex" in url for url in fetched)
     page.get_by_role("link", name="Formulas", exact=True).click()
     expect(page.locator(".math-shown .katex")).to_have_count(2)
     page.locator("figure.code").hover()
     expect(page.get_by_role("button", name="Copy", exact=True)).to_be_visible()
+
+
+SPEECH = """
+window.spoken = [];
+Object.defineProperty(window, "speechSynthesis", { value: {
+  speak: (utterance) => window.spoken.push(utterance.text), cancel: () => {} } });
+window.SpeechSynthesisUtterance = class extends EventTarget {
+  constructor(text) { super(); this.text = text; } };
+window.SpeechRecognition = class extends EventTarget {
+  start() { window.heard = (text) => {
+    const results = [Object.assign([{ transcript: text }], { isFinal: true })];
+    this.dispatchEvent(Object.assign(new Event("result"), { results, resultIndex: 0 })); }; }
+  stop() { this.dispatchEvent(new Event("end")); } };
+"""
+
+
+def test_dictate_and_read_aloud(page: Page) -> None:
+    page.add_init_script(SPEECH)
+    page.goto("/chat/")
+    button = page.get_by_role("button", name="Dictate")
+    button.click()
+    page.evaluate("heard('What is the')")
+    page.evaluate("heard('prompt cache?')")
+    field = page.get_by_label("Message", exact=True)
+    expect(field).to_have_value("What is the prompt cache?")
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "false")
+    field.press("Enter")
+    arrive(page, r"/chat/\d+/")
+    answer = page.locator("article.answer:not(.answer-live)")
+    expect(answer).to_have_count(1)
+    answer.hover()
+    answer.get_by_role("button", name="Read aloud").click()
+    said = " ".join(page.evaluate("spoken"))
+    assert said.split() == answer.locator("[data-said]").inner_text().split()
+
+
+def test_fields_of_answers_and_a_pin(page: Page) -> None:
+    begin(page, "Hi")
+    expect(page.locator(".meter-button")).to_be_visible()
+    held: list[Route] = []
+    page.route("**/answer_fields.js", lambda route: held.append(route), times=1)
+    page.keyboard.press("Alt+m")
+    panel = page.get_by_role("complementary", name="Model and parameters")
+    panel.get_by_text("Answers as JSON").click()
+    add = panel.get_by_role("button", name="Add a field", exact=True)
+    expect(add).to_be_disabled()  # its script is still to come
+    while not held:
+        page.wait_for_timeout(20)
+    held[0].continue_()
+    add.click()
+    panel.get_by_label("Name of the field").fill("mood")
+    expect(panel.get_by_text("Answers have 1 field.")).to_be_visible()
+    page.reload()
+    page.keyboard.press("Alt+m")
+    expect(panel.get_by_label("Name of the field")).to_have_value("mood")
+    page.keyboard.press("Escape")
+    page.locator("article.question").hover()
+    pin = page.locator("article.question").get_by_label("Keep in the prompt")
+    pin.click()
+    expect(pin).to_have_attribute("aria-pressed", "true")

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.journeys.conftest import arrive
+
 pytestmark = pytest.mark.timeout(400)
 
 DATA = Path(__file__).parent.parent.parent / "bench" / "data"
 LABELS = ["card_arrival", "lost_or_stolen_card", "exchange_rate"]
 TEXTS_PER_LABEL = 24
+TESTS_PER_LABEL = 30
 POSTED = "My card still has not come in the post"
 TRAINING = 90_000  # milliseconds, on a busy machine
 
@@ -30,15 +33,15 @@ def texts_of(name: str, per_label: int) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def questions(tmp_path: Path) -> Path:
-    """Questions to a bank with their split, three of them labelled wrong."""
+    """Questions to a bank with their split, half of those about cards labelled as about rates."""
     path = tmp_path / "mislabelled.csv"
     with path.open("w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out)
         writer.writerow(["text", "label", "split"])
         for place, (text, label) in enumerate(texts_of("train", TEXTS_PER_LABEL)):
-            wrong = place in {1, 3, 5} and label == "card_arrival"
+            wrong = label == "card_arrival" and place < TEXTS_PER_LABEL // 2
             writer.writerow([text, "exchange_rate" if wrong else label, "train"])
-        for text, label in texts_of("test", 10):
+        for text, label in texts_of("test", TESTS_PER_LABEL):
             writer.writerow([text, label, "test"])
     return path
 
@@ -53,19 +56,20 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     expect(main).to_contain_text("probably labelled wrong")
     page.get_by_role("link", name=re.compile("probably labelled wrong")).click()
     page.get_by_role("button", name=re.compile("with the keyboard")).click()
-    expect(page).to_have_url(re.compile(r"/datasets/\d+/label/\?queue=\d+"))
-    page.wait_for_load_state("networkidle")  # the keys work once the script is there
-    for _ in range(3):
-        done = page.locator("#labelling progress")
-        before = done.get_attribute("value")
-        page.keyboard.press("1")
-        expect(done.or_(page.get_by_text("The queue is done"))).not_to_have_attribute(
-            "value", before or ""
-        )
-        if page.get_by_text("The queue is done").is_visible():
-            break
+    arrive(page, r"/datasets/\d+/label/\?queue=\d+")
+    right = dict(texts_of("train", TEXTS_PER_LABEL))
+    card = page.locator(".label-text")
+    looked_at = page.locator("#labelling progress")
+    mended = 0
+    while card.is_visible():
+        before = str(looked_at.get_attribute("value"))
+        label = right[card.inner_text()]
+        mended += label not in page.locator(".label-card .badge").inner_text()
+        page.keyboard.press(str(page.locator(f'[data-label="{label}"]').get_attribute("data-key")))
+        done = page.get_by_text("The queue is done")
+        expect(done.or_(looked_at)).not_to_have_attribute("value", before)
+    assert mended >= 4
 
-    page.go_back()
     page.goto("/classify/")
     page.get_by_role("link", name="mislabelled", exact=True).first.click()
     page.get_by_role("button", name="Train again").click()
@@ -73,12 +77,14 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     expect(rows).to_have_count(3)
     expect(rows.nth(1)).to_contain_text("ready", timeout=TRAINING)
 
-    # The two runs on the same thirty test rows, and back to the old one.
+    # The two runs on the same test rows: the new one is better, by more than luck. Back, and on.
     tab.filter(has_text="Versions").click()
-    expect(main).to_contain_text("McNemar")
-    expect(main).to_contain_text("On the 30 test rows that both were judged on")
+    expect(main).to_contain_text(re.compile("Run 2 is better, and that is more than luck .McNemar"))
+    expect(main).to_contain_text("On the 90 test rows that both were judged on")
     page.get_by_role("button", name="Let it answer").click()
     expect(main).to_contain_text("Run 1 answers from now on")
+    page.get_by_role("button", name="Let it answer").click()
+    expect(main).to_contain_text("Run 2 answers from now on")
 
     # A file: every row comes back.
     tab.filter(has_text="Files").click()
@@ -101,14 +107,19 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     page.get_by_role("button", name="Save these gates").click()
     expect(main).to_contain_text("Saved")
     tab.filter(has_text="Overview").click()
+    arrive(page, r"/classify/\d+/$")
     page.get_by_role("textbox", name="Text").fill(POSTED)
     expect(page.get_by_test_id("prediction")).to_contain_text("Unsure.")
+    # The matrix: labels taken for each other side by side.
+    order = "(given) => import('/static/js/matrix_order.js').then((m) => m.alike(...given))"
+    assert page.evaluate(order, [[[0, 2, 5], [1, 3, 4]], [9, 9, 9, 9]]) == [0, 2, 1, 3]
+    page.get_by_label("Order", exact=True).select_option("by name")
 
     tab.filter(has_text="Map").click()
-    expect(page.locator("[data-map-count]")).to_have_text("102 texts")
+    expect(page.locator("[data-map-count]")).to_have_text("162 texts")
     tab.filter(has_text="Export").click()
-    with page.expect_download() as download:
-        page.get_by_role("link", name="Download .zip").click()
+    with page.expect_download(timeout=TRAINING) as download:  # a worker may still be at it
+        page.get_by_role("link", name="Download .zip").click(timeout=TRAINING)
     assert download.value.path().read_bytes()[:2] == b"PK"
 
 
@@ -133,4 +144,4 @@ def train(page: Page, file: Path) -> None:
     page.get_by_role("link", name="Train a classifier").click()
     page.get_by_role("button", name="Train", exact=True).click()
     expect(page).to_have_url(re.compile(r"/classify/\d+/"))
-    expect(page.get_by_role("main")).to_contain_text("Judged on 30 rows", timeout=TRAINING)
+    expect(page.get_by_role("main")).to_contain_text("Judged on 90 rows", timeout=TRAINING)

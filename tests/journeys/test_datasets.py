@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.journeys.conftest import arrive
+
 pytestmark = pytest.mark.timeout(300)
 
 LONG_ROWS = 40_000  # more than is imported at once
@@ -25,7 +27,7 @@ def messy(tmp_path: Path) -> Path:
 def test_messy_file_to_clean_labels(page: Page, messy: Path) -> None:
     page.goto("/datasets/new/")
     page.locator("input[type=file]").set_input_files(messy)
-    expect(page).to_have_url(re.compile(r"/datasets/uploads/"))
+    arrive(page, r"/datasets/uploads/")
     expect(page.locator("#layout")).to_contain_text("semicolon, with a header, Windows-1252")
     expect(page.get_by_label("Text", exact=True)).to_have_value("Frage")
     expect(page.get_by_label("Label", exact=True)).to_have_value("Art")
@@ -35,6 +37,7 @@ def test_messy_file_to_clean_labels(page: Page, messy: Path) -> None:
     expect(page.get_by_text("1 of the first rows cannot be used")).to_be_visible()
     page.get_by_role("button", name="Import all rows").click()
 
+    arrive(page, r"/datasets/\d+/")
     expect(page.get_by_role("region", name="Rejected rows")).to_contain_text("The text is empty.")
     report = page.get_by_role("region", name="Before training")
     expect(report).to_contain_text("differ only in case or spacing")
@@ -43,6 +46,7 @@ def test_messy_file_to_clean_labels(page: Page, messy: Path) -> None:
     expect(report).not_to_contain_text("differ only in case")
 
     page.get_by_role("link", name="Label with the keyboard").click()
+    arrive(page, r"/label/")
     text = page.locator(".label-text")
     expect(text).to_have_text("Noch ohne")
     page.keyboard.press("1")
@@ -58,6 +62,7 @@ def test_messy_file_to_clean_labels(page: Page, messy: Path) -> None:
     page.keyboard.press("2")
     expect(page.get_by_role("heading", name="Every row has a label")).to_be_visible()
     page.get_by_role("link", name="Back to the dataset").click()
+    arrive(page, r"/datasets/\d+/$")
 
     # One label in the table, and back with the keyboard.
     first = page.get_by_label("Label of row 1", exact=True)
@@ -96,7 +101,6 @@ def test_a_large_file_comes_in_behind_the_page(page: Page, tmp_path: Path) -> No
     page.goto("/datasets/new/")
     page.locator("input[type=file]").set_input_files(path)
     page.get_by_role("button", name="Import all rows").click()
-    expect(page.get_by_role("heading", name=re.compile("many|Importing"))).not_to_have_count(0)
     expect(page).to_have_url(re.compile(r"/datasets/\d+/$"), timeout=120_000)
     expect(page.get_by_role("status")).to_contain_text("40,000 rows were imported")
     page.get_by_role("link", name="Next").click()

@@ -28,7 +28,7 @@ def test_schema_to_dataset_to_classifier(page: Page) -> None:
     expect(progress).to_contain_text(f"{ROWS} of {ROWS} rows", timeout=90_000)
     expect(progress).to_contain_text("done")
 
-    page.get_by_role("heading", name="Use the rows").click()
+    page.reload()  # of a job that has ended it is open
     page.get_by_label("Label", exact=True).select_option("sentiment")
     page.get_by_role("button", name="Make the dataset", exact=True).click()
     expect(page).to_have_url(re.compile(r"/datasets/\d+/"))

@@ -1,4 +1,4 @@
-"""From a ready recipe to reviewed rows and a file; from weak labels to rows of them."""
+"""From a ready recipe to reviewed rows and a file; from a confusion to rows and what they do."""
 
 import csv
 import json
@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-pytestmark = pytest.mark.timeout(300)
+from tests.journeys.conftest import arrive
 
+pytestmark = pytest.mark.timeout(400)
+
+DATA = Path(__file__).parent.parent.parent / "bench" / "data"
+LABELS = ("card_arrival", "card_delivery_estimate")
+TRAINING = 90_000  # milliseconds, on a busy machine
 ENDED = re.compile(r"done|failed")
 
 
@@ -47,6 +52,7 @@ def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
     expect(progress).to_contain_text("12 of 12 rows")
 
     page.get_by_role("link", name="Review one by one").click()
+    arrive(page, r"/review/")
     review = page.get_by_role("region", name="Row under review")
     heading = review.get_by_role("heading").first
     expect(heading).to_have_text("Row 1")
@@ -78,34 +84,69 @@ def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
     assert card["edited_by_hand"] == 1
 
 
-def a_dataset(page: Page) -> str:
-    """The key of a dataset: one that is there already, else the example."""
-    page.goto("/datasets/")
+def texts_of(name: str, label: str, count: int) -> list[str]:
+    with (DATA / f"banking77_{name}.csv").open(encoding="utf-8", newline="") as file:
+        found = [row["text"] for row in csv.DictReader(file) if row["label"] == label]
+    return found[:count]
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """Two labels that are hard to tell apart, with some test rows that nobody could get right."""
+    path = tmp_path / "post.csv"
+    with path.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.writer(out)
+        writer.writerow(["text", "label", "split"])
+        for at, label in enumerate(LABELS):
+            writer.writerows([text, label, "train"] for text in texts_of("train", label, 12))
+            for place, text in enumerate(texts_of("test", label, 8)):
+                writer.writerow([text, LABELS[1 - at] if place < 2 else label, "test"])
+    return path
+
+
+def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
+    page: Page, questions: Path
+) -> None:
     main = page.get_by_role("main")
-    example = main.get_by_role("button", name="Try it with an example")
-    if example.count():
-        example.first.click()
-        expect(page).to_have_url(re.compile(r"dataset=\d+"))
-        address = page.url
-    else:
-        links = main.locator("a[href^='/datasets/']").evaluate_all(
-            "links => links.map(link => link.pathname)"
-        )
-        address = next(link for link in links if re.fullmatch(r"/datasets/\d+/", link))
-    found = re.search(r"(?:dataset=|/datasets/)(\d+)", address)
-    assert found, address
-    return found[1]
+    page.goto("/datasets/new/")
+    page.locator("input[type=file]").set_input_files(questions)
+    page.get_by_role("button", name="Import all rows").click()
+    page.get_by_role("link", name="Train a classifier").click()
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(main).to_contain_text("Judged on 16 rows it never saw", timeout=TRAINING)
 
-
-def test_from_weak_labels_to_rows_of_them(page: Page) -> None:
-    page.goto(f"/generate/new/?dataset={a_dataset(page)}&rows=6")
-    cards = page.locator("[data-column]")
-    expect(cards).to_have_count(3)
+    page.get_by_role("link", name=re.compile("^Generate rows of both")).first.click()
+    expect(page.locator("[data-column]")).to_have_count(3)
+    page.get_by_role("textbox", name="Rows", exact=True).last.fill("6")
+    quotas = page.locator("[data-quotas]").first
+    expect(quotas).to_have_value("\n".join(f"{label} = 3" for label in LABELS))
+    quotas.fill(f"{LABELS[0]} = 4\n{LABELS[1]} = 4")  # as a person wants them, they stay
+    expect(page.locator("[data-hint]").first).to_contain_text("add up to 8 rows, the job has 6")
+    page.get_by_role("button", name="Spread them over 6 rows").click()
+    expect(quotas).to_have_value("\n".join(f"{label} = 3" for label in LABELS))
     page.get_by_label("Most tokens an answer").fill("60")
     queue(page)
-    # Done with all it was asked for, or honest about why not.
     progress = page.get_by_role("region", name="Progress")
-    expect(progress).to_contain_text(re.compile(r"6 of 6 rows|Stopped with \d of 6 rows"))
-    page.get_by_role("button", name="Measure").click()
-    diversity = page.get_by_role("region", name="Diversity")
-    expect(diversity).to_contain_text(re.compile("seed rows|nothing to compare"))
+    expect(progress).to_contain_text("6 of 6 rows")
+    page.get_by_role("button", name="Measure").first.click()
+    expect(page.get_by_role("region", name="Diversity")).to_contain_text("seed rows")
+
+    # The slider says at once what it would do, and nothing is lost.
+    near = page.get_by_role("region", name="Near duplicates")
+    near.get_by_role("button", name="Measure").click()
+    slider = near.get_by_role("slider")
+    expect(near).to_contain_text("would be rejected")
+    slider.fill("50")
+    said = near.locator("#near-said")
+    expect(said).to_contain_text("accepted")
+    slider.fill("101")
+    expect(said).to_contain_text("No row would be rejected")
+
+    page.reload()
+    page.get_by_label("Real rows, with test rows").select_option(label="post (16 test rows)")
+    page.get_by_role("button", name="Train on real, synthetic and both").click()
+    verdict = re.compile("The made rows (help|hurt)|No (clear )?difference")
+    expect(main.locator("#verdict")).to_contain_text(verdict, timeout=3 * TRAINING)
+    table = page.get_by_role("region", name="The three classifiers").get_by_role("row")
+    expect(table.nth(3)).to_contain_text("30")  # 24 real ones and 6 made ones
+    expect(main).to_contain_text("F1 by label")

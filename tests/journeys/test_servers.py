@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Request, expect
 
 from tests.llama_process import LlamaProcess
 from tests.standins.process import Standin
@@ -26,13 +27,29 @@ def card(page: Page, name: str) -> Locator:
     return page.get_by_role("article", name=name, exact=True)
 
 
-def polls(page: Page) -> list[str]:
-    """The requests for the cards from now on."""
-    asked: list[str] = []
-    page.on(
-        "request", lambda request: asked.append(request.url) if "cards" in request.url else None
-    )
-    return asked
+NOON = datetime(2030, 1, 1, 12)
+
+
+class Polls:
+    """The requests for the cards, of which one is open at a time."""
+
+    def __init__(self, page: Page) -> None:
+        self._page, self._ended = page, 0
+        self.asked = 0
+        page.on("request", self._begin)
+        page.on("requestfinished", self._end)
+
+    def _begin(self, request: Request) -> None:
+        self.asked += "/servers/cards/" in request.url
+
+    def _end(self, request: Request) -> None:
+        self._ended += "/servers/cards/" in request.url
+
+    def since(self, before: int) -> int:
+        """How many there were since then, once the last is answered."""
+        while self._ended < self.asked:
+            self._page.wait_for_timeout(20)
+        return self.asked - before
 
 
 JOB = {
@@ -84,22 +101,27 @@ def test_a_job_is_seen_in_its_slots(page: Page) -> None:
 
 
 def test_polls_are_slow_and_end_where_nobody_looks(page: Page) -> None:
+    polls = Polls(page)
+    page.clock.install(time=NOON)
     page.goto("/servers/")
     expect(card(page, "Chat server")).to_contain_text("ready")
+    page.clock.pause_at(NOON + timedelta(hours=1))  # from here on time passes when we say so
+    before = polls.since(0)
     page.evaluate(WATCH_SHIFTS)
-    asked = polls(page)
-    page.wait_for_timeout(7000)
-    assert 1 <= len(asked) <= 3
+    page.clock.run_for(7000)
+    assert 1 <= polls.since(before) <= 3
     assert sum(page.evaluate("window.shifts")) < 0.01
     page.evaluate(
         "Object.defineProperty(document, 'hidden', {get: () => true, configurable: true})"
     )
-    asked.clear()
-    page.wait_for_timeout(7000)
-    assert asked == []
-    page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
-    page.wait_for_timeout(1000)
-    assert len(asked) == 1
+    before = polls.asked
+    page.clock.run_for(60_000)
+    assert polls.since(before) == 0
+    with page.expect_request_finished(lambda request: "/servers/cards/" in request.url):
+        page.evaluate(
+            "delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))"
+        )
+    assert polls.since(before) == 1
 
 
 def test_a_server_is_added_used_and_removed(page: Page, router: Standin) -> None:
@@ -131,6 +153,7 @@ def test_a_server_is_added_used_and_removed(page: Page, router: Standin) -> None
     expect(page.get_by_role("status").first).to_contain_text("Generation: My router, chat-14b.")
     page.get_by_label("Generation").select_option(chosen)
     page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status").first).not_to_contain_text("My router")
 
     server.get_by_role("link", name="Edit").click()
     page.on("dialog", lambda dialog: dialog.accept())

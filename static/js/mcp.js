@@ -1,0 +1,26 @@
+// The tool servers: what is asked before it is done, and what takes a moment.
+
+document.addEventListener("submit", (event) => {
+  const question = event.target.dataset.confirm;
+  if (question && !confirm(question)) return event.preventDefault();
+  const button = event.target.querySelector("button:not([type=button])");
+  if (event.target.method !== "post" || !button || event.target.closest("nav")) return;
+  setTimeout(() => { button.disabled = true; button.textContent = "One moment…"; });
+});
+
+// A page that comes back from the history is to be usable again.
+window.addEventListener("pageshow", (event) => event.persisted && location.reload());
+
+// Only the fields of the transport that is chosen.
+const transport = document.getElementById("id_transport");
+const of = { http: ["url", "api_key"], stdio: ["command", "environment"] };
+function show() {
+  for (const [kind, names] of Object.entries(of)) {
+    for (const name of names) {
+      const field = document.getElementById(`id_${name}`)?.closest(".field");
+      if (field) field.hidden = kind !== transport.value;
+    }
+  }
+}
+transport?.addEventListener("change", show);
+if (transport) show();
