@@ -1,123 +1,116 @@
-"""A generation job beside a bare asyncio loop: rows per second, slots in use, cached prompt.
+"""What `bench.occupancy` measures, and a job beside distilabel and with a long constant prompt.
 
-The whole workbench runs as a person starts it, pointed at a real llama.cpp of its own with the demo
-model. The documented example job is queued over the API; while it runs, the server's `/slots` and
-`/metrics` are asked five times a second how many requests it works on and how many it has
-put off for want of a slot. Before and after, the very same requests are sent by a bare asyncio loop
-of the same width that keeps nothing.
+A job of 200 rows has a constant prompt of 1,000 tokens in front of each row, of which the cached
+share is wanted; and distilabel, in a virtual environment of its own (`pip install
+'distilabel[openai]' requests`), writes rows of the same task.
 
-Run: `.venv/bin/python -m bench.generate [--rows 200] [--slots 4]`. Nothing else should be running.
+Run: `.venv/bin/python -m bench.generate [--rows 1000] [--slots 4 8] [--distilabel VENV]`. Nothing
+else should be running.
 """
 
-import argparse
 import asyncio
-import statistics
-from collections import Counter
+import json
+import os
 from pathlib import Path
-from typing import Any
 
 import httpx2
 
-from apps.generation.recipe import parse
-from bench.jobs import FRESH, Watch, Workbench, bare_loop, watched
+from apps.generation.recipe import parse, render_row
+from bench.jobs import FRESH, SEED, verdict, watched
+from bench.occupancy import (
+    FEWER_ROWS,
+    RECIPE,
+    Side,
+    bare_side,
+    clients,
+    measure,
+    model_server,
+    options,
+    workbench_of,
+)
 from tests.llama_process import LlamaProcess
-from tests.stack import Stack
-from tests.tiny_gguf import write_tiny_gguf
 
-ROOT = Path(__file__).resolve().parent.parent
-DEMO = ROOT / "demo" / "workbench-demo.gguf"
-RECIPE: dict[str, Any] = {
-    "system": "You write realistic synthetic data.",
-    "prompt": "Write a {{ sentiment }} review of a {{ product }}.",
-    "attributes": {
-        "sentiment": ["positive", "negative"],
-        "product": ["kettle", "toaster", "desk lamp", "backpack", "laptop", "keyboard"],
-    },
-    "schema": {
-        "type": "object",
-        "required": ["text", "label"],
-        "properties": {
-            "text": {"type": "string", "maxLength": 300},
-            "label": {"type": "string", "enum": ["positive", "negative"]},
-        },
-    },
-    "params": {"temperature": 0.9, "min_p": 0.05, "max_tokens": 200},
-}
+SCRIPT = Path(__file__).with_name("distilabel_rows.py")
+# Of the model, whose tokens are bytes: a constant prompt of a thousand of them.
+PREFIX = (
+    "Each text is of one thing, plain, and in the words of a person who uses it every day. " * 12
+)
+CACHED_BAR = 0.9
+DISTILABEL_BAR = 1.5
 
 
-async def compare(llama: LlamaProcess, stack: Stack, rows: int, slots: int) -> None:
-    key = stack.manage("create_api_key", "bench").split()[-1]
-    recipe = parse(RECIPE)
-    server_key = {"Authorization": f"Bearer {llama.api_key}"}
-    web_key = {"Authorization": f"Bearer {key}"}
-    async with (
-        httpx2.AsyncClient(timeout=600, headers=server_key, limits=FRESH) as server,
-        httpx2.AsyncClient(timeout=60, headers=web_key) as web,
-    ):
-        workbench = Workbench(web, f"{stack.url}/api/v1")
-        await bare_loop(server, llama.base_url, recipe, 2 * slots, slots)  # warms every slot
-        async with watched(server, llama.root_url) as beside:
-            before = await bare_loop(server, llama.base_url, recipe, rows, slots)
-        async with watched(server, llama.root_url) as watch:
-            shown, seconds = await workbench.job(RECIPE, rows)
-        after = await bare_loop(server, llama.base_url, recipe, rows, slots)
-        found = await workbench.all_rows(shown["id"])
-    report(shown, found, watch, rows=rows, slots=slots, seconds=seconds, bare=(before, after))
-    print(f"  /slots busy under the bare loop: mean {beside.occupancy(slots):.3f} of {slots}")
+async def cached_share(llama: LlamaProcess, rows: int) -> None:
+    """Of the prompts of a job whose rows all begin with the same 1,000 tokens."""
+    stack = await asyncio.to_thread(workbench_of(llama, llama.base_url).__enter__)
+    try:
+        async with clients(llama, stack) as (_, workbench):
+            shown, _ = await workbench.job(RECIPE | {"system": PREFIX}, rows)
+    finally:
+        await asyncio.to_thread(stack.__exit__, None, None, None)
+    verdict("cached share of the prompts", shown["cached_share"] or 0.0, CACHED_BAR)
 
 
-def report(
-    shown: dict[str, Any],
-    found: list[dict[str, Any]],
-    watch: Watch,
-    *,
-    rows: int,
-    slots: int,
-    seconds: float,
-    bare: tuple[float, float],
+async def by_distilabel(
+    llama: LlamaProcess, venv: Path | None, rows: int, slots: int, share: float
 ) -> None:
-    bare_rate = rows / statistics.mean(bare)
-    indices = [row["index"] for row in found]
-    silent = [row for row in found if row["status"] != "accepted" and not row["reason"]]
-    reasons = Counter(row["reason"].split(" of row")[0] for row in found if row["reason"])
-    print(f"{rows} rows on {slots} slots: {shown['status']}, {shown['counts']}")
-    print(f"  missing or doubled {rows - len(set(indices)) + len(indices) - len(set(indices))}")
-    print(f"  not accepted and without a reason {len(silent)}; reasons {dict(reasons)}")
-    print(f"  /slots busy: most {max(watch.busy)}, mean {watch.occupancy(slots):.3f} of {slots}")
-    put_off = max(watch.deferred)
-    print(f"  requests at the server: most {watch.most:.0f}, of them put off {put_off:.0f}")
-    print(f"  cached share of the prompts {shown['cached_share']:.3f}")
-    print(f"  job: {shown['rows_per_s']:.2f} rows/s while at work, {seconds:.1f} s in all")
-    print(f"  bare loop: {rows / bare[0]:.2f} and {rows / bare[1]:.2f} rows/s")
-    print(f"  job / bare: {shown['rows_per_s'] / bare_rate:.3f}")
-    assert sorted(indices) == list(range(rows)), "a row is missing or there twice"
-    assert not silent, "a row was dropped without a reason"
-    assert max(watch.busy) == slots, "not every slot was ever busy"
-    assert watch.most <= slots, "more requests than slots"
+    """Tokens a second of distilabel on the same task, from its first busy slot to its last.
+
+    Right before and after it a bare client writes the same rows: a machine that others use too is
+    faster in one minute than in another. What a job would have done then is its share of that.
+
+    Args:
+        share: the job's rate / the bare client's.
+    """
+    python = venv / "bin" / "python" if venv is not None else None
+    if python is None or not python.exists():
+        print("  distilabel: skipped, no virtual environment was named with --distilabel")
+        return
+    recipe = parse(RECIPE)
+    asked = [render_row(recipe, index, SEED).messages[-1]["content"] for index in range(rows)]
+    task = {
+        "base_url": llama.base_url,
+        "api_key": llama.api_key,
+        "system": recipe.system_message,
+        "prompts": asked,
+        "max_tokens": recipe.max_tokens,
+        "temperature": RECIPE["params"]["temperature"],
+        "response_format": recipe.response_format,
+    }
+    path = llama.folder / "distilabel.json"
+    path.write_text(json.dumps(task))
+    headers = {"Authorization": f"Bearer {llama.api_key}"}
+    async with httpx2.AsyncClient(timeout=600, headers=headers, limits=FRESH) as server:
+        bare = [await bare_side(server, llama, recipe, rows, slots)]
+        async with watched(server, llama.root_url) as watch:
+            process = await asyncio.create_subprocess_exec(
+                *(python, SCRIPT, path),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                env=os.environ | {"HOME": str(llama.folder)},
+            )
+            said, _ = await process.communicate()
+        bare.append(await bare_side(server, llama, recipe, rows, slots))
+    if process.returncode:
+        print(f"  distilabel: failed\n{said.decode(errors='replace')[-2000:]}")
+        return
+    side, by_bare = Side("distilabel", watch), sum(each.rate for each in bare) / len(bare)
+    print(
+        f"  distilabel: {said.decode().splitlines()[-1]}, {side.rate:.1f} tokens/s, occupancy "
+        f"{min(side.shares(slots)):.3f}; the bare client {by_bare:.1f}"
+    )
+    verdict("rate / distilabel's", share * by_bare / side.rate, DISTILABEL_BAR)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=200)
-    parser.add_argument("--slots", type=int, default=4)
-    parser.add_argument("--threads", type=int, default=1, help="of the model server")
-    options = parser.parse_args()
-    model = DEMO if DEMO.exists() else write_tiny_gguf(ROOT / "bench" / "data" / "tiny.gguf")
-    with LlamaProcess(
-        model,
-        "--metrics",
-        parallel=options.slots,
-        context_per_slot=2048,
-        threads=options.threads,
-    ) as llama:
-        settings = {
-            "LLM_BASE_URL": llama.base_url,
-            "LLM_API_KEY": llama.api_key,
-            "LLM_KV_UNIFIED": "false",
-            "EMBED_BASE_URL": llama.base_url,  # not used: no second model is started
-        }
-        with Stack(settings) as stack:
-            asyncio.run(compare(llama, stack, options.rows, options.slots))
+    parser = options(__doc__)
+    parser.add_argument("--distilabel", type=Path, metavar="VENV")
+    asked = parser.parse_args()
+    fewer = min(FEWER_ROWS, asked.rows)
+    for slots in asked.slots:
+        with model_server(slots) as llama:
+            share = measure(llama, asked.rows, slots)
+            asyncio.run(by_distilabel(llama, asked.distilabel, fewer, slots, share))
+            asyncio.run(cached_share(llama, fewer))
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from apps.generation.recipe import Recipe, render_row
 
 SAMPLE_SECONDS = 0.2
 SEED = 7
-# llama.cpp sometimes closes a connection just when the next request is on its way: a loop that
-# does not try again needs a new one each time, which costs nothing on one machine.
+# llama.cpp closes a connection after each streamed answer, sometimes just when the next request is
+# on its way: a loop that does not try again needs a new one each time, as the server does.
 FRESH = httpx2.Limits(max_keepalive_connections=0)
 
 

@@ -31,7 +31,7 @@ CACHE = Path(__file__).resolve().parent.parent / ".cache"
 
 def write_model(*, width: int, layers: int, letters: int = 100) -> Path:
     """Writes the model, unless an earlier run left it, and returns its path."""
-    path = CACHE / f"bench-letters-{width}-{layers}-{letters}.gguf"
+    path = CACHE / f"bench-bytes-{width}-{layers}-{letters}.gguf"
     if path.exists():
         return path
     CACHE.mkdir(exist_ok=True)
@@ -96,11 +96,7 @@ def _weights(width: int, layers: int, letters: int) -> dict[str, np.ndarray]:
 
 
 def _biases(letters: int) -> np.ndarray:
-    """Added to each token's logit, shape (VOCABULARY,). Letters, and now and then a quote.
-
-    No space: llama.cpp reads one as the three bytes of "\u2581", so an answer with spaces would be
-    other tokens in the next prompt than it was when it was written, and not come from the cache.
-    """
+    """Added to each token's logit, shape (VOCABULARY,). Letters, and now and then a quote."""
     likelihood = dict.fromkeys(b"abcdefghijklmnopqrstuvwxyz", 1.0)
     quote = sum(likelihood.values()) / letters
     likelihood |= {ord('"'): quote} | dict.fromkeys(b",:{}", quote)

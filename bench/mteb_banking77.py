@@ -2,8 +2,12 @@
 
 The published score of all-MiniLM-L6-v2 came from its original weights in PyTorch. This repeats the
 protocol on vectors from the embedded llama.cpp and with the product's own trainer, so one number
-checks the converted model, its tokens, its pooling, the server and the fit. It also prints how many
-texts were embedded a second.
+checks the converted model, its tokens, its pooling, the server and the fit.
+
+Two things decide the last digits. The protocol's call stops where scikit-learn's own rule says, at
+the tenth step: the product's scaling goes nearer to the optimum and gives 0.8003. And llama.cpp
+adds up in another order when other texts are computed beside one, which moves a prediction or two
+of 30,800: here it computes one text at a time, so that the number comes out the same every time.
 
 Run: `.venv/bin/python -m bench.mteb_banking77`. The exit code is 1 when the score is another one.
 """
@@ -12,10 +16,8 @@ import csv
 import json
 import os
 import sys
-import time
 import urllib.request
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,14 +30,13 @@ from tests.llama_process import REPOSITORY, LlamaProcess
 
 DATA = Path(__file__).parent / "data"
 PUBLISHED = 0.80042207  # embeddings-benchmark/results, mteb 1.12.75
-# A vector changes a little with the texts computed beside it, which moves one or two of the 30,800
-# predictions, 0.00003 each. A wrong pooling or token moves hundreds.
-TOLERANCE = 0.0005
+# Three of the 30,800 predictions. A wrong pooling or token moves hundreds.
+TOLERANCE = 0.0001
 DRAWS = 10
 ROWS_PER_LABEL = 8
 SEED = 42
 TEXTS_PER_REQUEST = 64
-REQUESTS_IN_FLIGHT = 2  # one is computed while the other is read and written
+AS_GIVEN = np.float32(1)
 
 
 class Split(NamedTuple):
@@ -71,17 +72,10 @@ def embed(texts: list[str]) -> np.ndarray:
         for start in range(0, len(texts), TEXTS_PER_REQUEST)
     ]
     model = prepare(cache, print)
-    with (
-        LlamaProcess(
-            model, embeddings=True, parallel=4, context_per_slot=512, threads=usable_cores()
-        ) as server,
-        ThreadPoolExecutor(REQUESTS_IN_FLIGHT) as pool,
-    ):
-        start = time.perf_counter()
-        vectors = np.concatenate(list(pool.map(lambda part: embed_part(server, part), parts)))
-        seconds = time.perf_counter() - start
-    print(f"{len(texts)} texts in {seconds:.1f} s, {len(texts) / seconds:.0f} texts/s")
-    return vectors
+    with LlamaProcess(
+        model, embeddings=True, parallel=1, context_per_slot=512, threads=usable_cores()
+    ) as server:
+        return np.concatenate([embed_part(server, part) for part in parts])
 
 
 def embed_part(server: LlamaProcess, texts: list[str]) -> np.ndarray:
@@ -115,9 +109,10 @@ def draws(labels: list[str]) -> list[list[int]]:
 def accuracy(
     vectors: np.ndarray, labels: list[str], test_vectors: np.ndarray, test: Split
 ) -> float:
-    """MTEB's classifier is scikit-learn's with C = 1: ours finds the same optimum at that C."""
+    """MTEB's classifier: scikit-learn's with C = 1 on vectors as they are. It ends after ten of
+    the hundred steps it may take."""
     names, codes = np.unique(np.asarray(labels), return_inverse=True)
-    model = trainer.fit_once(vectors, codes.astype(np.int64), len(names), C=1.0)
+    model = trainer.fit_once(vectors, codes.astype(np.int64), len(names), C=1.0, scale=AS_GIVEN)
     predicted = names[model.logits(test_vectors).argmax(axis=1)]
     return float((predicted == np.asarray(test.labels)).mean())
 

@@ -1,15 +1,17 @@
-"""How full a job keeps the slots of a model server: busy-slot time / (slots x wall).
+"""A job beside a bare asyncio loop: how full are the slots, and how fast is it?
 
 Rows of very uneven length (20 to 400 letters, a function of each row's seed) on a real llama.cpp
 whose model writes a token in about 5 ms with four slots busy, so that a row takes half a second:
 what the workbench does between two rows of a slot shows ten times as clearly as with a model that
 takes five. A bare asyncio client of the same width, which keeps nothing and checks nothing, sends
-the same rows with the same seeds before and after.
+the same rows with the same seeds before and after. A job of 200 rows runs first: with it the
+workbench measures which width is best, once for this server.
 
 Three measures of the same thing, all the server's: its `/slots`, looked at five times a second; its
 counters of the seconds in which prompts were read and tokens written, which miss nothing but what a
-slot does between the two; and its mean of busy slots per decode. At last a shorter job runs through
-a relay that counts requests on the wire.
+slot does between the two; and its mean of busy slots per decode.
+
+A shorter job runs through a relay that counts requests on the wire.
 
 Run: `.venv/bin/python -m bench.occupancy [--rows 1000] [--slots 4 8]`. Nothing else should be
 running.
@@ -18,15 +20,17 @@ running.
 import argparse
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 
-from apps.generation.recipe import parse
+from apps.generation.recipe import Recipe, parse
 from bench.jobs import FRESH, Watch, Workbench, bare_loop, verdict, watched
 from bench.model import write_model
-from bench.wire import counted
+from bench.wire import End, counted
 from tests.llama_process import LlamaProcess
 from tests.stack import Stack
 
@@ -41,7 +45,7 @@ RECIPE: dict[str, Any] = {
     },
     "params": {"temperature": 0.9, "max_tokens": 450},
 }
-WIRE_ROWS = 200
+FEWER_ROWS = 200
 OCCUPANCY_BAR = 0.97
 RATE_BAR = 0.98
 
@@ -62,22 +66,26 @@ class Side:
         return self.watch.occupancy(slots), by_counters
 
 
-async def compare(llama: LlamaProcess, stack: Stack, rows: int, slots: int) -> None:
+async def bare_side(
+    server: httpx2.AsyncClient, llama: LlamaProcess, recipe: Recipe, rows: int, slots: int
+) -> Side:
+    async with watched(server, llama.root_url) as watch:
+        await bare_loop(server, llama.base_url, recipe, rows, slots)
+    return Side("bare", watch)
+
+
+async def compare(llama: LlamaProcess, stack: Stack, rows: int, slots: int) -> float:
+    """Returns the job's rate / the bare client's."""
     recipe = parse(RECIPE)
     async with clients(llama, stack) as (server, workbench):
-
-        async def bare(name: str, count: int) -> Side:
-            async with watched(server, llama.root_url) as watch:
-                await bare_loop(server, llama.base_url, recipe, count, slots)
-            return Side(name, watch)
-
-        await bare("warm-up", 2 * slots)
-        sides = [await bare("bare", rows)]
+        await bare_side(server, llama, recipe, 2 * slots, slots)  # warms up
+        await workbench.job(RECIPE, min(FEWER_ROWS, rows))  # measures the width
+        sides = [await bare_side(server, llama, recipe, rows, slots)]
         async with watched(server, llama.root_url) as watch:
             shown, seconds = await workbench.job(RECIPE, rows)
-        sides += [Side("job", watch), await bare("bare", rows)]
+        sides += [Side("job", watch), await bare_side(server, llama, recipe, rows, slots)]
         found = await workbench.all_rows(shown["id"])
-    report(sides, shown, found, rows=rows, slots=slots, seconds=seconds)
+    return report(sides, shown, found, rows=rows, slots=slots, seconds=seconds)
 
 
 class clients:
@@ -107,7 +115,8 @@ def report(
     rows: int,
     slots: int,
     seconds: float,
-) -> None:
+) -> float:
+    """Prints what was found. Returns the job's rate / the bare client's."""
     lengths = sorted(row["usage"]["completion_tokens"] for row in found if row.get("usage"))
     print(f"{rows} rows on {slots} slots: {shown['status']}, {shown['counts']}")
     if lengths:
@@ -126,26 +135,40 @@ def report(
             f"{counters:9.3f} {per_decode:11.3f} {max(watch.deferred):8.0f}"
         )
     job = sides[1]
-    bare = (sides[0].rate + sides[2].rate) / 2
+    share = job.rate / ((sides[0].rate + sides[2].rate) / 2)
     verdict("busy-slot time / (slots x wall)", min(job.shares(slots)), OCCUPANCY_BAR)
-    verdict("rate / bare client's", job.rate / bare, RATE_BAR)
+    verdict("rate / bare client's", share, RATE_BAR)
     verdict("requests put off by the server", max(job.watch.deferred), 0, at_most=True)
     problems = Counter(row["reason"] for row in found if row["status"] != "accepted")
     assert sorted(row["index"] for row in found) == list(range(rows)), "a row is missing or doubled"
     assert not problems, problems
+    return share
 
 
 async def on_the_wire(llama: LlamaProcess, rows: int, slots: int) -> None:
-    """A job through a relay that counts, so that not even a moment of one too many is missed."""
+    """A new server's first job through a relay that sees every request, for even a moment.
+
+    It measures the width first, with 1, half and all slots; that cuts off no row.
+    """
     async with counted(llama.port) as wire:
         stack = await asyncio.to_thread(workbench_of(llama, wire.base_url).__enter__)
         try:
             async with clients(llama, stack) as (_, workbench):
                 shown, _ = await workbench.job(RECIPE, rows)
+                found = await workbench.all_rows(shown["id"])
         finally:
             await asyncio.to_thread(stack.__exit__, None, None, None)
-    print(f"  on the wire: {wire.asked} requests for {rows} rows, {shown['status']}")
+    print(f"  on the wire: {len(wire.requests)} requests for {rows} rows, {shown['status']}")
+    for end, requests in wire.ends().most_common():
+        print(f"    {requests:4} {end or 'still open at the end'}")
+    states = Counter(f"{row['status']} {row['reason']}".strip() for row in found)
+    tries = sum(row["attempts"] for row in found)
+    print(f"    rows made: {dict(states)}, {tries} tries of them in all")
     verdict("requests at the server at once", wire.most, slots, at_most=True)
+    answered = wire.ends()[End.ANSWERED]
+    verdict("answers that no row was made of", answered - len(found), 0, at_most=True)
+    verdict("rows that were asked for again", wire.answered_again(), 0, at_most=True)
+    verdict("answers cut off by the workbench", wire.ends()[End.LEFT], 0, at_most=True)
 
 
 def workbench_of(llama: LlamaProcess, base_url: str) -> Stack:
@@ -159,19 +182,35 @@ def workbench_of(llama: LlamaProcess, base_url: str) -> Stack:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+@contextmanager
+def model_server(slots: int) -> Iterator[LlamaProcess]:
+    model = write_model(width=256, layers=4)
+    with LlamaProcess(
+        model, "--metrics", parallel=slots, context_per_slot=2048, threads=1
+    ) as llama:
+        yield llama
+
+
+def measure(llama: LlamaProcess, rows: int, slots: int) -> float:
+    """Returns the job's rate / the bare client's."""
+    with workbench_of(llama, llama.base_url) as stack:
+        share = asyncio.run(compare(llama, stack, rows, slots))
+    asyncio.run(on_the_wire(llama, min(FEWER_ROWS, rows), slots))
+    return share
+
+
+def options(about: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=about.splitlines()[0] if about else "")
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--slots", type=int, nargs="+", default=[4, 8])
-    options = parser.parse_args()
-    model = write_model(width=256, layers=4)
-    for slots in options.slots:
-        with LlamaProcess(
-            model, "--metrics", parallel=slots, context_per_slot=1024, threads=1
-        ) as llama:
-            with workbench_of(llama, llama.base_url) as stack:
-                asyncio.run(compare(llama, stack, options.rows, slots))
-            asyncio.run(on_the_wire(llama, min(WIRE_ROWS, options.rows), slots))
+    return parser
+
+
+def main() -> None:
+    asked = options(__doc__).parse_args()
+    for slots in asked.slots:
+        with model_server(slots) as llama:
+            measure(llama, asked.rows, slots)
 
 
 if __name__ == "__main__":

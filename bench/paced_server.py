@@ -1,21 +1,27 @@
 """A stand-in for llama-server that writes at a given pace on every connection.
 
-Run as `python -m bench.paced_server PORT`. It has two models: `paced` writes a token every 20 ms,
-`unpaced` as fast as they are taken. Its chunks look like llama-server's, byte for byte but for the
-text; it has 64 slots and never keeps anybody waiting.
+Run as `python -m bench.paced_server PORT [CONTEXT]`. Its models: `paced` writes a token every 20
+ms, `unpaced` as fast as they are taken; `quick` (10 ms) and `rapid` (2 ms) begin a paragraph every
+PARAGRAPH tokens, and when each of their tokens was sent is told at `/sent`. Its chunks look like
+llama-server's, byte for byte but for the text; it has 64 slots and never keeps anybody waiting.
 """
 
 import asyncio
 import json
 import sys
+import time
+from collections.abc import Coroutine
 from typing import Any
 
 from uvicorn import run
 from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 
 PACE_SECONDS = 0.02
-PACE = {"paced": PACE_SECONDS, "unpaced": 0.0}
-PROPS = {"total_slots": 64, "default_generation_settings": {"n_ctx": 4096}}
+PACE = {"paced": PACE_SECONDS, "unpaced": 0.0, "quick": 0.01, "rapid": 0.002}
+TIMED = {"quick", "rapid"}
+PARAGRAPH = 60
+CONTEXT = int(sys.argv[2]) if len(sys.argv) > 2 else 4096
+PROPS = {"total_slots": 64, "default_generation_settings": {"n_ctx": CONTEXT}}
 MODELS = {"object": "list", "data": [{"id": name, "owned_by": "llamacpp"} for name in PACE]}
 
 
@@ -42,12 +48,19 @@ LAST = chunk(**choice({}, "stop"))
 END = b"data: [DONE]\n\n"
 
 
+sent: list[float] = []
+"""When the tokens of the newest answer of a timed model were sent, in seconds since 1970."""
+
+
 async def answer(question: dict[str, Any], send: ASGISendCallable) -> None:
     async def write(data: bytes, more: bool = True) -> None:
         await send({"type": "http.response.body", "body": data, "more_body": more})
 
     tokens = int(question.get("max_tokens") or 100)
-    pace = PACE.get(question.get("model", ""), PACE_SECONDS)
+    model = question.get("model", "")
+    pace = PACE.get(model, PACE_SECONDS)
+    if model in TIMED:
+        sent.clear()
     await write(FIRST)
     loop = asyncio.get_running_loop()
     due = loop.time()
@@ -56,7 +69,11 @@ async def answer(question: dict[str, Any], send: ASGISendCallable) -> None:
             due += pace
             await asyncio.sleep(due - loop.time())
         # Numbered, so that a test can see whether one is missing.
-        await write(chunk(**choice({"content": f" {number}"})) if pace else WORD)
+        text = f" {number}"
+        if model in TIMED:
+            sent.append(time.time())
+            text = f"\n\n{number}" if number and number % PARAGRAPH == 0 else text
+        await write(chunk(**choice({"content": text})) if pace else WORD)
     await write(LAST)
     usage = {"prompt_tokens": 20, "completion_tokens": tokens, "total_tokens": 20 + tokens}
     await write(chunk(usage=usage, timings={"predicted_per_second": 1 / PACE_SECONDS}))
@@ -73,6 +90,16 @@ async def body_of(receive: ASGIReceiveCallable) -> bytes:
             return body
 
 
+async def until_it_leaves(receive: ASGIReceiveCallable, writing: Coroutine[Any, Any, None]) -> None:
+    """As llama-server: who closes the connection ends the answer."""
+    task = asyncio.create_task(writing)
+    leaving = asyncio.ensure_future(receive())
+    await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    leaving.cancel()
+    if not task.cancel():
+        task.result()
+
+
 async def app(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     assert scope["type"] == "http"
     path = scope["path"]
@@ -81,15 +108,18 @@ async def app(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
     await send(
         {
             "type": "http.response.start",
-            "status": 200 if streams or path in {"/health", "/props", "/v1/models"} else 404,
+            "status": 200
+            if streams or path in {"/health", "/props", "/v1/models", "/sent"}
+            else 404,
             "headers": [(b"content-type", kind)],
             "trailers": False,
         }
     )
     if streams:
-        await answer(json.loads(await body_of(receive)), send)
+        await until_it_leaves(receive, answer(json.loads(await body_of(receive)), send))
         return
-    body = {"/props": PROPS, "/v1/models": MODELS}.get(path, {"status": "ok"})
+    pages: dict[str, object] = {"/props": PROPS, "/v1/models": MODELS, "/sent": sent}
+    body = pages.get(path, {"status": "ok"})
     await send(
         {"type": "http.response.body", "body": json.dumps(body).encode(), "more_body": False}
     )

@@ -9,16 +9,16 @@ seconds each. Questions of 60 tokens, one every few seconds, are asked
 - `one free`: directly, three bare clients write rows: the physical limit of a question that need
   not wait, because its prompt is read beside three answers being written;
 - `full`: directly, four bare clients write rows;
-- `reserved`: through the workbench beside a job, within the time in which jobs leave a slot free
-  after a question (WORKBENCH_IDLE_AFTER_CHAT, here 4 seconds);
-- `take over`: through the workbench after a longer pause: the job is on all slots again, and the
-  question takes the slot of the youngest row.
+- `reserved`: through a workbench in which jobs leave a slot free for so long after a question
+  (WORKBENCH_IDLE_AFTER_CHAT) that the next one finds it;
+- `take over`: through a workbench as it is set by default: the job is on all slots again soon
+  after the last question, and the next one takes the slot of the youngest row.
 
 in alternating rounds of one run. What questions cost the job is measured in the same rounds: the
 tokens of accepted rows and of those being written that will be, with and without questions. The
 questions' own share is the time for which they had a slot; the rest of the fall is what the rule
-of the free slot costs in one case, and in the other what had been written of the rows that were
-closed.
+of the free slot costs in one case, and in the other what it takes to read again what had been
+written of the rows that were closed.
 
 Run: `.venv/bin/python -m bench.priority [--rounds 3] [--questions 8]`. Nothing else should be
 running.
@@ -28,12 +28,13 @@ import argparse
 import asyncio
 import itertools
 import json
+import math
 import random
 import sqlite3
 import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,10 +47,11 @@ from tests.llama_process import LlamaProcess
 from tests.stack import Stack
 
 SLOTS = 4
-IDLE_AFTER_CHAT = 4
+RESERVED_SECONDS = 10
 ANSWER_TOKENS = 40
-EVERY_SECONDS = 4.0
+EVERY_SECONDS = 6.0
 SETTLE_SECONDS = 3.0
+LOOKS, LOOK_SECONDS = 10, 0.1
 ALONE_SECONDS = 24.0
 ROWS = 400
 TTFT_BAR = 1.2
@@ -100,6 +102,7 @@ def question() -> str:
     return f"{number * 7919} times: what of {words}?"
 
 
+EVENTS = {"accept": "text/event-stream"}
 Ask = Callable[[str], Awaitable[Answer]]
 
 
@@ -126,15 +129,13 @@ def asks_directly(client: httpx2.AsyncClient, base_url: str) -> Ask:
 
 def asks_workbench(client: httpx2.AsyncClient, api: str) -> Ask:
     async def ask(text: str) -> Answer:
-        made = await client.post(f"{api}/conversations", json={})
+        # With a title: else the model would be asked for one after the answer.
+        made = await client.post(f"{api}/conversations", json={"title": "Bench"})
         url = f"{api}/conversations/{made.json()['id']}/messages"
+        body = {"content": text, "params": {"max_tokens": ANSWER_TOKENS}}
         start, first, event = time.perf_counter(), 0.0, ""
-        reply = await client.post(
-            url, json={"content": text, "params": {"max_tokens": ANSWER_TOKENS}}
-        )
-        assert reply.status_code == 202, reply.text
-        events = f"{api}/answers/{reply.json()['answer']['id']}/events"
-        async with client.stream("GET", events) as response:
+        async with client.stream("POST", url, json=body, headers=EVENTS) as response:
+            assert response.status_code == 200, await response.aread()
             async for line in response.aiter_lines():
                 if line.startswith("event: "):
                     event = line[7:]
@@ -156,14 +157,6 @@ async def one_every(seconds: float, questions: int, ask: Ask) -> list[Answer]:
     for _ in range(questions):
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         due = max(due, time.monotonic()) + seconds * random.uniform(0.8, 1.2)
-        answers.append(await ask(question()))
-    return answers
-
-
-async def one_after_pauses(seconds: float, questions: int, ask: Ask) -> list[Answer]:
-    answers = []
-    for _ in range(questions):
-        await asyncio.sleep(seconds * random.uniform(1.0, 1.4))
         answers.append(await ask(question()))
     return answers
 
@@ -198,13 +191,23 @@ class RunningJob:
     def __init__(self, stack: Stack, server: httpx2.AsyncClient, root: str, pk: int) -> None:
         self._database = f"file:{stack.data / 'workbench.sqlite3'}?mode=ro"
         self._server, self._root, self._pk = server, root, pk
+        self._prompt = math.inf
 
     async def useful(self) -> tuple[float, int]:
-        """(now, tokens of accepted rows and of those being written). Not while a question runs."""
-        slots = (await self._server.get(f"{self._root}/slots")).json()
-        being_written = sum(
-            slot["next_token"][0]["n_decoded"] for slot in slots if slot["is_processing"]
-        )
+        """(now, tokens of accepted rows and of those being written). Not while a question runs.
+
+        The highest of some looks: a row that has ended is in neither until it is committed.
+        """
+        looks = []
+        for _ in range(LOOKS):
+            looks.append(await self._look())
+            await asyncio.sleep(LOOK_SECONDS)
+        return max(looks, key=lambda look: look[1])
+
+    async def _look(self) -> tuple[float, int]:
+        """A row that goes on where its slot was taken has what it had written in its prompt: what
+        is longer than the shortest prompt seen counts as written."""
+        # The rows first: one that ends just now is in neither, never in both.
         with closing(sqlite3.connect(self._database, uri=True)) as database:
             accepted = database.execute(
                 "SELECT COALESCE(SUM(completion_tokens), 0) FROM batch_item"
@@ -212,6 +215,12 @@ class RunningJob:
                 " (SELECT batch_id FROM generation_job WHERE id = ?)",
                 [self._pk],
             ).fetchone()[0]
+        slots = (await self._server.get(f"{self._root}/slots")).json()
+        there = [slot["n_prompt_tokens"] for slot in slots if slot["is_processing"]]
+        decoded = [slot["next_token"][0]["n_decoded"] for slot in slots if slot["is_processing"]]
+        prompts = (all_ - new for all_, new in zip(there, decoded, strict=True))
+        self._prompt = min([self._prompt, *prompts])
+        being_written = int(sum(tokens - self._prompt for tokens in there))
         return time.monotonic(), accepted + being_written
 
     async def busy(self) -> int:
@@ -236,10 +245,18 @@ async def job_on_all_slots(
             await asyncio.sleep(0.5)
 
 
-async def beside(side: Side, job: RunningJob, asking: Awaitable[list[Answer]]) -> None:
-    """Asks beside the job and measures what the job wrote meanwhile."""
+async def beside(
+    side: Side, job: RunningJob, asking: Awaitable[list[Answer]], *, until_back: bool
+) -> None:
+    """Asks beside the job and measures what the job wrote meanwhile.
+
+    Args:
+        until_back: whether the last question's slot is to be the job's again before it ends.
+    """
     start, before = await job.useful()
     answers = await asking
+    while until_back and await job.busy() < SLOTS:
+        await asyncio.sleep(0.02)
     end, after = await job.useful()
     side.answers += answers
     side.beside.append((after - before) / (end - start))
@@ -254,37 +271,42 @@ async def alone(job: RunningJob) -> float:
     return (after - before) / (end - start)
 
 
-async def measure(llama: LlamaProcess, stack: Stack, rounds: int, questions: int) -> None:
-    key = stack.manage("create_api_key", "bench").split()[-1]
-    names = ("idle", "one free", "full", "reserved", "take over")
-    sides = {name: Side() for name in names}
-    async with (
-        httpx2.AsyncClient(
-            timeout=600, headers={"Authorization": f"Bearer {llama.api_key}"}, limits=FRESH
-        ) as server,
-        httpx2.AsyncClient(timeout=60, headers={"Authorization": f"Bearer {key}"}) as web,
-    ):
-        workbench = Workbench(web, f"{stack.url}/api/v1")
+async def measure(
+    llama: LlamaProcess, stacks: dict[str, Stack], rounds: int, questions: int
+) -> None:
+    sides = {name: Side() for name in ("idle", "one free", "full", *stacks)}
+    async with AsyncExitStack() as clients:
+
+        async def opened(key: str) -> httpx2.AsyncClient:
+            headers = {"Authorization": f"Bearer {key}"}
+            client = httpx2.AsyncClient(timeout=600, headers=headers, limits=FRESH)
+            return await clients.enter_async_context(client)
+
+        server = await opened(llama.api_key)
         direct = asks_directly(server, llama.base_url)
-        ours = asks_workbench(web, workbench.api)
-        await one_every(0, 2, direct)  # opens files and connections, warms caches
-        await one_every(0, 2, ours)
+        workbenches = {}
+        await one_every(0, 2, direct)  # opens files, warms caches
+        for name, stack in stacks.items():
+            web = await opened(stack.manage("create_api_key", "bench").split()[-1])
+            workbenches[name] = Workbench(web, f"{stack.url}/api/v1")
+            await one_every(0, 2, asks_workbench(web, workbenches[name].api))
         for _ in range(rounds):
             sides["idle"].answers += await one_every(EVERY_SECONDS, questions, direct)
             for name, width in (("one free", SLOTS - 1), ("full", SLOTS)):
                 async with bare_rows(server, llama.base_url, width):
                     sides[name].answers += await one_every(EVERY_SECONDS, questions, direct)
-            async with job_on_all_slots(workbench, stack, server, llama.root_url) as job:
-                rate = await alone(job)
-                # The first one takes a slot over; from then on one is left free.
-                sides["take over"].answers += await one_every(0, 1, ours)
-                await beside(sides["reserved"], job, one_every(EVERY_SECONDS, questions, ours))
-                await asyncio.sleep(IDLE_AFTER_CHAT + SETTLE_SECONDS)
-                pauses = one_after_pauses(IDLE_AFTER_CHAT + 2, questions, ours)
-                await beside(sides["take over"], job, pauses)
-                rate = (rate + await alone(job)) / 2
-            sides["reserved"].alone.append(rate)
-            sides["take over"].alone.append(rate)
+            for name, workbench in workbenches.items():
+                ask = asks_workbench(workbench.client, workbench.api)
+                side = sides[name]
+                async with job_on_all_slots(workbench, stacks[name], server, llama.root_url) as job:
+                    rate = await alone(job)
+                    if name == "reserved":  # the first one takes a slot over
+                        await one_every(0, 1, ask)
+                    asking = one_every(EVERY_SECONDS, questions, ask)
+                    await beside(side, job, asking, until_back=name == "take over")
+                    while await job.busy() < SLOTS:
+                        await asyncio.sleep(0.5)
+                    side.alone.append((rate + await alone(job)) / 2)
     report(sides)
 
 
@@ -328,10 +350,11 @@ def main() -> None:
             "LLM_API_KEY": llama.api_key,
             "LLM_KV_UNIFIED": "false",
             "EMBED_BASE_URL": llama.base_url,  # not used: no second model is started
-            "WORKBENCH_IDLE_AFTER_CHAT": str(IDLE_AFTER_CHAT),
         }
-        with Stack(settings) as stack:
-            asyncio.run(measure(llama, stack, options.rounds, options.questions))
+        reserving = settings | {"WORKBENCH_IDLE_AFTER_CHAT": str(RESERVED_SECONDS)}
+        with Stack(reserving) as reserved, Stack(settings) as default:
+            stacks = {"reserved": reserved, "take over": default}
+            asyncio.run(measure(llama, stacks, options.rounds, options.questions))
 
 
 if __name__ == "__main__":

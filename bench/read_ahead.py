@@ -20,8 +20,9 @@ from bench.model import write_model
 from tests.llama_process import LlamaProcess
 from tests.stack import Stack
 
-TYPING_SECONDS = 8.0
 QUESTION = "And what should we do with the kettle in the end?"
+TYPING_SECONDS = 12.0  # 50 words a minute
+TITLED_SECONDS = 6.0  # after these the model has given the conversation its title, too
 WORDS = "kettle window garden letter mirror basket candle ladder "
 PROMPT_BYTES = 2300  # 3,000 tokens of this model: a byte is one, a space is three
 BAR = 5.0
@@ -89,6 +90,7 @@ async def measure(
         for _ in range(rounds):
             for told in (False, True):
                 pk = await open_conversation(program, api)
+                await asyncio.sleep(TITLED_SECONDS)
                 await asyncio.to_thread(llama.stop)
                 await asyncio.to_thread(llama.start)
                 await browser.get(f"{stack.url}/chat/")  # the workbench sees that it is back

@@ -162,7 +162,9 @@ class Workbench:
     requests: int
 
     async def prepare(self, client: httpx2.AsyncClient, model: str) -> str:
-        opened = await client.post(f"{self.api}/conversations", json={"model": model})
+        # With a title: else the model would be asked for one after the answer.
+        body = {"model": model, "title": "Bench"}
+        opened = await client.post(f"{self.api}/conversations", json=body)
         assert opened.status_code == 201, opened.text
         return f"{self.api}/conversations/{opened.json()['id']}/messages"
 
@@ -269,10 +271,11 @@ def running(command: Sequence[str | Path], url: str, **env: str) -> Iterator[psu
 
 
 @contextmanager
-def paced_server() -> Iterator[str]:
+def paced_server(context: int = 4096) -> Iterator[str]:
     port = free_port()
     root = f"http://127.0.0.1:{port}"
-    with running([sys.executable, "-m", "bench.paced_server", str(port)], f"{root}/health"):
+    command = [sys.executable, "-m", "bench.paced_server", str(port), str(context)]
+    with running(command, f"{root}/health"):
         yield f"{root}/v1"
 
 
@@ -322,7 +325,8 @@ def litellm(venv: Path, base_url: str) -> Iterator[Side]:
 @contextmanager
 def workbench(base_url: str) -> Iterator[list[Side]]:
     servers = {"LLM_BASE_URL": base_url, "EMBED_BASE_URL": base_url, "LLM_API_KEY": KEY}
-    with Stack(servers) as stack:
+    # A title is one more request after an answer; the other sides are asked for none.
+    with Stack(servers | {"WORKBENCH_TITLES": "false"}) as stack:
         key = stack.manage("create_api_key", "bench").strip()
         api, (web, *_) = f"{stack.url}/api/v1", stack.processes("uvicorn")
         yield [
