@@ -32,7 +32,6 @@ function followNew() {
 }
 
 function grew() {
-  toEnd();
   for (const answer of live.values()) announcer.grew(answer);
 }
 
@@ -40,20 +39,25 @@ function ended(answer) {
   live.delete(answer.article);
   announcer.ended(answer);
   showState();
-  toEnd();
 }
 
 function toEnd() {
   if (scroller && stuck) scroller.scrollTop = scroller.scrollHeight;
 }
 
-// A formula is higher than its source was, and lines break elsewhere when a phone is turned.
-scroller?.addEventListener("formula-drawn", toEnd);
-window.addEventListener("resize", toEnd);
-
+// The thread grows under a reader at its end: messages get their height when they come near, a
+// formula is higher than its source was, lines break elsewhere when a phone is turned. Only who
+// scrolls up has left the end, so growing between a scroll and its event is not taken for leaving.
+let place = 0;
 scroller?.addEventListener("scroll", () => {
-  stuck = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48;
+  const isAtEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48;
+  stuck = isAtEnd || (stuck && scroller.scrollTop >= place);
+  place = scroller.scrollTop;
 }, { passive: true });
+if (scroller) {
+  const sizes = new ResizeObserver(toEnd);
+  for (const element of [scroller, scroller.firstElementChild]) sizes.observe(element);
+}
 
 // Who works by keys stays where he was when the thread is drawn anew: at the button of that name.
 let left = null;

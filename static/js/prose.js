@@ -39,7 +39,6 @@ function draw(element, { render }) {
   const limits = { throwOnError: false, trust: false, strict: "ignore", maxExpand: 200, maxSize: 20 };
   render(element.textContent, shown, { displayMode: block, ...limits });
   element.replaceWith(shown);
-  shown.dispatchEvent(new Event("formula-drawn", { bubbles: true }));
 }
 
 function look() {

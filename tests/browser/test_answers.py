@@ -198,6 +198,31 @@ def test_stop_and_go_on(page: Page, teller: Teller) -> None:
     check(page, TEXT)
 
 
+FROM_END = """(() => {
+  const {scrollHeight, scrollTop, clientHeight} = document.querySelector("[data-scroll]");
+  return scrollHeight - scrollTop - clientHeight;
+})()"""
+GROW = """(height) => {
+  document.querySelector("article").style.minHeight = height;
+  document.querySelector("[data-scroll]").dispatchEvent(new Event("scroll"));
+}"""
+
+
+def test_only_who_scrolls_up_leaves_the_end(page: Page, teller: Teller) -> None:
+    begin(page)
+    wait_for_end(page)
+    page.wait_for_function(f"{FROM_END} < 48")
+    # Between a scroll and its event, as where messages get their height when they come near.
+    page.evaluate(GROW, "3000px")
+    page.wait_for_function(f"{FROM_END} < 48")
+    page.mouse.move(700, 300)
+    page.mouse.wheel(0, -600)
+    page.wait_for_function(f"{FROM_END} > 500")
+    page.evaluate(GROW, "4000px")
+    page.evaluate("new Promise((done) => setTimeout(done, 100))")
+    assert page.evaluate(FROM_END) > 1500
+
+
 def test_branches_in_mid_answer(page: Page, teller: Teller) -> None:
     teller.allowed = 40
     begin(page)
