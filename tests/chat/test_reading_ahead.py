@@ -71,7 +71,7 @@ async def test_a_question_that_begins_otherwise_does_not_wait(alice: User, serve
     conversation = await in_db(open_long, alice)
     reader = reading_ahead._reader()
     reader.read(conversation, "Something")
-    await asyncio.wait_for(reading_ahead.join(conversation.pk, "Else"), timeout=20)
+    await asyncio.wait_for(reading_ahead.join(conversation.pk, "Else"), timeout=60)
     assert not reader._tasks
 
 

@@ -128,7 +128,7 @@ async def test_what_is_typed_is_read_before_a_title_is_written(
         while pk not in reader._tasks:  # the title waits
             await asyncio.sleep(0.01)
         reader.read(await Conversation.objects.aget(pk=pk), "And a stove?")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(model.asked) < 2:
                 await asyncio.sleep(0.01)
         assert model.asked[1]["messages"][-1]["content"] == "And a stove?"

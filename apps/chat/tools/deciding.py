@@ -64,7 +64,7 @@ def run_again(call: ToolCall) -> ToolCall:
     What else was cut off in that round waits for a person: nothing is done twice unasked.
 
     Returns:
-        The call in the other answer.
+        The call in the other answer, as it begins.
 
     Raises:
         NotCutOff
@@ -81,8 +81,8 @@ def run_again(call: ToolCall) -> ToolCall:
         unsettled = longer.tool_calls.filter(round=call.round, state=CallState.STOPPED)
         unsettled.update(state=CallState.WAITING, result="", finished=None)
         ToolCall.objects.filter(pk=again.pk).update(state=CallState.RUNNING)
+        again.refresh_from_db()
     generation.begin(longer)
-    again.refresh_from_db()
     return again
 
 
