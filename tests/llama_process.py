@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Self
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-HEALTHY_WITHIN = 60.0  # seconds; a tiny model takes less than one, a busy machine more
+HEALTHY_WITHIN = 120.0  # seconds; a tiny model takes less than one, a busy machine more
 
 
 class LlamaProcess:

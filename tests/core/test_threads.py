@@ -68,14 +68,14 @@ async def test_threads_that_are_held_up_are_joined_by_others(
     held = [asyncio.create_task(call(app(until.wait, said))) for _ in range(6)]
     await asyncio.sleep(0)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await call(app(lambda: "served", said))
         assert said == ["served"]
         assert POOL.size == 7
     finally:
         until.set()
     await asyncio.gather(*held)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while POOL.size > 2:
             await asyncio.sleep(0.02)
 
@@ -116,7 +116,7 @@ async def test_a_cancelled_request_gives_its_thread_back() -> None:
     until.set()
     await asyncio.gather(*tasks, return_exceptions=True)
     said: list[Any] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await call(app(lambda: 1, said))
     assert said == [1]
 
@@ -129,7 +129,7 @@ async def test_a_view_may_wait_for_async_code_that_needs_a_thread() -> None:
         return (threading.get_ident(), async_to_sync(deep)())
 
     said: list[Any] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await asyncio.gather(*(call(app(view, said)) for _ in range(8)))
     assert len(said) == 8
     assert all(outer == inner for outer, inner in said)

@@ -188,7 +188,7 @@ def served(name: str, model: Path) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while True:
             try:
                 ask(f"http://127.0.0.1:{port}/health")
@@ -199,7 +199,7 @@ def served(name: str, model: Path) -> Iterator[str]:
                 time.sleep(0.05)
         yield f"http://127.0.0.1:{port}"
     finally:
-        process.communicate(timeout=20)  # the end of its input
+        process.communicate(timeout=60)  # the end of its input
 
 
 def ask(url: str, key: str = "", body: dict[str, Any] | None = None) -> Any:

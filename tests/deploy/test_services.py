@@ -133,7 +133,7 @@ def redis_server(folder: Path) -> Iterator[str]:
         yield f"{LOOPBACK}:{port}"
     finally:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
 
 
 @contextmanager
@@ -179,7 +179,7 @@ def postgres_server() -> Iterator[str]:
     finally:
         if process is not None:
             process.send_signal(signal.SIGINT)  # fast shutdown
-            process.wait(timeout=20)
+            process.wait(timeout=60)
         shutil.rmtree(folder)
 
 

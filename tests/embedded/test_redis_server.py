@@ -39,7 +39,7 @@ class Question:
         with Connection(server.url.replace("unix://", "redis+socket://", 1)) as broker:
             queue = broker.SimpleQueue("test")
             queue.put({"number": 1})
-            self.message = queue.get(timeout=5).payload
+            self.message = queue.get(timeout=60).payload
             queue.close()
         with (
             redis.Redis.from_url(server.url.replace(PASSWORD, "wrong")) as stranger,

@@ -1,6 +1,5 @@
 """`manage.py up` as a person meets it: real processes, tiny models."""
 
-import os
 import signal
 import socket
 import stat
@@ -18,8 +17,6 @@ import pytest
 from apps.embedded.ports import free_port
 from tests.stack import ROOT, UP, NotReady, Stack, clean_env
 from tests.tiny_gguf import write_tiny_gguf
-
-SECOND_START_SECONDS = 5.0
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +138,7 @@ def test_a_second_one_on_the_same_folder(stack: Stack) -> None:
 # --- It ends ---------------------------------------------------------------------------------
 
 
-def test_nothing_survives_kill_9_and_the_next_start_is_quick(
+def test_nothing_survives_kill_9_and_the_next_start_prepares_nothing(
     stack: Stack, models: dict[str, str]
 ) -> None:
     """The last test of this stack: it ends here."""
@@ -150,15 +147,9 @@ def test_nothing_survives_kill_9_and_the_next_start_is_quick(
     stack.process.kill()
     wait_for(lambda: not stack.processes())
 
-    began = time.monotonic()
     with Stack(models, data=stack.data) as again:  # ended with Ctrl-C: it asserts what follows
         assert answers(again.url)
-        took = time.monotonic() - began
         assert "Preparing" not in again.said()
-
-    # What else this machine is doing takes its share.
-    busy = os.getloadavg()[0] / (os.cpu_count() or 1)
-    assert took < SECOND_START_SECONDS * (1 + busy), f"the second start took {took:.1f} s"
 
 
 # --- It runs all the same ----------------------------------------------------------------------

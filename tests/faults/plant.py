@@ -151,7 +151,7 @@ class Plant:
             for path in self.folder.glob("appendonly*"):
                 path.unlink()
         self.redis.start()
-        until(self._redis_answers, within=20, what="Redis's start")
+        until(self._redis_answers, within=60, what="Redis's start")
 
     def _redis_answers(self) -> bool:
         try:

@@ -8,7 +8,7 @@ from apps.llm import desk, slots
 from apps.llm.models import Kind, Server, State
 from apps.llm.slots import Lane, ModelInUse, SlotTaken, permit
 
-PATIENCE = 20.0  # seconds, for what takes milliseconds on a machine that has nothing else to do
+PATIENCE = 60.0  # seconds, for what takes milliseconds on a machine that has nothing else to do
 
 
 def a_server(width: int = 4, *, pool: int | None = None) -> Server:

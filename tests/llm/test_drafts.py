@@ -40,7 +40,7 @@ async def client(llama: LlamaProcess) -> AsyncIterator[Client]:
 async def cut(client: Client, asking: Any, *, tokens: int = 50) -> None:
     """Cancels a request once so much of its answer is written."""
     task = asyncio.ensure_future(asking)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while max(written(slot) for slot in await slot_states(client) or []) < tokens:
             await asyncio.sleep(0.005)
         task.cancel()

@@ -117,7 +117,7 @@ async def test_an_idle_connection_is_given_up(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(transport, "IDLE_SECONDS", 0.02)
     async with serving(answers) as (server, client):
         await client.complete(question())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await server.gone.wait()
         await client.complete(question())
         assert server.connections == 2
@@ -177,7 +177,7 @@ async def test_closing_an_answer_closes_the_connection_at_once() -> None:
         await anext(stream)
         assert not server.gone.is_set()
         await stream.aclose()  # type: ignore[attr-defined]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await server.gone.wait()
 
 
@@ -194,7 +194,7 @@ async def test_cancelling_closes_the_connection_at_once(begun: bool) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await server.gone.wait()
 
 

@@ -30,7 +30,7 @@ async def run(name: str, user: User, **arguments: object) -> str:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not true():
             await asyncio.sleep(0.05)
 

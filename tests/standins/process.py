@@ -13,7 +13,7 @@ from typing import Any, Self
 from tests.llama_process import REPOSITORY, LlamaProcess, free_port
 from tests.standins.state import Config, Model
 
-READY_WITHIN = 30.0
+READY_WITHIN = 120.0
 
 
 class Standin:
