@@ -6,6 +6,7 @@ SQLite, unless WORKBENCH_TEST_DATABASE_URL names a PostgreSQL server to make a t
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -16,6 +17,9 @@ os.environ["WORKBENCH_DATA"] = str(FOLDER / "var")
 os.environ["REDIS_URL"] = f"unix://{REDIS_SOCKET}?db=0"
 # Tests that are not about titles count requests and slots: nothing is to ask beside them.
 os.environ["WORKBENCH_TITLES"] = "false"
+# Hundreds of processes are started here: they compile a module once, and pytest rewrites it once.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 for name in ("DATABASE_URL", "LLM_BASE_URL", "LLM_API_KEY", "EMBED_BASE_URL", "EMBED_API_KEY"):
     os.environ.pop(name, None)
 

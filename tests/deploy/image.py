@@ -103,12 +103,14 @@ class Image:
             target.chmod(copy.mode)
 
     def env(self, env: dict[str, str]) -> dict[str, str]:
-        """What a container's process sees: nothing of this shell."""
+        """What a container's process sees: nothing of this shell.
+
+        But PYTHONDONTWRITEBYTECODE: pip has compiled the packages in there, the first import here.
+        """
         return {
             "PATH": os.pathsep.join([str(self.app), str(Path(sys.executable).parent), os.defpath]),
             "PYTHONPATH": str(self.root / "site"),
             "PYTHONUNBUFFERED": "1",
-            "PYTHONDONTWRITEBYTECODE": "1",
             "TMPDIR": str(self.root / "tmp"),
             "HOME": str(self.root),
             **env,
