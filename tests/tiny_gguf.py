@@ -85,6 +85,57 @@ def write_tiny_gguf(path: Path, *, embeddings: bool = False, template: str = CHA
     return path
 
 
+# The eyes of the model: as LLaVA has them, but of 40,000 weights. Any picture is PICTURE_TOKENS.
+EYE_WIDTH, EYE_HEADS, EYE_LAYERS = 32, 2, 2
+PICTURE_PIXELS, PATCH_PIXELS = 112, 14
+PICTURE_TOKENS = (PICTURE_PIXELS // PATCH_PIXELS) ** 2
+
+
+def write_tiny_projector(path: Path) -> Path:
+    """Write what llama.cpp takes as --mmproj beside the model, and return its path."""
+    writer = gguf.GGUFWriter(path, "clip")
+    writer.add_clip_has_vision_encoder(True)
+    writer.add_clip_projector_type("mlp")
+    writer.add_vision_use_gelu(True)
+    writer.add_vision_image_size(PICTURE_PIXELS)
+    writer.add_vision_patch_size(PATCH_PIXELS)
+    writer.add_vision_embedding_length(EYE_WIDTH)
+    writer.add_vision_feed_forward_length(2 * EYE_WIDTH)
+    writer.add_vision_projection_dim(WIDTH)
+    writer.add_vision_block_count(EYE_LAYERS)
+    writer.add_vision_head_count(EYE_HEADS)
+    writer.add_vision_attention_layernorm_eps(1e-5)
+    writer.add_vision_image_mean([0.5] * 3)
+    writer.add_vision_image_std([0.5] * 3)
+    rng = np.random.default_rng(0)
+    for name, shape in projector_shapes().items():
+        writer.add_tensor(name, rng.normal(0.0, 0.05, shape).astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def projector_shapes() -> dict[str, tuple[int, ...]]:
+    """Shapes of the projector's tensors, by GGUF name."""
+    eye, inner = EYE_WIDTH, 2 * EYE_WIDTH
+    linear = {"v.pre_ln": (eye,), "mm.0": (WIDTH, eye), "mm.2": (WIDTH, WIDTH)}
+    for layer in range(EYE_LAYERS):
+        block = f"v.blk.{layer}"
+        linear |= {f"{block}.{name}": (eye,) for name in ("ln1", "ln2")}
+        linear |= {f"{block}.attn_{name}": (eye, eye) for name in ("q", "k", "v", "out")}
+        linear |= {f"{block}.ffn_up": (inner, eye), f"{block}.ffn_down": (eye, inner)}
+    shapes: dict[str, tuple[int, ...]] = {
+        "v.patch_embd.weight": (eye, 3, PATCH_PIXELS, PATCH_PIXELS),
+        "v.class_embd": (eye,),
+        "v.position_embd.weight": (PICTURE_TOKENS + 1, eye),
+    }
+    for name, shape in linear.items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    return shapes
+
+
 def add_tokenizer(writer: gguf.GGUFWriter, template: str = CHAT_TEMPLATE) -> None:
     writer.add_tokenizer_model("llama")
     writer.add_tokenizer_pre("default")

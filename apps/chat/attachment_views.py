@@ -7,7 +7,7 @@ from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.chat import attachments, presets, services
+from apps.chat import attachments, pictures, presets, services
 from apps.chat.models import Attachment, AttachmentKind, Conversation
 from apps.chat.views import get_conversation, get_preset
 from apps.core.api import owner
@@ -24,7 +24,9 @@ def attach(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         ids = [int(pk) for pk in request.GET.getlist("id") if pk.isdecimal()]
         unsent = Attachment.objects.owned_by(owner(request)).filter(message=None, pk__in=ids)
-        return _composed(request, list(unsent.order_by("pk")), _target(request))
+        found, target = list(unsent.order_by("pk")), _target(request)
+        attachments.count_pictures(found, target)  # perhaps it is another model's turn to see them
+        return _composed(request, found, target)
     if (file := request.FILES.get("file")) is None:
         return render(request, "chat/_refused.html", {"sentence": "Choose a file."}, status=422)
     target = _target(request)
@@ -39,7 +41,10 @@ def _composed(
     request: HttpRequest, found: list[Attachment], target: llm.Target | None
 ) -> HttpResponse:
     facts = (target.server.model(target.model) or {}) if target else {}
-    context = {"attachments": found, "blind": facts.get("vision") is False, "target": target}
+    blind = facts.get("vision") is False
+    context = {"attachments": found, "blind": blind, "target": target}
+    if any(one.tokens is None for one in found) and not blind:
+        context["unknown"] = pictures.unknown(owner(request), target)
     return render(request, "chat/_attachment.html", context)
 
 

@@ -21,6 +21,8 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib.auth.models import User
 
+from apps.chat import pictures
+from apps.chat.context import TOKENS_PER_BYTE
 from apps.chat.errors import ChatError
 from apps.chat.models import Attachment, AttachmentKind, Message
 from apps.llm import services as llm
@@ -31,7 +33,6 @@ MAX_CHARACTERS = 400_000
 MAX_AT_ONCE = 10
 COUNT_SECONDS = 2.0
 PDF_SECONDS = 30.0
-TOKENS_PER_BYTE = 1 / 3
 ENCRYPTED = 3  # what pdf_text says
 IMAGES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -52,6 +53,8 @@ class Sent:
     """By message: what stands before its text."""
     images: dict[str, str] = field(default_factory=dict)
     """By the mark that stands for it in a text: the picture as a data URL."""
+    image_tokens: dict[int, int] = field(default_factory=dict)
+    """By message: what its pictures come to, as far as that was counted."""
 
 
 def receive(owner: User, name: str, file: IO[bytes], target: llm.Target | None) -> Attachment:
@@ -78,6 +81,8 @@ def receive(owner: User, name: str, file: IO[bytes], target: llm.Target | None) 
         attachment.text = _text(attachment, data)
         if attachment.text:
             attachment.tokens = count(attachment.text, target)
+        else:
+            count_pictures([attachment], target)
         attachment.save()
     except BaseException:
         attachment.path.unlink(missing_ok=True)
@@ -111,6 +116,15 @@ async def _count(text: str, target: llm.Target) -> int | None:
             )
     except (LLMError, TimeoutError):
         return None
+
+
+def count_pictures(found: Iterable[Attachment], target: llm.Target | None) -> None:
+    """Gives each picture its tokens with this model, or None; saves nothing."""
+    images = [one for one in found if one.kind == AttachmentKind.IMAGE]
+    urls = [data_url(image) for image in images]
+    costs = async_to_sync(pictures.count)(urls, target) if target else [None] * len(images)
+    for image, tokens in zip(images, costs, strict=True):
+        image.tokens = tokens
 
 
 def claim(owner_id: int, ids: Sequence[str], message: Message) -> None:
@@ -166,6 +180,7 @@ def sent_with(messages: Iterable[Message]) -> Sent:
     conversation = next((m.conversation_id for m in branch.values() if m.pk), None)
     texts: dict[int, list[str]] = defaultdict(list)
     images: dict[str, str] = {}
+    image_tokens: dict[int, int] = defaultdict(int)
     for attachment in Attachment.objects.raw(_OF_CONVERSATION, [conversation]):
         assert attachment.message_id is not None
         if attachment.message_id not in branch:
@@ -174,12 +189,13 @@ def sent_with(messages: Iterable[Message]) -> Sent:
             mark = f"\0image:{attachment.stored_as}\0"
             images[mark] = data_url(attachment)
             texts[attachment.message_id].append(mark)
+            image_tokens[attachment.message_id] += attachment.tokens or 0
         else:
             name = attachment.name.replace('"', "'")
             texts[attachment.message_id].append(
                 f'<file name="{name}">\n{attachment.text}\n</file>\n\n'
             )
-    return Sent({pk: "".join(parts) for pk, parts in texts.items()}, images)
+    return Sent({pk: "".join(parts) for pk, parts in texts.items()}, images, image_tokens)
 
 
 def data_url(attachment: Attachment) -> str:

@@ -42,6 +42,8 @@ class Turn:
     """Of an assistant's turn: the tools it called. The results follow as turns of the role tool."""
     call_id: str = ""
     """Of a tool's turn: the call that it answers."""
+    image_tokens: int = 0
+    """What its pictures come to, as far as that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +256,14 @@ def _guess(size: int, messages: int, rate: float) -> int:
 
 
 def _size(head: int, turns: Sequence[Turn]) -> int:
-    """Bytes in UTF-8: closer to tokens than characters are, in scripts other than Latin."""
+    """Bytes in UTF-8: closer to tokens than characters are, in scripts other than Latin.
+
+    A picture is as many as a text of its tokens has.
+    """
+    shown = sum(turn.image_tokens for turn in turns)
     called = (call.name + call.arguments for turn in turns for call in turn.calls)
-    return head + sum(_bytes(turn.content) for turn in turns) + sum(map(_bytes, called))
+    words = sum(_bytes(turn.content) for turn in turns) + sum(map(_bytes, called))
+    return head + words + round(shown / TOKENS_PER_BYTE)
 
 
 def _bytes(text: str) -> int:

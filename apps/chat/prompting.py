@@ -285,7 +285,7 @@ def _ask(conversation: Conversation, branch: Sequence[Message], **rest: Any) -> 
         server=server,
         model=model,
         system_prompt=conversation.system_prompt,
-        turns=_turns(branch, files.texts),
+        turns=_turns(branch, files),
         images=files.images,
         counted=_counted(branch),
         title=conversation.title,
@@ -295,7 +295,7 @@ def _ask(conversation: Conversation, branch: Sequence[Message], **rest: Any) -> 
     )
 
 
-def _turns(branch: Sequence[Message], files: dict[int, str]) -> list[context.Turn]:
+def _turns(branch: Sequence[Message], files: attachments.Sent) -> list[context.Turn]:
     calls: dict[int, list[ToolCall]] = defaultdict(list)
     if answers := [message.pk for message in branch if message.role == Role.ASSISTANT]:
         for call in ToolCall.objects.filter(answer__in=answers):
@@ -305,8 +305,11 @@ def _turns(branch: Sequence[Message], files: dict[int, str]) -> list[context.Tur
         if m.pk in calls:
             turns += history.turns(m, calls[m.pk])
         else:
-            text = files.get(m.pk, "") + m.content
-            turns.append(context.Turn(m.pk, m.role, text, m.reasoning, m.pinned))
+            text = files.texts.get(m.pk, "") + m.content
+            shown = files.image_tokens.get(m.pk, 0)
+            turns.append(
+                context.Turn(m.pk, m.role, text, m.reasoning, m.pinned, image_tokens=shown)
+            )
     return turns
 
 

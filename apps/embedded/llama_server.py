@@ -41,6 +41,7 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         required=True,
         help="file with the key; a command line could be read by every user of the machine",
     )
+    parser.add_argument("--mmproj", type=Path, help="GGUF file with which the model sees pictures")
     parser.add_argument("--alias", default="", help="model name the API shows")
     parser.add_argument("--parallel", type=int, default=4, help="slots: requests at a time")
     parser.add_argument("--context-per-slot", type=int, default=2048, help="tokens")
@@ -81,6 +82,8 @@ def read_key(path: Path) -> str:
 def server_params(args: argparse.Namespace, key: str) -> xllamacpp.CommonParams:
     params = xllamacpp.CommonParams()
     params.model.path = str(args.model)
+    if args.mmproj:
+        params.mmproj.path = str(args.mmproj)
     params.hostnames = ["127.0.0.1"]
     params.port = args.port
     params.api_keys = [key]
