@@ -185,7 +185,7 @@ async def test_who_does_not_listen_is_killed_when_the_grace_is_over(tmp_path: Pa
     began = time.monotonic()
     await running.until(lambda: running.wait_for("deaf deaf"))
 
-    assert 0.3 <= time.monotonic() - began < 9
+    assert 0.3 <= time.monotonic() - began < 60
 
 
 async def test_a_second_ctrl_c_does_not_wait(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ async def test_a_second_ctrl_c_does_not_wait(tmp_path: Path) -> None:
     began = time.monotonic()
     await running.until(press_twice)
 
-    assert time.monotonic() - began < 50
+    assert time.monotonic() - began < 58
 
 
 async def test_an_error_while_starting_ends_everything(tmp_path: Path) -> None:
