@@ -107,8 +107,8 @@ def for_answer(answer: Message) -> Ask:
     conversation = answer.conversation
     if "as" in answer.request:
         conversation = _as_asked(conversation, answer.request["as"])
-    said = _continued(answer)
     called = tuple(answer.tool_calls.all()) if "continues" in answer.request else ()
+    said = _continued(answer, called)
     *rounds, last = history.parts(*said, called)
     ask = _ask(
         conversation,
@@ -345,8 +345,11 @@ def _summaries(branch: Sequence[Message]) -> list[context.Summary]:
     return [context.Summary(s.text, s.upto_id, s.pk) for s in found if s.upto_id in there]
 
 
-def _continued(answer: Message) -> tuple[str, str]:
-    """Text and reasoning that an answer goes on from: of a sibling, so of nobody else's."""
+def _continued(answer: Message, called: Sequence[ToolCall]) -> tuple[str, str]:
+    """Text and reasoning that an answer goes on from: of a sibling, so of nobody else's.
+
+    Without the white space that it ended with: templates take it away, and it is written again.
+    """
     if "continues" not in answer.request:
         return "", ""
     earlier = (
@@ -354,4 +357,8 @@ def _continued(answer: Message) -> tuple[str, str]:
         .filter(pk=answer.request.get("continues"), parent_id=answer.parent_id)
         .first()
     )
-    return (earlier.content, earlier.reasoning) if earlier else ("", "")
+    if earlier is None:
+        return "", ""
+    said_before_calls = max((call.text_to for call in called), default=0)
+    end = max(len(earlier.content.rstrip()), said_before_calls)
+    return earlier.content[:end], earlier.reasoning

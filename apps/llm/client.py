@@ -24,7 +24,8 @@ from apps.core.loops import PerLoop
 from apps.llm import errors, replies
 from apps.llm.chunks import ChunkReader, WholeAnswer
 from apps.llm.endpoint import Endpoint
-from apps.llm.events import Done, Event, Usage
+from apps.llm.events import Done, Event, Token, Usage
+from apps.llm.going_on import Rest
 from apps.llm.transport import LEFT, READ, READ_MUCH, Transport
 from apps.llm.vectors import vectors_of
 
@@ -102,10 +103,13 @@ class Client:
     async def stream_chat(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """The answer as it is written. Closing the iterator frees the server's slot at once.
 
+        Where the last message is the assistant's, what follows it: never that message once more.
+
         Raises:
             LLMError: anything short of a complete answer, also after some events.
         """
         finished = False
+        rest = _rest_of(request)
         with _translated():
             response = await self._ask(request)
             try:
@@ -113,7 +117,11 @@ class Client:
                 while data := await read():
                     for event in reader.feed(data):
                         finished = finished or isinstance(event, Done)
-                        yield event
+                        if rest is None:
+                            yield event
+                            continue
+                        for new in _new(event, rest):
+                            yield new
             finally:
                 await response.aclose()
         if not finished:
@@ -151,7 +159,7 @@ class Client:
         usage = answer.usage
         if begun.tokens:
             usage = replace(usage, completion_tokens=begun.tokens + usage.completion_tokens)
-        text, reasoning = _whole(begun, answer), "".join(answer.reasoning)
+        text, reasoning = _whole(begun, answer, is_over=True), "".join(answer.reasoning)
         return Completion(text, reasoning, answer.finish_reason, usage)
 
     async def _ask(self, request: ChatRequest) -> httpx2.Response:
@@ -337,10 +345,26 @@ def _after(begun: Begun, request: ChatRequest) -> ChatRequest:
     return replace(request, messages=[*request.messages, there], max_tokens=left)
 
 
-def _whole(begun: Begun, answer: WholeAnswer) -> str:
-    """What was there and what has come; some builds of llama.cpp repeat what they go on from."""
-    text = "".join(answer.text)
-    return text if text.startswith(begun.text) else begun.text + text
+def _rest_of(request: ChatRequest) -> Rest | None:
+    """For what follows a begun answer; None where none was begun, which is nearly always."""
+    last = request.messages[-1] if request.messages else None
+    return Rest(last["content"]) if last and last["role"] == "assistant" else None
+
+
+def _new(event: Event, rest: Rest) -> list[Event]:
+    """What there is to say of an event of an answer that was begun before."""
+    match event:
+        case Token():
+            return [Token(text)] if (text := rest.take(event.text)) else []
+        case Done():
+            return [Token(text), event] if (text := rest.end()) else [event]
+    return [event]
+
+
+def _whole(begun: Begun, answer: WholeAnswer, *, is_over: bool = False) -> str:
+    """What was there and what has come."""
+    rest = Rest(begun.text)
+    return begun.text + rest.take("".join(answer.text)) + (rest.end() if is_over else "")
 
 
 def _keep(begun: Begun, answer: WholeAnswer, response: httpx2.Response) -> None:

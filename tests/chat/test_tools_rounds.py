@@ -211,6 +211,21 @@ async def test_continue_keeps_what_was_called(
     assert [one["result"] for one in shown["tool_calls"]] == ["42"]
 
 
+async def test_continue_says_nothing_twice(
+    alice_api: AsyncClient, caller_server: Server, caller: ToolServer
+) -> None:
+    again = [*say("It is"), {"content": " 42 indeed."}]  # a build that repeats what was begun
+    caller.script = [[*say("It is"), {"content": " \n"}], again]
+    conversation = await open_with(alice_api)
+    answer = await ask_in(alice_api, conversation)
+    await events_of(alice_api, answer)
+    longer = (await alice_api.post(f"/api/v1/answers/{answer}/continue")).json()["id"]
+    assert text_of(await events_of(alice_api, longer)) == "Itis 42 indeed."
+    assert caller.asked[1]["messages"][-1] == {"role": "assistant", "content": "Itis"}
+    shown = await answer_of(alice_api, longer)
+    assert shown["content"] == "Itis 42 indeed."
+
+
 async def test_one_answer_may_have_tools_of_its_own(
     alice_api: AsyncClient, caller_server: Server, caller: ToolServer
 ) -> None:

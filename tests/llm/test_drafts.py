@@ -76,35 +76,6 @@ async def test_a_format_holds_for_both_parts_together(client: Client) -> None:
     assert whole.usage.prompt_tokens > 40
 
 
-class Says:
-    """Answers every request with the same words, in one event."""
-
-    def __init__(self, text: str) -> None:
-        delta = {"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]}
-        event = f"data: {json.dumps(delta)}\n\n".encode()
-        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n"
-        self.reply = head % len(event) + event
-
-    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(self.reply)
-        writer.close()
-        await writer.wait_closed()
-
-
-@pytest.mark.parametrize(
-    "said", [" there was a king.", "Once upon a time, so it goes there was a king."]
-)
-async def test_a_build_may_repeat_what_it_goes_on_from(said: str) -> None:
-    async with await asyncio.start_server(Says(said), "127.0.0.1", 0) as listening:
-        port = listening.sockets[0].getsockname()[1]
-        client = Client(Endpoint(f"http://127.0.0.1:{port}/v1"))
-        whole = await client.complete(LONG, Begun("Once upon a time, so it goes", 7))
-        await client.aclose()
-    assert whole.text == "Once upon a time, so it goes there was a king."
-    await asyncio.sleep(0.05)  # the handler sees the end
-
-
 async def test_whole_answers_are_taken_as_they_are(client: Client) -> None:
     short = replace(LONG, max_tokens=5)
     draft = Draft(goes_on=True)
