@@ -1,4 +1,4 @@
-"""What a model server would see: how many requests are in flight, and the most there ever were.
+"""What a model server would see: requests in flight, how many have ended, the most at a time.
 
 It is independent of Redis. A request is a connection that is open; a process that is killed has its
 connections closed by the system, and a model server would free their slots then.
@@ -15,7 +15,7 @@ SLOTS = 4
 
 class Gauge:
     def __init__(self) -> None:
-        self.now = self.most = 0
+        self.now = self.most = self.ended = 0
         self._lock = threading.Lock()
         gauge = self
 
@@ -37,6 +37,7 @@ class Gauge:
     def _count(self, step: int) -> None:
         with self._lock:
             self.now += step
+            self.ended += step < 0
             self.most = max(self.most, self.now)
 
     def __enter__(self) -> Self:

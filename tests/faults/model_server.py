@@ -4,6 +4,9 @@ It writes what it is asked for at its own pace, costs next to no CPU, and notes 
 each, when an answer begins, ends and is cut off: `BEGIN seed in_flight`. A line is written before
 the client can know of what it says, so the log is the truth whoever is killed. An answer is a
 function of the row's seed: `answer_of` says which.
+
+Where `most_of(LOG)` is, no more answers end than it says, those of an earlier process
+included. Others wait with their end.
 """
 
 import asyncio
@@ -11,12 +14,19 @@ import json
 import os
 import random
 import sys
+from pathlib import Path
 from typing import Any
 
 PIECES = 10
 SECONDS = (0.05, 0.35)  # of an answer: rows are uneven
+PAUSE_SECONDS = 0.02  # of an answer that may not end yet
 BEGIN, END, CUT = "BEGIN", "END", "CUT"
 MODEL = "stand-in"
+
+
+def most_of(log: Path) -> Path:
+    """The file that says how many answers may end."""
+    return log.with_suffix(".most")
 
 
 def answer_of(seed: int) -> str:
@@ -34,14 +44,19 @@ def _choice(delta: dict[str, str], reason: str | None = None) -> bytes:
 
 
 class StandIn:
-    def __init__(self, log: int, slots: int) -> None:
-        self._log = log
+    def __init__(self, path: Path, slots: int) -> None:
+        self._log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self._most = most_of(path)
+        self._ended = path.read_text().count(END)
         self._now = 0
         self._routes: dict[str, Any] = {
             "/v1/models": {"object": "list", "data": [{"id": MODEL, "owned_by": "llamacpp"}]},
             "/props": {"total_slots": slots, "default_generation_settings": {"n_ctx": 4096}},
             "/health": {"status": "ok"},
         }
+
+    def _may_end(self) -> bool:
+        return not self._most.exists() or self._ended < float(self._most.read_text())
 
     def _note(self, what: str, seed: int) -> None:
         os.write(self._log, f"{what} {seed} {self._now}\n".encode())
@@ -83,6 +98,11 @@ class StandIn:
                 await asyncio.sleep(pause)
                 if writer.transport.is_closing():
                     return
+            while not self._may_end():
+                await asyncio.sleep(PAUSE_SECONDS)
+                if writer.transport.is_closing():
+                    return
+            self._ended += 1
             is_whole = True
         finally:
             self._now -= 1
@@ -91,12 +111,11 @@ class StandIn:
         writer.write(_choice({}, "stop") + _chunk(choices=[], usage=usage) + b"0\r\n\r\n")
 
 
-async def main(port: int, path: str, slots: int) -> None:
-    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    server = await asyncio.start_server(StandIn(log, slots).serve, "127.0.0.1", port)
+async def main(port: int, path: Path, slots: int) -> None:
+    server = await asyncio.start_server(StandIn(path, slots).serve, "127.0.0.1", port)
     async with server:
         await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
+    asyncio.run(main(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])))

@@ -131,7 +131,7 @@ def test_a_killed_worker_and_a_killed_web_process(
     until(lambda: gauge.now == SLOTS, within=60)
     worker.kill()
     web.kill()
-    until(lambda: gauge.now == 1, within=60)
+    until(lambda: gauge.ended == 3, within=60)
     until(lambda: gauge.now == SLOTS, within=AGAIN_WITHIN)
     assert gauge.most == SLOTS
     assert own_redis.permits() == SLOTS
