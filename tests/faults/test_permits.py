@@ -1,4 +1,6 @@
-"""kill -9 of a web process, of a worker, of Redis: permits are right again soon.
+"""kill -9 of a web process, of a worker, of Redis: permits are right again within ten seconds.
+
+Where the machine has nothing else to do: WORKBENCH_AGAIN_WITHIN=10 asks for that.
 
 Real processes, a Redis of the test's own, and a gauge that counts what a model server would see.
 """
@@ -18,7 +20,7 @@ from apps.embedded.redis_server import find_binary
 from apps.llm.desk import key
 from tests.faults.gauge import SERVER, SLOTS, Gauge
 
-AGAIN_WITHIN = 60.0  # seconds; ten where the machine has nothing else to do
+AGAIN_WITHIN = float(os.environ.get("WORKBENCH_AGAIN_WITHIN", "60"))  # seconds
 FOR_EVER = 600.0  # seconds a request takes
 SHORT = 0.05
 
