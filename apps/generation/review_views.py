@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import aget_object_or_404, get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -49,7 +49,24 @@ def judge(request: HttpRequest, pk: int, index: int) -> HttpResponse:
     """Accept, reject or change a row; the next one comes back."""
     found = get_object_or_404(jobs_of(request), pk=pk)
     item = get_object_or_404(Item, batch_id=found.batch_id, index=index)
-    action, problem = request.POST.get("action", ""), ""
+    problem = decide(found, item, request.POST)
+    filters = _filters(request.POST)
+    # What was changed, or could not be done, stays in sight.
+    stays = bool(problem) or request.POST["action"] == "edit"
+    context = _context(found, filters, after=index - 1 if stays else index, exact=index * stays)
+    context["problem"] = problem
+    if not request.headers.get("HX-Request"):
+        return redirect(f"{reverse('generation:review', args=[pk])}?status={filters['status']}")
+    return render(request, "generation/_review.html", context)
+
+
+def decide(found: Job, item: Item, data: QueryDict) -> str:
+    """Does with a row what a form says; returns why it could not be done, or nothing.
+
+    Raises:
+        Http404: that is nothing one can do with a row.
+    """
+    action, prefix = data.get("action"), "field-"
     try:
         if action == "accept":
             _accept(item)
@@ -57,25 +74,17 @@ def judge(request: HttpRequest, pk: int, index: int) -> HttpResponse:
             batches.reject(item)
             wake(found.batch.server_id)
         elif action == "edit":
-            prefix = "field-"
             given = {
-                name.removeprefix(prefix): value
-                for name, value in request.POST.items()
-                if name.startswith(prefix) and isinstance(value, str)
+                name.removeprefix(prefix): str(value)
+                for name, value in data.items()
+                if name.startswith(prefix)
             }
             services.edit(item, given, found.spec)
         else:
             raise Http404
     except (batches.WrongState, RecipeError) as error:
-        problem = str(error)
-    filters = _filters(request.POST)
-    # What was changed, or could not be done, stays in sight.
-    stays = bool(problem) or action == "edit"
-    context = _context(found, filters, after=index - 1 if stays else index, exact=index * stays)
-    context["problem"] = problem
-    if not request.headers.get("HX-Request"):
-        return redirect(f"{reverse('generation:review', args=[pk])}?status={filters['status']}")
-    return render(request, "generation/_review.html", context)
+        return str(error)
+    return ""
 
 
 def _accept(item: Item) -> None:

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from apps.generation import editor_views, near_views, review_views, views
+from apps.generation import card_views, editor_views, near_views, review_views, views
 
 app_name = "generation"
 urlpatterns = [
@@ -17,6 +17,9 @@ urlpatterns = [
     path("<int:pk>/rows/<int:index>/", views.row, name="row"),
     path("<int:pk>/review/", review_views.page, name="review"),
     path("<int:pk>/review/<int:index>/", review_views.judge, name="judge"),
+    path("<int:pk>/cards/", card_views.page, name="cards"),
+    path("<int:pk>/cards/<int:index>/", card_views.card, name="one_card"),
+    path("<int:pk>/cards/<int:index>/judge/", card_views.judge, name="judge_card"),
     path("<int:pk>/diversity/", review_views.varied, name="diversity"),
     path("<int:pk>/near/", near_views.measured, name="near"),
     path("<int:pk>/near/apply/", near_views.apply, name="near_apply"),

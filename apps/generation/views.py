@@ -19,6 +19,7 @@ from apps.datasets.services import NothingUsable
 from apps.generation import exports, handover, near_views, previews, services
 from apps.generation.conversations import Sides, last_reply, messages_of
 from apps.generation.downloads import export_response
+from apps.generation.listing import FILTERS, Shown
 from apps.generation.models import Job, SavedRecipe
 from apps.generation.plan import MAX_ROWS
 from apps.generation.problems import RecipeError
@@ -30,9 +31,6 @@ JOBS_A_PAGE = 20
 ROWS_A_PAGE = 25
 FIELDS_SHOWN = 4
 RECIPES_SHOWN = 30
-ALL, NEWEST = "all", "newest"
-ORDERS = {ALL: "all", NEWEST: "newest"}
-"""How the table may show rows of every state: by number, or the last that were finished."""
 
 # name: (what is done, what is said afterwards)
 ACTIONS = {
@@ -114,18 +112,8 @@ def rows(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
     """One page of rows, perhaps of one state or one reason; while it runs, the newest first."""
-    status = request.GET.get("status", "")
-    if status not in {*ItemStatus.values, *ORDERS}:
-        status = NEWEST if found.batch.status in ACTIVE else ALL
-    code = request.GET.get("code", "")[:30]
-    items = Item.objects.filter(batch_id=found.batch_id).order_by("index")
-    if status == NEWEST:
-        items = items.filter(finished__isnull=False).order_by("-finished", "-index")
-    elif status != ALL:
-        items = items.filter(status=status)
-    if code:
-        items = items.filter(code=code)
-    page = Paginator(items, ROWS_A_PAGE).get_page(request.GET.get("page"))
+    chosen = Shown.of(found, request.GET)
+    page = Paginator(chosen.rows(found), ROWS_A_PAGE).get_page(request.GET.get("page"))
     spec = found.spec
     names = spec.recipe.shown_first[:FIELDS_SHOWN]
     shown = [(item, exports.cells(spec, item, names)) for item in page.object_list]
@@ -134,11 +122,10 @@ def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
         "page": page,
         "table": shown,
         "fields": names,
-        "status": status,
-        "code": code,
-        "code_label": label_of(code) if code else "",
-        "orders": ORDERS.items(),
-        "statuses": ItemStatus.choices,
+        "status": chosen.name,
+        "code": chosen.code,
+        "code_label": label_of(chosen.code) if chosen.code else "",
+        "filters": FILTERS.items(),
     }
 
 

@@ -250,6 +250,9 @@ class TestDataset:
     ("method", "path"),
     [
         ("get", "review/"),
+        ("get", "cards/"),
+        ("get", "cards/0/"),
+        ("post", "cards/0/judge/"),
         ("get", "diversity/"),
         ("get", "card/"),
         ("post", "review/0/"),

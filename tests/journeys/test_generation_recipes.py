@@ -67,6 +67,23 @@ def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
     page.get_by_role("button", name="Save the changes").click()
     expect(review).to_contain_text("It was:")
 
+    # The same with cards: what is rejected stays in sight and can be taken back.
+    page.get_by_role("link", name="Cards").click()
+    arrive(page, r"/cards/")
+    first, second = page.get_by_role("article").nth(0), page.get_by_role("article").nth(1)
+    page.keyboard.press("ArrowRight")
+    expect(first).to_be_focused()
+    page.keyboard.press("r")
+    expect(second).to_be_focused()
+    expect(first).to_contain_text("Rejected by you.")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("a")
+    expect(first).to_contain_text("accepted")
+    page.keyboard.press("e")
+    expect(second.get_by_role("textbox").first).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(second.get_by_role("textbox")).to_have_count(0)
+
     page.get_by_role("navigation").get_by_role("link", name="Generate").click()
     page.get_by_role("link", name="Reviews by sentiment").first.click()
     use = page.get_by_role("link", name="CSV for spreadsheets")
