@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
+from pydantic_core import to_json
 
 from apps.chat import answers_api, cut_api, generation, library, library_api, services, sse, titles
 from apps.chat.answers_api import AnswerStarted, MessageOut, message_out, started
@@ -248,7 +249,7 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
         raise ApiError(422, error.code, str(error)) from error
     turn = {"question": message_out(question), **started(answer)}
     if sse.is_wanted(request):
-        return sse.response(answer, turn=TurnOut.model_validate(turn).model_dump(mode="json"))
+        return sse.response(answer, turn=to_json(turn).decode())
     return Status(202, turn)
 
 
@@ -268,11 +269,10 @@ def list_tools(request: HttpRequest) -> Any:
 
 
 def _get(request: HttpRequest, pk: int) -> Conversation:
-    mine = Conversation.objects.owned_by(owner(request))
-    try:
-        return mine.get(pk=pk)
-    except Conversation.DoesNotExist:
-        raise not_found("conversation") from None
+    conversation = Conversation.of(owner(request), pk)
+    if conversation is None:
+        raise not_found("conversation")
+    return conversation
 
 
 def _checked(given: dict[str, Any]) -> dict[str, Any]:

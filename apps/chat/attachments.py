@@ -25,6 +25,7 @@ from apps.chat import pictures
 from apps.chat.context import TOKENS_PER_BYTE
 from apps.chat.errors import ChatError
 from apps.chat.models import Attachment, AttachmentKind, Message
+from apps.core.prepared import Lookup
 from apps.llm import services as llm
 from apps.llm.errors import LLMError
 
@@ -165,23 +166,20 @@ def forget(attachment: Attachment) -> None:
     attachment.delete()
 
 
-# Asked with every question, and nearly always nothing: Django would take most of the time to write
-# it. The conversation is one parameter, its messages would be a thousand.
-_OF_CONVERSATION = """
-    SELECT file.*
-    FROM chat_attachment file JOIN chat_message message ON message.id = file.message_id
-    WHERE message.conversation_id = %s ORDER BY file.id
-"""
+# Asked with every question. The conversation is one value, its messages would be a thousand.
+_OF_CONVERSATION = Lookup(
+    lambda conversation: Attachment.objects.filter(message__conversation=conversation)
+)
 
 
 def sent_with(messages: Iterable[Message]) -> Sent:
     """What the model is given of the files of these messages, byte-identical every time."""
     branch = {message.pk: message for message in messages}
-    conversation = next((m.conversation_id for m in branch.values() if m.pk), None)
+    conversation = next((m.conversation_id for m in branch.values() if m.pk), 0)
     texts: dict[int, list[str]] = defaultdict(list)
     images: dict[str, str] = {}
     image_tokens: dict[int, int] = defaultdict(int)
-    for attachment in Attachment.objects.raw(_OF_CONVERSATION, [conversation]):
+    for attachment in _OF_CONVERSATION.all(conversation):
         assert attachment.message_id is not None
         if attachment.message_id not in branch:
             continue

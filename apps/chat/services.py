@@ -21,6 +21,7 @@ from apps.chat.models import (
     SystemPrompt,
 )
 from apps.chat.tools import history
+from apps.core.prepared import insert, update
 from apps.llm import services as llm
 from apps.llm.models import Server
 
@@ -175,9 +176,10 @@ def ask(
                 raise StillAnswering
             if parent.status == Status.INTERRUPTED:  # what waited in it is left behind
                 history.end([call for call in parent.tool_calls.all() if call.is_open])
-        question = Message.objects.create(
+        question = Message(
             conversation=conversation, parent=parent, role=Role.USER, content=content
         )
+        insert(question)
         if files:
             attachments.claim(conversation.owner_id, files, question)
             _check_seen(conversation, question)
@@ -329,14 +331,17 @@ def open_answer(question: Message, request: dict[str, Any] | None, **changed: An
     Args:
         changed: fields of the conversation that change with it.
     """
-    answer = Message.objects.create(
+    answer = Message(
         conversation=question.conversation,
         parent=question,
         role=Role.ASSISTANT,
         status=Status.QUEUED,
         request=request or {},
     )
-    Conversation.objects.filter(pk=question.conversation_id).update(
-        active_leaf=answer, updated=timezone.now(), **changed
-    )
+    insert(answer)
+    conversation = question.conversation
+    conversation.active_leaf = answer
+    for name, value in changed.items():
+        setattr(conversation, name, value)
+    update(conversation, "active_leaf", "updated", *changed)
     return answer

@@ -1,12 +1,11 @@
 """An answer's events on the wire: server-sent events."""
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 from django.http import HttpRequest, StreamingHttpResponse
 
 from apps.chat import generation
-from apps.chat.entries import Entry, as_json
+from apps.chat.entries import Entry
 from apps.chat.models import Message
 
 MEDIA_TYPE = "text/event-stream"
@@ -28,12 +27,12 @@ def is_wanted(request: HttpRequest) -> bool:
 
 
 def response(
-    answer: Message, after: int | None = None, *, turn: dict[str, Any] | None = None
+    answer: Message, after: int | None = None, *, turn: str | None = None
 ) -> StreamingHttpResponse:
     """Streams the events. Holds no database connection and no thread while it does.
 
     Args:
-        turn: what a question was answered with, as a first event of that name.
+        turn: what a question was answered with, in JSON: a first event of that name.
     """
     return StreamingHttpResponse(
         _body(answer, after, turn),
@@ -42,11 +41,9 @@ def response(
     )
 
 
-async def _body(
-    answer: Message, after: int | None, turn: dict[str, Any] | None
-) -> AsyncIterator[bytes]:
+async def _body(answer: Message, after: int | None, turn: str | None) -> AsyncIterator[bytes]:
     head = b"retry: %d\n\n" % RETRY_MS
-    yield head if turn is None else head + as_bytes(Entry(0, "turn", as_json(turn)))
+    yield head if turn is None else head + as_bytes(Entry(0, "turn", turn))
     async for entry in generation.events(answer, after):
         yield PING if entry is None else as_bytes(entry)
 

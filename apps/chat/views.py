@@ -1,7 +1,7 @@
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -230,10 +230,10 @@ def in_place_of_thread(thread: HttpResponse) -> HttpResponse:
 
 
 def get_conversation(request: HttpRequest, pk: int) -> Conversation:
-    conversations = Conversation.objects.owned_by(owner(request))
-    return get_object_or_404(
-        conversations.select_related("server", "system_prompt", "active_leaf"), pk=pk
-    )
+    conversation = Conversation.of(owner(request), pk)
+    if conversation is None:
+        raise Http404
+    return conversation
 
 
 def get_preset(request: HttpRequest, chosen: str) -> Preset:

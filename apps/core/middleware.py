@@ -1,12 +1,37 @@
-"""Default deny for pages. The API has its own guard, which answers programs in their language."""
+"""What every response goes through: default deny for pages, and what a page may load.
+
+The API has its own guard, which answers programs in their language.
+"""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+from csp.constants import HEADER
+from csp.utils import build_policy
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.deprecation import MiddlewareMixin
+
+
+class ContentSecurityPolicy(MiddlewareMixin):
+    """The policy of the settings, for every response alike.
+
+    The library's own middleware writes it anew for each of them, and once more to report.
+    """
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        response.headers.setdefault(HEADER, _policy())
+        return response
+
+
+@cache
+def _policy() -> str:
+    return str(build_policy())
 
 
 class LoginRequired(LoginRequiredMiddleware):

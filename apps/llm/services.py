@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
+from apps.core.prepared import Lookup
 from apps.llm import discovery, looking
 from apps.llm.client import Client, client_for
 from apps.llm.kinds import llama_swap, router
@@ -141,12 +142,8 @@ def make_default(server: Server, use: Use, model: str = "") -> None:
     DefaultServer.objects.update_or_create(use=use, defaults={"server": server, "model": model})
 
 
-# Asked with every question: Django would take twice as long to write this as all of the look-up.
-_DEFAULT = """
-    SELECT server.*, chosen.model AS default_model
-    FROM llm_server server JOIN llm_defaultserver chosen ON chosen.server_id = server.id
-    WHERE chosen.use = %s
-"""
+# Asked with every question.
+_DEFAULT = Lookup(lambda use: DefaultServer.objects.select_related("server").filter(use=use))
 
 
 def default_target(use: Use) -> Target:
@@ -155,8 +152,9 @@ def default_target(use: Use) -> Target:
     Raises:
         NoServer: none is set.
     """
-    for server in Server.objects.raw(_DEFAULT, [use.value]):
-        return target(server, vars(server)["default_model"], use)
+    default = _DEFAULT.first(use.value)
+    if default is not None:
+        return target(default.server, default.model, use)
     raise NoServer(f"No model server is set for {use.label.lower()}. Add one under Servers.")
 
 

@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from django.core.asgi import get_asgi_application
 from django.test import AsyncClient
 
+from apps.chat.answers_api import MessageOut
 from apps.chat.models import Conversation, Message
 from apps.core.models import ApiKey
 from apps.core.threads import InWarmThreads, WarmThreads
@@ -45,6 +46,7 @@ async def test_it_works(alice_api: AsyncClient, server: Server) -> None:
     turn, *events = [event async for event in read_events(response)]
     assert turn.name == "turn"
     assert turn["question"]["content"] == "Hello"
+    assert turn["question"].keys() == MessageOut.model_fields.keys()
     assert turn["events"] == f"/api/v1/answers/{turn['answer']['id']}/events"
     assert events[0].name == "snapshot"
     assert [event.name for event in events][-2:] == ["usage", "done"]

@@ -4,11 +4,12 @@ import uuid
 from typing import Self
 
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.models import AnonymousUser
+from django.contrib.auth.models import AnonymousUser, User
 from django.db import models
 
 from apps.chat.models.presets import SystemPrompt
 from apps.core.models import Owned, OwnedQuerySet
+from apps.core.prepared import Lookup
 from apps.llm.models import Server
 
 TITLE_LENGTH = 80
@@ -88,6 +89,21 @@ class Conversation(Owned):
 
     def __str__(self) -> str:
         return self.title or "New conversation"
+
+    @classmethod
+    def of(cls, user: User, pk: int) -> "Conversation | None":
+        """The user's conversation of that number, with all it refers to."""
+        return _MINE.first(pk, user.pk)
+
+
+# With every question.
+_MINE = Lookup(
+    lambda pk, user: (
+        Conversation.objects.owned_by(User(pk=user))
+        .filter(pk=pk)
+        .select_related("server", "system_prompt", "active_leaf")
+    )
+)
 
 
 class Share(Owned):
