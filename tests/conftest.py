@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadFileScheduling
 
 SLOTS = 4
+NOBODY = 0  # no user's primary key: who sees what everybody sees
 
 
 class Handler(InOneThread, AsyncClientHandler):

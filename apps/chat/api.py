@@ -157,7 +157,7 @@ def open_conversation(request: HttpRequest, data: ConversationIn) -> Any:
         system_prompt=prompt_of(request, data.system_prompt) or preset.system_prompt,
         params=preset.params | _given(data.params),
         response_format=data.response_format or preset.response_format,
-        tools=None if data.tools is None else _checked(data.tools.dict()),
+        tools=None if data.tools is None else _checked(request, data.tools.dict()),
     )
     return Status(201, _conversation(conversation))
 
@@ -185,7 +185,7 @@ def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) 
     if "params" in given:
         conversation.params = _given(data.params)
     if data.tools is not None:
-        conversation.tools = _checked(data.tools.dict())
+        conversation.tools = _checked(request, data.tools.dict())
     for name in ("title", "model", "response_format", "pinned", "archived"):
         if given.get(name) is not None:
             setattr(conversation, name, given[name])
@@ -255,7 +255,7 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
 
 @router.get("/tools", response=list[ToolOut])
 def list_tools(request: HttpRequest) -> Any:
-    """What a model may call here; `approval` is when it runs unless somebody says otherwise."""
+    """What a model may call for you; `approval` is when it runs unless somebody says otherwise."""
     return [
         {
             "name": tool.name,
@@ -264,7 +264,7 @@ def list_tools(request: HttpRequest) -> Any:
             "parameters": tool.parameters,
             "approval": tool.default,
         }
-        for tool in tools.available()
+        for tool in tools.available(owner(request).pk)
     ]
 
 
@@ -275,9 +275,9 @@ def _get(request: HttpRequest, pk: int) -> Conversation:
     return conversation
 
 
-def _checked(given: dict[str, Any]) -> dict[str, Any]:
+def _checked(request: HttpRequest, given: dict[str, Any]) -> dict[str, Any]:
     try:
-        return tool_settings.checked(given)
+        return tool_settings.checked(given, owner(request).pk)
     except tool_settings.BadTools as error:
         raise ApiError(422, error.code, str(error)) from error
 
@@ -290,7 +290,7 @@ def _tools_of_one_answer(conversation: Conversation, wanted: list[str | ToolUse]
         for tool in wanted
     }
     try:
-        return tool_settings.only(conversation.tools, use)
+        return tool_settings.only(conversation.tools, use, conversation.owner_id)
     except tool_settings.BadTools as error:
         raise ApiError(422, error.code, str(error)) from error
 

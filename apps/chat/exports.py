@@ -94,7 +94,7 @@ def as_training_line(conversation: Conversation, branch: Iterable[Message]) -> s
         return ""
     line: dict[str, Any] = {"messages": messages}
     if called:
-        known = sorted(tools.available(), key=lambda tool: tool.name)
+        known = sorted(tools.available(conversation.owner_id), key=lambda tool: tool.name)
         line["tools"] = [definition_of(tool) for tool in known if tool.name in called]
     return json.dumps(line, ensure_ascii=False) + "\n"
 

@@ -120,7 +120,7 @@ def for_answer(answer: Message) -> Ask:
         prefix=(last.text, last.reasoning),
         said=said,
         called=called,
-        offer=offer(answer.request.get("tools", conversation.tools)),
+        offer=offer(answer.request.get("tools", conversation.tools), conversation.owner_id),
     )
     ask.turns.extend(turn for part in rounds for turn in history.of_round(part))
     return ask
@@ -138,7 +138,7 @@ def for_next(conversation: Conversation, question: str, leaf: Message | None = N
     leaf = leaf or conversation.active_leaf
     branch = [] if leaf is None else [*branch_before(leaf), leaf]
     asked = Message(pk=0, role=Role.USER, content=question)
-    tools = offer(conversation.tools)
+    tools = offer(conversation.tools, conversation.owner_id)
     return _ask(
         conversation,
         [*branch, asked],

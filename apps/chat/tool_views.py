@@ -62,7 +62,7 @@ def tools(request: HttpRequest, pk: int) -> HttpResponse:
     }
     groups = {name: str(v) for name, v in request.POST.items() if name.startswith(ALL) and v}
     for name, approval in groups.items():
-        use |= tool_settings.for_all(name.removeprefix(ALL), approval)
+        use |= tool_settings.for_all(name.removeprefix(ALL), approval, found.owner_id)
     rounds = request.POST.get("rounds", "").strip()
     given = {
         "use": use,
@@ -71,7 +71,7 @@ def tools(request: HttpRequest, pk: int) -> HttpResponse:
     }
     context: dict[str, Any] = {"conversation": found}
     try:
-        found.tools = tool_settings.checked(given)
+        found.tools = tool_settings.checked(given, found.owner_id)
     except tool_settings.BadTools as error:
         context["errors"] = {"tools": str(error)}
     else:
@@ -85,9 +85,9 @@ def tools(request: HttpRequest, pk: int) -> HttpResponse:
 
 def panel(found: Conversation) -> dict[str, Any]:
     """What the panel shows of tools."""
-    offer = tool_settings.offer(found.tools)
+    offer = tool_settings.offer(found.tools, found.owner_id)
     return {
-        "choices": tool_settings.choices(found.tools),
+        "choices": tool_settings.choices(found.tools, found.owner_id),
         "offer": offer,
         "rounds_at_most": tool_settings.MAX_ROUNDS,
         "cannot": _cannot(found),

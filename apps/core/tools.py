@@ -77,7 +77,7 @@ class Tool:
 
 
 _registered: dict[str, Tool] = {}
-_sources: list[Callable[[], list[Tool]]] = []
+_sources: list[Callable[[int], list[Tool]]] = []
 IN_GROUP = "__"
 """Between the short name of a group and the name a tool has in it."""
 
@@ -87,17 +87,22 @@ def register(tool: Tool) -> None:
     _registered[tool.name] = tool
 
 
-def register_source(source: Callable[[], list[Tool]]) -> None:
-    """Offers what a function finds whenever tools are asked for. It may use the database.
+def register_source(source: Callable[[int], list[Tool]]) -> None:
+    """Offers what a function finds for a person whenever tools are asked for.
 
-    Their names begin with the short name of their group and IN_GROUP.
+    It is given the user's primary key, and may use the database. The names of its tools begin with
+    the short name of their group and IN_GROUP.
     """
     _sources.append(source)
 
 
-def available() -> list[Tool]:
-    """All tools of this installation, by name. Synchronous: sources use the database."""
-    found = {tool.name: tool for source in _sources for tool in source()} | _registered
+def available(person: int) -> list[Tool]:
+    """All tools that a person may use, by name. Synchronous: sources use the database.
+
+    Args:
+        person: the user's primary key.
+    """
+    found = {tool.name: tool for source in _sources for tool in source(person)} | _registered
     return [tool for _, tool in sorted(found.items()) if tool.is_there()]
 
 

@@ -21,6 +21,8 @@ from apps.mcp.models import Target, Transport
 CONNECT_SECONDS = 30.0
 READ_SECONDS = 120.0
 LAST_WORDS = 400
+# Of a server that only its owner trusts, before it is decoded: results are cut to far less.
+MOST_BYTES = 10 * 1024 * 1024
 
 # "$$" is the command: the shell becomes it. The other one looks after both ends.
 LEASH = """
@@ -96,12 +98,11 @@ async def _transport(
         if response.status_code >= 400:
             refusals.append(response.status_code)
 
-    headers = {"Authorization": f"Bearer {target.key}"} if target.key else {}
     client = httpx2.AsyncClient(
-        headers=headers,
+        headers=dict(target.headers),
         event_hooks={"response": [note]},
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=READ_SECONDS),
-        transport=None if settings.MCP_PRIVATE_URLS else _PublicOnly(),
+        transport=None if target.may_be_private else _PublicOnly(),
     )
     await stack.enter_async_context(client)
     return streamable_http_client(target.url, http_client=client)
@@ -124,7 +125,10 @@ def _process(mcp: Any, target: Target, said: TextIO) -> Any:
 
 
 class _PublicOnly(httpx2.AsyncHTTPTransport):
-    """Connects to the address that was looked at, whatever the name says a moment later."""
+    """Connects to the address that was looked at, whatever the name says a moment later.
+
+    What comes back may have been made to fill our memory: it is counted, and not unpacked.
+    """
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url
@@ -132,7 +136,32 @@ class _PublicOnly(httpx2.AsyncHTTPTransport):
         address = await asyncio.to_thread(addresses.address_of, url.host, port, allow_private=False)
         request.extensions = {**request.extensions, "sni_hostname": url.host}
         request.url = url.copy_with(host=address)  # the Host header keeps the name
-        return await super().handle_async_request(request)
+        request.headers["Accept-Encoding"] = "identity"
+        response = await super().handle_async_request(request)
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            await response.aclose()
+            raise Away("It packs what it says, though it was asked not to.")
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _Counted(response.stream)
+        return response
+
+
+class _Counted(httpx2.AsyncByteStream):
+    """The body of an answer, up to MOST_BYTES."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for piece in self._stream:
+            size += len(piece)
+            if size > MOST_BYTES:
+                raise Away(f"It said more than {MOST_BYTES // 1024**2} MB at once.")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

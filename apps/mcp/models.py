@@ -1,10 +1,15 @@
-"""The servers whose tools people may use. Managed by staff: a command runs on this machine."""
+"""The servers whose tools people may use: staff's for everybody, and each person's own.
+
+A command runs on this machine, so only staff adds one.
+"""
 
 import shlex
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
+from django.conf import settings
 from django.db import models
+from django.db.models import Q
 
 from apps.core import crypto
 
@@ -21,21 +26,38 @@ class Target:
     pk: int
     transport: str
     url: str = ""
-    key: str = field(default="", repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    may_be_private: bool = False
+    """Whether its address may be in a private network."""
     command: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
-class ToolServer(models.Model):
-    """A server of tools. Everybody may switch its tools on in his conversations."""
+class ToolServerQuerySet(models.QuerySet["ToolServer"]):
+    def seen_by(self, person: int) -> Self:
+        """Those for everybody and his own: another person's are not there."""
+        return self.filter(Q(owner=None) | Q(owner=person))
 
-    name = models.CharField(max_length=60, unique=True)
+
+class ToolServer(models.Model):
+    """A server of tools. Who sees it may switch its tools on in his conversations."""
+
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        null=True,
+        editable=False,
+        related_name="+",
+        help_text="Who alone sees and uses it. Empty: everybody does, and staff manages it.",
+    )
+    name = models.CharField(max_length=60)
     # Begins the names of its tools, which stand in prompts and in conversations: it never changes.
-    slug = models.CharField(max_length=20, unique=True, editable=False)
+    slug = models.CharField(max_length=20, editable=False)
     transport = models.CharField(max_length=10, choices=Transport, default=Transport.HTTP)
     url = models.CharField(max_length=500, blank=True, default="")
     command = models.TextField(blank=True, default="", help_text="As it is typed in a shell.")
     encrypted_key = models.TextField(blank=True, default="")
+    encrypted_headers = models.TextField(blank=True, default="", help_text="Name: value lines")
     encrypted_environment = models.TextField(blank=True, default="", help_text="NAME=value lines")
     enabled = models.BooleanField(default=True)
     created = models.DateTimeField(auto_now_add=True)
@@ -49,8 +71,23 @@ class ToolServer(models.Model):
     error = models.TextField(blank=True, default="")
     error_since = models.DateTimeField(null=True, blank=True)
 
+    objects = ToolServerQuerySet.as_manager()
+
     class Meta:
         ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "name"], name="mcp_own_name"),
+            models.UniqueConstraint(fields=["owner", "slug"], name="mcp_own_slug"),
+            models.UniqueConstraint(
+                fields=["name"], condition=Q(owner=None), name="mcp_shared_name"
+            ),
+            models.UniqueConstraint(
+                fields=["slug"], condition=Q(owner=None), name="mcp_shared_slug"
+            ),
+            models.CheckConstraint(
+                condition=Q(owner=None) | Q(transport=Transport.HTTP), name="mcp_own_is_no_command"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -61,8 +98,25 @@ class ToolServer(models.Model):
 
     @property
     def where(self) -> str:
-        """Its address or its command, for staff."""
+        """Its address or its command, for who may change it."""
         return self.command if self.is_command else self.url
+
+    @property
+    def group(self) -> str:
+        """What its tools stand under. No two that a person sees have the same."""
+        return self.name if self.owner_id is None else f"{self.name} (yours)"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What is sent to it with every request.
+
+        Raises:
+            SecretLost: SECRET_KEY has changed since.
+        """
+        key = crypto.decrypt(self.encrypted_key)
+        lines = crypto.decrypt(self.encrypted_headers).splitlines()
+        named = dict(line.split(": ", 1) for line in lines)
+        return ({"Authorization": f"Bearer {key}"} if key else {}) | named
 
     @property
     def environment(self) -> dict[str, str]:
@@ -80,8 +134,14 @@ class ToolServer(models.Model):
             environment = tuple(sorted(self.environment.items()))
             command = tuple(shlex.split(self.command))
             return Target(self.pk, self.transport, command=command, environment=environment)
-        key = crypto.decrypt(self.encrypted_key)
-        return Target(self.pk, self.transport, url=self.url, key=key)
+        shared = self.owner_id is None
+        return Target(
+            self.pk,
+            self.transport,
+            url=self.url,
+            headers=tuple(sorted(self.headers.items())),
+            may_be_private=settings.MCP_PRIVATE_URLS if shared else settings.MCP_OWN_PRIVATE_URLS,
+        )
 
     def forget(self) -> None:
         """It is another server now: what was seen of it says nothing any more."""

@@ -15,8 +15,11 @@ from apps.mcp.models import Target, ToolServer
 CALL_SECONDS = 60.0
 
 
-def tools() -> list[Tool]:
-    """Of all servers that are switched on, also of one that is away: the prompt stays the same."""
+def tools(person: int) -> list[Tool]:
+    """Of all servers that he sees and that are switched on.
+
+    Also of one that is away: the prompt stays the same.
+    """
     return [
         Tool(
             name=tool["name"],
@@ -26,17 +29,17 @@ def tools() -> list[Tool]:
             run=partial(run, server.pk, tool["tool"]),
             needs_approval=True,
             seconds=CALL_SECONDS,
-            group=server.name,
+            group=server.group,
             trouble=server.error,
         )
-        for server in ToolServer.objects.filter(enabled=True)
+        for server in ToolServer.objects.seen_by(person).filter(enabled=True)
         for tool in server.tools
     ]
 
 
 async def run(server: int, tool: str, user: User, arguments: Arguments) -> str:
     """Calls a tool. Whatever goes wrong is a sentence for the model."""
-    name, target = await in_db(_target, server)
+    name, target = await in_db(_target, server, user)
     try:
         result = await sessions.call(target, user.pk, tool, arguments)
     except Away as error:
@@ -51,8 +54,8 @@ async def run(server: int, tool: str, user: User, arguments: Arguments) -> str:
     return text
 
 
-def _target(pk: int) -> tuple[str, Target]:
-    server = ToolServer.objects.filter(pk=pk, enabled=True).first()
+def _target(pk: int, user: User) -> tuple[str, Target]:
+    server = ToolServer.objects.seen_by(user.pk).filter(pk=pk, enabled=True).first()
     if server is None:
         raise ToolError("This tool is not there any more. Go on without it.")
     try:

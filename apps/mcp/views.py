@@ -1,23 +1,31 @@
-"""The tool servers. Everybody sees which tools there are; staff changes what is on the page."""
+"""The tool servers: each person's own, and those for everybody, which staff manages."""
 
-from typing import cast
+from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import aget_object_or_404, get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from apps.core.api import owner
 from apps.core.db import in_db
 from apps.mcp import discovery
-from apps.mcp.forms import ToolServerForm
+from apps.mcp.forms import MOST_OWN, ToolServerForm
 from apps.mcp.models import ToolServer
 
 
 def _require_staff(request: HttpRequest) -> None:
-    if not cast(User, request.user).is_staff:
-        raise PermissionDenied("Only a staff user may change tool servers.")
+    if not owner(request).is_staff:
+        raise PermissionDenied("Only a staff user may change the tool servers of everybody.")
+
+
+def _to_change(request: HttpRequest, pk: int) -> ToolServer:
+    """Raises Http404 where he does not see it, PermissionDenied where it is not his to change."""
+    server = get_object_or_404(ToolServer.objects.seen_by(owner(request).pk), pk=pk)
+    if server.owner_id is None:
+        _require_staff(request)
+    return server
 
 
 @require_safe
@@ -25,17 +33,43 @@ def index(request: HttpRequest) -> HttpResponse:
     return _page(request)
 
 
+def _form(server: ToolServer, given: Any = None) -> ToolServerForm:
+    """Its fields' ids tell the two forms of the page apart."""
+    ids = "id_%s" if server.owner_id is None else "own_%s"
+    return ToolServerForm(given, instance=server, auto_id=ids)
+
+
 def _page(
-    request: HttpRequest, form: ToolServerForm | None = None, *, status: int = 200
+    request: HttpRequest, refused: ToolServerForm | None = None, *, status: int = 200
 ) -> HttpResponse:
-    context = {"servers": ToolServer.objects.all(), "form": form or ToolServerForm()}
+    person = owner(request)
+    seen = list(ToolServer.objects.seen_by(person.pk))
+    shared, own = ToolServer(), ToolServer(owner=person)
+    is_own = refused is not None and refused.instance.owner_id is not None
+    context = {
+        "shared": [server for server in seen if server.owner_id is None],
+        "own": [server for server in seen if server.owner_id is not None],
+        "shared_form": refused if refused and not is_own else _form(shared),
+        "own_form": refused if refused and is_own else _form(own),
+        "most_own": MOST_OWN,
+    }
     return render(request, "mcp/index.html", context, status=status)
 
 
 @require_POST
 async def add(request: HttpRequest) -> HttpResponse:
+    """For everybody."""
     await in_db(_require_staff, request)
-    form = await in_db(ToolServerForm, request.POST)
+    return await _added(request, ToolServer())
+
+
+@require_POST
+async def add_own(request: HttpRequest) -> HttpResponse:
+    return await _added(request, ToolServer(owner=await in_db(owner, request)))
+
+
+async def _added(request: HttpRequest, server: ToolServer) -> HttpResponse:
+    form = await in_db(_form, server, request.POST)
     if not await in_db(form.is_valid):
         return await in_db(_page, request, form, status=422)
     return await _looked_at(request, await in_db(form.save), "was added")
@@ -43,10 +77,9 @@ async def add(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def edit(request: HttpRequest, pk: int) -> HttpResponse:
-    await in_db(_require_staff, request)
-    server = await aget_object_or_404(ToolServer, pk=pk)
+    server = await in_db(_to_change, request, pk)
     name = server.name  # the form writes into the server while it validates
-    form = await in_db(ToolServerForm, request.POST or None, instance=server)
+    form = await in_db(_form, server, request.POST or None)
     if request.method != "POST" or not await in_db(form.is_valid):
         context = {"server": server, "name": name, "form": form}
         status = 422 if form.is_bound else 200
@@ -57,8 +90,7 @@ async def edit(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 async def look(request: HttpRequest, pk: int) -> HttpResponse:
     """Asks a server for its tools again: what it says now is offered from the next question on."""
-    await in_db(_require_staff, request)
-    return await _looked_at(request, await aget_object_or_404(ToolServer, pk=pk), "was asked")
+    return await _looked_at(request, await in_db(_to_change, request, pk), "was asked")
 
 
 async def _looked_at(request: HttpRequest, server: ToolServer, what: str) -> HttpResponse:
@@ -74,8 +106,7 @@ async def _looked_at(request: HttpRequest, server: ToolServer, what: str) -> Htt
 
 @require_POST
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
-    _require_staff(request)
-    server = get_object_or_404(ToolServer, pk=pk)
+    server = _to_change(request, pk)
     server.delete()
     messages.success(request, f"{server.name} was removed. What its tools said stays in the chats.")
     return redirect("mcp:index")

@@ -13,7 +13,7 @@ window.addEventListener("pageshow", (event) => event.persisted && location.reloa
 
 // Only the fields of the transport that is chosen.
 const transport = document.getElementById("id_transport");
-const of = { http: ["url", "api_key"], stdio: ["command", "environment"] };
+const of = { http: ["url", "api_key", "headers"], stdio: ["command", "environment"] };
 function show() {
   for (const [kind, names] of Object.entries(of)) {
     for (const name of names) {

@@ -24,7 +24,7 @@ from apps.llm.client import ChatRequest, Message
 from apps.llm.models import Server
 from apps.llm.services import look_at, target
 from tests.chat.conftest import told
-from tests.conftest import create_server
+from tests.conftest import NOBODY, create_server
 from tests.llama_process import LlamaProcess
 from tests.tiny_gguf import TOOL_TEMPLATE, write_tiny_gguf
 
@@ -64,12 +64,14 @@ class TestTheCalculator:
 @pytest.mark.django_db
 class TestWhatIsOffered:
     def test_nothing_by_default(self) -> None:
-        offer = tool_settings.offer({})
+        offer = tool_settings.offer({}, NOBODY)
         assert (offer.tools, offer.definitions(), offer.size) == ((), [], 0)
 
     def test_the_same_tools_are_the_same_bytes(self) -> None:
-        one = tool_settings.offer({"use": {"calculator": "ask", "date_and_time": "always"}})
-        two = tool_settings.offer({"use": {"date_and_time": "always", "calculator": "always"}})
+        one = tool_settings.offer({"use": {"calculator": "ask", "date_and_time": "always"}}, NOBODY)
+        two = tool_settings.offer(
+            {"use": {"date_and_time": "always", "calculator": "always"}}, NOBODY
+        )
         assert json.dumps(one.definitions()) == json.dumps(two.definitions())
         assert one.asks == {"calculator"}
         assert two.asks == frozenset()
@@ -83,8 +85,8 @@ class TestWhatIsOffered:
 
     def test_what_is_stored(self) -> None:
         given = {"use": {"date_and_time": "always", "calculator": "never"}, "rounds": 8}
-        assert tool_settings.checked(given) == {"use": {"date_and_time": "always"}}
-        assert tool_settings.checked({"rounds": 3, "parallel": False}) == {
+        assert tool_settings.checked(given, NOBODY) == {"use": {"date_and_time": "always"}}
+        assert tool_settings.checked({"rounds": 3, "parallel": False}, NOBODY) == {
             "rounds": 3,
             "parallel": False,
         }
@@ -98,19 +100,21 @@ class TestWhatIsOffered:
     )  # fmt: skip
     def test_bad_settings(self, given: dict[str, object]) -> None:
         with pytest.raises(BadTools):
-            tool_settings.checked(given)
+            tool_settings.checked(given, NOBODY)
 
     def test_one_answer_does_not_run_unasked_what_asks(self) -> None:
         settings = {"use": {"calculator": "ask"}}
-        assert tool_settings.only(settings, {"calculator": None})["use"] == {"calculator": "ask"}
-        assert tool_settings.only({}, {"start_generation_job": None})["use"] == {
+        assert tool_settings.only(settings, {"calculator": None}, NOBODY)["use"] == {
+            "calculator": "ask"
+        }
+        assert tool_settings.only({}, {"start_generation_job": None}, NOBODY)["use"] == {
             "start_generation_job": "ask"
         }
 
     def test_fetching_is_there_only_where_staff_allow_it(self, settings: object) -> None:
-        assert "fetch_url" not in {tool.name for tool in tools.available()}
+        assert "fetch_url" not in {tool.name for tool in tools.available(NOBODY)}
         settings.FETCH_URLS = True  # type: ignore[attr-defined]
-        (fetch,) = [tool for tool in tools.available() if tool.name == "fetch_url"]
+        (fetch,) = [tool for tool in tools.available(NOBODY) if tool.name == "fetch_url"]
         assert fetch.needs_approval
 
 
@@ -339,7 +343,7 @@ class TestARealServer:
         assert facts is not None
         assert facts["abilities"]["tools"] is True
         use = {"calculator": "always", "date_and_time": "ask"}
-        offer = await sync_to_async(tool_settings.offer)({"use": use})
+        offer = await sync_to_async(tool_settings.offer)({"use": use}, NOBODY)
         turns = [Turn(1, "user", "6 * 7?"), TestThePrompt.CALLED, TestThePrompt.RESULT]
         usages = []
         for said, choice in ((turns[:1], ""), (turns, ""), (turns, "none")):
@@ -376,7 +380,7 @@ class TestARealServer:
 
     async def test_an_answer_that_was_begun_goes_on(self, server: Server) -> None:
         chosen = target(await look_at(server))
-        offer = await sync_to_async(tool_settings.offer)({"use": {"calculator": "always"}})
+        offer = await sync_to_async(tool_settings.offer)({"use": {"calculator": "always"}}, NOBODY)
         begun: list[Message] = [
             {"role": "user", "content": "6 * 7?"}, {"role": "assistant", "content": "It is"},
         ]  # fmt: skip
@@ -386,6 +390,6 @@ class TestARealServer:
 
 @pytest.mark.django_db
 def test_everything_that_is_offered_is_a_valid_definition() -> None:
-    for tool in tools.available():
+    for tool in tools.available(NOBODY):
         jsonschema.Draft202012Validator.check_schema(tool.parameters)
         assert callable(tool.function())

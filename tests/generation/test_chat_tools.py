@@ -10,6 +10,7 @@ from apps.generation.chat_tools import start_generation_job
 from apps.generation.models import Job
 from apps.generation.recipe import parse
 from apps.llm.models import Server
+from tests.conftest import NOBODY
 from tests.generation.test_recipe import REVIEWS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,5 +48,5 @@ async def test_without_a_server(alice: User, recipe: None) -> None:
 
 
 def test_it_asks_first() -> None:
-    (tool,) = [tool for tool in tools.available() if tool.name == "start_generation_job"]
+    (tool,) = [tool for tool in tools.available(NOBODY) if tool.name == "start_generation_job"]
     assert tool.needs_approval

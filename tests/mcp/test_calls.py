@@ -18,6 +18,7 @@ from apps.core.db import in_db
 from apps.core.tools import ToolError
 from apps.mcp import connecting, discovery, offering, sessions
 from apps.mcp.models import ToolServer
+from tests.conftest import NOBODY
 from tests.llama_process import free_port
 from tests.mcp.conftest import COMMAND, create_command, known
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 async def run(name: str, user: User, **arguments: object) -> str:
-    (tool,) = [tool for tool in await in_db(tools.available) if tool.name == name]
+    (tool,) = [tool for tool in await in_db(tools.available, user.pk) if tool.name == name]
     return await tool.function()(user, arguments)
 
 
@@ -41,7 +42,7 @@ async def test_a_command_is_asked_and_called(alice: User, bob: User) -> None:
     assert names == sorted(names)
     assert "kettle__pour" in names
     assert server.looked is not None
-    (pour,) = [t for t in await in_db(tools.available) if t.name == "kettle__pour"]
+    (pour,) = [t for t in await in_db(tools.available, alice.pk) if t.name == "kettle__pour"]
     assert pour.needs_approval
     assert pour.group == "Kettle"
     assert pour.parameters["required"] == ["cups"]
@@ -132,7 +133,7 @@ async def test_a_command_that_is_no_server_says_why(
     server = await discovery.look(await in_db(create_command, "Broken", command))
     assert said in server.error
     assert server.error_since is not None
-    assert await in_db(offering.tools) == []
+    assert await in_db(offering.tools, NOBODY) == []
 
 
 async def test_nobody_there(alice: User, http_server: ToolServer) -> None:
@@ -140,7 +141,7 @@ async def test_nobody_there(alice: User, http_server: ToolServer) -> None:
     await ToolServer.objects.aupdate(url=f"http://127.0.0.1:{free_port()}/mcp")
     with pytest.raises(ToolError, match=r"Far kettle cannot be used now\. Nobody answers at its"):
         await run("far__pour", alice, cups=1)
-    (tool, *_) = await in_db(offering.tools)
+    (tool, *_) = await in_db(offering.tools, NOBODY)
     assert tool.trouble == "Nobody answers at its address."
 
 

@@ -6,6 +6,7 @@ from django.test import Client
 
 from apps.core import tools
 from apps.mcp.models import ToolServer, Transport
+from tests.conftest import NOBODY
 from tests.llama_process import free_port
 from tests.mcp.conftest import COMMAND, KEY, create_command
 
@@ -15,7 +16,13 @@ SECRET = "API_TOKEN=very-secret"
 
 
 def given(**changes: str) -> dict[str, str]:
-    form = {"name": "My Kettle!", "transport": "stdio", "command": COMMAND, "enabled": "on"}
+    form = {
+        "headers": "",
+        "name": "My Kettle!",
+        "transport": "stdio",
+        "command": COMMAND,
+        "enabled": "on",
+    }
     return form | {"url": "", "environment": "", "api_key": ""} | changes
 
 
@@ -29,7 +36,7 @@ def test_a_command_is_added_asked_and_offered(staff: Client, browser: Client) ->
     server = ToolServer.objects.get()
     assert "very-secret" not in server.encrypted_environment
     assert server.environment == {"API_TOKEN": "very-secret"}
-    names = [tool.name for tool in tools.available()]
+    names = [tool.name for tool in tools.available(NOBODY)]
     assert names == sorted(names)
     assert "my_kettle__pour" in names
 
@@ -58,7 +65,7 @@ def test_another_address_is_another_server(staff: Client, http_kettle: str) -> N
     assert "Nobody answers at its address." in page
     server.refresh_from_db()
     assert (server.tools, server.looked) == ([], None)
-    assert server.target().key == KEY  # left empty, it stays
+    assert server.headers == {"Authorization": f"Bearer {KEY}"}  # left empty, it stays
 
 
 @pytest.mark.parametrize(
@@ -72,6 +79,9 @@ def test_another_address_is_another_server(staff: Client, http_kettle: str) -> N
         ({"transport": "http", "url": "http://me:pw@x/"}, "Enter an address such as"),
         ({"transport": "http", "url": ""}, "Enter an address such as"),
         ({"transport": "carrier pigeon"}, "Select a valid choice."),
+        ({"headers": "X-Key: abc\nHost: elsewhere"}, "Line 2 is not a header such as"),
+        ({"headers": "X-Key: a\u00e4"}, "Line 1 is not a header such as"),
+        ({"headers": "no header"}, "Line 1 is not a header such as"),
         ({"name": "Kettle"}, "There is a tool server of this name already."),
     ],
 )
@@ -105,15 +115,16 @@ def test_what_is_not_there_and_wrong_verbs(staff: Client) -> None:
 def test_removed_and_switched_off(staff: Client) -> None:
     told = [{"name": "kettle__a", "tool": "a", "title": "a", "description": "", "parameters": {}}]
     server = create_command(tools=told)
-    assert "kettle__a" in {tool.name for tool in tools.available()}
+    assert "kettle__a" in {tool.name for tool in tools.available(NOBODY)}
     ToolServer.objects.update(enabled=False)
-    assert "kettle__a" not in {tool.name for tool in tools.available()}
+    assert "kettle__a" not in {tool.name for tool in tools.available(NOBODY)}
     assert staff.post(f"/tools/{server.pk}/remove/").status_code == 302
     assert not ToolServer.objects.exists()
 
 
 def test_the_page_without_any(staff: Client, browser: Client) -> None:
     assert "There are none yet." in staff.get("/tools/").content.decode()
+    assert "You have none yet." in browser.get("/tools/").content.decode()
     assert "A staff user can add one here." in browser.get("/tools/").content.decode()
 
 

@@ -70,10 +70,10 @@ def _in_order(value: Any) -> Any:
     return value
 
 
-def offer(settings: Mapping[str, Any]) -> Offer:
-    """What a conversation with these settings offers. A tool that is gone is left out."""
+def offer(settings: Mapping[str, Any], person: int) -> Offer:
+    """What a person's conversation with these settings offers. A tool that is gone is left out."""
     use = settings.get("use") or {}
-    known = tools.available() if use else []
+    known = tools.available(person) if use else []
     chosen = [tool for tool in known if use.get(tool.name, "never") != "never"]
     return Offer(
         tools=tuple(chosen),
@@ -83,7 +83,7 @@ def offer(settings: Mapping[str, Any]) -> Offer:
     )
 
 
-def only(settings: Mapping[str, Any], use: Mapping[str, str | None]) -> dict[str, Any]:
+def only(settings: Mapping[str, Any], use: Mapping[str, str | None], person: int) -> dict[str, Any]:
     """The settings of one answer that offers just these tools; None: approved as usual.
 
     A tool that a person chose to be asked about is never run without asking.
@@ -91,23 +91,23 @@ def only(settings: Mapping[str, Any], use: Mapping[str, str | None]) -> dict[str
     Raises:
         BadTools
     """
-    known = {tool.name: tool for tool in tools.available()}
+    known = {tool.name: tool for tool in tools.available(person)}
     chosen: dict[str, str] = {}
     for name, approval in use.items():
         if name not in known:
             raise BadTools(_unknown(name, list(known)))
         usual = (settings.get("use") or {}).get(name) or known[name].default
         chosen[name] = approval or (known[name].default if usual == "never" else usual)
-    return checked({**settings, "use": chosen})
+    return checked({**settings, "use": chosen}, person)
 
 
-def checked(given: Mapping[str, Any]) -> dict[str, Any]:
+def checked(given: Mapping[str, Any], person: int) -> dict[str, Any]:
     """Settings as they are stored: only what differs from the default.
 
     Raises:
         BadTools
     """
-    known = [tool.name for tool in tools.available()]
+    known = [tool.name for tool in tools.available(person)]
     kept: dict[str, str] = {}
     for name, approval in (given.get("use") or {}).items():
         if name not in known:
@@ -144,14 +144,14 @@ class Choice:
         return self.tool.name.partition(IN_GROUP)[0]
 
 
-def for_all(prefix: str, approval: str) -> dict[str, str]:
+def for_all(prefix: str, approval: str, person: int) -> dict[str, str]:
     """The same for each tool of a group."""
-    names = [tool.name for tool in tools.available() if tool.group]
+    names = [tool.name for tool in tools.available(person) if tool.group]
     return {name: approval for name in names if name.startswith(f"{prefix}{IN_GROUP}")}
 
 
-def choices(settings: Mapping[str, Any]) -> list[Choice]:
+def choices(settings: Mapping[str, Any], person: int) -> list[Choice]:
     """By group, the workbench's own first, and by name."""
     use = settings.get("use") or {}
-    found = [Choice(tool, use.get(tool.name, "never")) for tool in tools.available()]
+    found = [Choice(tool, use.get(tool.name, "never")) for tool in tools.available(person)]
     return sorted(found, key=lambda choice: choice.tool.group)

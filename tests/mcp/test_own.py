@@ -1,0 +1,191 @@
+"""Tool servers of one's own: seen, used and changed by nobody else, and no way into our network."""
+
+import json
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.test import Client
+
+from apps.chat import prompting, sharing
+from apps.core import crypto, tools
+from apps.core.db import in_db
+from apps.core.tools import ToolError
+from apps.mcp import connecting, discovery, offering
+from apps.mcp.forms import MOST_OWN
+from apps.mcp.models import ToolServer, Transport
+from tests.chat.conftest import told
+from tests.conftest import NOBODY
+from tests.mcp.conftest import KEY, create_command
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+POUR = {
+    "name": "kettle__pour", "tool": "pour", "title": "Pour", "description": "",
+    "parameters": {"type": "object"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def _private_allowed(settings: object) -> None:
+    settings.MCP_OWN_PRIVATE_URLS = True  # type: ignore[attr-defined]
+
+
+def given(url: str, **changes: str) -> dict[str, str]:
+    return {"name": "Kettle", "url": url, "api_key": "", "headers": "", "enabled": "on"} | changes
+
+
+def create_own(owner: User, name: str = "Kettle", **fields: object) -> ToolServer:
+    fields = {"slug": "kettle", "url": "http://127.0.0.1:9/mcp", "tools": [POUR]} | fields
+    return ToolServer.objects.create(owner=owner, name=name, **fields)
+
+
+def names(person: int) -> set[str]:
+    return {tool.name for tool in tools.available(person) if tool.group}
+
+
+@pytest.mark.usefixtures("_private_allowed")
+def test_it_is_added_asked_and_offered_to_nobody_else(
+    alice: User, bob: User, browser: Client, bobs_browser: Client, staff: Client, http_kettle: str
+) -> None:
+    form = given(http_kettle, headers=f"Authorization: Bearer {KEY}\nX-Tenant:tea")
+    page = browser.post("/tools/add-own/", form, follow=True).content.decode()
+    assert "Kettle was added: it has 7 tools." in page
+    assert http_kettle in page
+    assert KEY not in page
+    server = ToolServer.objects.get()
+    assert KEY not in server.encrypted_headers
+    assert server.headers == {"Authorization": f"Bearer {KEY}", "X-Tenant": "tea"}
+    assert "kettle__pour" in names(alice.pk)
+    assert not names(bob.pk) | names(NOBODY)
+    (pour,) = [tool for tool in tools.available(alice.pk) if tool.name == "kettle__pour"]
+    assert pour.group == "Kettle (yours)"
+
+    edit = f"/tools/{server.pk}/"
+    assert KEY not in browser.get(edit).content.decode()
+    for other in (bobs_browser, staff):  # staff neither
+        assert "Kettle" not in other.get("/tools/").content.decode()
+        assert other.get(edit).status_code == 404
+        for path in ("", "look/", "remove/"):
+            assert other.post(f"{edit}{path}", form).status_code == 404
+    saved = browser.post(edit, given(http_kettle, name="Far kettle"), follow=True)
+    assert "Far kettle was saved: it has 7 tools." in saved.content.decode()
+    forgotten = browser.post(edit, given(http_kettle, forget="on"), follow=True)
+    assert "It wants a key, or another one (401)." in forgotten.content.decode()
+    assert browser.post(f"{edit}remove/").status_code == 302
+    assert not ToolServer.objects.exists()
+
+
+def test_its_address_is_in_the_internet(browser: Client, http_kettle: str) -> None:
+    page = browser.post("/tools/add-own/", given(http_kettle), follow=True).content.decode()
+    assert "127.0.0.1 is in a private network" in page
+    assert ToolServer.objects.get().tools == []
+    assert "It has to be in the internet." in page
+
+
+def test_it_is_no_command(alice: User, browser: Client) -> None:
+    tried = given("", transport="stdio", command="id", environment="A=1")
+    refused = browser.post("/tools/add-own/", tried)
+    assert (refused.status_code, ToolServer.objects.count()) == (422, 0)
+    assert 'id="own_url_error"' in refused.content.decode()
+    assert "own_command" not in refused.content.decode()
+    server = create_own(alice)
+    browser.post(f"/tools/{server.pk}/", given("http://127.0.0.1:9/mcp", transport="stdio"))
+    assert ToolServer.objects.get().transport == Transport.HTTP
+    with pytest.raises(IntegrityError), transaction.atomic():
+        create_own(alice, "Another", slug="another", transport=Transport.STDIO, command="id")
+
+
+def test_names_beside_those_of_everybody(
+    alice: User, bob: User, browser: Client, bobs_browser: Client, staff: Client
+) -> None:
+    create_command(tools=[POUR])
+    form = given("http://127.0.0.1:9/mcp")
+    browser.post("/tools/add-own/", form)
+    bobs_browser.post("/tools/add-own/", form)  # sees nothing of alice's
+    own = ToolServer.objects.exclude(owner=None)
+    assert set(own.values_list("owner", "name", "slug")) == {
+        (alice.pk, "Kettle", "kettle2"), (bob.pk, "Kettle", "kettle2"),
+    }  # fmt: skip
+    twice = browser.post("/tools/add-own/", form)
+    assert twice.status_code == 422
+    assert "There is a tool server of this name already." in twice.content.decode()
+    staff.post("/tools/add/", form | {"transport": "http", "name": "kettle2"})
+    shared = ToolServer.objects.get(name="kettle2")
+    assert shared.slug not in {"kettle", "kettle2"}  # of nobody's
+
+
+def test_how_many(alice: User, browser: Client, bobs_browser: Client) -> None:
+    for number in range(MOST_OWN):
+        create_own(alice, str(number), slug=str(number))
+    refused = browser.post("/tools/add-own/", given("http://127.0.0.1:9/mcp"))
+    assert refused.status_code == 422
+    assert f"You have {MOST_OWN} tool servers of your own" in refused.content.decode()
+    assert f"You have {MOST_OWN}, which is the most." in browser.get("/tools/").content.decode()
+    assert bobs_browser.post("/tools/add-own/", given("http://127.0.0.1:9/")).status_code == 302
+    changed = browser.post(f"/tools/{ToolServer.objects.first().pk}/", given("http://127.0.0.1:9/"))  # type: ignore[union-attr]
+    assert changed.status_code == 302
+
+
+def test_a_conversation_takes_none_of_anothers(
+    alice: User, bob: User, browser: Client, bobs_browser: Client
+) -> None:
+    create_own(alice)
+    use = {"tools": {"use": {"kettle__pour": "always"}}}
+    post = {"content_type": "application/json"}
+    assert browser.post("/api/v1/conversations", use, **post).status_code == 201
+    refused = bobs_browser.post("/api/v1/conversations", use, **post)
+    assert (refused.status_code, refused.json()["code"]) == (422, "bad_tools")
+    assert "kettle__pour" not in json.dumps(bobs_browser.get("/api/v1/tools").json())
+    mine = bobs_browser.post("/api/v1/conversations", {}, **post).json()["id"]
+    assert "kettle__" not in bobs_browser.get(f"/chat/{mine}/settings/").content.decode()
+    asked = {"content": "Tea?", "tools": ["kettle__pour"]}
+    refused = bobs_browser.post(f"/api/v1/conversations/{mine}/messages", asked, **post)
+    assert refused.json()["code"] == "bad_tools"
+    panel = {"all-kettle": "always", "rounds": "8", "parallel": "on"}
+    bobs_browser.post(f"/chat/{mine}/tools/", panel)
+    assert bobs_browser.get(f"/api/v1/conversations/{mine}").json()["tools"] == {}
+
+
+def test_what_is_shared_compared_and_exported(
+    alice: User, bob: User, bobs_browser: Client, server: object
+) -> None:
+    create_own(alice)
+    conversation = told(alice, "Tea?", "Two cups.")
+    conversation.tools = {"use": {"kettle__pour": "always", "calculator": "ask"}}
+    conversation.save()
+    token = sharing.share(alice, conversation).token
+    assert "kettle" not in bobs_browser.get(f"/chat/shared/{token}/").content.decode()
+    offered = prompting.for_next(conversation, "More?").offer.definitions()
+    assert [tool["function"]["name"] for tool in offered] == ["calculator", "kettle__pour"]
+    assert offered == prompting.for_next(conversation, "And now?").offer.definitions()
+    # Should such settings ever come to somebody else, they name nothing of his.
+    conversation.owner = bob
+    (left,) = prompting.for_next(conversation, "More?").offer.tools
+    assert left.name == "calculator"
+
+
+async def test_nobody_else_calls_it(alice: User, bob: User) -> None:
+    server = await in_db(create_own, alice)
+    with pytest.raises(ToolError, match="not there any more"):
+        await offering.run(server.pk, "pour", bob, {"cups": 1})
+    with pytest.raises(ToolError, match="in a private network"):
+        await offering.run(server.pk, "pour", alice, {"cups": 1})
+
+
+@pytest.fixture
+def _as_if_public(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apps.core.addresses.is_public", lambda address: True)
+
+
+@pytest.mark.usefixtures("_as_if_public")
+async def test_it_cannot_fill_our_memory(
+    alice: User, http_kettle: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = crypto.encrypt(KEY)
+    server = await in_db(create_own, alice, url=http_kettle, encrypted_key=key)
+    assert (await discovery.look(server)).error == ""
+    monkeypatch.setattr(connecting, "MOST_BYTES", 100_000)
+    assert await offering.run(server.pk, "story", alice, {"characters": 20_000}) == "x" * 20_000
+    with pytest.raises(ToolError, match="Go on without it"):
+        await offering.run(server.pk, "story", alice, {"characters": 200_000})
