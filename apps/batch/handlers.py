@@ -73,15 +73,39 @@ class Outcome:
 Handler = Callable[[Work, Context], Awaitable[Outcome]]
 """May raise LLMError: the pump reads `.transient` and tries again later, or the row has failed."""
 
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """An accepted row, by its key, that is rejected after all."""
+
+    item_id: int
+    code: str
+    reason: str
+
+
+class NotNow(Exception):
+    """What is done afterwards cannot be done yet. The message says what the job waits for."""
+
+
+Afterwards = Callable[[], Awaitable[list[Withdrawal] | None]]
+"""Looks at rows that were accepted since it last did, and says which of them go; None where there
+was none. It is called again until then, beside the rows and without a slot of their server, and a
+job is done only afterwards. A new one begins with the first row. May raise NotNow."""
+
 RowTokens = Callable[[dict[str, Any]], int]
 """From the spec of a batch to the most tokens one of its requests may come to, answer included."""
 
 _handlers: dict[str, Handler | str] = {}
 _row_tokens: dict[str, RowTokens | str] = {}
+_afterwards: dict[str, str] = {}
 
 
 def register(
-    name: str, handler: Handler | str, *, row_tokens: RowTokens | str | None = None
+    name: str,
+    handler: Handler | str,
+    *,
+    row_tokens: RowTokens | str | None = None,
+    afterwards: str | None = None,
 ) -> None:
     """Called from a feature's AppConfig.ready, with the functions' dotted paths.
 
@@ -91,8 +115,12 @@ def register(
     Args:
         row_tokens: needed where the requests in flight share one context: what cannot be known
             beforehand counts as nothing.
+        afterwards: where rows are also judged beside each other. A function from a batch's key and
+            spec to an `Afterwards`, or to None where the spec wants nothing of it.
     """
     _handlers[name] = handler
+    if afterwards is not None:
+        _afterwards[name] = afterwards
     if row_tokens is not None:
         _row_tokens[name] = row_tokens
 
@@ -108,3 +136,11 @@ def row_tokens(name: str, spec: dict[str, Any]) -> int:
     if isinstance(function, str):
         function = cast(RowTokens, import_string(function))
     return function(spec) if function is not None else 0
+
+
+def afterwards(name: str, batch_id: int, spec: dict[str, Any]) -> Afterwards | None:
+    """What looks at a batch's rows once they are accepted; None where nothing does."""
+    if name not in _afterwards:
+        return None
+    make = import_string(_afterwards[name])
+    return cast(Afterwards | None, make(batch_id, spec))

@@ -1,12 +1,13 @@
 """The jobs of one model server as its pump knows them: in step with the database, row by row."""
 
+import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from apps.batch import handlers, ledger
-from apps.batch.handlers import Context, Handler
+from apps.batch.handlers import Afterwards, Context, Handler
 from apps.batch.leases import Lease
 from apps.batch.ledger import Row
 from apps.batch.models import Batch, BatchStatus
@@ -42,6 +43,14 @@ class Job:
     """Until when the time it worked is on its account."""
     failures: int = 0
     """Permanent failures since a row last came through."""
+    afterwards: Afterwards | None = None
+    """Looks at its rows once they are accepted."""
+    unsettled: bool = False
+    """Rows were accepted that it has not begun to look at."""
+    settling: "asyncio.Task[None] | None" = None
+    """It is looking."""
+    waits_to_settle: bool = False
+    """It could not, and the job says why."""
     best: int | None = None
     """How many at once are fastest, where that was measured and fewer than all."""
     waits_until: float = 0.0
@@ -50,6 +59,10 @@ class Job:
     @property
     def model(self) -> str:
         return self.context.model
+
+    def stop_settling(self) -> None:
+        if self.settling is not None:
+            self.settling.cancel()
 
     @property
     def is_full(self) -> bool:
@@ -131,8 +144,12 @@ class Jobs:
             job.ready.appendleft(row)
             return
         self._taken.discard(row.pk)
-        if went_back and job is not None:
+        if job is None:
+            return
+        if went_back:
             job.dry = False
+        elif job.afterwards is not None:
+            job.unsettled = True
 
     def refilled(self, batch_ids: Sequence[int]) -> None:
         """New rows are there to be read."""
@@ -144,7 +161,9 @@ class Jobs:
     async def look(self, server: Server | None, *, finish: bool) -> list[Job]:
         """Brings the jobs in step with what people do with them. Returns those that are new."""
         if finish:
-            self.refilled(await in_db(ledger.finish_batches, self._lease))
+            # Of what an earlier pump left it is not known yet whether it has been looked at.
+            settled = [job.id for job in self if not job.unsettled and not job.settling]
+            self.refilled(await in_db(ledger.finish_batches, self._lease, settled))
         batches = await in_db(ledger.active_batches, self._lease.server_id)
         for gone in self._jobs.keys() - {batch.pk for batch in batches}:
             self.forget(gone)
@@ -154,6 +173,8 @@ class Jobs:
                 known.weight, known.width = max(1, batch.weight), batch.width
                 if batch.spec != known.context.spec:  # rows in flight end by the old one
                     known.context = replace(known.context, spec=batch.spec, _made={})
+                    known.afterwards = handlers.afterwards(batch.handler, batch.pk, batch.spec)
+                    known.unsettled = known.afterwards is not None
             elif (handler := handlers.find(batch.handler)) is None:
                 reason = f"Nothing here knows how to work “{batch.handler}” rows."
                 await self.set_aside([batch.pk], BatchStatus.FAILED, reason)
@@ -164,6 +185,7 @@ class Jobs:
 
     def forget(self, batch_id: int) -> None:
         job = self._jobs.pop(batch_id)
+        job.stop_settling()
         self._taken.difference_update(row.pk for row in job.ready)
         job.ready.clear()
 
@@ -177,6 +199,7 @@ class Jobs:
 
 def _job(batch: Batch, handler: Handler, server: Server) -> Job:
     chosen = target(server, batch.model)
+    afterwards = handlers.afterwards(batch.handler, batch.pk, batch.spec)
     return Job(
         batch.pk,
         getattr(batch, "name", "") or f"Job {batch.pk}",
@@ -187,4 +210,6 @@ def _job(batch: Batch, handler: Handler, server: Server) -> Job:
         Context(batch.pk, batch.spec, chosen.model, chosen.client),
         handlers.row_tokens(batch.handler, batch.spec),
         batch.total,
+        afterwards=afterwards,
+        unsettled=afterwards is not None,
     )

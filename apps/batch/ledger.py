@@ -9,7 +9,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from apps.batch import statements, tending
-from apps.batch.handlers import Outcome, Verdict
+from apps.batch.handlers import Outcome, Verdict, Withdrawal
 from apps.batch.history import Point, added
 from apps.batch.leases import Lease, fence
 from apps.batch.models import ACTIVE, OPEN, Batch, BatchStatus, Course, Item, ItemStatus
@@ -101,12 +101,12 @@ def tend(lease: Lease) -> list[int]:
         return tending.tend(lease.server_id)
 
 
-def finish_batches(lease: Lease) -> list[int]:
-    """Batches without a pending or running row are done. Returns those that got new rows."""
+def finish_batches(lease: Lease, batch_ids: Sequence[int]) -> list[int]:
+    """Those without a pending or running row are done. Returns the batches that got new rows."""
     still_open = Item.objects.filter(batch=OuterRef("pk"), status__in=OPEN)
     with fence(lease):
         refilled = tending.tend(lease.server_id)  # else one that has to refill would be done
-        Batch.objects.filter(server_id=lease.server_id, status__in=ACTIVE).filter(
+        Batch.objects.filter(pk__in=batch_ids, status__in=ACTIVE).filter(
             ~Exists(still_open)
         ).update(status=BatchStatus.DONE, reason="", finished=timezone.now())
     return refilled
@@ -141,6 +141,15 @@ def rest(lease: Lease, batch_ids: Sequence[int], *, status: BatchStatus, reason:
         Batch.objects.filter(pk__in=batch_ids, status__in=ACTIVE).update(
             status=status, reason=reason
         )
+
+
+def withdraw(lease: Lease, rows: Sequence[Withdrawal]) -> None:
+    """Rejects accepted rows; what a person has looked at stays."""
+    with fence(lease):
+        for row in rows:
+            Item.objects.filter(pk=row.item_id, status=ItemStatus.ACCEPTED, reviewed=False).update(
+                status=ItemStatus.REJECTED, code=row.code, reason=row.reason
+            )
 
 
 def write(lease: Lease, entries: Sequence[Entry]) -> None:

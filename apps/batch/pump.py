@@ -23,6 +23,7 @@ from apps.batch.leases import Lease, LeaseLost
 from apps.batch.ledger import Entry, Finished, PutBack, Row, Started
 from apps.batch.measuring import Measures
 from apps.batch.models import BatchStatus
+from apps.batch.settling import Settling
 from apps.batch.turns import Turns
 from apps.batch.writer import Writer
 from apps.core.db import in_db
@@ -92,6 +93,7 @@ class Pump:
         self._tasks: dict[asyncio.Task[Entry], Row] = {}
         self._writer = Writer(lease, on_written=self._was_written)
         self._something = asyncio.Event()  # for the dispatcher
+        self._settling = Settling(lease, self._jobs, self._something)
         self._to_read = asyncio.Event()
         self._is_reading = False
         self._waits_for = ""
@@ -110,7 +112,7 @@ class Pump:
         if lost:
             log.info("%s rows of an earlier pump start again.", lost)
         async with asyncio.TaskGroup() as group:
-            work = (self._writer.run(), self._read(), self._watch())
+            work = (self._writer.run(), self._read(), self._watch(group))
             helpers = [group.create_task(part) for part in work]
             try:
                 await self._dispatch()
@@ -122,6 +124,7 @@ class Pump:
             await self._measures.settle_trial(self._jobs)  # one that ended with the job
             for helper in helpers:
                 helper.cancel()
+            self._settling.stop()
 
     # --- Dispatching ---------------------------------------------------------
 
@@ -290,7 +293,7 @@ class Pump:
 
     # --- Watching ------------------------------------------------------------
 
-    async def _watch(self) -> None:
+    async def _watch(self, group: asyncio.TaskGroup) -> None:
         """Sees what people do with the jobs, and keeps the lease."""
         looked = ticked = time.monotonic()
         while True:
@@ -311,6 +314,7 @@ class Pump:
                 await self._look()
             for job in self._jobs:
                 job.dry = False  # a waiting row's time may have come
+            self._settling.begin(group)
             self._something.set()
 
     async def _obey(self) -> None:

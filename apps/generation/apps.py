@@ -12,6 +12,7 @@ class GenerationConfig(AppConfig):
             "generation",
             "apps.generation.rows.write_row",
             row_tokens="apps.generation.rows.row_tokens",
+            afterwards="apps.generation.meaning.afterwards",
         )
 
 

@@ -183,11 +183,7 @@ def _seed_signatures(stored: tuple[int, ...]) -> list[tuple[int, bytes]]:
 
 def _seed_texts(stored: Sequence[int]) -> list[tuple[int, str]]:
     """The seed rows that have a text, each with its place in its table."""
-    texts = [
-        (at, row.get("text") or "\n".join(row.values()))
-        for pk in stored
-        for at, row in enumerate(stored_table(pk).rows)
-    ]
+    texts = [(at, text) for pk in stored for at, text in enumerate(stored_table(pk).texts)]
     return [(at, text) for at, text in texts if text.strip()]
 
 

@@ -51,8 +51,8 @@ COLUMN_KINDS = (
 
 # Every place for a sentence in the form: a preview fills some and empties the others.
 ERROR_PLACES = (
-    *("name", "system", "columns", "quotas", "rows", "seed", "near", "test_dataset", "width"),
-    *("weight", "daily_tokens", "temperature", "min_p", "max_tokens"),
+    *("name", "system", "columns", "quotas", "rows", "seed", "near", "meaning", "test_dataset"),
+    *("width", "weight", "daily_tokens", "temperature", "min_p", "max_tokens"),
 )
 
 
@@ -86,6 +86,7 @@ def new(request: HttpRequest) -> HttpResponse:
             model="" if target.model == "default" else target.model,
             refill=plan.refill,
             near=plan.near,
+            meaning=plan.meaning,
             test_dataset=test_dataset,
             width=plan.width,
             weight=plan.weight,
@@ -123,10 +124,11 @@ def _first_draft(request: HttpRequest, owner: User) -> Draft:
 def _like(owner: User, job: Job) -> Draft:
     batch = job.batch
     draft = Draft.of(job.name, job.recipe)
-    near = job.spec.filters.near
+    filters = job.spec.filters
     draft.rows = str(batch.wanted)
     draft.refill = batch.goal is not None
-    draft.near = "" if near is None else f"{100 * near:g}"
+    draft.near = "" if filters.near is None else f"{100 * filters.near:g}"
+    draft.meaning = "" if filters.meaning is None else f"{100 * filters.meaning:g}"
     draft.width = "" if batch.width is None else str(batch.width)
     draft.weight = str(batch.weight)
     draft.daily_tokens = "" if batch.daily_tokens is None else str(batch.daily_tokens)

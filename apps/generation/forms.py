@@ -28,6 +28,7 @@ class Plan:
     recipe: Recipe
     refill: bool = False
     near: float | None = None
+    meaning: float | None = None
     test_dataset: int | None = None
     width: int | None = None
     weight: int = 1
@@ -45,6 +46,7 @@ class Draft:
     params: dict[str, str] = field(default_factory=dict)
     refill: bool = True
     near: str = ""
+    meaning: str = ""
     test_dataset: str = ""
     width: str = ""
     weight: str = "1"
@@ -90,6 +92,7 @@ class Draft:
             params={name: line(name) for name in PARAMS if line(name)},
             refill=bool(data.get("refill")),
             near=line("near"),
+            meaning=line("meaning"),
             test_dataset=line("test_dataset"),
             width=line("width"),
             weight=line("weight") or "1",
@@ -106,6 +109,7 @@ class Draft:
         rows = self._whole("rows", 1, MAX_ROWS)
         seed = self._whole("seed", 0, MAX_SEED) if self.seed else secrets.randbelow(MAX_SEED)
         near = self._number(self.near, "near", 50, 100)
+        meaning = self._number(self.meaning, "meaning", 50, 100)
         width = self._whole("width", 1, 1000) if self.width else None
         weight = self._whole("weight", 1, 100)
         daily = self._whole("daily_tokens", 1, 10**12) if self.daily_tokens else None
@@ -119,6 +123,7 @@ class Draft:
             recipe,
             refill=self.refill,
             near=None if near is None else near / 100,
+            meaning=None if meaning is None else meaning / 100,
             test_dataset=int(self.test_dataset) if self.test_dataset.isdecimal() else None,
             width=width,
             weight=weight,

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+from django.db.models import Q, QuerySet
 
 from apps.batch.models import Item, ItemStatus
 from apps.core.db import in_db
@@ -116,8 +117,8 @@ def stored_tables(spec: Spec) -> dict[str, Table]:
 
 def _add_seeds(guard: Guard, tables: dict[str, Table]) -> None:
     for table in tables.values():
-        for place, row in enumerate(table.rows):
-            guard.seeds.add(place, row.get("text") or "\n".join(row.values()))
+        for place, text in enumerate(table.texts):
+            guard.seeds.add(place, text)
 
 
 async def _catch_up(batch_id: int, guard: Guard) -> None:
@@ -135,14 +136,17 @@ Known = tuple[int, datetime | None, bytes | memoryview | None]
 """A row's index, when it was finished, its signature."""
 
 
-def _finished_since(batch_id: int, since: datetime | None, index: int) -> list[Known]:
+def accepted_since(batch_id: int, since: datetime | None, index: int) -> QuerySet[Item]:
+    """The rows that were accepted after one, in that order; all, where it is none."""
     items = Item.objects.filter(batch_id=batch_id, status=ItemStatus.ACCEPTED)
     if since is not None:
-        later = items.filter(finished__gt=since)
-        same = items.filter(finished=since, index__gt=index)
-        items = later | same
-    known = items.order_by("finished", "index").values_list("index", "finished", "sketch")
-    return list(known[:CHUNK])
+        items = items.filter(Q(finished__gt=since) | Q(finished=since, index__gt=index))
+    return items.order_by("finished", "index")
+
+
+def _finished_since(batch_id: int, since: datetime | None, index: int) -> list[Known]:
+    known = accepted_since(batch_id, since, index)
+    return list(known.values_list("index", "finished", "sketch")[:CHUNK])
 
 
 def _add_rows(batch_id: int, guard: Guard, known: list[Known]) -> None:

@@ -34,6 +34,12 @@ class JobIn(Schema):
     near_duplicates: float | None = Field(
         None, ge=0.5, le=1, description="Reject a row with this share of 5-grams in common."
     )
+    near_duplicates_by_meaning: float | None = Field(
+        None,
+        ge=0.5,
+        le=1,
+        description="Reject a row whose embedding has this cosine with another's, 0.9 for a start.",
+    )
     test_dataset: int | None = Field(None, description="A dataset whose texts nothing may repeat.")
     width: int | None = Field(None, ge=1, le=1000, description="Most rows in flight.")
     weight: int = Field(1, ge=1, le=100, description="Its share beside other jobs.")
@@ -94,6 +100,7 @@ class JobOut(Schema):
     weight: int
     daily_tokens: int | None
     near_duplicates: float | None
+    near_duplicates_by_meaning: float | None
     recipe_version: int | None
     recipe: dict[str, Any]
 
@@ -129,6 +136,7 @@ def _show(job: Job) -> dict[str, Any]:
         "weight": batch.weight,
         "daily_tokens": batch.daily_tokens,
         "near_duplicates": batch.spec.get("filters", {}).get("near"),
+        "near_duplicates_by_meaning": batch.spec.get("filters", {}).get("meaning"),
         "recipe_version": job.version.number if job.version else None,
         "reasons": [
             {"status": status, "code": code, "rows": rows}
@@ -187,6 +195,7 @@ def create_job(request: HttpRequest, data: JobIn) -> Any:
             model=model,
             refill=data.refill,
             near=data.near_duplicates,
+            meaning=data.near_duplicates_by_meaning,
             test_dataset=test_dataset,
             width=data.width,
             weight=data.weight,

@@ -202,11 +202,7 @@ def _known_labels(spec: Spec) -> set[str]:
 
 def _seed_texts(spec: Spec, count: int) -> list[str]:
     """As many of the real rows as there are made ones."""
-    texts = [
-        row.get("text") or "\n".join(row.values())
-        for table in stored_tables(spec).values()
-        for row in table.rows
-    ]
+    texts = [text for table in stored_tables(spec).values() for text in table.texts]
     return texts[:count]
 
 

@@ -34,6 +34,11 @@ class Table:
     rows: Sequence[Row]
     _by_value: dict[str, dict[str, list[int]]] = field(default_factory=dict, repr=False)
 
+    @property
+    def texts(self) -> list[str]:
+        """What each row says: its text, or all its fields."""
+        return [row.get("text") or "\n".join(row.values()) for row in self.rows]
+
     def matching(self, name: str, value: str) -> list[int]:
         """The places of the rows whose field `name` is `value`."""
         if name not in self._by_value:

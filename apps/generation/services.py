@@ -20,7 +20,10 @@ from apps.generation.plan import MAX_SEED, Recipe
 from apps.generation.problems import Problem, RecipeError
 from apps.generation.seeds import Table
 from apps.generation.spec import HANDLER, Filters, Spec
-from apps.llm.models import Server
+from apps.llm.models import Server, Use
+from apps.llm.services import NoServer, default_target
+
+MEANING_TEXTS = 20_000  # as vectors some 30 MB of a worker's memory
 
 
 @transaction.atomic
@@ -35,6 +38,7 @@ def create_job(
     model: str = "",
     refill: bool = False,
     near: float | None = None,
+    meaning: float | None = None,
     test_dataset: Dataset | None = None,
     width: int | None = None,
     weight: int = 1,
@@ -46,18 +50,24 @@ def create_job(
     Args:
         refill: go on until `rows` are accepted, quotas kept, or the yield is too low.
         near: reject a row that has this share of its 5-grams in common with another.
+        meaning: reject a row whose embedding has this cosine with that of another.
         test_dataset: reject a row that repeats one of its texts.
 
     Raises:
-        RecipeError: the rows that a seed column names are not there.
+        RecipeError: the rows that a seed column names are not there, or rows cannot be compared by
+            meaning.
     """
     tables = tables_of(owner, recipe)
+    tests = None if test_dataset is None else _test_table(test_dataset)
+    if meaning is not None:
+        others = [*tables.values()] if tests is None else [*tables.values(), tests]
+        _check_meaning(rows + sum(len(table.rows) for table in others))
     stored = {name: _store(owner, table, name) for name, table in tables.items()}
     test_set = None
-    if test_dataset is not None:
-        test_set = _store(owner, _test_table(test_dataset), test_dataset.name)
+    if test_dataset is not None and tests is not None:
+        test_set = _store(owner, tests, test_dataset.name)
     kept = with_stored_rows(recipe, stored)
-    spec = Spec(kept, seed, recipe.system_message, stored, Filters(near, test_set))
+    spec = Spec(kept, seed, recipe.system_message, stored, Filters(near, test_set, meaning))
     batch = create_batch(
         owner=owner,
         server=server,
@@ -78,6 +88,21 @@ def create_job(
         version=version,
         test_dataset=test_dataset.name if test_dataset is not None else "",
     )
+
+
+def _check_meaning(texts: int) -> None:
+    """That so many texts can be compared by their meaning."""
+    try:
+        default_target(Use.EMBEDDINGS)
+    except NoServer as error:
+        message = f"Comparing by meaning needs an embedding server. {error}"
+        raise RecipeError([Problem(("meaning",), message)]) from error
+    if texts > MEANING_TEXTS:
+        message = (
+            f"By meaning at most {MEANING_TEXTS:,} texts are compared, seed rows and test set "
+            f"included; these are {texts:,}. Compare them by their characters."
+        )
+        raise RecipeError([Problem(("meaning",), message)])
 
 
 def rate_of(server: Server, model: str) -> float | None:
@@ -112,6 +137,7 @@ def duplicate(job: Job) -> Job:
         model=batch.model,
         refill=batch.goal is not None,
         near=spec.filters.near,
+        meaning=spec.filters.meaning,
         width=batch.width,
         weight=batch.weight,
         daily_tokens=batch.daily_tokens,

@@ -20,7 +20,8 @@ class Filters:
     test_set: int | None = None
     """The stored rows of a real test set, which nothing may repeat."""
     meaning: float | None = None
-    """The cosine of embeddings by which the stored rows were last judged, see `rejudging`."""
+    """From which cosine of embeddings on a text is a near duplicate, see `meaning`; None: it is not
+    asked."""
     judged: int = 0
     """How often the stored rows were judged again by another threshold."""
 

@@ -41,7 +41,15 @@ async def echo(work: Work, context: Context) -> Outcome:
     )
 
 
+def mistaken(batch_id: int, spec: dict[str, Any]) -> handlers.Afterwards:
+    async def look() -> None:
+        raise ZeroDivisionError
+
+    return look
+
+
 handlers.register("tests.echo", echo)
+handlers.register("tests.mistaken", echo, afterwards="tests.batch.conftest.mistaken")
 
 MakeBatch = Callable[..., Batch]
 

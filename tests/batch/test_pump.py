@@ -12,7 +12,7 @@ from django.utils import timezone
 from apps.batch import disk, failures, handlers, leases, ledger, measuring, pump, services, trials
 from apps.batch.handlers import Context, Outcome, Verdict, Work
 from apps.batch.jobs import Jobs
-from apps.batch.models import Batch, BatchStatus, Course, ItemStatus, PumpLease
+from apps.batch.models import Batch, BatchStatus, Course, Item, ItemStatus, PumpLease
 from apps.batch.turns import Turns
 from apps.core.db import in_db
 from apps.llm import errors
@@ -105,7 +105,7 @@ async def test_a_stale_token_cannot_write(make_batch: MakeBatch, server: Server)
         lambda: ledger.write(old, [ledger.Finished(row, outcome, 1.0)]),
         lambda: ledger.write(old, [ledger.PutBack(row)]),
         lambda: leases.renew(old),
-        lambda: ledger.finish_batches(old),
+        lambda: ledger.finish_batches(old, []),
         lambda: ledger.note(old, "x"),
     ):
         with pytest.raises(leases.LeaseLost):
@@ -423,3 +423,17 @@ async def test_what_its_rows_share_may_change_while_a_job_runs(
     await Batch.objects.filter(pk=batch.pk).aupdate(spec={"max_tokens": 1})
     assert await jobs.look(server, finish=False) == []
     assert job.context.once(dict) == {"max_tokens": 1}
+
+
+async def test_a_mistake_in_comparing_rows_fails_its_job_alone(
+    server: Server, make_batch: MakeBatch
+) -> None:
+    mistaken = await in_db(lambda: make_batch(2, handler="tests.mistaken"))
+    other = await in_db(lambda: make_batch(2))
+    await run_pump(server)
+    await mistaken.arefresh_from_db()
+    await other.arefresh_from_db()
+    assert (mistaken.status, other.status) == (BatchStatus.FAILED, BatchStatus.DONE)
+    assert "made a mistake comparing its rows" in mistaken.reason
+    accepted = Item.objects.filter(batch=mistaken, status=ItemStatus.ACCEPTED)
+    assert await accepted.acount() == 2
