@@ -29,6 +29,7 @@ from apps.chat.tools import approval, calling, history
 from apps.chat.writing import write
 from apps.core import processes
 from apps.core.db import in_db
+from apps.core.prepared import update
 from apps.core.redis import async_redis, sync_redis
 from apps.core.threads import serving_loop
 from apps.llm import services as llm
@@ -326,31 +327,31 @@ class _Runner:
 def _save(answer_id: int, log: AnswerLog, outcome: Outcome) -> list[ToolCall]:
     """Saves an answer as it is now. Returns the calls that ended with it."""
     ask = outcome.ask
-    # Also over "interrupted": should a heartbeat have come late, the whole text is here.
-    saved = Message.objects.filter(
-        pk=answer_id, status__in=[Status.QUEUED, Status.INTERRUPTED]
-    ).update(
-        status=outcome.status,
-        content=calling.storable(log.text),
-        reasoning=calling.storable(log.reasoning),
-        error_code=outcome.error_code,
-        error_detail=outcome.error_detail,
-        finish_reason=outcome.finish_reason,
-        model=outcome.model,
-        system_prompt=ask and ask.system_prompt,
-        kept_from=outcome.kept_from,
-        prompt_head=outcome.head,
-        reasoning_ms=outcome.reasoning_ms(),
-        finished=timezone.now(),
+    changed = {
+        "status": outcome.status,
+        "content": calling.storable(log.text),
+        "reasoning": calling.storable(log.reasoning),
+        "error_code": outcome.error_code,
+        "error_detail": outcome.error_detail,
+        "finish_reason": outcome.finish_reason,
+        "model": outcome.model,
+        "system_prompt": ask and ask.system_prompt,
+        "kept_from": outcome.kept_from,
+        "prompt_head": outcome.head,
+        "reasoning_ms": outcome.reasoning_ms(),
+        "finished": timezone.now(),
         **outcome.measured(),
-    )
+    }
+    # Also over "interrupted": should a heartbeat have come late, the whole text is here.
+    writable = [Status.QUEUED, Status.INTERRUPTED]
+    saved = update(Message(pk=answer_id, **changed), *changed, status=writable)
     was_left = outcome.status == Status.INTERRUPTED
     # One that goes on from another has that one's calls before it has called anything.
     may_have_calls = outcome.has_called or ask is None
     ended = _end_calls(answer_id, but_waiting=was_left) if may_have_calls else []
     if not saved or ask is None:
         return ended
-    Conversation.objects.filter(pk=ask.conversation).update(updated=timezone.now())
+    update(Conversation(pk=ask.conversation), "updated")
     if outcome.server is not None and outcome.tokens_read >= prefix.WORTH_SAYING_TOKENS:
         cache_record.note_loss(Message.objects.get(pk=answer_id), outcome.server)
     return ended

@@ -89,11 +89,20 @@ def insert(row: models.Model) -> None:
     row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
 
-def update(row: models.Model, *names: str) -> None:
-    """Saves these fields of a row, as `save` does with `update_fields`. Sends no signals."""
-    sql, fields = _change(type(row), names)
+def update(row: models.Model, *names: str, **was: Sequence[str]) -> bool:
+    """Saves these fields of a row, as `save` does with `update_fields`. Sends no signals.
+
+    Args:
+        was: texts that a field may have in the database; where it has another, nothing is saved.
+
+    Returns: whether it was saved.
+    """
+    conditions = tuple((name, len(texts)) for name, texts in was.items())
+    sql, fields = _change(type(row), names, conditions)
+    allowed = [text for texts in was.values() for text in texts]
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
-        cursor.execute(sql, [*_stored(row, fields, add=False), row.pk])
+        cursor.execute(sql, [*_stored(row, fields, add=False), row.pk, *allowed])
+        return bool(cursor.rowcount)
 
 
 def _stored(row: models.Model, fields: Fields, *, add: bool) -> list[Any]:
@@ -112,9 +121,14 @@ def _insertion(model: type[models.Model]) -> tuple[str, Fields]:
 
 
 @cache
-def _change(model: type[models.Model], names: Sequence[str]) -> tuple[str, Fields]:
+def _change(
+    model: type[models.Model], names: Sequence[str], conditions: Sequence[tuple[str, int]]
+) -> tuple[str, Fields]:
     by_name = {field.name: field for field in model._meta.concrete_fields}
     fields = [by_name[name] for name in names]
     changes = ", ".join(f'"{field.column}" = %s' for field in fields)
-    table, key = model._meta.db_table, model._meta.pk.column
-    return f'UPDATE "{table}" SET {changes} WHERE "{key}" = %s', fields  # noqa: S608 - names of ours
+    tests = [f'"{model._meta.pk.column}" = %s']
+    for name, count in conditions:
+        tests.append(f'"{by_name[name].column}" IN ({", ".join(["%s"] * count)})')
+    table = model._meta.db_table
+    return f'UPDATE "{table}" SET {changes} WHERE {" AND ".join(tests)}', fields  # noqa: S608 - names of ours

@@ -9,9 +9,11 @@ and most commands, does without; who does has it loaded before anybody waits (`l
 """
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -31,6 +33,7 @@ from apps.llm.vectors import vectors_of
 
 if TYPE_CHECKING:
     import openai  # noqa: TID251 - this is the room it is banned to
+    from openai._models import FinalRequestOptions  # noqa: TID251
 
 CONNECT_SECONDS = 5.0
 # Before the first byte a prompt of tens of thousands of tokens may be read on a slow machine;
@@ -43,6 +46,7 @@ NATIVE_SECONDS = 5.0
 WORTH_CHARACTERS = 20
 _PATIENT = httpx2.Timeout(None, connect=CONNECT_SECONDS, read=FIRST_BYTE_SECONDS)
 
+_CHAT = "/chat/completions"
 # Asks the SDK for the response itself, unread: what `with_streaming_response` sends as well.
 _UNREAD = {"X-Stainless-Raw-Response": "stream"}
 
@@ -166,12 +170,7 @@ class Client:
         """The answer's beginning; its body is still to be read, and then to be closed."""
         # Not through `chat.completions.create`: checking every argument against its type takes a
         # millisecond, three times as long as all the rest of the SDK's work.
-        return await self._sdk.post(
-            "/chat/completions",
-            cast_to=httpx2.Response,
-            body=_body_of(request),
-            options={"headers": _UNREAD, "timeout": _PATIENT},
-        )
+        return await self._sdk.post(_CHAT, cast_to=httpx2.Response, body=_body_of(request))
 
     async def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector per text, in order: (len(texts), dimensions), as the server normalised them.
@@ -253,12 +252,56 @@ def load_sdk() -> None:
     import openai  # noqa: F401, TID251
 
 
-def _sdk_of(endpoint: Endpoint) -> "openai.AsyncOpenAI":
+@cache
+def _sdk_class() -> "type[openai.AsyncOpenAI]":
     from openai import AsyncOpenAI  # noqa: TID251
 
+    class Sdk(AsyncOpenAI):
+        """Builds the requests for answers itself: only their bodies differ.
+
+        The SDK puts address and headers together anew each time, which is most of its work.
+        """
+
+        def _build_request(
+            self, options: "FinalRequestOptions", *, retries_taken: int = 0
+        ) -> httpx2.Request:
+            if options.url != _CHAT:
+                return super()._build_request(options, retries_taken=retries_taken)
+            return httpx2.Request(
+                "POST",
+                self._chat_url,
+                headers=self._chat_headers,
+                content=_as_json(options.json_data),
+                extensions={"timeout": _PATIENT.as_dict()},
+            )
+
+        @cached_property
+        def _chat_url(self) -> httpx2.URL:
+            return httpx2.URL(str(self.base_url).rstrip("/") + _CHAT)
+
+        @cached_property
+        def _chat_headers(self) -> httpx2.Headers:
+            return httpx2.Headers(
+                {
+                    "Accept": "application/json",
+                    "Content-Type": "application/json",
+                    "User-Agent": self.user_agent,
+                    **self.auth_headers,
+                    **_UNREAD,
+                }
+            )
+
+    return Sdk
+
+
+def _as_json(body: Any) -> str:
+    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _sdk_of(endpoint: Endpoint) -> "openai.AsyncOpenAI":
     # No retries in the SDK: it would repeat what must not be repeated (a prompt that is too
     # long, an overflowed pool). The one policy is `transient` and belongs to the caller.
-    return AsyncOpenAI(
+    return _sdk_class()(
         base_url=endpoint.base_url,
         api_key=endpoint.api_key or "none",
         max_retries=0,

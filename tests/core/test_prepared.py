@@ -80,3 +80,12 @@ def test_only_the_named_fields_change(keys: list[ApiKey]) -> None:
     changed = {"name": "new", "last_used": key.last_used}
     assert fields_of(ApiKey.objects.get(pk=key.pk)) == before | changed
     assert ApiKey.objects.filter(name="new").count() == 1
+
+
+def test_what_has_changed_meanwhile_is_left_alone(keys: list[ApiKey]) -> None:
+    key = keys[0]
+    key.name = "new"
+    assert not update(key, "name", name=["b", "c"], start=["0"])
+    assert ApiKey.objects.get(pk=key.pk).name == "a"
+    assert update(key, "name", name=["b", "a"], start=["0"])
+    assert ApiKey.objects.get(pk=key.pk).name == "new"
