@@ -91,11 +91,24 @@ class LlamaProcess:
         asked = urllib.request.Request(f"{self.root_url}/slots", headers=key)
         deadline = time.monotonic() + HEALTHY_WITHIN
         while True:
-            with urllib.request.urlopen(asked, timeout=10) as response:
+            with urllib.request.urlopen(asked, timeout=HEALTHY_WITHIN) as response:
                 if not any(slot["is_processing"] for slot in json.load(response)):
                     return
             assert time.monotonic() < deadline, self.log()
             time.sleep(0.05)
+
+    def metrics(self) -> dict[str, float]:
+        """What it counts, where it was started with `--metrics`."""
+        key = {"Authorization": f"Bearer {self.api_key}"}
+        asked = urllib.request.Request(f"{self.root_url}/metrics", headers=key)
+        with urllib.request.urlopen(asked, timeout=HEALTHY_WITHIN) as response:
+            lines = response.read().decode().splitlines()
+        pairs = [line.removeprefix("llamacpp:").rsplit(" ", 1) for line in lines if line[:1] != "#"]
+        return {name: float(value) for name, value in pairs}
+
+    def written(self) -> int:
+        """The tokens of all answers that came to their end; of one that was cut off, none."""
+        return int(self.metrics()["tokens_predicted_total"])
 
     def log(self) -> str:
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""

@@ -198,6 +198,8 @@ def test_stop_and_go_on(page: Page, teller: Teller) -> None:
     check(page, TEXT)
 
 
+# An expression; to wait for what it says takes a function, which the page's policy allows to ask
+# more than once.
 FROM_END = """(() => {
   const {scrollHeight, scrollTop, clientHeight} = document.querySelector("[data-scroll]");
   return scrollHeight - scrollTop - clientHeight;
@@ -211,13 +213,13 @@ GROW = """(height) => {
 def test_only_who_scrolls_up_leaves_the_end(page: Page, teller: Teller) -> None:
     begin(page)
     wait_for_end(page)
-    page.wait_for_function(f"{FROM_END} < 48")
+    page.wait_for_function(f"() => {FROM_END} < 48")
     # Between a scroll and its event, as where messages get their height when they come near.
     page.evaluate(GROW, "3000px")
-    page.wait_for_function(f"{FROM_END} < 48")
+    page.wait_for_function(f"() => {FROM_END} < 48")
     page.mouse.move(700, 300)
     page.mouse.wheel(0, -600)
-    page.wait_for_function(f"{FROM_END} > 500")
+    page.wait_for_function(f"() => {FROM_END} > 500")
     page.evaluate(GROW, "4000px")
     page.evaluate("new Promise((done) => setTimeout(done, 100))")
     assert page.evaluate(FROM_END) > 1500

@@ -13,6 +13,7 @@ from apps.llm.models import Server
 from apps.llm.services import look_at, target
 from apps.llm.slots import Lane, permit
 from tests.chat.conftest import ask, ask_in, events_of, read_events, text_of
+from tests.llama_process import LlamaProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -84,8 +85,9 @@ class Forgetful(dict[int, object]):
 
 
 async def test_stop_frees_the_slot_and_keeps_the_text(
-    alice_api: AsyncClient, server: Server
+    alice_api: AsyncClient, server: Server, llama: LlamaProcess
 ) -> None:
+    before = llama.written()
     _, answer = await ask(alice_api, max_tokens=4000)
     response = await alice_api.get(f"/api/v1/answers/{answer}/events")
     seen = []
@@ -98,9 +100,8 @@ async def test_stop_frees_the_slot_and_keeps_the_text(
     assert stopped.json()["status"] == "stopped"
     assert stopped.json()["content"].startswith(text_of(seen))
     assert 0 < stopped.json()["usage"]["completion_tokens"] < 4000
-    async with asyncio.timeout(2):
-        while await busy_slots(server):
-            await asyncio.sleep(0.02)
+    await asyncio.to_thread(llama.wait_until_idle)
+    assert llama.written() < before + 4000
     end = (await events_of(alice_api, answer))[-1]
     assert (end.name, end) == ("done", {"finish_reason": "stopped"})
 

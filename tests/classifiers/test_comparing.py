@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from apps.classifiers.comparing import mcnemar, paired
 
 
 @pytest.mark.parametrize(("old", "new"), [(0, 0), (1, 0), (5, 15), (121, 59), (3000, 3100)])
 def test_it_is_the_exact_binomial_test(old: int, new: int) -> None:
+    from scipy.stats import binomtest  # here: each process that runs tests imports every file
+
     expected = binomtest(old, old + new).pvalue if old + new else 1.0
     assert mcnemar(old, new) == pytest.approx(expected, rel=1e-6)
 

@@ -43,7 +43,7 @@ def wait_for(condition: Callable[[], object], *, within: float = 60.0) -> None:
 
 
 def status(url: str) -> int:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         code: int = answer.status
         return code
 
@@ -73,10 +73,10 @@ def test_a_model_answers_only_with_the_key(stack: Stack) -> None:
     with_key = urllib.request.Request(
         f"{base_url}/models", headers={"Authorization": f"Bearer {key}"}
     )
-    with urllib.request.urlopen(with_key, timeout=10) as answer:
+    with urllib.request.urlopen(with_key, timeout=60) as answer:
         assert b'"chat"' in answer.read()
     with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(f"{base_url}/props", timeout=10)
+        urllib.request.urlopen(f"{base_url}/props", timeout=60)
 
 
 def test_everything_is_private(stack: Stack) -> None:

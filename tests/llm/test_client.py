@@ -51,16 +51,16 @@ async def test_the_second_time_the_prompt_comes_from_the_cache(client: Client) -
     assert again.usage.cached_tokens >= again.usage.prompt_tokens - 5
 
 
-async def test_closing_the_stream_frees_the_slot(client: Client) -> None:
+async def test_closing_the_stream_frees_the_slot(client: Client, llama: LlamaProcess) -> None:
+    before = llama.written()
     stream = client.stream_chat(question(max_tokens=4000))
     async for event in stream:
         if isinstance(event, Token):
             break
     assert await busy_slots(client) == 1
     await stream.aclose()  # type: ignore[attr-defined]
-    async with asyncio.timeout(2):
-        while await busy_slots(client):
-            await asyncio.sleep(0.02)
+    await asyncio.to_thread(llama.wait_until_idle)
+    assert llama.written() < before + 4000
 
 
 async def test_prompt_too_long_says_both_sizes(client: Client) -> None:

@@ -145,17 +145,17 @@ async def test_the_batch_is_at_full_width_again_when_nobody_is_active(
 
 
 async def test_a_slot_stays_free_for_who_types_until_he_is_told_of_again(
-    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    settings.IDLE_AFTER_CHAT_SECONDS = 0
+    monkeypatch.setattr(slots, "TYPING_MS", 60_000)
     server = a_server(2)
     gauge = Gauge(server)
     await slots.announce(server, 1)
     rows = [asyncio.create_task(gauge.row(seconds=60)) for _ in range(2)]
     await settled(server, batch=1)
-    await asyncio.sleep(1)
+    await asyncio.sleep(0.1)
     assert gauge.now == 1
-    await later(server, 3)
+    await later(server, 60)
     await settled(server, batch=2)
     await cancel(*rows)
 

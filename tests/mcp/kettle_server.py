@@ -34,6 +34,8 @@ def break_it() -> str:
 @server.tool()
 async def hang() -> str:
     """Never ends."""
+    if told := os.environ.get("KETTLE_HANGS_FILE"):
+        Path(told).touch()
     await asyncio.sleep(3600)
     return "never"
 

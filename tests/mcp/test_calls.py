@@ -96,14 +96,16 @@ async def test_one_that_dies_in_a_call_is_there_for_the_next(alice: User) -> Non
 
 
 async def test_a_call_that_is_given_up_ends_its_process(alice: User, tmp_path: Path) -> None:
-    pid_file = tmp_path / "pid"
-    command = f"env KETTLE_PID_FILE={pid_file} {COMMAND}"
+    pid_file, hangs_file = tmp_path / "pid", tmp_path / "hangs"
+    command = f"env KETTLE_PID_FILE={pid_file} KETTLE_HANGS_FILE={hangs_file} {COMMAND}"
     await known(await in_db(create_command, "Kettle", command))
     await run("kettle__pour", alice, cups=1)
     process = psutil.Process(int(pid_file.read_text()))
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.3):
-            await run("kettle__hang", alice)
+    calling = asyncio.create_task(run("kettle__hang", alice))
+    await until(hangs_file.exists)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
     await until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
     assert await run("kettle__pour", alice, cups=2) == "2 cups"
 
