@@ -3,9 +3,18 @@
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 from bench.stream import paced_server
 from tests.stack import Stack
@@ -43,29 +52,46 @@ def logged_in(stack: Stack, chromium: Browser) -> dict[str, object]:
     return dict(state)
 
 
-USE = """
-from apps.llm.models import DefaultServer, Server, Use
-server = Server.objects.filter(name={name!r}).first() or Server(name={name!r}, base_url={url!r})
-server.save()
-DefaultServer.objects.filter(use=Use.CHAT).update(server=server, model={model!r})
-"""
+@pytest.fixture(scope="package")
+def person(stack: Stack, chromium: Browser, logged_in: dict[str, object]) -> BrowserContext:
+    """The browser of the person who opened the printed link, for what needs no page."""
+    return chromium.new_context(
+        base_url=stack.url,
+        storage_state=logged_in,  # type: ignore[arg-type]
+    )
 
 
-REMOVE = """
-Server.objects.filter(name="Slow").delete()
-"""
+def in_browser(context: BrowserContext, method: str, path: str, body: Any = None) -> Any:
+    """A route of the API, asked with the login of the browser."""
+    token = next(c["value"] for c in context.cookies() if c["name"] == "workbench_csrf")
+    headers = {"X-CSRFToken": token}
+    answer = context.request.fetch(path, method=method, data=body, headers=headers)
+    assert answer.ok, answer.text()
+    return answer.json() if answer.status != 204 else None
+
+
+@contextmanager
+def answered_by(person: BrowserContext, name: str, url: str, model: str) -> Iterator[None]:
+    """Another model server answers in Chat."""
+    items = in_browser(person, "get", "/api/v1/servers")["items"]
+    own = next(item["id"] for item in items if item["name"] == "Chat server")
+    added = {"name": name, "base_url": url}
+    other = in_browser(person, "post", "/api/v1/servers", added)["id"]
+    use = f"/api/v1/servers/{other}/defaults"
+    in_browser(person, "put", use, {"use": "chat", "model": model})
+    yield
+    in_browser(person, "put", f"/api/v1/servers/{own}/defaults", {"use": "chat"})
+    in_browser(person, "delete", f"/api/v1/servers/{other}")
 
 
 @pytest.fixture(scope="module")
-def slow_model(stack: Stack) -> Iterator[None]:
+def slow_model(person: BrowserContext) -> Iterator[None]:
     """Chat is answered by a stand-in that counts to 2,000, a number each 20 ms.
 
     The demo model has answered before a person could press Stop.
     """
-    with paced_server() as url:
-        stack.manage("shell", "-c", USE.format(name="Slow", url=url, model="paced"))
+    with paced_server() as url, answered_by(person, "Slow", url, "paced"):
         yield
-        stack.manage("shell", "-c", USE.format(name="Chat server", url="", model="") + REMOVE)
 
 
 def arrive(page: Page, address: str) -> None:

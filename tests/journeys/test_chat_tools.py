@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.chat.tool_server import ToolServer, call, say, think
-from tests.journeys.conftest import USE
-from tests.stack import Stack
+from tests.journeys.conftest import answered_by
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -24,12 +23,12 @@ SCRIPT = [
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _caller(stack: Stack) -> Iterator[None]:
-    with ToolServer(SCRIPT, by_round=True) as server:
-        used = USE.format(name="Caller", url=server.base_url, model="caller")
-        stack.manage("shell", "-c", used)
+def _caller(person: BrowserContext) -> Iterator[None]:
+    with (
+        ToolServer(SCRIPT, by_round=True) as server,
+        answered_by(person, "Caller", server.base_url, "caller"),
+    ):
         yield
-        stack.manage("shell", "-c", USE.format(name="Chat server", url="", model=""))
 
 
 OPEN = """async (tools) => {

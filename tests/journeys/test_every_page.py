@@ -13,8 +13,7 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.journeys.conftest import arrive
-from tests.journeys.test_servers import in_browser
+from tests.journeys.conftest import arrive, in_browser
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -120,9 +119,11 @@ def fill_the_rooms(page: Page, tmp_path: Path, questions: Path) -> dict[tuple[st
     real["datasets", "uploads"] = page.url.rstrip("/").rpartition("/")[2]
 
     recipe = {"prompt": "Write a review of a kettle.", "params": {"max_tokens": 30}}
-    job = in_browser(page, "post", "/api/v1/jobs", {"name": "Kettles", "rows": 8, "recipe": recipe})
+    job = in_browser(
+        page.context, "post", "/api/v1/jobs", {"name": "Kettles", "rows": 8, "recipe": recipe}
+    )
     made = {"name": "Bank", "dataset": int(real["datasets", "pk"])}
-    classifier = in_browser(page, "post", "/api/v1/classifiers", made)
+    classifier = in_browser(page.context, "post", "/api/v1/classifiers", made)
     real["chat", "pk"] = (
         import_chat(page, tmp_path, "Some Markdown", 4).rstrip("/").rpartition("/")[2]
     )
@@ -145,7 +146,7 @@ def fill_the_rooms(page: Page, tmp_path: Path, questions: Path) -> dict[tuple[st
     page.get_by_role("link", name="Edit Kettle").click()
     arrive(page, r"/tools/\d+/")
     real["tools", "pk"] = number(page)
-    servers = in_browser(page, "get", "/api/v1/servers")
+    servers = in_browser(page.context, "get", "/api/v1/servers")
     real["classify", "pk"], real["generate", "pk"] = str(classifier["id"]), str(job["id"])
     real["servers", "pk"] = str(servers["items"][0]["id"])
     real["generate", "index"] = "0"

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, Request, expect
 
+from tests.journeys.conftest import in_browser
 from tests.llama_process import LlamaProcess
 from tests.standins.process import Standin
 from tests.standins.state import Model
@@ -59,14 +59,6 @@ JOB = {
 }
 
 
-def in_browser(page: Page, method: str, path: str, body: Any = None) -> Any:
-    """A route of the API, asked with the login of the page."""
-    token = next(c["value"] for c in page.context.cookies() if c["name"] == "workbench_csrf")
-    answer = page.request.fetch(path, method=method, data=body, headers={"X-CSRFToken": token})
-    assert answer.ok, answer.text()
-    return answer.json()
-
-
 @pytest.fixture
 def router(llama: LlamaProcess) -> Iterator[Standin]:
     models = [Model("chat-14b", slots=3, loaded=True), Model("judge-4b", slots=2)]
@@ -84,13 +76,13 @@ def test_a_job_is_seen_in_its_slots(page: Page) -> None:
     server.get_by_role("link", name="Edit").focus()
     canvas = server.locator("canvas").first.element_handle()
 
-    job = in_browser(page, "post", "/api/v1/jobs", JOB)
+    job = in_browser(page.context, "post", "/api/v1/jobs", JOB)
     words = re.compile(r"4 of 4 slots busy with '.+'; chat will take one over\.")
     expect(server).to_contain_text(words)
     boxes = server.locator(".box-job")
     expect(boxes).to_have_count(4)
     expect(boxes.filter(has_text="tokens").first).to_be_visible()
-    in_browser(page, "post", f"/api/v1/jobs/{job['id']}/cancel")
+    in_browser(page.context, "post", f"/api/v1/jobs/{job['id']}/cancel")
     expect(server).to_contain_text("Idle: no job is running.")
 
     # What a person has opened and where his focus is outlive every poll; so do the charts.
