@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
@@ -13,7 +14,7 @@ from apps.batch.tasks import wake
 from apps.core.api import ApiError, Page, not_found, owner, page
 from apps.datasets.models import Dataset
 from apps.generation import recipe as recipes
-from apps.generation import services
+from apps.generation import services, versions
 from apps.generation.models import Job
 from apps.generation.plan import MAX_ROWS, MAX_SEED
 from apps.generation.problems import RecipeError
@@ -175,7 +176,10 @@ def _server(data: JobIn) -> tuple[Server, str]:
 
 @router.post("/jobs", response={202: JobMade})
 def create_job(request: HttpRequest, data: JobIn) -> Any:
-    """Queues a job. `recipe`: system, prompt, attributes or columns, quotas, schema, params."""
+    """Queues a job. `recipe`: system, prompt, attributes or columns, quotas, schema, params.
+
+    The recipe is kept under the job's name: as a new version, if it differs from the last one.
+    """
     test_dataset = None
     if data.test_dataset is not None:
         mine = Dataset.objects.owned_by(owner(request))
@@ -185,22 +189,25 @@ def create_job(request: HttpRequest, data: JobIn) -> Any:
     try:
         recipe = recipes.parse(data.recipe, rows=data.rows)
         server, model = _server(data)
-        job = services.create_job(
-            owner=owner(request),
-            name=data.name.strip(),
-            rows=data.rows,
-            seed=secrets.randbelow(MAX_SEED) if data.seed is None else data.seed,
-            recipe=recipe,
-            server=server,
-            model=model,
-            refill=data.refill,
-            near=data.near_duplicates,
-            meaning=data.near_duplicates_by_meaning,
-            test_dataset=test_dataset,
-            width=data.width,
-            weight=data.weight,
-            daily_tokens=data.daily_tokens,
-        )
+        name = data.name.strip()
+        with transaction.atomic():  # a job that is refused leaves no recipe
+            job = services.create_job(
+                owner=owner(request),
+                name=name,
+                rows=data.rows,
+                seed=secrets.randbelow(MAX_SEED) if data.seed is None else data.seed,
+                recipe=recipe,
+                server=server,
+                model=model,
+                refill=data.refill,
+                near=data.near_duplicates,
+                meaning=data.near_duplicates_by_meaning,
+                test_dataset=test_dataset,
+                width=data.width,
+                weight=data.weight,
+                daily_tokens=data.daily_tokens,
+                version=versions.save(owner=owner(request), name=name, recipe=recipe),
+            )
     except RecipeError as error:
         raise invalid(error) from error
     wake(server.pk)

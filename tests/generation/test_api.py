@@ -16,7 +16,7 @@ from apps.core.redis import close_async_redis
 from apps.datasets.formats import ExampleRow
 from apps.datasets.services import create_dataset
 from apps.generation import services
-from apps.generation.models import Job, StoredRows
+from apps.generation.models import Job, SavedRecipe, StoredRows
 from apps.llm.client import close_clients
 from apps.llm.models import Server
 from tests.generation.conftest import body_of
@@ -68,6 +68,23 @@ def test_the_documented_body_runs_as_it_stands(api: Client, server: Server) -> N
     assert all(row["prompt"][0]["role"] == "system" and row["raw"] for row in rows)
     asked = [row["prompt"][1]["content"] for row in rows]
     assert sum("positive" in prompt for prompt in asked) == 4
+
+
+def test_a_job_remembers_the_version_of_its_recipe(
+    api: Client, server: Server, browser: Client
+) -> None:
+    def version_of(prompt: str, name: str = "Reviews") -> int:
+        made = post(api, "/jobs", {"name": name, "rows": 1, "recipe": {"prompt": prompt}}).json()
+        assert "Recipe version" in browser.get(f"/generate/{made['id']}/").content.decode()
+        return int(api.get(f"/api/v1/jobs/{made['id']}").json()["recipe_version"])
+
+    assert [version_of("Write A."), version_of("Write A."), version_of("Write B.")] == [1, 1, 2]
+    assert version_of("Write B.", "Others") == 1
+    column = {"name": "x", "kind": "seed", "dataset": 999_999}
+    text = {"name": "text", "kind": "text", "prompt": "Write."}
+    refused = {"name": "Refused", "rows": 1, "recipe": {"columns": [column, text]}}
+    assert post(api, "/jobs", refused).status_code == 422
+    assert not SavedRecipe.objects.filter(name="Refused").exists()
 
 
 def test_a_job_as_it_is_shown(api: Client, job: Job) -> None:
