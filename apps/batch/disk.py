@@ -1,13 +1,20 @@
-"""Whether there is room to keep rows, where the database is a file on this machine."""
+"""Whether there is room to keep rows: beforehand where the database is a file on this machine,
+else when it says that its disk is full."""
 
 import shutil
+import sqlite3
 from pathlib import Path
 
-from django.db import connection
+from django.db import OperationalError, connection
 
 # Rows that are in flight are still kept, and so is the reason for which no others start.
 LEAST_BYTES = 64 * 1024 * 1024
 MEGABYTE = 1024 * 1024
+FULL = (
+    "Waiting: the disk that holds the database is full. What was made is kept in memory; rows "
+    "go on when it has room again."
+)
+_SQLSTATE_DISK_FULL = "53100"
 
 
 def too_little_room() -> str:
@@ -24,3 +31,11 @@ def too_little_room() -> str:
         f"Waiting: the disk that holds the database has {free // MEGABYTE:,} MB left. Rows go on "
         f"when it has {LEAST_BYTES // MEGABYTE:,} MB again."
     )
+
+
+def is_full(error: OperationalError) -> bool:
+    """Whether a statement failed because the database's disk is full."""
+    cause = error.__cause__
+    if isinstance(cause, sqlite3.Error):
+        return getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    return getattr(cause, "sqlstate", None) == _SQLSTATE_DISK_FULL

@@ -9,7 +9,8 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 
@@ -133,7 +134,8 @@ class Pump:
         await self._look(max_age=timedelta(0))
         while not self._is_over():
             self._something.clear()
-            if self._waits_for:
+            if self._waits_for or self._writer.is_out_of_room:
+                self._waits_for = self._waits_for or disk.FULL
                 await self._wait_until_it_is_there()
                 continue
             self._start_rows()
@@ -227,6 +229,9 @@ class Pump:
         except RedisError as error:
             self._waits_for = f"Waiting for Redis: {error}."
             return PutBack(row)
+        except OperationalError as error:  # of the database, which is not the row's fault
+            log.warning("The database is busy: %s", error)
+            return PutBack(row, wait_s=failures.backoff(1))
         return entry
 
     def _worked(self, job: Job) -> float:
@@ -334,10 +339,12 @@ class Pump:
 
     async def _find_jobs(self, *, finish: bool = True) -> bool:
         """Brings the jobs in step with the database. Returns whether any is active."""
-        for job in await self._jobs.look(self._server, finish=finish):
-            assert self._server is not None  # without one no job is taken up
-            await self._measures.begin_trial(job, self._jobs, self._server)
-        return bool(len(self._jobs))
+        with self._noting_a_full_disk():
+            for job in await self._jobs.look(self._server, finish=finish):
+                assert self._server is not None  # without one no job is taken up
+                await self._measures.begin_trial(job, self._jobs, self._server)
+            return bool(len(self._jobs))
+        return True  # as far as is known
 
     # --- What it takes -------------------------------------------------------
 
@@ -346,7 +353,8 @@ class Pump:
         if server is None:  # removed: its jobs have none any more
             self._stopping = True
             return
-        server = await look_at(server, max_age=max_age)
+        with self._noting_a_full_disk():
+            server = await look_at(server, max_age=max_age)
         self._server = server
         if server.state == State.UNAUTHORIZED:
             await self._find_jobs(finish=False)
@@ -361,16 +369,40 @@ class Pump:
         log.info("Server %s: %s", self.lease.server_id, self._waits_for)
         pause, longest = AWAY_SECONDS
         while self._waits_for and not self._is_over() and await self._find_jobs():
-            await in_db(ledger.note, self.lease, self._waits_for)
+            await self._say(self._waits_for)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
             pause = min(2 * pause, longest)
-            self._waits_for = await in_db(disk.too_little_room)
+            await self._ask_for_room()
             await self._look(max_age=timedelta(0))
         self._waits_for = ""  # also where no job is left that waits
         for job_id in self._jobs.ids:  # which model they use is known only now
             self._jobs.forget(job_id)
-        await in_db(ledger.note, self.lease, "")
+        await self._say("")
         await self._find_jobs(finish=False)
+
+    async def _say(self, why: str) -> None:
+        """At the jobs. A disk that is full may not even take that."""
+        with self._noting_a_full_disk():
+            await in_db(ledger.note, self.lease, why)
+
+    async def _ask_for_room(self) -> None:
+        """Whether the database takes rows: where nothing else says so, a small write does."""
+        self._waits_for = await in_db(disk.too_little_room)
+        if self._writer.is_out_of_room:
+            self._waits_for = disk.FULL
+        elif not self._waits_for:
+            with self._noting_a_full_disk():
+                await in_db(leases.renew, self.lease)
+
+    @contextmanager
+    def _noting_a_full_disk(self) -> Iterator[None]:
+        """What fails because of it is what no row starts for, and is tried again."""
+        try:
+            yield
+        except OperationalError as error:
+            if not disk.is_full(error):
+                raise
+            self._waits_for = disk.FULL
 
     # --- The end -------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from django.db import OperationalError, connection
 
-from apps.batch import ledger
+from apps.batch import disk, ledger
 from apps.batch.leases import Lease
 from apps.batch.ledger import Entry, Started
 
@@ -40,6 +40,8 @@ class Writer:
         self._timer: asyncio.TimerHandle | None = None
         self._work: asyncio.Task[None] | None = None
         self._is_ending = False
+        self.is_out_of_room = False
+        """The last commit failed because the database's disk is full. It is tried again."""
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
 
     @property
@@ -95,9 +97,12 @@ class Writer:
     async def _commit(self, entries: list[Entry]) -> None:
         while True:
             try:
-                return await self._in_thread(lambda: ledger.write(self._lease, entries))
+                await self._in_thread(lambda: ledger.write(self._lease, entries))
+                self.is_out_of_room = False
+                return
             except OperationalError as error:  # locked for longer than the timeout, disk full
                 log.warning("The database takes no rows just now: %s", error)
+                self.is_out_of_room = disk.is_full(error)
                 await self._in_thread(_close_connection)
                 await asyncio.sleep(RETRY_SECONDS)
 

@@ -1,11 +1,18 @@
 """The pump on a real llama.cpp and a real Redis."""
 
 import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import connection
+from django.db import OperationalError, connection
+from django.db.backends.signals import connection_created
 from django.utils import timezone
+from psycopg.errors import DiskFull
 
 from apps.batch import disk, failures, handlers, leases, ledger, measuring, pump, services, trials
 from apps.batch.handlers import Context, Outcome, Verdict, Work
@@ -423,3 +430,77 @@ async def test_a_mistake_in_comparing_rows_fails_its_job_alone(
     assert "made a mistake comparing its rows" in mistaken.reason
     accepted = Item.objects.filter(batch=mistaken, status=ItemStatus.ACCEPTED)
     assert await accepted.acount() == 2
+
+
+# What a database says whose disk is full: the errors of the drivers themselves.
+def _full_sqlite() -> sqlite3.Error:
+    with closing(sqlite3.connect(":memory:")) as small:
+        small.execute("PRAGMA max_page_count = 2")
+        small.execute("CREATE TABLE t (x)")
+        with pytest.raises(sqlite3.OperationalError, match="full") as raised:
+            small.execute("INSERT INTO t VALUES (zeroblob(100000))")
+    return raised.value
+
+
+FULL_DISKS = [DiskFull("could not extend file: No space left on device"), _full_sqlite()]
+
+
+def test_which_error_says_that_the_disk_is_full() -> None:
+    for native in FULL_DISKS:
+        error = OperationalError(str(native))
+        assert not disk.is_full(error)
+        error.__cause__ = native
+        assert disk.is_full(error)
+    error.__cause__ = sqlite3.OperationalError("database is locked")
+    assert not disk.is_full(error)
+
+
+@pytest.mark.parametrize("native", FULL_DISKS, ids=["postgresql", "sqlite"])
+@pytest.mark.parametrize("refused", ["batch_item", ""], ids=["rows", "everything"])
+async def test_a_disk_that_becomes_full_loses_nothing(
+    make_batch: MakeBatch, server: Server, native: Exception, refused: str
+) -> None:
+    """Whether it takes only small changes any more or none at all."""
+    batch = await sync_to_async(make_batch)(40)
+    is_full = threading.Event()
+    tries = []
+
+    def edge(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if is_full.is_set() and sql.startswith(("UPDATE", "INSERT")) and refused in sql:
+            tries.append(sql)
+            raise OperationalError(str(native)) from native
+        return execute(sql, params, many, context)
+
+    touched = set()
+
+    def connected(connection: Any, **_: Any) -> None:
+        if connection not in touched:
+            touched.add(connection)
+            connection.execute_wrappers.append(edge)
+
+    connection_created.connect(connected)
+    try:
+        working = asyncio.create_task(run_pump(server))
+        await until(lambda: Item.objects.filter(status=ItemStatus.ACCEPTED).count() >= 5)
+        is_full.set()
+        if refused:
+            await until_it_waits(batch, disk.FULL)
+        else:
+            await until(lambda: len(tries) > 10)
+        assert not working.done()
+        is_full.clear()
+        assert await working is False
+    finally:
+        connection_created.disconnect(connected)
+        for connection in touched:
+            connection.execute_wrappers.remove(edge)
+    batch = await fresh(batch)
+    assert (batch.status, batch.reason) == (BatchStatus.DONE, "")
+    assert await counts(batch) == {"accepted": 40}
+    assert not await batch.items.filter(attempts__gt=1).aexists()  # none was made twice
+
+
+async def until(so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not await in_db(so):
+            await asyncio.sleep(0.05)
