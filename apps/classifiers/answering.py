@@ -17,9 +17,10 @@ from apps.classifiers.models import Classifier, Run
 from apps.classifiers.predictor import Predictor, Ranked
 from apps.classifiers.training import embedding_target
 from apps.core.db import in_db
-from apps.embeddings.cache import Embedder, identify
+from apps.embeddings.cache import Embedder, fingerprint_of, identify
 from apps.embeddings.preparation import Preparation, embed_prepared
-from apps.llm.services import Target
+from apps.llm.models import Server, Use
+from apps.llm.services import Target, default_target
 from apps.llm.slots import Lane
 
 MAX_TEXTS = 1_000
@@ -109,7 +110,7 @@ async def get_ready(kept: Stored) -> Ready:
     card = kept.predictor.card
     embedder = await identify(kept.target)
     if embedder.fingerprint != card.embedding_fingerprint:
-        raise ModelChanged(_changed(card, embedder))
+        raise ModelChanged(_changed(card, embedder.target.model))
     return Ready(
         kept.run,
         kept.predictor,
@@ -119,9 +120,31 @@ async def get_ready(kept: Stored) -> Ready:
     )
 
 
-def _changed(card: predictor.Card, embedder: Embedder) -> str:
+def warnings(card: predictor.Card, server: Server) -> list[str]:
+    """What is to be known of a classifier that was brought here, by what was last seen of the
+    server it is to ask. Sends nothing."""
+    name = card.embedding_model
+    others = [model["id"] for model in server.model_facts if model.get("embeddings")]
+    if name not in server.model_ids:
+        there = f"which has {', '.join(others)}" if others else "of which no such model is known"
+        return [
+            f"It was trained on vectors of “{name}” and asks “{server.name}”, {there}. It refuses "
+            f"to answer until that server offers “{name}”."
+        ]
+    if fingerprint_of(server, name) != card.embedding_fingerprint:
+        return [_changed(card, name)]
+    default = default_target(Use.EMBEDDINGS).model
+    if default not in {name, "default"}:
+        return [
+            f"It asks “{name}”, which is not the default embedding model (“{default}”): its server "
+            "has to go on offering both."
+        ]
+    return []
+
+
+def _changed(card: predictor.Card, now: str) -> str:
     """Fingerprints differ: by name, or, worse to notice, behind the same name."""
-    name, now = card.embedding_model, embedder.target.model
+    name = card.embedding_model
     if name != now:
         return (
             f"It was trained on vectors of “{name}”, and now another model (“{now}”) answers. "

@@ -1,4 +1,4 @@
-"""Files to be classified, over HTTP."""
+"""Files to be classified, and classifiers in files, over HTTP."""
 
 from typing import Any
 
@@ -9,9 +9,10 @@ from ninja.files import UploadedFile
 
 from apps.classifiers import answering, file_predictions, services, tasks
 from apps.classifiers.classifier_api import get_mine, router
+from apps.classifiers.importing import BadFile, check_size
 from apps.classifiers.models import FilePrediction
 from apps.classifiers.views.files import download_response
-from apps.core.api import ApiError, not_found
+from apps.core.api import ApiError, not_found, owner
 from apps.datasets.formats import FormatError
 
 
@@ -29,6 +30,22 @@ class FileOut(Schema):
     counts: dict[str, int] = Field(description="Rows by label or gate.")
     version: int
     download: str | None
+
+
+class Imported(Schema):
+    id: int
+    warnings: list[str] = Field(description="Why it may not answer here, or not for long.")
+
+
+@router.post("/classifiers/import", response={201: Imported})
+def import_classifier(request: HttpRequest, file: File[UploadedFile]) -> Any:
+    """A classifier that a workbench exported as .json or .npz, ready to answer."""
+    try:
+        check_size(file.size or 0)
+        made, warnings = services.import_classifier(owner(request), file.read())
+    except BadFile as error:
+        raise ApiError(422, "invalid", str(error)) from error
+    return Status(201, {"id": made.pk, "warnings": warnings})
 
 
 @router.post("/classifiers/{int:pk}/predict-file", response={202: FileOut})

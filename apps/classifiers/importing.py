@@ -27,14 +27,19 @@ class BadFile(Exception):
     """The file cannot be used. The message says why."""
 
 
+def check_size(size: int) -> None:
+    """Raises BadFile for one that is too large to be read."""
+    if size > MOST_BYTES:
+        raise BadFile(f"The file is larger than {MOST_BYTES // 1024**2} MB.")
+
+
 def read(data: bytes) -> tuple[Predictor, dict[str, Any]]:
     """The classifier in an exported .json or .npz, and what its card says besides.
 
     Raises:
         BadFile: it is too large, of another kind, or not as its description says.
     """
-    if len(data) > MOST_BYTES:
-        raise BadFile(f"The file is larger than {MOST_BYTES // 1024**2} MB.")
+    check_size(len(data))
     if data[:2] == b"\x80\x04" or data[:1] == b"\x80":
         raise BadFile("This is a pickle, which could run code when read. It was not opened.")
     try:

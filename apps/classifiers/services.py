@@ -10,7 +10,7 @@ from django.db.models import Max, Q
 from django.utils import timezone
 
 from apps.classifiers import converting, evidence, importing, predictor
-from apps.classifiers.answering import NotReady
+from apps.classifiers.answering import NotReady, warnings
 from apps.classifiers.gates import Gates, threshold
 from apps.classifiers.models import ACTIVE, Classifier, Run, Status, Worked
 from apps.datasets.models import Dataset
@@ -127,16 +127,17 @@ def set_gates(run: Run, *, unsure: float, kept: float) -> Gates:
 
 
 @transaction.atomic
-def import_classifier(owner: User, data: bytes, *, server: Server | None = None) -> Classifier:
+def import_classifier(owner: User, data: bytes) -> tuple[Classifier, list[str]]:
     """A classifier from an exported file, ready to answer with vectors of the same model.
+
+    Returns it with warnings: why it may not answer here, or not for long.
 
     Raises:
         BadFile: the file cannot be used.
-        NoServer: no server was given and none is set for embeddings.
+        NoServer: none is set for embeddings.
     """
     stored, told = importing.read(data)
-    if server is None:
-        server = default_target(Use.EMBEDDINGS).server
+    server = default_target(Use.EMBEDDINGS).server
     classifier = Classifier.objects.create(
         owner=owner,
         name=told["name"],
@@ -170,7 +171,7 @@ def import_classifier(owner: User, data: bytes, *, server: Server | None = None)
     predictor.save(Path(settings.CLASSIFIERS_DIR), run.artefact, stored)
     classifier.current = run
     classifier.save(update_fields=["current"])
-    return classifier
+    return classifier, warnings(stored.card, server)
 
 
 def delete_classifier(classifier: Classifier) -> None:

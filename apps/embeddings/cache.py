@@ -20,7 +20,7 @@ from apps.embeddings.keeping import Keeper, check_width
 from apps.embeddings.models import Embedding
 from apps.embeddings.sending import Part, Sender, Vectors
 from apps.llm import errors
-from apps.llm.models import State, Use
+from apps.llm.models import Server, State, Use
 from apps.llm.services import Target, look_at
 from apps.llm.services import target as choose
 from apps.llm.slots import Lane
@@ -74,15 +74,19 @@ async def identify(target: Target) -> Embedder:
         kind = {State.LOADING: errors.Loading, State.UNAUTHORIZED: errors.Unauthorized}
         reason = server.facts.get("error") or "The embedding server is not ready."
         raise kind.get(State(server.state), errors.Unreachable)(reason)
-    known = {model["id"]: model for model in server.facts.get("models", [])}
     # A target chosen before the server was ever seen could not name its model.
     unnamed = target.model in {"", "default"}
     model = choose(server, use=Use.EMBEDDINGS).model if unnamed else target.model
+    return Embedder(Target(server, model), fingerprint_of(server, model))
+
+
+def fingerprint_of(server: Server, model: str) -> str:
+    """By what was last seen of the server: two models under one name have two of them."""
+    known = {facts["id"]: facts for facts in server.model_facts}
     weights = known.get(model, {}).get("weights") or []
     # Where the server says nothing of the weights, the address has to do.
     told = [model, *weights] if weights else [model, server.base_url]
-    fingerprint = hashlib.sha256(json.dumps(told).encode()).hexdigest()
-    return Embedder(Target(server, model), fingerprint)
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 async def embed_texts(

@@ -14,6 +14,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils.html import escape
 from pytest_django import Settings
 
 from apps.classifiers import converting, exporting, importing, predictor, tasks
@@ -308,3 +309,39 @@ def test_an_imported_classifier_answers_alike(
     assert refused.status_code == 422
     assert "no classifier" in refused.content.decode()
     assert browser.post("/classify/import/").status_code == 422
+
+
+def import_over_http(api: Client, data: bytes) -> Any:
+    file = SimpleUploadedFile("a.json", data)
+    return api.post("/api/v1/classifiers/import", {"file": file})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_import_warns_of_another_embedding_model(
+    browser: Client, api: Client, alice: User, embedding_server: Server
+) -> None:
+    """Before it is asked for the first time and refuses."""
+    made = factories.trained(alice)
+    data = browser.get(f"/classify/{made.pk}/runs/1/export.json").content
+    trained_with = json.loads(data)["embedding_model"]
+    answer = import_over_http(api, data)
+    assert (answer.status_code, answer.json()["warnings"]) == (201, [])
+    server = Server.objects.get()
+    mine = server.facts["models"][0]
+    other = mine | {"id": "other.gguf", "weights": [1, 2]}
+    changed = mine | {"weights": [1, 2]}
+    for models, sentence in (
+        ([other], f"“{server.name}”, which has other.gguf. It refuses to answer until"),
+        ([], "of which no such model is known"),
+        ([changed], "Another model than at training answers under the name"),
+        ([other, mine], "which is not the default embedding model (“other.gguf”)"),
+    ):
+        Server.objects.update(facts=server.facts | {"models": models})
+        [warning] = import_over_http(api, data).json()["warnings"]
+        assert sentence in warning
+        assert trained_with in warning
+        upload = {"file": SimpleUploadedFile("a.json", data)}
+        page = browser.post("/classify/import/", upload, follow=True).content.decode()
+        assert escape(warning) in page
+    refused = import_over_http(api, b"{}")
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid")

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from apps.classifiers import converting, exporting, predictor, services, tasks
 from apps.classifiers.evidence import NoEvidence
-from apps.classifiers.importing import MOST_BYTES, BadFile
+from apps.classifiers.importing import BadFile, check_size
 from apps.classifiers.models import Run
 from apps.classifiers.predictor import BadArtefact
 from apps.classifiers.row_texts import labelled
@@ -101,12 +101,13 @@ def import_file(request: HttpRequest) -> HttpResponse:
     problem = "Choose a file first."
     if sent is not None:
         try:
-            if (sent.size or 0) > MOST_BYTES:
-                raise BadFile(f"The file is larger than {MOST_BYTES // 1024**2} MB.")
-            made = services.import_classifier(owner_of(request), sent.read())
+            check_size(sent.size or 0)
+            made, warnings = services.import_classifier(owner_of(request), sent.read())
         except (BadFile, NoServer) as error:
             problem = str(error)
         else:
+            for warning in warnings:
+                messages.warning(request, warning)
             return redirect("classifiers:detail", made.pk)
     return render(request, "classifiers/import.html", {"problem": problem}, status=422)
 
