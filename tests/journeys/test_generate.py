@@ -5,9 +5,27 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.journeys.conftest import in_browser
+
 pytestmark = pytest.mark.timeout(300)
 
 ROWS = 40
+ANYTHING = re.compile(".")
+# The browser's own notifications, which say to the page what they show.
+RECORD = """
+window.Notification = class extends Notification {
+  constructor(title, options) {
+    super(title, options);
+    const { dataset } = document.documentElement;
+    dataset.told = `${dataset.told ?? ""}${title}: ${options.body};`;
+  }
+};
+"""
+ENDLESS = {
+    "name": "A long job",
+    "rows": 50_000,
+    "recipe": {"prompt": "Write a review of a kettle.", "params": {"max_tokens": 200}},
+}
 
 
 def test_schema_to_dataset_to_classifier(page: Page) -> None:
@@ -37,3 +55,22 @@ def test_schema_to_dataset_to_classifier(page: Page) -> None:
     page.get_by_role("link", name="Train a classifier").click()
     page.get_by_role("button", name="Train", exact=True).click()
     expect(main).to_contain_text(re.compile(r"Judged on \d+ rows"), timeout=90_000)
+
+
+def test_who_wants_to_is_told_when_a_job_has_ended(page: Page) -> None:
+    page.context.grant_permissions(["notifications"])
+    page.add_init_script(RECORD)
+    job = in_browser(page.context, "post", "/api/v1/jobs", ENDLESS)
+    page.goto(f"/generate/{job['id']}/")
+    tell = page.get_by_role("button", name="Tell me when it ends")
+    tell.click()
+    expect(tell).to_be_hidden()
+    seen = page.locator("#progress")
+    expect(seen).to_have_attribute("data-status", "running")
+    told = page.locator("html")
+    expect(told).not_to_have_attribute("data-told", ANYTHING)  # it goes on
+    in_browser(page.context, "post", f"/api/v1/jobs/{job['id']}/cancel")
+    expect(told).to_have_attribute("data-told", ANYTHING)
+    expect(seen).not_to_have_attribute("hx-trigger", ANYTHING)  # the last rows are closed
+    once = re.compile(r"^A long job: cancelled: [\d,]+ of 50,000 rows;$")
+    expect(told).to_have_attribute("data-told", once)
