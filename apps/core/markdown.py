@@ -7,6 +7,7 @@ Code is coloured here, by classes (Pygments); what a formula means is shown by a
 which finds the TeX in elements of class "math". Diagrams (Mermaid) stay the text they are.
 """
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import nh3
@@ -46,6 +47,13 @@ KEPT_CHARACTERS = 20_000
 KEPT_LONG_MESSAGES = 8
 KEPT_LONG_CHARACTERS = 500_000
 
+# Longer texts come in parts of whole blocks, which a browser lays out when they come near: all of
+# 200,000 characters held a page up for half a second. A part is about 40 lines, the height that
+# markdown.css takes it for until it is seen.
+PARTED_CHARACTERS = 20_000
+PART_CHARACTERS = 3_000
+TOKEN_CHARACTERS = 20  # of a cell, the start of a list...: they make lines too
+
 _formatter = HtmlFormatter(nowrap=True, classprefix="c-")
 
 
@@ -67,8 +75,30 @@ def _render_long(text: str) -> str:
 
 
 def _render(text: str) -> str:
+    known: EnvType = {}  # the links' addresses, which may stand in another part
+    tokens = _parser.parse(text, known)
+    if len(text) <= PARTED_CHARACTERS:
+        return _clean(tokens, known)
+    return "".join(f'<div class="part">{_clean(part, known)}</div>' for part in _parts(tokens))
+
+
+def _parts(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    part: list[Token] = []
+    size = 0
+    for token in tokens:
+        part.append(token)
+        size += len(token.content) + TOKEN_CHARACTERS
+        is_end_of_block = token.level == 0 and token.nesting <= 0
+        if size >= PART_CHARACTERS and is_end_of_block:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _clean(tokens: Sequence[Token], known: EnvType) -> str:
     return nh3.clean(
-        _parser.render(text),
+        _parser.renderer.render(tokens, _parser.options, known),
         tags=TAGS,
         attributes=ATTRIBUTES,
         url_schemes={"http", "https", "mailto"},

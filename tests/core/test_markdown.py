@@ -72,6 +72,26 @@ def test_links_do_not_hand_over_who_came() -> None:
     assert 'rel="noopener noreferrer nofollow"' in render("https://example.org")
 
 
+def test_a_long_text_comes_in_parts_of_whole_blocks() -> None:
+    block = "## Tea\n\nSee [this][1].\n\n- a\n- b\n\n```py\nx = 1\n```\n\n> one\n>\n> two\n\n"
+    block += "| a |\n|---|\n| 1 |\n\n"
+    address = '[1]: https://example.org "x"\n'
+    assert 'class="part"' not in render(block + address)
+    text = block * 400 + address
+    html = render(text)
+    parts = (
+        html.removeprefix('<div class="part">')
+        .removesuffix("</div>")
+        .split('</div><div class="part">')
+    )
+    assert len(parts) > 5
+    assert "".join(parts) == render(block + address) * 400
+    assert all(
+        part.startswith(("<h2", "<p", "<ul", "<figure", "<blockq", "<table")) for part in parts
+    )
+    assert "<div" not in render('<div class="part">')
+
+
 def test_long_nonsense_is_rendered_in_linear_time() -> None:
     assert render("[" * 20_000)
     assert render("*a " * 20_000)
