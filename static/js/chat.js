@@ -15,7 +15,8 @@ const composer = document.querySelector("[data-composer]");
 const input = composer?.querySelector("textarea");
 const live = new Map(); // article -> AnswerStream
 const announcer = new Announcer(document.querySelector("[data-announce]"));
-let stuck = true; // to the end of the thread
+let stuck; // to the end of the thread
+stick(true);
 
 // --- The thread -------------------------------------------------------------------------------
 
@@ -41,6 +42,14 @@ function ended(answer) {
   showState();
 }
 
+// At the end, the end stays in view. Elsewhere the browser keeps what is being read in its place
+// while parts above it get their height.
+function stick(isAtEnd) {
+  if (isAtEnd === stuck) return;
+  stuck = isAtEnd;
+  scroller?.classList.toggle("at-end", stuck);
+}
+
 function toEnd() {
   if (scroller && stuck) scroller.scrollTop = scroller.scrollHeight;
 }
@@ -51,7 +60,7 @@ function toEnd() {
 let place = 0;
 scroller?.addEventListener("scroll", () => {
   const isAtEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48;
-  stuck = isAtEnd || (stuck && scroller.scrollTop >= place);
+  stick(isAtEnd || (stuck && scroller.scrollTop >= place));
   place = scroller.scrollTop;
 }, { passive: true });
 if (scroller) {
@@ -161,7 +170,7 @@ if (composer) {
     for (const kind of ["draft", "files"]) localStorage.removeItem(`${kind}:${begun}`);
   }
   composer.addEventListener("submit", () => {
-    stuck = true;
+    stick(true);
     if (!composer.hasAttribute("hx-post")) sessionStorage.setItem("begun", input.dataset.draft);
   });
   composer.addEventListener("htmx:afterRequest", (event) => {
@@ -203,7 +212,7 @@ if (composer) {
 function start(frames = 4) {
   const sought = location.hash && document.getElementById(location.hash.slice(1));
   if (sought) {
-    stuck = false;
+    stick(false);
     sought.classList.add("found");
     sought.scrollIntoView({ block: "center" });
     sought.focus({ preventScroll: true });
