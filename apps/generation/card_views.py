@@ -1,9 +1,9 @@
 """The rows of a job as a grid of cards, each of which can be judged where it stands."""
 
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch.models import Item, ItemStatus
 from apps.generation import review
-from apps.generation.columns import Judge
+from apps.generation.columns import Criterion, Judge
 from apps.generation.listing import FILTERS, Shown
 from apps.generation.reasons import label_of
 from apps.generation.review_views import decide
@@ -39,18 +39,15 @@ class Card:
     fields: list[review.Field]
     scores: list[Score]
     fields_left: int
+    is_long: bool
+    """Clipped, it does not show everything."""
     clip: int | None
     """So many characters of each field are shown; None: all."""
     edits: bool = False
 
     @property
-    def is_clipped(self) -> bool:
-        texts = [field.value for field in self.fields] or [self.item.raw]
-        return bool(self.fields_left) or any(len(text) > CLIPPED for text in texts)
-
-    @property
     def can_accept(self) -> bool:
-        """It is not accepted already, with nothing left to say."""
+        """Whether accepting it says anything new."""
         return bool(self.fields) and (
             self.item.status == ItemStatus.REJECTED
             or (self.item.status == ItemStatus.ACCEPTED and not self.item.reviewed)
@@ -79,10 +76,12 @@ def card_of(spec: Spec, item: Item, *, whole: bool = False, edits: bool = False)
     everything = whole or edits
     shown = fields if everything else fields[:FIELDS_SHOWN]
     left = len(fields) - len(shown)
-    return Card(item, shown, scores, left, None if everything else CLIPPED, edits)
+    texts = [field.value for field in fields] or [item.raw]
+    is_long = len(fields) > FIELDS_SHOWN or any(len(text) > CLIPPED for text in texts)
+    return Card(item, shown, scores, left, is_long, None if everything else CLIPPED, edits)
 
 
-def _score(value: str, criterion: Any) -> Score:
+def _score(value: str, criterion: Criterion) -> Score:
     too_low = value.isdecimal() and int(value) < criterion.at_least
     return Score(criterion.name, value, criterion.largest, too_low)
 
@@ -124,6 +123,8 @@ def judge(request: HttpRequest, pk: int, index: int) -> HttpResponse:
     item = get_object_or_404(Item, batch_id=found.batch_id, index=index)
     problem = decide(found, item, request.POST)
     if not request.headers.get("HX-Request"):
+        if problem:
+            messages.error(request, problem)
         return redirect(f"{reverse('generation:cards', args=[pk])}?{urlencode(request.GET)}")
     item.refresh_from_db()
     edits = bool(problem) and request.POST.get("action") == "edit"

@@ -33,7 +33,8 @@ from apps.llm.slots import Lane
 # So long a page's question may take for what has to be worked out once; then it asks again.
 SECONDS = 6.0
 CHUNK = 500
-# All pairs of so many vectors are compared within seconds, all of 100,000 are not.
+# All pairs of so many vectors are compared within seconds, all of 100,000 are not; and while a job
+# runs they are 30 MB of its worker's memory.
 MEANING_ROWS = 20_000
 
 

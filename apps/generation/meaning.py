@@ -73,10 +73,11 @@ class Comparison:
     def __init__(self, batch_id: int, spec: Spec) -> None:
         self._batch_id = batch_id
         self._spec = spec
-        self._fingerprint = ""
+        self._threshold = spec.filters.meaning or 1.0
         self._forget()
 
     def _forget(self) -> None:
+        self._fingerprint = ""
         self._tests = Kept("contaminated", "row {} of the test set")
         self._seeds = Kept("seed_meaning", "seed row {}")
         self._rows = Kept("near_meaning", "row {}")
@@ -126,42 +127,32 @@ class Comparison:
         """The rows that go, in the order in which they were accepted; the others are kept."""
         if not items:
             return []
-        goes: dict[int, Withdrawal] = {}
-        for kept in (self._tests, self._seeds, self._rows):
-            if kept.places:
-                close = nearest(vectors, kept.vectors)
-                for at, (partner, cosine) in enumerate(
-                    zip(close.partner, close.cosine, strict=True)
-                ):
-                    self._hold(goes, items[at], at, kept, kept.places[int(partner)], float(cosine))
+        texts = (self._tests, self._seeds, self._rows)
+        known = [(kept, nearest(vectors, kept.vectors)) for kept in texts if kept.places]
+        goes: list[Withdrawal] = []
         stay: list[int] = []
         for at, item in enumerate(items):
-            if stay and at not in goes:
+            matches = [
+                (kept, kept.places[int(found.partner[at])], float(found.cosine[at]))
+                for kept, found in known
+            ]
+            if stay:
                 cosines = vectors[stay] @ vectors[at]
                 best = int(cosines.argmax())
-                place = items[stay[best]].index
-                self._hold(goes, item, at, self._rows, place, float(cosines[best]))
-            if at not in goes:
+                matches.append((self._rows, items[stay[best]].index, float(cosines[best])))
+            close = [match for match in matches if match[2] >= self._threshold]
+            if close and not item.reviewed:  # what a person has looked at stays
+                goes.append(_withdrawal(item, *close[0]))
+            else:
                 stay.append(at)
         self._rows.add([items[at].index for at in stay], vectors[stay])
-        return list(goes.values())
+        return goes
 
-    def _hold(
-        self,
-        goes: dict[int, Withdrawal],
-        item: Item,
-        at: int,
-        kept: Kept,
-        place: int,
-        cosine: float,
-    ) -> None:
-        """Has a row go that is too close to another text, unless a person has looked at it."""
-        assert self._spec.filters.meaning is not None
-        if at in goes or item.reviewed or cosine < self._spec.filters.meaning:
-            return
-        share = round(100 * min(cosine, 1.0))
-        reason = f"About {share} % the same in meaning as {kept.what.format(place + 1)}."
-        goes[at] = Withdrawal(item.pk, kept.code, reason)
+
+def _withdrawal(item: Item, kept: Kept, place: int, cosine: float) -> Withdrawal:
+    share = round(100 * min(cosine, 1.0))
+    reason = f"About {share} % the same in meaning as {kept.what.format(place + 1)}."
+    return Withdrawal(item.pk, kept.code, reason)
 
 
 async def _embedded(embedder: Embedder, texts: Sequence[str]) -> tuple[list[int], Vectors]:

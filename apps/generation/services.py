@@ -15,6 +15,7 @@ from apps.batch.services import WrongState, create_batch
 from apps.datasets.models import Dataset, Split
 from apps.generation import schemas, seeds
 from apps.generation.columns import Seed
+from apps.generation.comparing import MEANING_ROWS
 from apps.generation.models import Job, RecipeVersion, StoredRows
 from apps.generation.plan import MAX_SEED, Recipe
 from apps.generation.problems import Problem, RecipeError
@@ -22,8 +23,6 @@ from apps.generation.seeds import Table
 from apps.generation.spec import HANDLER, Filters, Spec
 from apps.llm.models import Server, Use
 from apps.llm.services import NoServer, default_target
-
-MEANING_TEXTS = 20_000  # as vectors some 30 MB of a worker's memory
 
 
 @transaction.atomic
@@ -97,9 +96,9 @@ def _check_meaning(texts: int) -> None:
     except NoServer as error:
         message = f"Comparing by meaning needs an embedding server. {error}"
         raise RecipeError([Problem(("meaning",), message)]) from error
-    if texts > MEANING_TEXTS:
+    if texts > MEANING_ROWS:
         message = (
-            f"By meaning at most {MEANING_TEXTS:,} texts are compared, seed rows and test set "
+            f"By meaning at most {MEANING_ROWS:,} texts are compared, seed rows and test set "
             f"included; these are {texts:,}. Compare them by their characters."
         )
         raise RecipeError([Problem(("meaning",), message)])

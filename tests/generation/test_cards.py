@@ -82,6 +82,8 @@ def test_judging_leaves_the_card_where_it_is(browser: Client, job: Job) -> None:
     assert item(job, 1).status == "accepted"
     plain = browser.post(f"{address}?status=accepted", {"action": "accept"})
     assert plain["location"] == f"/generate/{job.pk}/cards/?status=accepted"
+    twice = browser.post(f"/generate/{job.pk}/cards/5/judge/", {"action": "reject"}, follow=True)
+    assert "only an accepted one can be rejected" in twice.content.decode()
     assert browser.post(address, {"action": "x"}).status_code == 404
 
 
@@ -118,6 +120,7 @@ def test_long_texts_are_clipped_and_scores_shown(
     card = browser.get(f"/generate/{job.pk}/cards/0/?show=whole").content.decode()
     assert output["reply"] in card
     assert "more field" not in card
+    assert "Show less" in card
     form = browser.get(f"/generate/{job.pk}/cards/0/?show=form").content.decode()
     assert 'name="field-quality"' in form
 
