@@ -65,6 +65,8 @@ class Shown:
     is_last: bool = False
     beside: Message | None = None
     """The answer it is compared with."""
+    begins: bool = False
+    """Whether it answers the first question: nothing before it could be in a server's cache."""
 
     @property
     def number(self) -> int:
@@ -277,8 +279,14 @@ class Branch:
         leaf = self.conversation.active_leaf_id
         compared = _compared(found.values(), set(self.parents))
         return [
-            Shown(found[pk], siblings[self.parents[pk]], pk == leaf, compared.get(pk))
-            for pk in part
+            Shown(
+                found[pk],
+                siblings[parent],
+                is_last=pk == leaf,
+                beside=compared.get(pk),
+                begins=parent == self.path[0],
+            )
+            for pk, parent in ((pk, self.parents[pk]) for pk in part)
         ]
 
 
@@ -322,7 +330,11 @@ def place_of(message: Message) -> Shown:
     siblings = Message.objects.filter(
         conversation_id=message.conversation_id, parent_id=message.parent_id, removed=None
     )
-    return Shown(message, list(siblings.order_by("pk").values_list("pk", flat=True)))
+    return Shown(
+        message,
+        list(siblings.order_by("pk").values_list("pk", flat=True)),
+        begins=message.parent is not None and message.parent.parent_id is None,
+    )
 
 
 def open_answer(question: Message, request: dict[str, Any] | None, **changed: Any) -> Message:

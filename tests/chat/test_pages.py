@@ -99,6 +99,28 @@ def test_markdown_and_numbers(alice: User, browser: Client, demo_server: Server)
         assert shown in html
 
 
+@pytest.mark.parametrize("cached", [0, 1])
+def test_nothing_can_come_from_the_cache_at_first(
+    alice: User, browser: Client, demo_server: Server, cached: int
+) -> None:
+    first = told(alice, "Hello", "Hi", prompt_tokens=312, cached_tokens=cached)
+    html = page(browser, first)
+    assert "312 prompt tokens, first of this conversation" in html
+    assert "of the prompt cached" not in html
+    answer = first.active_leaf
+    assert answer is not None
+    html = browser.get(reverse("chat:answer", args=[answer.pk])).content.decode()
+    assert "first of this conversation" in html
+    again = first.messages.create(
+        parent=answer.parent, role=Role.ASSISTANT, content="Hi!", prompt_tokens=312, cached_tokens=0
+    )
+    first.active_leaf = again
+    first.save()
+    assert "0 % of the prompt cached" in page(browser, first)
+    later = told(alice, "Hello", "Hi", "And?", "So", prompt_tokens=400, cached_tokens=0)
+    assert "0 % of the prompt cached" in page(browser, later)
+
+
 def test_a_failure_is_a_sentence_and_a_retry(
     alice: User, browser: Client, demo_server: Server
 ) -> None:
