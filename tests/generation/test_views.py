@@ -22,6 +22,7 @@ class TestIndex:
     def test_empty(self, browser: Client) -> None:
         page = browser.get("/generate/").content.decode()
         assert "No job yet" in page
+        assert "Make the first job" in page
         for starter in STARTERS:
             assert starter.name in page
 
