@@ -30,7 +30,7 @@ def test_links_and_pictures_lead_somewhere(document: str) -> None:
 
 def test_vendored_scripts_carry_the_version_in_their_name() -> None:
     base = (ROOT / "templates" / "base.html").read_text(encoding="utf-8")
-    for name in ("htmx", "echarts"):
+    for name in ("htmx", "uplot"):
         (script,) = (ROOT / "static" / "vendor" / name).glob("*.min.js")
         version = re.fullmatch(rf"{name}-([\d.]+)\.min\.js", script.name)
         assert version is not None

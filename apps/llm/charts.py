@@ -20,7 +20,12 @@ class Chart:
 
 
 def charts(buckets: Sequence[Bucket], *, embeds: bool) -> list[Chart]:
-    """The four charts; a server that only embeds writes nothing and caches nothing."""
+    """The four charts; a server that only embeds writes nothing and caches nothing.
+
+    None where nothing was asked in all that time: empty charts say less than a sentence.
+    """
+    if not any(bucket.prompt or bucket.completion or bucket.waited for bucket in buckets):
+        return []
     recent = buckets[-NOW_SECONDS // BUCKET_SECONDS :]
     shown = [_rate_chart("prompt", "Prompt tokens/s", recent, buckets)]
     if not embeds:

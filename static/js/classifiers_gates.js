@@ -1,6 +1,10 @@
 // The two gates, worked here while somebody drags a slider: the rows are few and come once.
 
-import { makeChart, shares, tooltip } from "./chart_parts.js";
+import { axis, colours, ink, makeChart, percents, readByKeys } from "./charts.js";
+
+/* global uPlot */
+
+const FEWEST = 10; // answers: the share of right ones among fewer says nothing
 
 const form = document.querySelector("[data-gates]");
 if (form) start(form);
@@ -13,11 +17,11 @@ async function start(form) {
   if (!answer.ok) return;
   const data = await answer.json();
   const saved = [unsure.value, kept.value].join();
-  const { repaint } = makeChart(document.querySelector("[data-chart=gates]"), (chart, c) =>
-    draw(chart, c, data, Number(unsure.value), limitOf(data, Number(kept.value))));
+  const gates = () => ({ unsure: Number(unsure.value), limit: limitOf(data, Number(kept.value)) });
+  const repaint = makeCurve(document.querySelector("[data-chart=gates]"), data, gates);
   const update = () => {
     write(unsure, kept);
-    show(form, data, Number(unsure.value), limitOf(data, Number(kept.value)));
+    show(form, data, gates());
     form.querySelector("[data-gate=changed]").hidden = [unsure.value, kept.value].join() === saved;
     repaint();
   };
@@ -48,7 +52,7 @@ function pass(rows, unsure, limit) {
   return found;
 }
 
-function show(form, data, unsure, limit) {
+function show(form, data, { unsure, limit }) {
   const found = pass(data.rows, unsure, limit);
   const strange = pass(data.strange, unsure, limit);
   const put = (name, text) => { form.querySelector(`[data-gate=${name}]`).textContent = text; };
@@ -59,30 +63,57 @@ function show(form, data, unsure, limit) {
   put("recall", share(strange.rows - strange.answered, strange.rows));
 }
 
-function draw(chart, c, data, unsure, limit) {
+// Every value of the first slider, fewest answers first: coverage, precision, the value.
+function curve(data, limit) {
   const points = [];
-  for (let at = 0; at < 100; at += 1) {
+  for (let at = 99; at >= 0; at -= 1) {
     const found = pass(data.rows, at / 100, limit);
-    if (found.answered >= 10) points.push([found.answered / found.rows, found.right / found.answered, at / 100]);
+    if (found.answered >= FEWEST) points.push([found.answered / found.rows, found.right / found.answered, at / 100]);
   }
-  const here = pass(data.rows, unsure, limit);
-  const lowest = Math.min(...points.map((point) => point[1]), 1);
-  const narrow = chart.getWidth() < 500;
-  chart.setOption({
-    animation: false,
-    grid: { left: 62, right: 22, top: 16, bottom: 48 },
-    tooltip: tooltip(c, ({ value }) => value[2] === undefined ? "here" :
-      `below ${percent(value[2], 0)}: “unsure”\n${percent(value[0], 1)} get a label\n${percent(value[1], 1)} of them are right`),
-    xAxis: shares(c, "texts that get a label", { min: 0, max: 1, splitNumber: narrow ? 3 : 5 }),
-    yAxis: shares(c, narrow ? "right" : "labels that are right", { min: Math.floor(lowest * 20) / 20, max: 1, nameGap: 46 }),
-    series: [
-      { type: "line", data: points, symbol: "circle", symbolSize: 5, lineStyle: { color: c.accent, width: 2 }, itemStyle: { color: c.accent } },
-      {
-        type: "scatter", data: here.answered ? [[here.answered / here.rows, here.right / here.answered]] : [],
-        symbolSize: 16, itemStyle: { color: "transparent", borderColor: c.text, borderWidth: 2 }, z: 5,
-      },
+  return points;
+}
+
+function makeCurve(element, data, gates) {
+  let points = [];
+  let here = [];
+  const work = () => {
+    const { unsure, limit } = gates();
+    const found = pass(data.rows, unsure, limit);
+    points = curve(data, limit);
+    here = found.answered ? [found.answered / found.rows, found.right / found.answered] : [];
+    return [points.map((point) => point[0]), points.map((point) => point[1])];
+  };
+  const lowest = () => Math.floor(20 * Math.min(1, ...points.map((point) => point[1]))) / 20;
+  const tell = ({ cursor: { idx } }) => {
+    const point = points[idx];
+    return point ? `below ${percent(point[2], 0)}: “unsure”\n${percent(point[0], 1)} get a label\n${percent(point[1], 1)} of them are right` : "";
+  };
+  const chart = makeChart(element, {
+    tell,
+    padding: [14, 22, 0, 0],
+    cursor: { y: false },
+    scales: { x: { time: false, range: () => [0, 1] }, y: { range: () => [Math.min(lowest(), 0.95), 1] } },
+    axes: [
+      axis({ label: "texts that get a label", size: 24, space: 60, values: percents }),
+      axis({ label: "labels that are right", size: 56, space: 40, values: percents }),
     ],
-  }, { notMerge: true });
+    series: [{}, { stroke: ink("accent"), width: 2, points: { show: true, size: 5, fill: ink("accent") } }],
+    plugins: [{ hooks: { draw: (chart) => ring(chart, here) } }],
+  }, work());
+  readByKeys(element, chart);
+  return () => chart.setData(work());
+}
+
+// Where the sliders are.
+function ring({ ctx, valToPos }, [x, y]) {
+  if (x === undefined) return;
+  ctx.save();
+  ctx.strokeStyle = colours().text;
+  ctx.lineWidth = 2 * uPlot.pxRatio;
+  ctx.beginPath();
+  ctx.arc(valToPos(x, "x", true), valToPos(y, "y", true), 8 * uPlot.pxRatio, 0, 2 * Math.PI);
+  ctx.stroke();
+  ctx.restore();
 }
 
 function share(part, whole) {

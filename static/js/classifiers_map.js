@@ -1,9 +1,13 @@
-// Ten thousand texts as points. Few series with many points each: ECharts draws such a series in
-// one go, which keeps zooming fluid; a series a label would not.
+// Ten thousand texts as points, drawn colour by colour: that keeps zooming fluid.
 
-import { makeChart, tooltip } from "./chart_parts.js";
+import { colours, makeChart } from "./charts.js";
+import { View } from "./chart_view.js";
+
+/* global uPlot */
 
 const HUES = 14; // colours to tell neighbours apart by; labels beyond share them
+const NEAREST = 0.02; // of the map, at the nearest
+const REACH = 12; // pixels from the pointer to the text it tells of
 const SIDES = ["training", "test", "out of scope", "without a label"];
 
 const section = document.querySelector("[data-map]");
@@ -17,41 +21,106 @@ async function start(section) {
   const colourBy = document.getElementById("map-colour");
   const only = document.getElementById("map-label");
   for (const [place, label] of data.labels.entries()) only.add(new Option(label.slice(0, 60), place));
-  const { repaint } = makeChart(section.querySelector("[data-chart=map]"), (chart, c) => {
-    count.textContent = `${draw(chart, c, data, colourBy.value, only.value).toLocaleString("en")} texts`;
-  });
-  colourBy.addEventListener("change", repaint);
-  only.addEventListener("change", repaint);
+  const groups = () => grouped(data, colourBy.value, only.value);
+  const map = makeMap(section.querySelector("[data-chart=map]"), data, groups());
+  const key = section.querySelector("[data-map-key]");
+  const show = () => {
+    const shown = groups();
+    map(shown);
+    key.replaceChildren(...(colourBy.value === "label" ? [] : shown.map(([group]) => keyOf(group))));
+    count.textContent = `${shown.reduce((all, [, texts]) => all + texts.length, 0).toLocaleString("en")} texts`;
+  };
+  colourBy.addEventListener("change", show);
+  only.addEventListener("change", show);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+  show();
 }
 
-function draw(chart, c, data, colourBy, only) {
+// The texts of each colour, those last that are to lie on top.
+function grouped(data, colourBy, only) {
   const wanted = only === "" ? null : Number(only);
   const groups = new Map();
-  let shown = 0;
   for (let at = 0; at < data.x.length; at += 1) {
     if (wanted !== null && data.truth[at] !== wanted && data.predicted[at] !== wanted) continue;
     const group = groupOf(data, at, colourBy);
     if (!groups.has(group)) groups.set(group, []);
-    groups.get(group).push([data.x[at], data.y[at], at]);
-    shown += 1;
+    groups.get(group).push(at);
   }
-  const axis = { type: "value", scale: true, axisLabel: { show: false }, axisTick: { show: false }, axisLine: { show: false }, splitLine: { lineStyle: { color: c.line } } };
-  const before = chart.getOption()?.dataZoom;
-  chart.setOption({
-    animation: false,
-    grid: { left: 6, right: 6, top: 6, bottom: colourBy === "label" ? 6 : 36 },
-    legend: colourBy === "label" ? undefined : { bottom: 0, textStyle: { color: c.quiet } },
-    tooltip: tooltip(c, ({ value }) => describe(data, value[2])),
-    xAxis: axis, yAxis: axis,
-    dataZoom: ["xAxisIndex", "yAxisIndex"].map((name, place) => ({
-      type: "inside", [name]: 0, filterMode: "none", start: before?.[place].start ?? 0, end: before?.[place].end ?? 100,
-    })),
-    series: [...groups].sort(([a], [b]) => order(a) - order(b)).map(([group, points]) => ({
-      name: String(group), type: "scatter", data: points, large: true, largeThreshold: 500,
-      symbolSize: shown > 3000 ? 4 : 6, itemStyle: { color: colourOf(group, c), opacity: 0.75 },
-    })),
-  }, { notMerge: true });
-  return shown;
+  return [...groups].sort(([a], [b]) => order(a) - order(b));
+}
+
+function keyOf(group) {
+  const line = document.createElement("li");
+  const dot = document.createElement("span");
+  dot.className = "map-dot";
+  dot.style.background = colourOf(group, colours());
+  line.append(dot, group);
+  return line;
+}
+
+// What shows other groups.
+function makeMap(element, data, groups) {
+  const view = new View({ x: ends(data.x), y: ends(data.y), least: NEAREST * span(data.x) });
+  const axis = { show: false };
+  const chart = makeChart(element, {
+    tell: (chart) => {
+      const at = nearest(chart, data, groups);
+      return at < 0 ? "" : describe(data, at);
+    },
+    cursor: { x: false, y: false },
+    scales: { x: { time: false, range: view.range("x") }, y: { range: view.range("y") } },
+    axes: [axis, axis],
+    series: [{}, { paths: () => null, points: { show: false } }],
+    plugins: [view.plugin(), { hooks: { draw: (chart) => paint(chart, data, groups) } }],
+  }, [ends(data.x), [null, null]]);
+  return (shown) => {
+    groups = shown;
+    chart.redraw();
+  };
+}
+
+function span(values) {
+  return Math.max(...values) - Math.min(...values) || 1;
+}
+
+// With a margin, so that no point lies on the edge.
+function ends(values) {
+  const margin = 0.03 * span(values);
+  return [Math.min(...values) - margin, Math.max(...values) + margin];
+}
+
+function paint(chart, data, groups) {
+  const { ctx } = chart;
+  const shown = groups.reduce((all, [, texts]) => all + texts.length, 0);
+  const radius = (shown > 3000 ? 2 : 3) * uPlot.pxRatio;
+  const c = colours();
+  ctx.save();
+  ctx.globalAlpha = 0.75;
+  for (const [group, texts] of groups) {
+    ctx.fillStyle = colourOf(group, c);
+    ctx.beginPath();
+    for (const at of texts) {
+      const [x, y] = [chart.valToPos(data.x[at], "x", true), chart.valToPos(data.y[at], "y", true)];
+      ctx.moveTo(x + radius, y);
+      ctx.arc(x, y, radius, 0, 2 * Math.PI);
+    }
+    ctx.fill();
+  }
+  ctx.restore();
+}
+
+// The text under the pointer, of those on top; -1 where there is none.
+function nearest(chart, data, groups) {
+  const { left, top } = chart.cursor;
+  let found = -1;
+  let least = REACH ** 2;
+  for (const [, texts] of groups) {
+    for (const at of texts) {
+      const away = (chart.valToPos(data.x[at], "x") - left) ** 2 + (chart.valToPos(data.y[at], "y") - top) ** 2;
+      if (away <= least) [found, least] = [at, away];
+    }
+  }
+  return found;
 }
 
 // The wrong ones are drawn last, on top.
@@ -67,7 +136,7 @@ function groupOf(data, at, colourBy) {
 }
 
 function colourOf(group, c) {
-  const named = { right: c.right, wrong: c.wrong, training: c.right, test: c.accent, "out of scope": c.warn, "without a label": c.quiet };
+  const named = { right: c.strong, wrong: c.bad, training: c.strong, test: c.accent, "out of scope": c.warn, "without a label": c.quiet };
   return named[group] ?? `hsl(${Math.round((group * 360) / HUES)}, ${group % 2 ? 70 : 50}%, ${group % 3 ? 50 : 62}%)`;
 }
 

@@ -1,59 +1,56 @@
 // How a job went: slots in use and rows a second. Asked again while the job runs.
 
-import { makeChart, tooltip } from "./chart_parts.js";
+import { axis, clock, ink, makeChart, readByKeys } from "./charts.js";
 
 const EVERY_MS = 5000;
-const STILL_MS = 15_000;
+const STILL_S = 15;
 const element = document.querySelector("[data-course]");
 const said = document.getElementById("course-said");
 let course = { points: [], slots: 0 };
-let drawn = null;
+let chart = null;
 
 function isLive() {
   return document.getElementById("progress")?.hasAttribute("hx-get");
 }
 
-// Each point as long as it lasted, with a gap where the job stood still.
-function steps(value) {
-  return course.points.flatMap((point, at) => {
-    const [start, end] = lasted(point);
+// Each point as long as it lasted, with a gap where the job stood still: seconds, slots, rows/s.
+function steps() {
+  const data = [[], [], []];
+  const put = (...values) => values.forEach((value, line) => data[line].push(value));
+  for (const [at, [start, seconds, slots, rows]] of course.points.entries()) {
+    put(start, slots / seconds, rows / seconds);
+    put(start + seconds, slots / seconds, rows / seconds);
     const next = course.points[at + 1];
-    const rests = next && 1000 * next[0] - end > STILL_MS;
-    return [[start, value(point)], [end, value(point)], ...(rests ? [[end, null]] : [])];
-  });
+    if (next && next[0] - start - seconds > STILL_S) put(start + seconds, null, null);
+  }
+  return data;
 }
 
-const lasted = ([start, seconds]) => [1000 * start, 1000 * (start + seconds)];
-
-function told(shown) {
-  const said = shown.filter((one) => one.value[1] !== null);
-  if (!said.length) return "";
-  const lines = new Map(said.map((one) => [one.seriesName, one.value[1].toFixed(2)])); // two where one point ends
-  return [new Date(said[0].value[0]).toLocaleTimeString(), ...[...lines].map(([name, value]) => `${name}: ${value}`)].join("\n");
+function tell({ data: [times, slots, rows], cursor: { idx } }) {
+  if (slots[idx] === null || slots[idx] === undefined) return "";
+  const time = new Date(1000 * times[idx]).toLocaleTimeString();
+  return `${time}\nSlots in use: ${slots[idx].toFixed(2)}\nRows a second: ${rows[idx].toFixed(2)}`;
 }
 
-function paint(chart, c) {
-  const most = Math.max(...course.points.map(([, seconds, slots]) => slots / seconds)); // when it had more of them
-  const axis = (name, colour) => ({ type: "value", min: 0, name, nameTextStyle: { color: colour }, axisLabel: { color: c.quiet } });
-  const line = (name, colour, data, more) => ({ name, type: "line", showSymbol: false, data, itemStyle: { color: colour }, lineStyle: { width: 1.5 }, ...more });
-  chart.setOption({
-    animation: false,
-    grid: { left: 40, right: 48, top: 28, bottom: 26 },
-    tooltip: { trigger: "axis", ...tooltip(c, told) },
-    xAxis: {
-      // Of the job and nothing else: left alone, the axis of a single point is two days long.
-      type: "time", min: lasted(course.points[0])[0], max: lasted(course.points.at(-1))[1],
-      axisLabel: { color: c.quiet, hideOverlap: true }, axisLine: { lineStyle: { color: c.line } },
-    },
-    yAxis: [
-      { ...axis("Slots", c.accent), max: Math.max(course.slots, Math.ceil(most - 0.1), 1), minInterval: 1, splitLine: { lineStyle: { color: c.line } } },
-      { ...axis("Rows/s", c.good), splitLine: { show: false } },
+// When it had more slots, it may have used more than it has now.
+const most = (high) => Math.max(course.slots, Math.ceil((high ?? 0) - 0.1), 1);
+
+function make() {
+  const line = (scale, colour, fill) => ({ scale, stroke: ink(colour), fill, width: 1.5, points: { show: false } });
+  const chart = makeChart(element, {
+    tell,
+    padding: [10, 0, 0, 0],
+    cursor: { y: false },
+    scales: { slots: { range: (_, low, high) => [0, most(high)] }, rows: { range: (_, low, high) => [0, 1.1 * high || 1] } },
+    axes: [
+      axis({ size: 22, space: 80, values: clock, grid: { show: false }, border: { show: true, width: 1, stroke: ink("strong") } }),
+      axis({ scale: "slots", label: "Slots", stroke: ink("accent"), size: 30, space: 24, incrs: [1, 2, 5, 10, 20, 50, 100] }),
+      axis({ scale: "rows", label: "Rows/s", stroke: ink("good"), size: 40, space: 24, side: 1, grid: { show: false } }),
     ],
-    series: [
-      line("Slots in use", c.accent, steps(([, seconds, slots]) => slots / seconds), { areaStyle: { opacity: 0.14 } }),
-      line("Rows a second", c.good, steps(([, seconds, , rows]) => rows / seconds), { yAxisIndex: 1 }),
-    ],
-  }, { notMerge: true });
+    series: [{}, line("slots", "accent", ink("accent", "24")), line("rows", "good")],
+  }, steps());
+  readByKeys(element, chart);
+  return chart;
 }
 
 function summary() {
@@ -69,8 +66,8 @@ async function read() {
   if (answer.ok) {
     course = await answer.json();
     element.hidden = course.points.length === 0;
-    if (drawn) drawn.repaint();
-    else if (!element.hidden) drawn = makeChart(element, paint);
+    if (chart) chart.setData(steps());
+    else if (!element.hidden) chart = make();
     said.textContent = summary();
   }
   if (isLive()) setTimeout(read, EVERY_MS);

@@ -1,7 +1,9 @@
 // Near duplicates: every threshold is worked out once by the server, so the slider shows at once
 // what it would do.
 
-import { makeChart, tooltip } from "./chart_parts.js";
+import { axis, colours, ink, makeChart, readByKeys } from "./charts.js";
+
+/* global uPlot */
 
 const AGAIN_MS = 300;
 const OFF = 101;
@@ -11,7 +13,8 @@ const element = document.getElementById("near-chart");
 const said = document.getElementById("near-said");
 const button = document.getElementById("near-apply");
 let data = null;
-let drawn = null;
+let chart = null;
+let drawn = null; // what the chart shows, also while new numbers are on their way
 let asked = 0;
 
 function number(value) {
@@ -39,44 +42,72 @@ function write() {
   const kept = data.seen ? ` What you looked at stays: ${rows(data.seen)}.` : "";
   said.textContent = `${goes}${comes}: ${number(data.accepted - out + back)} accepted.${kept}`;
   button.disabled = !out && !back && slider.value === slider.dataset[form.elements.by.value];
-  drawn?.repaint();
+  chart?.setData(bars());
 }
 
-function paint(chart, c) {
-  const step = Number(slider.value);
-  const labels = ["< 50 %", ...data.steps.map((value) => `${value} %`)];
-  const counts = [data.below, ...data.histogram];
-  // The first bar is nearly always by far the tallest, and says the least.
-  const tallest = Math.max(...data.histogram, 1);
-  const cut = data.below > 3 * tallest;
-  chart.setOption({
-    animation: false,
-    grid: { left: 44, right: 12, top: 14, bottom: 40 },
-    tooltip: {
-      trigger: "axis", axisPointer: { type: "shadow" },
-      ...tooltip(c, ([bar]) => (bar.dataIndex
-        ? `${rows(counts[bar.dataIndex])}: the most similar earlier row\nhas ${labels[bar.dataIndex]} in common`
-        : `${rows(data.below)}: no earlier row has 50 % in common`)),
-    },
-    xAxis: {
-      type: "category", data: labels, name: "in common with the most similar earlier row", nameLocation: "middle", nameGap: 24,
-      nameTextStyle: { color: c.quiet }, axisLine: { lineStyle: { color: c.line } }, axisTick: { show: false },
-      axisLabel: { color: c.quiet, interval: (at) => at === 0 || (at > 1 && at % 10 === 1) },
-    },
-    yAxis: { type: "value", minInterval: 1, max: cut ? 2 * tallest : null, axisLabel: { color: c.quiet }, splitLine: { lineStyle: { color: c.line } } },
-    series: [{
-      type: "bar", barCategoryGap: "12%",
-      data: counts.map((value, at) => ({ value, itemStyle: { color: at > 0 && data.steps[at - 1] >= step ? c.warn : c.accent } })),
-      label: cut ? { show: true, position: "insideTop", color: c.text, fontSize: 12, formatter: ({ dataIndex, value }) => (dataIndex ? "" : number(value)) } : { show: false },
-    }],
-  }, { notMerge: true });
+// What stays and what goes at the threshold, and how high they stand.
+function bars() {
+  const counts = [drawn.below, ...drawn.histogram];
+  const goes = (at) => at > 0 && drawn.steps[at - 1] >= Number(slider.value);
+  return [
+    counts.map((_, at) => at),
+    counts.map((count, at) => (goes(at) ? null : count)),
+    counts.map((count, at) => (goes(at) ? count : null)),
+  ];
+}
+
+function tell({ cursor: { idx } }) {
+  if (idx === null) return "";
+  return idx ? `${rows(drawn.histogram[idx - 1])}: the most similar earlier row\nhas ${drawn.steps[idx - 1]} % in common`
+    : `${rows(drawn.below)}: no earlier row has 50 % in common`;
+}
+
+// The first bar is nearly always by far the tallest, and says the least.
+function top() {
+  const tallest = Math.max(...drawn.histogram, 1);
+  return drawn.below > 3 * tallest ? 2 * tallest : 1.1 * Math.max(drawn.below, tallest);
+}
+
+// What does not fit is written onto the bar.
+function writeFirst(chart) {
+  if (drawn.below <= top()) return;
+  const { ctx, bbox } = chart;
+  ctx.save();
+  ctx.fillStyle = colours().text;
+  ctx.font = `${12 * uPlot.pxRatio}px system-ui, sans-serif`;
+  ctx.textAlign = "left";
+  ctx.textBaseline = "top";
+  ctx.fillText(`↑ ${number(drawn.below)}`, chart.valToPos(0.6, "x", true), bbox.top + 2 * uPlot.pxRatio);
+  ctx.restore();
+}
+
+function make() {
+  const line = (colour) => ({ fill: ink(colour), stroke: ink(colour), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.88] }) });
+  const chart = makeChart(element, {
+    tell,
+    padding: [10, 22, 0, 0],
+    cursor: { y: false },
+    scales: { x: { time: false, range: () => [-0.6, drawn.steps.length + 0.6] }, y: { range: () => [0, top()] } },
+    axes: [
+      axis({
+        label: "in common with the most similar earlier row", size: 22, labelSize: 20, grid: { show: false }, border: { show: true, width: 1, stroke: ink("strong") },
+        splits: () => drawn.steps.flatMap((step, at) => (step % 10 ? [] : [at && at + 1])),
+        values: (_, places) => places.map((at) => (at ? `${drawn.steps[at - 1]} %` : "< 50 %")),
+      }),
+      axis({ size: 44, space: 30, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000] }),
+    ],
+    series: [{}, line("accent"), line("warn")],
+    plugins: [{ hooks: { draw: writeFirst } }],
+  }, bars());
+  readByKeys(element, chart);
+  return chart;
 }
 
 function show(found) {
   data = found;
   if (data.rows) {
-    if (drawn) drawn.repaint();
-    else drawn = makeChart(element, paint);
+    drawn = data;
+    chart ??= make();
     write();
   } else {
     said.textContent = "No row has a text to compare yet.";

@@ -1,77 +1,71 @@
 // The small charts of a server's card: made once, then only given new numbers.
 
-/* global echarts */
+/* global uPlot */
+
+import { axis, ink, makeChart } from "./charts.js";
 
 const HEADROOM = 1.15;
-const lines = new Map(); // element -> what paints it
+const LEAST = 10; // tokens/s: below that an idle server would look busy
+const charts = new WeakMap(); // by element
+
+const compact = new Intl.NumberFormat("en", { notation: "compact" });
+const rate = {
+  least: LEAST, says: compact.format, tells: (value) => `${Math.round(value).toLocaleString("en")} tokens/s`,
+  line: { stroke: ink("accent"), fill: ink("accent", "24"), width: 1.5, points: { show: false } },
+};
+const kinds = {
+  prompt: rate,
+  completion: rate,
+  waited: {
+    least: 3, says: compact.format, tells: (value) => `${value} waited`,
+    line: { fill: ink("warn"), stroke: ink("warn"), width: 0, paths: uPlot.paths.bars({ size: [0.7, 8] }), points: { show: false } },
+  },
+  cached: {
+    most: 1, says: (share) => `${100 * share} %`, tells: (share) => `${Math.round(100 * share)} % from the cache`,
+    line: { stroke: ink("accent"), width: 1.5, points: { show: true, size: 4, fill: ink("accent") } },
+  },
+};
 
 export function drawRates(root) {
-  for (const [element, line] of lines) {
-    if (!element.isConnected) { line.chart.dispose(); line.watch.disconnect(); lines.delete(element); }
-  }
   for (const section of root.querySelectorAll("[data-rates]")) {
     const rates = JSON.parse(section.dataset.rates);
-    for (const element of section.querySelectorAll("[data-chart]")) show(element, rates);
+    for (const element of section.querySelectorAll("[data-chart]")) draw(element, rates);
   }
 }
 
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-  for (const line of lines.values()) { line.shown = ""; paint(line); }
-});
-
-function show(element, rates) {
-  let line = lines.get(element);
-  if (!line) {
-    const chart = echarts.init(element, null, { renderer: "canvas" });
-    const watch = new ResizeObserver(() => chart.resize());
-    watch.observe(element);
-    line = { chart, watch, name: element.dataset.chart, shown: "" };
-    lines.set(element, line);
-  }
-  line.rates = rates;
-  paint(line);
+function draw(element, { start, step, ...rates }) {
+  const values = rates[element.dataset.chart];
+  const data = [values.map((_, place) => start + place * step), values];
+  const chart = charts.get(element);
+  if (chart) chart.setData(data);
+  else charts.set(element, make(element, kinds[element.dataset.chart], data));
 }
 
-function paint(line) {
-  const { start, step } = line.rates;
-  const values = line.rates[line.name];
-  const shown = `${start} ${values}`;
-  if (shown === line.shown) return;
-  line.shown = shown;
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-  const isShare = line.name === "cached";
-  const isCount = line.name === "waited";
-  const most = isShare ? 1 : Math.max(isCount ? 3 : 10, ...values) * HEADROOM;
-  line.chart.setOption({
-    animation: false,
-    grid: { left: 1, right: 1, top: 4, bottom: 1 },
-    tooltip: {
-      trigger: "axis", renderMode: "richText", confine: true,
-      backgroundColor: colour("surface"), borderColor: colour("line"), padding: 6,
-      textStyle: { color: colour("text"), fontSize: 12 },
-      formatter: ([point]) => {
-        const time = new Date((start + point.dataIndex * step) * 1000).toLocaleTimeString();
-        return `${time}  ${said(point.value, isShare, isCount)}`;
-      },
-    },
-    xAxis: {
-      type: "category", show: true, boundaryGap: isCount, data: values.map((_, place) => place),
-      axisLine: { lineStyle: { color: colour("line-strong") } }, axisTick: { show: false }, axisLabel: { show: false },
-      axisPointer: { lineStyle: { color: colour("line-strong") }, label: { show: false } },
-    },
-    yAxis: { type: "value", show: false, min: 0, max: most },
-    series: [{
-      type: isCount ? "bar" : "line", data: values, symbol: "circle", symbolSize: 3, showSymbol: isShare,
-      itemStyle: { color: colour(isCount ? "warn" : "accent") },
-      lineStyle: { color: colour("accent"), width: 1.5 },
-      areaStyle: isCount || isShare ? undefined : { color: colour("accent"), opacity: 0.14 },
-    }],
-  }, { notMerge: true });
+// Minutes before now: the marks stay where they are while the line moves.
+function marks({ data: [times] }) {
+  return [10, 5, 0].map((minutes) => times.at(-1) - 60 * minutes);
 }
 
-function said(value, isShare, isCount) {
-  if (value === null || value === undefined) return "nothing";
-  if (isShare) return `${Math.round(100 * value)} % from the cache`;
-  return isCount ? `${value} waited` : `${Math.round(value).toLocaleString()} tokens/s`;
+function ago({ data: [times] }, marked) {
+  return marked.map((time) => (time === times.at(-1) ? "now" : `−${(times.at(-1) - time) / 60} min`));
+}
+
+function make(element, kind, data) {
+  const top = (high) => kind.most ?? Math.max(kind.least, HEADROOM * high);
+  const tell = ({ data: [times, values], cursor: { idx } }) => {
+    const value = values[idx];
+    const time = new Date(1000 * times[idx]).toLocaleTimeString();
+    return `${time}\n${value === null ? "nothing was asked" : kind.tells(value)}`;
+  };
+  return makeChart(element, {
+    tell,
+    padding: [8, 14, 0, 0],
+    cursor: { y: false },
+    scales: { y: { range: (_, low, high) => [0, top(high ?? 0)] } },
+    axes: [
+      axis({ size: 18, gap: 4, splits: marks, values: ago, grid: { show: false }, border: { show: true, width: 1, stroke: ink("strong") } }),
+      axis({ size: 44, space: 24, values: (_, marked) => marked.map(kind.says) }),
+    ],
+    series: [{}, kind.line],
+  }, data);
 }

@@ -22,6 +22,8 @@ from tests.stack import Stack
 # The machine may be busy: what a person waits for has this long, in milliseconds.
 PATIENCE = 60_000
 
+Login = dict[str, object]
+
 
 @pytest.fixture(scope="package")
 def stack() -> Iterator[Stack]:
@@ -42,7 +44,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def logged_in(stack: Stack, chromium: Browser) -> dict[str, object]:
+def logged_in(stack: Stack, chromium: Browser) -> Login:
     """The session of the person who opened the printed link."""
     context = chromium.new_context()
     page = context.new_page()
@@ -53,7 +55,7 @@ def logged_in(stack: Stack, chromium: Browser) -> dict[str, object]:
 
 
 @pytest.fixture(scope="package")
-def person(stack: Stack, chromium: Browser, logged_in: dict[str, object]) -> BrowserContext:
+def person(stack: Stack, chromium: Browser, logged_in: Login) -> BrowserContext:
     """The browser of the person who opened the printed link, for what needs no page."""
     return chromium.new_context(
         base_url=stack.url,
@@ -107,9 +109,9 @@ def is_problem(line: ConsoleMessage) -> bool:
     return line.type == "error" and "status of 422" not in line.text
 
 
-@pytest.fixture
-def page(stack: Stack, chromium: Browser, logged_in: dict[str, object]) -> Iterator[Page]:
-    """A new tab. A script that fails or breaks the security policy fails the journey."""
+@contextmanager
+def tab(stack: Stack, chromium: Browser, logged_in: Login) -> Iterator[Page]:
+    """A new tab. A script that fails or breaks the security policy fails whoever opened it."""
     expect.set_options(timeout=PATIENCE)
     context = chromium.new_context(
         base_url=stack.url,
@@ -124,3 +126,9 @@ def page(stack: Stack, chromium: Browser, logged_in: dict[str, object]) -> Itera
     yield page
     context.close()
     assert problems == []
+
+
+@pytest.fixture
+def page(stack: Stack, chromium: Browser, logged_in: Login) -> Iterator[Page]:
+    with tab(stack, chromium, logged_in) as page:
+        yield page

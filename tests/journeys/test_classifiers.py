@@ -19,6 +19,16 @@ TESTS_PER_LABEL = 30
 POSTED = "My card still has not come in the post"
 TRAINING = 90_000  # milliseconds, on a busy machine
 
+# In a chart ten wide and high: twice as near at a point, then as far away as can be.
+MOVE_IN = """() => import("/static/js/chart_view.js").then(({View}) => {
+  const view = new View({x: [0, 10], y: [0, 10], least: 2});
+  view.zoom(0.5, {x: 4, y: 10});
+  const near = [[...view.x], [...view.y]];
+  view.zoom(99, {x: 0, y: 0});
+  view.move({x: 5, y: 5});
+  return [...near, view.x];
+})"""
+
 
 def texts_of(name: str, per_label: int) -> list[tuple[str, str]]:
     kept = dict.fromkeys(LABELS, 0)
@@ -114,9 +124,12 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     order = "(given) => import('/static/js/matrix_order.js').then((m) => m.alike(...given))"
     assert page.evaluate(order, [[[0, 2, 5], [1, 3, 4]], [9, 9, 9, 9]]) == [0, 2, 1, 3]
     page.get_by_label("Order", exact=True).select_option("by name")
+    assert page.evaluate(MOVE_IN) == [[2, 7], [5, 10], [0, 10]]
 
     tab.filter(has_text="Map").click()
     expect(page.locator("[data-map-count]")).to_have_text("162 texts")
+    page.get_by_label("Colour by").select_option("right or wrong")
+    expect(page.locator("[data-map-key]")).to_contain_text("right")
     tab.filter(has_text="Export").click()
     with page.expect_download(timeout=TRAINING) as download:  # a worker may still be at it
         page.get_by_role("link", name="Download .zip").click(timeout=TRAINING)

@@ -22,6 +22,9 @@ WATCH_SHIFTS = """() => {
   }).observe({type: "layout-shift"});
 }"""
 
+# Two frames later what was changed before is on the screen.
+DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
 
 def card(page: Page, name: str) -> Locator:
     return page.get_by_role("article", name=name, exact=True)
@@ -71,10 +74,11 @@ def test_a_job_is_seen_in_its_slots(page: Page) -> None:
     server = card(page, "Chat server")
     expect(server).to_contain_text("Idle: no job is running.")
     expect(server.get_by_text("Free")).to_have_count(4)
-    page.evaluate(WATCH_SHIFTS)
     server.get_by_text("What is known of it").click()
+    expect(server.get_by_role("table")).to_be_visible()
     server.get_by_role("link", name="Edit").focus()
-    canvas = server.locator("canvas").first.element_handle()
+    page.evaluate(DRAWN)  # what the click moved was wanted
+    page.evaluate(WATCH_SHIFTS)
 
     job = in_browser(page.context, "post", "/api/v1/jobs", JOB)
     words = re.compile(r"4 of 4 slots busy with '.+'; chat will take one over\.")
@@ -82,6 +86,12 @@ def test_a_job_is_seen_in_its_slots(page: Page) -> None:
     boxes = server.locator(".box-job")
     expect(boxes).to_have_count(4)
     expect(boxes.filter(has_text="tokens").first).to_be_visible()
+    # The first rows have ended: the charts stand where it said that nothing was asked.
+    rate = server.locator("[data-chart=completion]")
+    expect(rate.locator("canvas")).to_be_visible()
+    canvas = rate.locator("canvas").element_handle()
+    rate.locator(".u-over").hover()
+    expect(rate.locator(".chart-tip")).to_contain_text("tokens/s")
     in_browser(page.context, "post", f"/api/v1/jobs/{job['id']}/cancel")
     expect(server).to_contain_text("Idle: no job is running.")
 
@@ -90,6 +100,7 @@ def test_a_job_is_seen_in_its_slots(page: Page) -> None:
     expect(server.get_by_role("link", name="Edit")).to_be_focused()
     assert canvas is not None
     assert canvas.evaluate("node => node.isConnected")
+    assert sum(page.evaluate("window.shifts")) < 0.01
 
 
 def test_polls_are_slow_and_end_where_nobody_looks(page: Page) -> None:
