@@ -229,11 +229,14 @@ class Run(Worked):
             return ""
         before, last = self.curve[-2], self.curve[-1]
         gain = last["accuracy"] - before["accuracy"]
-        step = f"From {before['rows']:,} to {last['rows']:,} rows the accuracy rose by"
+        step = (
+            f"From {before['rows']:,} to {last['rows']:,} rows the accuracy rose by "
+            f"{100 * gain:.1f} percentage points"
+        )
         if gain > 0.01:
-            return f"{step} {gain:.1%}: more rows of the same kind will help further."
+            return f"{step}: more rows of the same kind will help further."
         if gain > 0.003:
-            return f"{step} {gain:.1%}: more rows help a little; mending labels may help more."
+            return f"{step}: more rows help a little; mending labels may help more."
         return (
             f"From {before['rows']:,} to {last['rows']:,} rows the accuracy hardly changed: more "
             "rows of the same kind will not help much. Look at the labels it confuses instead."

@@ -53,8 +53,8 @@ def verdict(found: Paired) -> str:
     if found.only_old == found.only_new == 0:
         return f"No difference: with and without the made rows, {_same(found)}."
     counts = (
-        f"of {found.rows:,} test rows it gets {found.only_new:,} right only with them and "
-        f"{found.only_old:,} only without ({odds})"
+        f"of {found.rows:,} test rows, {found.only_new:,} came out right only with the made rows "
+        f"and {found.only_old:,} only without them ({odds})"
     )
     if not found.certain:
         return (

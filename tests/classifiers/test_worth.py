@@ -82,8 +82,8 @@ def test_one_button_trains_all_three(
     page = answer.content.decode()
     assert "<html" not in page
     assert "hx-trigger" not in page
-    assert "The made rows help, by more than luck: of 40 test rows it gets 8 right only" in page
-    assert "+20.0 %" in page
+    assert "The made rows help, by more than luck: of 40 test rows, 8 came out right only" in page
+    assert "+20.0</span>" in page
     assert [line.label for line in answer.context["labels"]] == ["card"]
     evidence.remove(settings.CLASSIFIERS_DIR, f"run-{told[2]}")
     evidence.load.cache_clear()
@@ -93,9 +93,9 @@ def test_one_button_trains_all_three(
 @pytest.mark.parametrize(
     ("right", "says"),
     [
-        ((28, 36), "The made rows help, by more than luck: of 40 test rows it gets 8 right only"),
+        ((28, 36), "The made rows help, by more than luck: of 40 test rows, 8 came out right only"),
         ((36, 28), "The made rows hurt, by more than luck"),
-        ((28, 29), "No clear difference: of 40 test rows it gets 1 right only with them and 0"),
+        ((28, 29), "No clear difference: of 40 test rows, 1 came out right only with"),
         ((28, 28), "No difference: with and without the made rows, the same 28 of 40 test rows"),
     ],
 )

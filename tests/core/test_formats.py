@@ -16,6 +16,10 @@ from django.template import Context, Template
         ("x|duration", 4000, "1 h 6 min"),
         ("x|milliseconds", 1500, "1.5 s"),
         ("x|percent", None, "–"),
+        ("x|points", 0.0831, "+8.3"),
+        ("x|points", -0.417, "−41.7"),
+        ("x|points", -0.0001, "±0"),
+        ("x|points", 0, "±0"),
         ("x|duration", None, "–"),
     ],
 )
@@ -23,6 +27,6 @@ def test_numbers_as_people_read_them(expression: str, value: float | None, shown
     assert Template("{{ " + expression + " }}").render(Context({"x": value})) == shown
 
 
-@pytest.mark.parametrize("name", ["percent", "number", "duration", "milliseconds"])
+@pytest.mark.parametrize("name", ["percent", "points", "number", "duration", "milliseconds"])
 def test_what_is_not_there_is_a_dash(name: str) -> None:
     assert Template("{{ run.metrics.accuracy|" + name + " }}").render(Context()) == "–"

@@ -24,6 +24,17 @@ def percent(share: Measured, digits: int = 0) -> str:
 
 
 @register.filter
+def points(difference: Measured, digits: int = 1) -> str:
+    """Between two shares, in percentage points: 0.0831 -> +8.3, 0 -> ±0."""
+    if difference is None or difference == "":
+        return DASH
+    shown = f"{abs(difference) * 100:.{digits}f}"
+    if not float(shown):
+        return "±0"
+    return f"{'+' if difference > 0 else '−'}{shown}"
+
+
+@register.filter
 def number(value: Measured, digits: int = 0) -> str:
     """12345.678 -> 12,346."""
     return DASH if value is None or value == "" else f"{value:,.{digits}f}"
