@@ -5,7 +5,11 @@ run is trained, or (older and imported ones) when somebody looks at the page. Th
 reads them.
 """
 
+import fcntl
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +22,28 @@ FORMS = ("skops", "onnx")
 
 
 def write(folder: Path, name: str, predictor: Predictor) -> None:
-    """Writes what is not there yet; a run never changes."""
-    for form, convert in (("skops", as_skops), ("onnx", as_onnx)):
-        path = _path(folder, name, form)
-        if not path.exists():
-            write_whole(path, convert(predictor))
+    """Writes what is not there yet; a run never changes.
+
+    Somebody may look at the page while the worker that trained is still at it: another one then
+    waits instead of loading the libraries too.
+    """
+    forms = {"skops": as_skops, "onnx": as_onnx}
+    paths = {form: _path(folder, name, form) for form in forms}
+    with _alone_in(paths["skops"].parent):
+        for form, path in paths.items():
+            if not path.exists():
+                write_whole(path, forms[form](predictor))
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """One process at a time; one that dies lets the next one in."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def written(folder: Path, name: str) -> bool:

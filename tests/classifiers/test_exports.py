@@ -5,6 +5,8 @@ import json
 import pickle  # noqa: TID251 - to see it refused
 import subprocess
 import sys
+import threading
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -206,6 +208,21 @@ def test_the_page_offers_every_form(
         assert f'filename="Topics-1.{form}"' in answer["content-disposition"]
     assert browser.get(f"{run}.pickle").status_code == 404
     assert browser.post(f"{run}.json").status_code == 405
+
+
+def test_who_comes_while_files_are_written_waits_and_writes_none(tmp_path: Path) -> None:
+    chosen = made_up()
+    predictor.save(tmp_path, "run-1", chosen)
+    files = [tmp_path / f"run-1.{form}" for form in converting.FORMS]
+    later = threading.Thread(target=converting.write, args=(tmp_path, "run-1", chosen))
+    with converting._alone_in(tmp_path):
+        later.start()
+        time.sleep(0.1)
+        assert not any(file.exists() for file in files)
+        for file in files:
+            file.write_bytes(b"ours")
+    later.join()
+    assert [file.read_bytes() for file in files] == [b"ours", b"ours"]
 
 
 @pytest.mark.django_db(transaction=True)
