@@ -21,6 +21,7 @@ OF_ONE_CONVERSATION = 3
 NEWEST = 2000
 """So many hits are looked at, for those of other conversations than the one just written in."""
 MAX_WORDS = 12
+SNIPPET_WORDS = 12  # more do not fit beside the list: the word that was looked for would be cut off
 MARK, UNMARK = "\x02", "\x03"
 
 _SQLITE = (
@@ -60,7 +61,7 @@ ORDER BY chat_message_words.rowid DESC LIMIT %s"""
 _FIND_SQLITE = f"""
 WITH chosen AS MATERIALIZED ({_CHOSEN.format(newest=_NEWEST_SQLITE)})
 SELECT chosen.id, chosen.role, chosen.conversation_id, chosen.title,
-       snippet(chat_message_words, 0, %s, %s, '…', 16)
+       snippet(chat_message_words, 0, %s, %s, '…', {SNIPPET_WORDS})
 FROM chat_message_words JOIN chosen ON chosen.id = +chat_message_words.rowid
 WHERE chat_message_words MATCH %s AND chat_message_words.rowid >= (SELECT min(id) FROM chosen)
 ORDER BY chosen.id DESC"""  # noqa: S608 - of constants alone
@@ -152,7 +153,8 @@ def _messages(owner: User, words: list[str], limit: int) -> list[Hit]:
             cursor.execute(_FIND_SQLITE, [query, *which, MARK, UNMARK, query])
         else:
             query = " & ".join(f"'{_quoted(word)}':*" for word in words)
-            options = f"StartSel={MARK}, StopSel={UNMARK}, MaxWords=16, MinWords=8, MaxFragments=1"
+            size = f"MaxWords={SNIPPET_WORDS}, MinWords={SNIPPET_WORDS // 2}, MaxFragments=1"
+            options = f"StartSel={MARK}, StopSel={UNMARK}, {size}"
             cursor.execute(_FIND_POSTGRESQL, [query, options, query, *which])
         rows = cursor.fetchall()
     return [

@@ -59,6 +59,13 @@ def test_the_words_are_marked(alice: User, kettles: Conversation) -> None:
     assert (hit.role, hit.title, hit.conversation) == ("user", "Kettles", kettles.pk)
 
 
+def test_a_snippet_has_room_for_what_was_sought(alice: User) -> None:
+    told(alice, " ".join(f"word{number}" for number in range(200)))
+    (hit,) = search.find(alice, "word120")
+    assert "word120" in [piece.text for piece in hit.snippet if piece.is_hit]
+    assert len("".join(piece.text for piece in hit.snippet).split()) <= search.SNIPPET_WORDS + 2
+
+
 def test_titles_come_first(alice: User, kettles: Conversation) -> None:
     told(alice, "Something about kettles", "Yes")
     titles = [hit for hit in search.find(alice, "kettles") if hit.message is None]
