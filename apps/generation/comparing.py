@@ -34,7 +34,7 @@ from apps.llm.slots import Lane
 SECONDS = 6.0
 CHUNK = 500
 # All pairs of so many vectors are compared within seconds, all of 100,000 are not; and while a job
-# runs they are 30 MB of its worker's memory.
+# runs they are some 50 MB of its worker's memory.
 MEANING_ROWS = 20_000
 
 
