@@ -23,7 +23,9 @@ from pytest_django import DjangoDbBlocker
 
 from apps.core.handler import InOneThread
 from apps.core.models import ApiKey
+from apps.llm import looking
 from apps.llm.models import DefaultServer, Server, State, Use
+from apps.mcp import connecting
 from tests.environment import FOLDER, REDIS_SOCKET
 from tests.llama_process import LlamaProcess
 from tests.tiny_gguf import write_tiny_gguf
@@ -109,6 +111,13 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 @pytest.fixture(scope="session", autouse=True)
 def _fast_password_hash(django_test_environment: None) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patience() -> None:
+    """A server that is up answers, however busy this machine is. Tests of a limit set their own."""
+    looking.LOOK_SECONDS = 60.0
+    connecting.CONNECT_SECONDS = 120.0
 
 
 @pytest.fixture
