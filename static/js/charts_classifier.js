@@ -39,7 +39,7 @@ function makeReliability(element, { reliability: bins }) {
     dot(chart, bin.confidence, bin.accuracy, 3 + 8 * Math.sqrt(bin.count / most)));
   const chart = makeChart(element, {
     tell,
-    padding: [12, 22, 0, 0],
+    padding: [12, 30, 0, 0],
     cursor: { y: false },
     scales: { x: { time: false, range: () => [0, 1] }, y: { range: () => [0, 1] } },
     axes: [shares("what it says", { size: 24, space: 60 }), shares("how often it is right", { size: 52 })],
