@@ -41,9 +41,9 @@ function draw(element, { start, step, ...rates }) {
   else charts.set(element, make(element, kinds[element.dataset.chart], data));
 }
 
-// Minutes before now: the marks stay where they are while the line moves.
-function marks({ data: [times] }) {
-  return [10, 5, 0].map((minutes) => times.at(-1) - 60 * minutes);
+// Minutes before now: the marks stay where they are while the line moves. A phone has no room for all.
+function marks({ data: [times], width }) {
+  return (width < 240 ? [10, 0] : [10, 5, 0]).map((minutes) => times.at(-1) - 60 * minutes);
 }
 
 function ago({ data: [times] }, marked) {
