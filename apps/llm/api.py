@@ -74,7 +74,7 @@ def one_server(request: HttpRequest, pk: int) -> Any:
 @router.post("/servers", response={201: ServerOut})
 def add_server(request: HttpRequest, data: ServerIn) -> Any:
     _staff(request)
-    server = Server(base_url=services.normalised_base_url(data.base_url))
+    server = Server(base_url=data.base_url)
     for field, column in STATED.items():
         setattr(server, column, getattr(data, field))
     server.set_key(data.api_key)
@@ -91,7 +91,7 @@ def change_server(request: HttpRequest, pk: int, data: ServerPatch) -> Any:
         if field in given and (field != "name" or given["name"]):
             setattr(server, column, given[field])
     if given.get("base_url"):
-        server.base_url = services.normalised_base_url(given["base_url"])
+        server.base_url = given["base_url"]
     if given.get("api_key") is not None:
         server.set_key(given["api_key"])
     server.forget_facts()

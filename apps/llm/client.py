@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from apps.core.loops import PerLoop
 from apps.llm import errors, replies
+from apps.llm.addresses import UNSENDABLE_KEY, is_sendable, problem_of
 from apps.llm.chunks import ChunkReader, WholeAnswer
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Event, Token, Usage
@@ -99,10 +100,19 @@ class Client:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self._sdk = _sdk_of(endpoint)
+
+    @cached_property
+    def _sdk(self) -> "openai.AsyncOpenAI":
+        """Made at the first request: an address that is none then fails as requests do."""
+        if problem := problem_of(self.endpoint.base_url):
+            raise errors.BadAddress(f"{problem} Correct it under Servers.")
+        if not is_sendable(self.endpoint.api_key):
+            raise errors.Unauthorized(f"{UNSENDABLE_KEY} Enter the right one under Servers.")
+        return _sdk_of(self.endpoint)
 
     async def aclose(self) -> None:
-        await self._sdk.close()
+        if sdk := vars(self).get("_sdk"):
+            await sdk.close()
 
     async def stream_chat(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """The answer as it is written. Closing the iterator frees the server's slot at once.
@@ -294,8 +304,9 @@ def _sdk_class() -> "type[openai.AsyncOpenAI]":
     return Sdk
 
 
-def _as_json(body: Any) -> str:
-    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def _as_json(body: Any) -> bytes:
+    text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode(errors="replace")  # half of a surrogate pair cannot travel
 
 
 def _sdk_of(endpoint: Endpoint) -> "openai.AsyncOpenAI":

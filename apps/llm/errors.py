@@ -2,7 +2,8 @@
 
     LLMError
     ├── Unreachable          nobody answers at this address                       transient
-    │   └── BackendGone      the proxy answers, the server behind it does not     transient
+    │   ├── BackendGone      the proxy answers, the server behind it does not     transient
+    │   └── BadAddress       no request can be sent to such an address
     ├── Loading              the model is being loaded or started again           transient
     ├── Busy                 a proxy refuses more requests for now                transient
     ├── PoolExhausted        the shared KV cache overflowed, all requests died    transient
@@ -39,6 +40,11 @@ class Unreachable(LLMError):
 
 class BackendGone(Unreachable):
     code = "backend_gone"
+
+
+class BadAddress(Unreachable):
+    transient = False
+    code = "bad_address"
 
 
 class Loading(LLMError):

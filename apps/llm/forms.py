@@ -2,13 +2,17 @@ from typing import Any
 
 from django import forms
 
+from apps.llm.addresses import UNSENDABLE_KEY, checked, is_sendable
 from apps.llm.models import Server
-from apps.llm.services import normalised_base_url
 
 
 class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs alone
     """Adds a server, or edits one. The stored key is never shown; left empty, it stays."""
 
+    # Not the model's own field, which would refuse "localhost:8080" before its scheme is added.
+    base_url = forms.CharField(
+        max_length=500, label="Address", help_text="Such as http://127.0.0.1:8080/v1"
+    )
     api_key = forms.CharField(
         required=False,
         label="Key",
@@ -30,12 +34,10 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         fields = ["name", "base_url", "parallel", "context_stated", "kv_unified"]
         error_messages = {"name": {"unique": "There is a server of this name already."}}
         labels = {
-            "base_url": "Address",
             "parallel": "Slots",
             "context_stated": "Context of a slot",
         }
         help_texts = {
-            "base_url": "Such as http://127.0.0.1:8080/v1",
             "parallel": "Only where the server does not say (a proxy): its -np.",
             "context_stated": "Only where the server does not say: tokens.",
         }
@@ -54,7 +56,24 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
             self.fields.pop("forget_key", None)
 
     def clean_base_url(self) -> str:
-        return normalised_base_url(self.cleaned_data["base_url"])
+        try:
+            return checked(self.cleaned_data["base_url"])
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+
+    def clean_api_key(self) -> str:
+        key: str = self.cleaned_data["api_key"]
+        if not is_sendable(key):
+            raise forms.ValidationError(UNSENDABLE_KEY)
+        return key
+
+    def full_clean(self) -> None:
+        """The first field with an error has the focus, and with it is in view."""
+        super().full_clean()
+        for name in self.errors:
+            if name in self.fields:
+                self.fields[name].widget.attrs["autofocus"] = True
+                break
 
     def save(self, commit: bool = True) -> Any:
         server: Server = self.instance

@@ -7,14 +7,10 @@ from django.db import models
 
 from apps.core import crypto
 from apps.llm import capacity
+from apps.llm.addresses import ADDRESS_PATTERN, EXAMPLE
 from apps.llm.endpoint import Endpoint
 
-# No user name, password or backslash: parsers disagree about which host such an address means.
-ADDRESS_PATTERN = r"^https?://[\w.:\[\]-]+(/[\w./~-]*)?$"
-ADDRESS = RegexValidator(
-    ADDRESS_PATTERN,
-    "Enter an address such as http://127.0.0.1:8080/v1.",
-)
+ADDRESS = RegexValidator(ADDRESS_PATTERN, EXAMPLE)
 
 
 class Kind(models.TextChoices):

@@ -1,12 +1,24 @@
 """What the API says of servers."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from ninja import Field, Schema
+from pydantic import AfterValidator
 
+from apps.llm.addresses import UNSENDABLE_KEY, checked, is_sendable
 from apps.llm.looking import Health
-from apps.llm.models import ADDRESS_PATTERN, Server, Use
+from apps.llm.models import Server, Use
+
+
+def _sendable(key: str) -> str:
+    if not is_sendable(key.strip()):
+        raise ValueError(UNSENDABLE_KEY)
+    return key.strip()
+
+
+Address = Annotated[str, Field(max_length=500), AfterValidator(checked)]
+Key = Annotated[str, Field(max_length=2000), AfterValidator(_sendable)]
 
 
 class ModelOut(Schema):
@@ -66,8 +78,8 @@ class ServerOut(Schema):
 
 class ServerIn(Schema):
     name: str = Field(min_length=1, max_length=100)
-    base_url: str = Field(pattern=ADDRESS_PATTERN, max_length=500)
-    api_key: str = ""
+    base_url: Address
+    api_key: Key = ""
     parallel: int | None = Field(None, ge=1, le=1024)
     context: int | None = Field(None, ge=1, le=100_000_000)
     unified: bool | None = None
@@ -75,8 +87,8 @@ class ServerIn(Schema):
 
 class ServerPatch(Schema):
     name: str | None = Field(None, min_length=1, max_length=100)
-    base_url: str | None = Field(None, pattern=ADDRESS_PATTERN, max_length=500)
-    api_key: str | None = None
+    base_url: Address | None = None
+    api_key: Key | None = None
     parallel: int | None = Field(None, ge=1, le=1024)
     context: int | None = Field(None, ge=1, le=100_000_000)
     unified: bool | None = None

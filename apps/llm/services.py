@@ -8,6 +8,7 @@ from django.db import transaction
 
 from apps.core.prepared import Lookup
 from apps.llm import discovery, looking
+from apps.llm.addresses import normalised_base_url
 from apps.llm.client import Client, client_for
 from apps.llm.kinds import llama_swap, router
 from apps.llm.load_progress import shares as load_shares
@@ -55,7 +56,6 @@ __all__ = [
     "look_at",
     "look_soon",
     "make_default",
-    "normalised_base_url",
     "note_alive",
     "note_error",
     "note_stuck",
@@ -102,12 +102,6 @@ class Target:
     def is_demo(self) -> bool:
         """Whether it is the small model this workbench brings along, which knows little else."""
         return self.server.from_settings and DEMO_MODEL in self.model
-
-
-def normalised_base_url(url: str) -> str:
-    """The address as the OpenAI SDK wants it: no trailing slash, ending in /v1."""
-    url = url.strip().rstrip("/")
-    return url if url.endswith("/v1") else f"{url}/v1"
 
 
 @transaction.atomic

@@ -137,7 +137,7 @@ class Transport(httpx2.AsyncBaseTransport):
                 )
         except TimeoutError as error:
             raise httpx2.ConnectTimeout("No connection in time") from error
-        except OSError as error:
+        except (OSError, OverflowError, ValueError) as error:  # a host or port that is none
             raise httpx2.ConnectError(str(error)) from error
         self._open.add(connection)
         return connection

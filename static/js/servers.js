@@ -18,3 +18,14 @@ document.addEventListener("click", async (event) => {
     window.getSelection().selectAllChildren(source);
   }
 });
+
+// A link to a part that is folded, such as #add, opens it.
+function openLinked() {
+  const part = document.getElementById(location.hash.slice(1));
+  if (part?.localName !== "details") return;
+  part.open = true;
+  part.scrollIntoView();
+  part.querySelector("input:not([type=hidden])")?.focus({ preventScroll: true });
+}
+window.addEventListener("hashchange", openLinked);
+openLinked();

@@ -79,6 +79,29 @@ def test_bad_input_names_the_field(staff_api: Client) -> None:
     assert answer.json()["errors"][0]["loc"][-1] == "base_url"
 
 
+@pytest.mark.parametrize("address", ["http://256.256.256.256/v1", "http://[/v1", "http://a..b"])
+def test_an_address_no_request_can_go_to_is_not_saved(staff_api: Client, address: str) -> None:
+    body = {"name": "x", "base_url": address}
+    answer = staff_api.post("/api/v1/servers", body, content_type="application/json")
+    assert answer.status_code == 422
+    assert not Server.objects.exists()
+
+
+def test_nor_does_a_change_bring_one_in(staff_api: Client, server: Server) -> None:
+    changed = {"base_url": "http://256.256.256.256/v1"}
+    address = f"/api/v1/servers/{server.pk}"
+    assert staff_api.patch(address, changed, content_type="application/json").status_code == 422
+    assert Server.objects.get().base_url == server.base_url
+
+
+def test_a_stored_one_breaks_no_page(browser: Client, server: Server) -> None:
+    bad = Server.objects.create(name="Bad", base_url="http://256.256.256.256/v1")
+    for page in ("/chat/", "/servers/", "/servers/cards/"):
+        assert browser.get(page).status_code == 200, page
+    bad.refresh_from_db()
+    assert (bad.state, "256.256.256.256" in bad.facts["error"]) == ("unreachable", True)
+
+
 def test_a_name_taken(staff_api: Client, server: Server) -> None:
     body = {"name": server.name, "base_url": "http://127.0.0.1:1"}
     answer = staff_api.post("/api/v1/servers", body, content_type="application/json")

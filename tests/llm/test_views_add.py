@@ -31,6 +31,7 @@ def test_it_works(staff_browser: Client, llama: LlamaProcess) -> None:
         "http://a@b/v1",
         "http://a\\@b",
         "javascript:alert(1)",
+        "http://256.256.256.256",
     ],
 )
 def test_an_address_that_is_none(staff_browser: Client, address: str) -> None:
@@ -39,7 +40,9 @@ def test_an_address_that_is_none(staff_browser: Client, address: str) -> None:
     assert answer.status_code == 422
     page = answer.content.decode()
     assert 'id="id_base_url_error"' in page  # beside the field, which names it
-    assert "id_base_url_error" in page.split('name="base_url"')[1].split(">")[0]
+    field = page.split('name="base_url"')[1].split(">")[0]
+    assert "id_base_url_error" in field
+    assert "autofocus" in field  # far down a long page
     assert "very-secret" not in page
     assert not Server.objects.exists()
 
@@ -60,6 +63,17 @@ def test_one_that_does_not_answer_is_added_all_the_same(staff_browser: Client) -
 def test_a_host_name_of_a_compose_file_is_an_address(staff_browser: Client) -> None:
     staff_browser.post("/servers/add/", {"name": "x", "base_url": "http://llama-swap:8080"})
     assert Server.objects.get().base_url == "http://llama-swap:8080/v1"
+
+
+def test_a_scheme_is_added(staff_browser: Client) -> None:
+    staff_browser.post("/servers/add/", {"name": "x", "base_url": "localhost:1"})
+    assert Server.objects.get().base_url == "http://localhost:1/v1"
+
+
+def test_a_key_that_cannot_be_sent(staff_browser: Client) -> None:
+    data = {"name": "x", "base_url": "http://127.0.0.1:1", "api_key": "schl\u00fcssel"}
+    answer = staff_browser.post("/servers/add/", data)
+    assert (answer.status_code, 'id="id_api_key_error"' in answer.content.decode()) == (422, True)
 
 
 def test_only_staff(browser: Client) -> None:

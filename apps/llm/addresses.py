@@ -1,0 +1,59 @@
+"""Which texts are addresses and keys of model servers (pure)."""
+
+import re
+
+import httpx2
+
+# No user name, password or backslash: parsers disagree about which host such an address means.
+ADDRESS_PATTERN = r"^https?://[\w.:\[\]-]+(/[\w./~-]*)?$"
+EXAMPLE = "Enter an address such as http://127.0.0.1:8080/v1."
+_WITHOUT_SCHEME = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:\d+)?(/.*)?")
+LARGEST_PORT = 65535
+UNSENDABLE_KEY = "The key has characters that no HTTP header can carry."
+
+
+def normalised_base_url(url: str) -> str:
+    """The address as the OpenAI SDK wants it: no trailing slash, ending in /v1.
+
+    One without a scheme, such as `localhost:8080`, is taken for http.
+    """
+    url = url.strip().rstrip("/")
+    if _WITHOUT_SCHEME.fullmatch(url):
+        url = f"http://{url}"
+    return url if url.endswith("/v1") else f"{url}/v1"
+
+
+def checked(url: str) -> str:
+    """The address, normalised.
+
+    Raises:
+        ValueError: no request could ever be sent there. Says what is wrong with it.
+    """
+    url = normalised_base_url(url)
+    if not re.fullmatch(ADDRESS_PATTERN, url):
+        raise ValueError(EXAMPLE)
+    if problem := problem_of(url):
+        raise ValueError(f"{problem} {EXAMPLE}")
+    return url
+
+
+def problem_of(url: str) -> str:
+    """Why no request can be sent to this URL, as a sentence; "" where one can."""
+    try:
+        parsed = httpx2.URL(url)
+        # What the operating system is asked for: no label may be empty or over 63 letters.
+        host = parsed.host.encode("idna")
+    except (httpx2.InvalidURL, ValueError) as error:  # UnicodeError is a ValueError
+        return f"“{url}” is not a valid address: {str(error).rstrip('.')}."
+    if parsed.scheme not in {"http", "https"}:
+        return f"“{url}” does not begin with http:// or https://."
+    if not host or b"%" in host or b"[" in host or b"]" in host:
+        return f"“{url}” has no valid host name."
+    if parsed.port is not None and not 0 < parsed.port <= LARGEST_PORT:
+        return f"“{url}” has a port that does not exist: {parsed.port}."
+    return ""
+
+
+def is_sendable(key: str) -> bool:
+    """Whether a key can stand in a header: ASCII, without line breaks."""
+    return key.isascii() and key.isprintable()
