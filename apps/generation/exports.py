@@ -47,10 +47,13 @@ def full_row(spec: Spec, item: Item) -> dict[str, Any]:
     """All fields of a finished row, as a person left them, in order."""
     output = item.final
     fields = output if isinstance(output, dict) else {"text": output}
-    if not spec.recipe.is_plain:
+    missing = set(spec.recipe.field_names) - fields.keys()
+    if not (spec.recipe.is_plain and missing):
         return fields
-    drawn = row_values(spec.recipe, item.place, spec.seed)
-    return {**fields, **{name: value for name, value in drawn.items() if name not in fields}}
+    # Rows made before drawn values were kept with them: as their prompt was drawn.
+    stands_for = item.place if isinstance(item.input, dict) else None
+    drawn = row_values(spec.recipe, item.index, spec.seed, stands_for)
+    return {**fields, **{name: value for name, value in drawn.items() if name in missing}}
 
 
 async def export(job: Job, chosen: Format, sides: Sides | None = None) -> AsyncIterator[bytes]:

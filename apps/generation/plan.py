@@ -33,7 +33,7 @@ class Recipe:
 
     @property
     def is_plain(self) -> bool:
-        """One request a row and nothing but categories: the answer alone is the row's output."""
+        """One request a row and nothing but categories: the answer comes first in the row."""
         *others, last = self.columns
         return isinstance(last, Answer) and all(isinstance(other, Category) for other in others)
 
@@ -45,11 +45,8 @@ class Recipe:
     @property
     def field_names(self) -> list[str]:
         """What a finished row has. Of a plain recipe the answer comes first, as it always did."""
-        if self.is_plain:
-            names = [*self.columns[-1].fields, *(column.name for column in self.columns[:-1])]
-        else:
-            names = [name for column in self.columns for name in column.fields]
-        return list(dict.fromkeys(names))
+        columns = (self.columns[-1], *self.columns[:-1]) if self.is_plain else self.columns
+        return list(dict.fromkeys(name for column in columns for name in column.fields))
 
     @property
     def shown_first(self) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from apps.generation import column_forms, columns_written, draws, schemas
+from apps.generation import column_forms, columns_written, draws, prompts, schemas
 from apps.generation.columns import Answer, Category, Column, Seed, Structured, Text, Written
 from apps.generation.draws import Draw
 from apps.generation.plan import DEFAULT_PARAMS, MAX_ROWS, Recipe
@@ -333,9 +333,20 @@ def render_row(recipe: Recipe, index: int, seed: int) -> RowPrompt:
     return RowPrompt(ask.messages, row_values(recipe, index, seed), ask.seed)
 
 
-def row_values(recipe: Recipe, index: int, seed: int) -> dict[str, str]:
-    """The category columns of row `index`, of a recipe where no condition stands before them."""
+def row_values(
+    recipe: Recipe, index: int, seed: int, stands_for: int | None = None
+) -> dict[str, Any]:
+    """The category columns of row `index`, of a recipe where nothing else stands before them.
+
+    Args:
+        stands_for: as in `Draw`. A row that replaces another draws by its own index all that was
+            not promised of that one.
+    """
     values: dict[str, Any] = {}
+    draw = Draw(index, seed, stands_for)
     for column in recipe.categories:
-        draws.fill(column, Draw(index, seed), values)
+        if column.condition and not prompts.evaluate(column.condition, values):
+            values[column.name] = None
+        else:
+            draws.fill(column, draw, values)
     return values

@@ -79,8 +79,12 @@ def write(recipe: Recipe, draw: Draw) -> Steps:
         return Row(None, "bad_prompt", str(error), values=values)
     except _Rejected as rejected:
         return Row(rejected.output, rejected.code, str(rejected), values=values)
-    if not recipe.is_plain:
-        output = {name: values.get(name) for name in recipe.field_names}
+    # Drawn values are kept with the row: worked out again later they might be another row's.
+    output = {
+        name: values.get(name)
+        for name in recipe.field_names
+        if name in values or not recipe.is_plain
+    }
     return Row(output, texts=tuple(quality.texts_of(recipe, output)), values=values)
 
 
