@@ -20,8 +20,10 @@ AFTER_CUT = 0.5
 # Before the server has counted anything: a safe guess for English is more bytes per token.
 TOKENS_PER_BYTE = 1 / 3
 TEMPLATE_TOKENS = 8  # what a chat template puts around each message
+# What an answer is taken to need where nothing limits it: for admission, never for the request.
 ANSWER_TOKENS = 2048
-MARGIN_TOKENS = 16
+# Of a slot's share where slots share one cache: the rest is its prompt's.
+SHARE_OF_SLOT = 0.75
 # Pinned turns may take so much of the context: the newest of them, or each turn would need a cut.
 PINNED_SHARE = 0.25
 RECALL = "Summarise what we have said so far."
@@ -220,12 +222,24 @@ def _kept(cut: Sequence[Turn], most: int | None) -> list[Turn]:
     return [turn for exchange in pinned[len(pinned) - fitting :] for turn in exchange]
 
 
-def answer_budget(prompt: Prompt, *, context: int | None, wanted: int | None = None) -> int:
-    """`max_tokens`: what is wanted, within what the slot has left; always at least one."""
-    budget = wanted or ANSWER_TOKENS
-    if context is not None:
-        budget = min(budget, context - prompt.tokens - MARGIN_TOKENS)
-    return max(1, budget)
+def answer_limit(
+    wanted: int | None, *, context: int | None, pool: int | None = None, slots: int = 1
+) -> int | None:
+    """`max_tokens` of a request; None where it is left to the server.
+
+    It never depends on an estimate of the prompt: a server that knows the prompt ends an answer at
+    the end of its slot by itself, and a wrong guess would cut answers short.
+
+    Args:
+        wanted: what a person set.
+        context: tokens a slot holds, where the server is known to end answers there.
+        pool: tokens that all slots share; what goes beyond it ends every request in flight.
+    """
+    if wanted is not None:
+        return wanted
+    if pool and slots > 1:
+        return max(ANSWER_TOKENS, int(SHARE_OF_SLOT * pool / slots))
+    return context
 
 
 def _places_to_cut(turns: Sequence[Turn], start: int) -> Sequence[int]:

@@ -335,6 +335,7 @@ def _save(answer_id: int, log: AnswerLog, outcome: Outcome) -> list[ToolCall]:
         "error_detail": outcome.error_detail,
         "finish_reason": outcome.finish_reason,
         "model": outcome.model,
+        "max_tokens": outcome.max_tokens,
         "system_prompt": ask and ask.system_prompt,
         "kept_from": outcome.kept_from,
         "prompt_head": outcome.head,

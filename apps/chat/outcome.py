@@ -27,6 +27,8 @@ class Outcome:
     error_detail: str = INTERRUPTED_DETAIL
     finish_reason: str = ""
     model: str = ""
+    max_tokens: int | None = None
+    """Of the newest request; None: none was sent."""
     kept_from: int | None = None
     head: prompting.Head = field(default_factory=prompting.Head)
     ask: prompting.Ask | None = None

@@ -52,7 +52,7 @@ SAMPLING = (
     Shown("min_p", "min_p", "drops tokens below this share of the best", "any", "0", "1"),
     Shown("top_p", "top_p", "keeps the likeliest up to this sum", "any", "0", "1"),
     Shown("top_k", "top_k", "keeps so many; 0: all", "1", "0"),
-    Shown("max_tokens", "Longest answer", "in tokens", "1", "1", "1000000"),
+    Shown("max_tokens", "Max tokens", "per answer", "1", "1", "1000000"),
     Shown("seed", "Seed", "the same answer again; -1: chance", "1", "-1", "4294967295"),
 )
 REPETITION = (

@@ -94,8 +94,8 @@ class Prepared:
 
     @property
     def tokens(self) -> int:
-        """The most that prompt and answer may come to."""
-        return self.prompt_tokens + self.request.max_tokens
+        """What prompt and answer may come to, for admission: the prompt is an estimate."""
+        return self.prompt_tokens + (self.request.max_tokens or context.ANSWER_TOKENS)
 
 
 def for_answer(answer: Message) -> Ask:
@@ -192,8 +192,11 @@ def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
         definitions=ask.offer.size if offered else 0,
     )
     params = dict(ask.params)
-    wanted = params.pop("max_tokens", None)
-    max_tokens = context.answer_budget(prompt, context=size, wanted=wanted)
+    max_tokens = answer_limit(server, target.model, params.pop("max_tokens", None))
+    if limit is not None and not server.goes_on and prompt.tokens + (max_tokens or 0) > limit:
+        max_tokens = (
+            None  # it counts the answer in, and has just refused prompt and answer together
+        )
     messages = [_with_images(message, ask.images) for message in prompt.messages]
     text, reasoning = ask.prefix
     if text:
@@ -210,6 +213,20 @@ def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
             parallel_tool_calls=ask.offer.parallel,
         )
     return Prepared(target, request, prompt.tokens, prompt.kept_from, _head(request, prompt.front))
+
+
+def answer_limit(server: Server, model: str, wanted: int | None) -> int | None:
+    """The `max_tokens` that is sent to a server; None: none.
+
+    llama.cpp ends an answer where its slot does. Others count `max_tokens` into what has to fit
+    and refuse the request, so they are sent none that nobody asked for.
+    """
+    return context.answer_limit(
+        wanted,
+        context=server.context_of(model) if server.goes_on else None,
+        pool=server.pool(model),
+        slots=server.width(model),
+    )
 
 
 def _head(request: ChatRequest, front: context.Front) -> Head:

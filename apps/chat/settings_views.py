@@ -9,11 +9,21 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.chat import answer_format, model_state, params, prefix, presets, services, tool_views
+from apps.chat import (
+    answer_format,
+    model_state,
+    params,
+    prefix,
+    presets,
+    prompting,
+    services,
+    tool_views,
+)
 from apps.chat.models import Conversation, Preset
 from apps.chat.views import get_conversation, get_preset, get_prompt
 from apps.core.api import owner
 from apps.core.json_schemas import BadSchema
+from apps.llm import services as llm
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -133,6 +143,7 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
         "repetition": params.REPETITION,
         "budget": params.BUDGET,
         "values": params.to_form(found.params),
+        "limits": _limits(found),
         "schema": schema,
         "schema_json": json.dumps(schema),
         "changing": prefix.changing_parts(found.system_prompt.text) if found.system_prompt else [],
@@ -141,6 +152,16 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
         "change": bool(saved),
     }
     return render(request, "chat/_settings.html", context)
+
+
+def _limits(found: Conversation) -> dict[str, str]:
+    """What holds where a field is left empty, as far as that is known."""
+    try:
+        target = llm.target(*prompting.chosen(found))
+    except llm.NoServer:
+        return {}
+    most = prompting.answer_limit(target.server, target.model, None)
+    return {"max_tokens": f"up to {most:,}"} if most else {}
 
 
 def _said(

@@ -155,7 +155,7 @@ async def _stream(
 ) -> None:
     target, server = prepared.target, prepared.target.server
     outcome.model, outcome.kept_from = target.model, prepared.kept_from
-    outcome.head = prepared.head
+    outcome.head, outcome.max_tokens = prepared.head, prepared.request.max_tokens
     outcome.ask, outcome.server = ask, server
     async with permit(
         server,

@@ -75,7 +75,7 @@ async def _ask(
         target.server,
         lane=Lane.INTERACTIVE,
         model=target.model,
-        tokens=request.max_tokens + 60 * count,
+        tokens=(request.max_tokens or 0) + 60 * count,
         label="Personas",
         person=user,
         owner=user,

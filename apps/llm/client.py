@@ -1,7 +1,8 @@
 """The only way to a model server, and the only module that imports the OpenAI SDK.
 
 Everything that generates is streamed (a closed stream frees its slot within a token), carries
-`max_tokens` (else a model may write until its context is full) and asks for progress (a prompt
+`max_tokens` where the server is known to count it as llama.cpp does (else a model may write until
+its context is full) and asks for progress (a prompt
 being read can then be interrupted too). The SDK makes the request; its typed decoding of the
 stream costs 0.14 ms of CPU per token, so the event lines are read here. `transport.py` carries
 them. The SDK is a quarter of all the CPU that a start takes, so who asks no model, such as beat
@@ -67,7 +68,8 @@ class Message(TypedDict):
 class ChatRequest:
     model: str
     messages: Sequence[Message]
-    max_tokens: int
+    max_tokens: int | None
+    """None: not sent, the server ends the answer where its context does."""
     params: Mapping[str, Any] = field(default_factory=dict)
     response_format: Mapping[str, Any] | None = None
     tools: Sequence[Mapping[str, Any]] = ()
@@ -395,7 +397,7 @@ def _after(begun: Begun, request: ChatRequest) -> ChatRequest:
     if not begun.text:
         return request
     there: Message = {"role": "assistant", "content": begun.text}
-    left = max(1, request.max_tokens - begun.tokens)
+    left = None if request.max_tokens is None else max(1, request.max_tokens - begun.tokens)
     return replace(request, messages=[*request.messages, there], max_tokens=left)
 
 
@@ -438,7 +440,7 @@ def _body_of(request: ChatRequest) -> dict[str, Any]:
     body = {
         "model": request.model,
         "messages": request.messages,
-        "max_tokens": request.max_tokens,
+        **({} if request.max_tokens is None else {"max_tokens": request.max_tokens}),
         "stream": True,
         "stream_options": {"include_usage": True},
         "return_progress": True,

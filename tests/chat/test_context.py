@@ -2,19 +2,22 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from apps.chat.context import (
     AFTER_CUT,
-    MARGIN_TOKENS,
+    ANSWER_TOKENS,
     NEARLY_FULL,
     RECALL,
+    Call,
     Counted,
-    Prompt,
     Summary,
     Turn,
-    answer_budget,
+    answer_limit,
     build,
 )
 
@@ -111,19 +114,89 @@ def test_nothing_is_cut_where_the_context_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("context", "used", "wanted", "budget"),
+    ("wanted", "known", "limit"),
     [
-        (4096, 100, None, 2048),
-        (4096, 3000, None, 4096 - 3000 - MARGIN_TOKENS),
-        (4096, 100, 5, 5),
-        (None, 100, None, 2048),
-        (4096, 9000, None, 1),
+        (None, {"context": 4096}, 4096),  # llama.cpp ends at the end of its slot
+        (5, {"context": 4096}, 5),
+        (9000, {"context": 4096}, 9000),
+        (None, {"context": None}, None),
+        (5, {"context": None}, 5),
+        (None, {"context": 32768, "pool": 32768, "slots": 4}, 6144),
+        (None, {"context": 4096, "pool": 4096, "slots": 4}, ANSWER_TOKENS),
+        (None, {"context": 4096, "pool": 4096, "slots": 1}, 4096),
     ],
 )
-def test_answers_stay_within_the_context(
-    context: int | None, used: int, wanted: int | None, budget: int
+def test_no_answer_is_limited_by_an_estimate(
+    wanted: int | None, known: dict[str, Any], limit: int | None
 ) -> None:
-    assert answer_budget(Prompt([], used, None), context=context, wanted=wanted) == budget
+    assert answer_limit(wanted, **known) == limit
+
+
+# --- Whatever is said: properties of the cut --------------------------------------
+
+
+@st.composite
+def branches(draw: st.DrawFn) -> list[Turn]:
+    """A branch as the database may hold it: answers may be empty or missing, some are pinned."""
+    turns: list[Turn] = []
+    size = st.integers(0, 900)
+    for _ in range(draw(st.integers(0, 8))):
+        turns.append(Turn(len(turns) + 1, "user", "q" * draw(size), pinned=draw(st.booleans())))
+        if draw(st.booleans()):
+            call = Call("c", "sum", "{}")
+            turns.append(Turn(-len(turns) - 1, "assistant", "", calls=(call,)))
+            turns.append(Turn(-len(turns) - 1, "tool", "r" * draw(size), call_id="c"))
+        if draw(st.booleans()):
+            turns.append(Turn(len(turns) + 1, "assistant", "ä" * draw(size)))
+    return [*turns, Turn(len(turns) + 1, "user", "?" * draw(st.integers(1, 900)))]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    turns=branches(),
+    context=st.integers(256, 4096),
+    system=st.sampled_from([None, SYSTEM]),
+    counts=st.none() | st.tuples(st.integers(1, 5000), st.integers(0, 30)),
+    must_cut=st.booleans(),
+)
+def test_the_cut_holds_for_every_branch(
+    turns: list[Turn],
+    context: int,
+    system: str | None,
+    counts: tuple[int, int] | None,
+    must_cut: bool,
+) -> None:
+    answers = [turn for turn in turns if turn.role == "assistant" and turn.id > 0]
+    known = None
+    if counts is not None and answers:
+        known = Counted(counts[0], answers[counts[1] % len(answers)].id)
+    prompt = build(system, turns, context=context, counted=known, must_cut=must_cut)
+    messages = prompt.messages
+    # Whoever asks is heard, and the system prompt stays where it was.
+    assert messages[-1]["role"] == "user"
+    assert messages[-1]["content"].endswith(turns[-1].content)
+    assert [m["role"] for m in messages].count("system") == (system is not None)
+    assert system is None or messages[0]["content"] == system
+    # Templates refuse two of the same in a row, and a result without its call.
+    roles = [message["role"] for message in messages if message["role"] != "system"]
+    assert roles[0] == "user"
+    assert all(pair != ("user", "user") for pair in pairwise(roles))
+    for message, following in pairwise(messages):
+        assert (following["role"] == "tool") == bool(message.get("tool_calls"))
+    # Cut only if it must be, and then at a question after an answer, deeply or as far as it goes.
+    places = [
+        turn.id
+        for before, turn in pairwise(turns)
+        if turn.role == "user" and before.role == "assistant"
+    ]
+    if prompt.kept_from is None:
+        assert prompt.tokens <= NEARLY_FULL * context or not places
+    else:
+        assert prompt.kept_from in places
+        assert prompt.tokens <= AFTER_CUT * context or prompt.kept_from == places[-1]
+    # The same question is the same bytes.
+    again = build(system, turns, context=context, counted=known, must_cut=must_cut)
+    assert again.messages == messages
 
 
 # --- What stands between the system prompt and what was kept ----------------------

@@ -46,7 +46,7 @@ def test_the_form_and_back() -> None:
         ("temperature", "11", "Temperature must lie between 0 and 10."),
         ("temperature", "nan", "Temperature must lie between 0 and 10."),
         ("top_k", "2.5", "top_k must be a whole number, not “2.5”."),
-        ("max_tokens", "0", "Longest answer must lie between 1 and 1000000."),
+        ("max_tokens", "0", "Max tokens must lie between 1 and 1000000."),
         ("stop", "x\n" * 17, "At most 16 stop texts: there are 17."),
     ],
 )

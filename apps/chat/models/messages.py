@@ -79,6 +79,9 @@ class Message(models.Model):
     error_code = models.CharField(max_length=50, blank=True, default="")
     error_detail = models.TextField(blank=True, default="")
     finish_reason = models.CharField(max_length=20, blank=True, default="")
+    max_tokens = models.PositiveIntegerField(
+        null=True, blank=True, help_text="What its last request was limited to; empty: not sent."
+    )
     prompt_tokens = models.PositiveIntegerField(null=True, blank=True)
     cached_tokens = models.PositiveIntegerField(null=True, blank=True)
     completion_tokens = models.PositiveIntegerField(null=True, blank=True)
@@ -137,6 +140,30 @@ class Message(models.Model):
     def can_go_on(self) -> bool:
         """Whether there is something that another answer could go on from."""
         return bool(self.content.strip()) or bool(self.tool_calls.all())
+
+    @property
+    def why_cut(self) -> str:
+        """Which limit an answer ended at, as far as that is known; "" where it ended by itself."""
+        if self.finish_reason != "length":
+            return ""
+        if self.completion_tokens is None or self.max_tokens is None:
+            return "Stopped at the server’s length limit"
+        if self.completion_tokens >= self.max_tokens:
+            return f"Stopped at max tokens ({self.max_tokens:,})"
+        total = (self.prompt_tokens or 0) + self.completion_tokens
+        return f"Stopped: the context is full ({total:,} tokens)"
+
+    @property
+    def why_empty(self) -> str:
+        """Why a finished answer has no text; "" where it has, or where its error says it."""
+        told = self.content.strip() or self.error_code or self.tool_calls.all()
+        if told or self.status != Status.COMPLETE:
+            return ""
+        if not self.reasoning.strip():
+            return "The answer is empty: the model ended it at once."
+        if self.finish_reason == "length":
+            return "No answer: the model spent all its tokens on thinking."
+        return "No answer: the model ended after its thinking."
 
     @property
     def cached_share(self) -> float | None:
