@@ -8,12 +8,11 @@ from apps.batch.tasks import wake
 from apps.core.db import in_db
 from apps.core.tools import Arguments, ToolError
 from apps.generation import recipe as recipes
-from apps.generation import services
+from apps.generation import services, targets
 from apps.generation.models import SavedRecipe
 from apps.generation.plan import MAX_SEED
 from apps.generation.problems import RecipeError
-from apps.llm.models import Use
-from apps.llm.services import NoServer, default_target
+from apps.llm.services import NoServer
 
 NAMED_AT_MOST = 50
 
@@ -25,12 +24,13 @@ async def start_generation_job(user: User, arguments: Arguments) -> str:
 
 def _start(user: User, arguments: Arguments) -> str:
     name, rows = arguments["recipe"].strip(), arguments["rows"]
-    saved = SavedRecipe.objects.owned_by(user).filter(name__iexact=name).first()
+    named = SavedRecipe.objects.owned_by(user).filter(name__iexact=name)
+    saved = named.select_related("server").first()
     version = saved.versions.first() if saved else None
     if saved is None or version is None:
         raise ToolError(f"There is no saved recipe “{name}”. {_listed(user)}")
     try:
-        target = default_target(Use.GENERATION)
+        target = targets.named(saved.server, saved.model)
         job = services.create_job(
             owner=user,
             name=(arguments.get("name") or saved.name)[:200],
@@ -38,6 +38,7 @@ def _start(user: User, arguments: Arguments) -> str:
             seed=secrets.randbelow(MAX_SEED),
             recipe=recipes.parse(version.body, rows=rows),
             server=target.server,
+            model=targets.stored_model(target),
             version=version,
         )
     except (RecipeError, NoServer) as error:
@@ -47,6 +48,7 @@ def _start(user: User, arguments: Arguments) -> str:
 
 
 def _listed(user: User) -> str:
-    names = SavedRecipe.objects.owned_by(user).values_list("name", flat=True)[:NAMED_AT_MOST]
+    saved = SavedRecipe.objects.owned_by(user).order_by("-kept", "-pk")  # saved on purpose first
+    names = saved.values_list("name", flat=True)[:NAMED_AT_MOST]
     listed = ", ".join(f"“{name}”" for name in names)
     return f"There are: {listed}." if listed else "This person has saved no recipe yet."

@@ -11,13 +11,21 @@ from django.views.decorators.http import require_http_methods, require_POST
 from apps.batch.tasks import wake
 from apps.core.db import in_db
 from apps.datasets.models import Dataset
-from apps.generation import checks, personas, previews, seeds, services, starters, versions
+from apps.generation import (
+    checks,
+    personas,
+    previews,
+    seeds,
+    services,
+    starters,
+    targets,
+    versions,
+)
 from apps.generation.forms import Draft
 from apps.generation.models import Job, RecipeVersion
 from apps.generation.problems import RecipeError
 from apps.llm.errors import LLMError
-from apps.llm.models import Use
-from apps.llm.services import NoServer, default_target
+from apps.llm.services import NoServer
 
 PREVIEWS = (3, 10)
 DATASETS_SHOWN = 200
@@ -51,7 +59,18 @@ COLUMN_KINDS = (
 
 # Every place for a sentence in the form: a preview fills some and empties the others.
 ERROR_PLACES = (
-    *("name", "system", "columns", "quotas", "rows", "seed", "near", "meaning", "test_dataset"),
+    *(
+        "name",
+        "target",
+        "system",
+        "columns",
+        "quotas",
+        "rows",
+        "seed",
+        "near",
+        "meaning",
+        "test_dataset",
+    ),
     *("width", "weight", "daily_tokens", "temperature", "min_p", "max_tokens"),
 )
 
@@ -75,7 +94,8 @@ def new(request: HttpRequest) -> HttpResponse:
     if plan is None:
         return _form(request, draft, status=422)
     try:
-        target = default_target(Use.GENERATION)
+        target = targets.chosen(plan.target)
+        model = targets.stored_model(target)
         job = services.create_job(
             owner=owner,
             name=plan.name,
@@ -83,7 +103,7 @@ def new(request: HttpRequest) -> HttpResponse:
             seed=plan.seed,
             recipe=plan.recipe,
             server=target.server,
-            model="" if target.model == "default" else target.model,
+            model=model,
             refill=plan.refill,
             near=plan.near,
             meaning=plan.meaning,
@@ -91,10 +111,17 @@ def new(request: HttpRequest) -> HttpResponse:
             width=plan.width,
             weight=plan.weight,
             daily_tokens=plan.daily_tokens,
-            version=versions.save(owner=owner, name=plan.name, recipe=plan.recipe),
+            version=versions.save(
+                owner=owner,
+                name=plan.name,
+                recipe=plan.recipe,
+                server=target.server if plan.target else None,
+                model=model if plan.target else "",
+                keep=plan.keep,
+            ),
         )
     except NoServer as error:
-        draft.errors["server"] = str(error)
+        draft.errors["target"] = str(error)
         return _form(request, draft, status=422)
     except RecipeError as error:
         for problem in error.problems:
@@ -110,12 +137,15 @@ def _first_draft(request: HttpRequest, owner: User) -> Draft:
     if (starter := starters.BY_KEY.get(asked.get("recipe", ""))) is not None:
         return Draft.of(starter.name, starter.recipe)
     if (again := asked.get("like", "")).isdecimal():
-        jobs = Job.objects.owned_by(owner).select_related("batch")
+        jobs = Job.objects.owned_by(owner).select_related("batch__server")
         return _like(owner, get_object_or_404(jobs, pk=int(again)))
     if (number := asked.get("version", "")).isdecimal():
-        mine = RecipeVersion.objects.filter(saved__owner=owner).select_related("saved")
+        mine = RecipeVersion.objects.filter(saved__owner=owner).select_related("saved__server")
         version = get_object_or_404(mine, pk=int(number))
-        return Draft.of(version.saved.name, version.body)
+        draft = Draft.of(version.saved.name, version.body)
+        draft.target = targets.value_of(version.saved.server, version.saved.model)
+        draft.keep = version.saved.kept
+        return draft
     if (dataset := asked.get("dataset", "")).isdecimal():
         return _from_dataset(request, owner, int(dataset))
     return Draft.blank()
@@ -125,6 +155,11 @@ def _like(owner: User, job: Job) -> Draft:
     batch = job.batch
     draft = Draft.of(job.name, job.recipe)
     filters = job.spec.filters
+    draft.target = targets.value_of(batch.server, batch.model)
+    if batch.server is None:
+        draft.errors["target"] = (
+            "The model server of that job was removed. Choose another one, or keep the default."
+        )
     draft.rows = str(batch.wanted)
     draft.refill = batch.goal is not None
     draft.near = "" if filters.near is None else f"{100 * filters.near:g}"
@@ -164,12 +199,14 @@ def _form(request: HttpRequest, draft: Draft, status: int = 200) -> HttpResponse
     datasets = Dataset.objects.owned_by(_owner(request)).only("pk", "name", "rows")
     context = {
         "draft": draft,
+        "offered": targets.offered(draft.target),
         "kinds": COLUMN_KINDS,
         "check_kinds": checks.KINDS,
         "formats": seeds.FORMATS,
         "datasets": datasets[:DATASETS_SHOWN],
         "problems": _problems(draft),
         "starters": starters.STARTERS if draft.is_untouched else (),
+        "saved": versions.kept_of(_owner(request)) if draft.is_untouched else (),
     }
     return render(request, "generation/new.html", context, status=status)
 
@@ -208,7 +245,7 @@ async def preview(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {}
     if plan is not None:
         try:
-            target = await in_db(default_target, Use.GENERATION)
+            target = await in_db(targets.chosen, plan.target)
             tables = await in_db(services.tables_of, owner, plan.recipe)
             tried = await previews.preview(
                 target, plan.recipe, plan.seed, person=owner.pk, rows=rows, tables=tables
@@ -232,7 +269,7 @@ async def write_personas(request: HttpRequest) -> HttpResponse:
     count = request.POST.get("count", "")
     number = int(count) if count.isdecimal() and 1 <= int(count) <= personas.MOST else 20
     try:
-        target = await in_db(default_target, Use.GENERATION)
+        target = await in_db(targets.chosen, request.POST.get("target", ""))
         person = (await request.auser()).pk
         values = await personas.write(target, about, number, person=person)
     except (NoServer, LLMError, personas.NothingWritten) as error:

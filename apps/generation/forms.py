@@ -33,11 +33,18 @@ class Plan:
     width: int | None = None
     weight: int = 1
     daily_tokens: int | None = None
+    target: str = ""
+    """See `targets.value_of`."""
+    keep: bool = False
 
 
 @dataclass
 class Draft:
     name: str = ""
+    target: str = ""
+    """Server and model, see `targets.value_of`."""
+    keep: bool = False
+    """Whether the recipe is to be listed among the person's own."""
     recipe: str = ""
     """The recipe as JSON, as the editor writes it; the parameters stand in fields of their own."""
     system: str = ""
@@ -85,6 +92,8 @@ class Draft:
 
         return cls(
             name=line("name"),
+            target=line("target"),
+            keep=bool(data.get("keep")),
             recipe=data.get("recipe", ""),
             system=data.get("system", "").strip(),
             rows=line("rows"),
@@ -128,6 +137,8 @@ class Draft:
             width=width,
             weight=weight,
             daily_tokens=daily,
+            target=self.target,
+            keep=self.keep,
         )
 
     def _recipe(self, rows: int) -> Recipe | None:

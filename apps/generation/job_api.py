@@ -14,12 +14,11 @@ from apps.batch.tasks import wake
 from apps.core.api import ApiError, Page, not_found, owner, page
 from apps.datasets.models import Dataset
 from apps.generation import recipe as recipes
-from apps.generation import services, versions
+from apps.generation import services, targets, versions
 from apps.generation.models import Job
 from apps.generation.plan import MAX_ROWS, MAX_SEED
 from apps.generation.problems import RecipeError
-from apps.llm.models import Server, Use
-from apps.llm.services import default_target
+from apps.llm.models import Server
 
 router = Router(tags=["generation"])
 
@@ -29,8 +28,13 @@ class JobIn(Schema):
     rows: int = Field(ge=1, le=MAX_ROWS)
     recipe: dict[str, Any]
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
-    server: int | None = None
-    model: str = Field("", max_length=300)
+    server: int | None = Field(None, description="Default: the server that is set for generation.")
+    model: str = Field(
+        "",
+        max_length=300,
+        description="Default: the one set for generation, or the server's first.",
+    )
+    keep_recipe: bool = Field(False, description="List the recipe among your recipes.")
     refill: bool = Field(False, description="Go on until `rows` are accepted, quotas kept.")
     near_duplicates: float | None = Field(
         None, ge=0.5, le=1, description="Reject a row with this share of 5-grams in common."
@@ -89,6 +93,7 @@ class JobOut(Schema):
     refill: bool
     seed: int
     server: int | None
+    server_name: str | None
     model: str
     created: Any
     counts: Counts
@@ -131,6 +136,7 @@ def _show(job: Job) -> dict[str, Any]:
         "refill": batch.goal is not None,
         "seed": batch.spec["seed"],
         "server": batch.server_id,
+        "server_name": batch.server.name if batch.server else None,
         "model": batch.model,
         "created": job.created,
         "recipe": job.recipe,
@@ -165,20 +171,21 @@ def invalid(error: RecipeError) -> ApiError:
 
 
 def _server(data: JobIn) -> tuple[Server, str]:
-    if data.server is None:
-        target = default_target(Use.GENERATION)
-        return target.server, data.model
-    server = Server.objects.filter(pk=data.server).first()
-    if server is None:
-        raise not_found("server")
-    return server, data.model
+    server = None
+    if data.server is not None:
+        server = Server.objects.filter(pk=data.server).first()
+        if server is None:
+            raise not_found("server")
+    target = targets.named(server, data.model)
+    return target.server, targets.stored_model(target)
 
 
 @router.post("/jobs", response={202: JobMade})
 def create_job(request: HttpRequest, data: JobIn) -> Any:
     """Queues a job. `recipe`: system, prompt, attributes or columns, quotas, schema, params.
 
-    The recipe is kept under the job's name: as a new version, if it differs from the last one.
+    The recipe is kept under the job's name: as a new version, if it differs from the last one. With
+    `keep_recipe` it is listed among your recipes.
     """
     test_dataset = None
     if data.test_dataset is not None:
@@ -206,7 +213,14 @@ def create_job(request: HttpRequest, data: JobIn) -> Any:
                 width=data.width,
                 weight=data.weight,
                 daily_tokens=data.daily_tokens,
-                version=versions.save(owner=owner(request), name=name, recipe=recipe),
+                version=versions.save(
+                    owner=owner(request),
+                    name=name,
+                    recipe=recipe,
+                    server=None if data.server is None else server,
+                    model=data.model,
+                    keep=data.keep_recipe,
+                ),
             )
     except RecipeError as error:
         raise invalid(error) from error

@@ -6,6 +6,7 @@ from apps.batch.fields import OrderedJSONField
 from apps.batch.models import Batch
 from apps.core.models import Owned, OwnedQuerySet
 from apps.generation.spec import Spec
+from apps.llm.models import Server
 
 
 class StoredRows(Owned):
@@ -25,6 +26,13 @@ class SavedRecipe(Owned):
     """A recipe under a name. What was changed is a new version; the old ones stay as they were."""
 
     name = models.CharField(max_length=200)
+    kept = models.BooleanField(
+        default=False, help_text="Saved on purpose, so the page lists it; else a job left it."
+    )
+    server = models.ForeignKey(
+        Server, on_delete=models.SET_NULL, null=True, related_name="+", help_text="Empty: default."
+    )
+    model = models.CharField(max_length=300, blank=True, default="")
 
     objects = OwnedQuerySet.as_manager()
 

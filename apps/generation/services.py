@@ -24,6 +24,9 @@ from apps.generation.spec import HANDLER, Filters, Spec
 from apps.llm.models import Server, Use
 from apps.llm.services import NoServer, default_target
 
+LARGE_ROWS = 500
+LARGE_TOKENS = 200_000
+
 
 @transaction.atomic
 def create_job(
@@ -115,6 +118,11 @@ def rate_of(server: Server, model: str) -> float | None:
     ]
     seconds = sum(worked for _, worked in sums)
     return sum(tokens for tokens, _ in sums) / seconds if seconds else None
+
+
+def is_large(batch: Batch) -> bool:
+    """Whether the same job once more is worth a question first."""
+    return batch.wanted >= LARGE_ROWS or batch.spent_tokens >= LARGE_TOKENS
 
 
 def duplicate(job: Job) -> Job:

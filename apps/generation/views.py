@@ -5,7 +5,6 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.db.models import Max
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -16,11 +15,11 @@ from apps.batch.models import ACTIVE, Batch, Course, Item, ItemStatus
 from apps.batch.tasks import wake
 from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable
-from apps.generation import exports, handover, near_views, previews, services
+from apps.generation import exports, handover, near_views, previews, services, versions
 from apps.generation.conversations import Sides, last_reply, messages_of
 from apps.generation.downloads import export_response
 from apps.generation.listing import FILTERS, Shown
-from apps.generation.models import Job, SavedRecipe
+from apps.generation.models import Job
 from apps.generation.plan import MAX_ROWS
 from apps.generation.problems import RecipeError
 from apps.generation.reasons import label_of
@@ -30,7 +29,6 @@ from apps.generation.starters import STARTERS
 JOBS_A_PAGE = 20
 ROWS_A_PAGE = 25
 FIELDS_SHOWN = 4
-RECIPES_SHOWN = 30
 
 # name: (what is done, what is said afterwards)
 ACTIONS = {
@@ -54,10 +52,7 @@ def index(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"page": page, "jobs": shown, "running": running}
     if request.headers.get("HX-Request") and not request.headers.get("HX-Boosted"):
         return render(request, "generation/_jobs.html", context)
-    saved = SavedRecipe.objects.owned_by(request.user).annotate(
-        newest=Max("versions__pk"), number=Max("versions__number")
-    )
-    context |= {"starters": STARTERS, "saved": saved.order_by("-newest")[:RECIPES_SHOWN]}
+    context |= {"starters": STARTERS, "saved": versions.kept_of(request.user)}
     return render(request, "generation/index.html", context)
 
 
@@ -72,6 +67,7 @@ def job(request: HttpRequest, pk: int) -> HttpResponse:
         **standing(found),
         **_table(request, found),
         "spec": spec,
+        "large": services.is_large(found.batch),
         "names": spec.recipe.field_names,
         "labels": spec.recipe.label_names,
         "sides": Sides.of(spec.recipe),

@@ -1,9 +1,16 @@
 """Which server and model each use gets: what there is to choose from, and what was chosen."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from apps.llm.models import DefaultServer, Server, Use
+
+# Names of models that only embed, for servers that do not say what a model can do.
+_EMBEDS = re.compile(
+    r"embed|(?:^|[/_:-])(?:bge|gte|e5|minilm|sentence-t5)(?:[_:.-]|$)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,17 @@ def parse(value: str, servers: Iterable[Server]) -> tuple[Server, str] | None:
     return (found, model) if found else None
 
 
+def writes(server: Server, model: Mapping[str, Any]) -> bool:
+    """Whether a model can write text, as far as is known: what the server says, else its name, else
+    what the server is used for. The server comes with its `defaults` prefetched."""
+    embeds = model.get("embeddings")
+    if embeds is not None:
+        return not embeds
+    if _EMBEDS.search(str(model["id"])):
+        return False
+    return {default.use for default in server.defaults.all()} != {Use.EMBEDDINGS}
+
+
 def _choice(use: Use, servers: list[Server], default: DefaultServer | None, error: str) -> Choice:
     groups = [Group(server.name, _options(server, use, default)) for server in servers]
     if default is None:
@@ -60,7 +78,7 @@ def _options(server: Server, use: Use, default: DefaultServer | None) -> list[Op
     models = [
         model["id"]
         for model in server.facts.get("models", [])
-        if model.get("embeddings") in {None, wants_embeddings}
+        if (model.get("embeddings") is not False if wants_embeddings else writes(server, model))
     ]
     options = [Option(_value(server, model), f"{server.name}: {model}") for model in models]
     if default and default.server_id == server.pk and default.model not in {"", *models}:

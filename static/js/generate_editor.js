@@ -298,6 +298,7 @@ async function invent(found, button) {
   const said = found.querySelector("[data-said]");
   const body = new FormData();
   body.set("about", found.querySelector("[data-key=about]").value);
+  body.set("target", form.elements.target.value);
   body.set("count", found.querySelector("[data-count]").value);
   body.set("csrfmiddlewaretoken", form.elements.csrfmiddlewaretoken.value);
   button.disabled = true;

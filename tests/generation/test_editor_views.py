@@ -81,7 +81,7 @@ class TestNew:
 
     def test_a_changed_recipe_is_a_new_version(self, browser: Client, server: Server) -> None:
         for form in (FORM, FORM, FORM | {"system": "Other."}):
-            browser.post("/generate/new/", form)
+            browser.post("/generate/new/", form | {"keep": "1"})
         numbers = [job.version.number for job in Job.objects.order_by("pk") if job.version]
         assert numbers == [1, 1, 2]
         page = browser.get("/generate/").content.decode()
