@@ -63,6 +63,18 @@ def words(name: str, default: list[str]) -> list[str]:
     return [word.strip() for word in value.split(",") if word.strip()] if value else default
 
 
+def figures(name: str, defaults: dict[str, int]) -> dict[str, int]:
+    """The defaults, with those that `name` changes: `questions=10, previews=2`."""
+    found = dict(defaults)
+    for word in words(name, []):
+        key, _, value = (part.strip() for part in word.partition("="))
+        if key not in defaults or not value.isdecimal() or len(value) > 9:
+            known = ", ".join(f"{key}={value}" for key, value in defaults.items())
+            raise ImproperlyConfigured(f"{name} takes figures as in {known}. It has {word!r}.")
+        found[key] = int(value)
+    return found
+
+
 def kept_secret(path: Path) -> str:
     """A random secret that is made once and kept in a file only its user can read."""
     try:

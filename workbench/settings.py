@@ -70,6 +70,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "apps.core.middleware.ContentSecurityPolicy",
+    "apps.core.middleware.Refusals",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -212,6 +213,25 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
+
+# --- Limits of one person ----------------------------------------------------
+
+# What one person, or their program, may have at a time; apps/core/limits.py says of what.
+LIMITS = env.figures(
+    "WORKBENCH_LIMITS",
+    {
+        "questions": 50,
+        "previews": 4,
+        "predictions": 64,
+        "looks": 4,
+        "uploads": 4,
+        "streams": 100,
+        "readings": 4,
+        "attachments": 100,
+        "keys": 50,
+        "shares": 500,
+    },
+)
 
 # --- Files -------------------------------------------------------------------
 

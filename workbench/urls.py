@@ -12,3 +12,8 @@ urlpatterns = [
     path("servers/", include("apps.llm.urls")),
     path("tools/", include("apps.mcp.urls")),
 ]
+
+handler400 = "apps.core.refusals.bad_request"
+handler403 = "apps.core.refusals.permission_denied"
+handler404 = "apps.core.refusals.page_not_found"
+handler500 = "apps.core.refusals.server_error"

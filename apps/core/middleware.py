@@ -3,6 +3,7 @@
 The API has its own guard, which answers programs in their language.
 """
 
+import logging
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -14,6 +15,11 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.deprecation import MiddlewareMixin
+
+from apps.core import refusals
+from apps.core.refusals import Refusal
+
+logger = logging.getLogger(__name__)
 
 
 class ContentSecurityPolicy(MiddlewareMixin):
@@ -32,6 +38,39 @@ class ContentSecurityPolicy(MiddlewareMixin):
 @cache
 def _policy() -> str:
     return str(build_policy())
+
+
+class Refusals(MiddlewareMixin):
+    """What a view's error means to who asked: a limit, a full disk, a database that is busy.
+
+    And for programs every other error, too, in the promised shape.
+    """
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        refusal = refusals.reason_of(error)
+        if refusal is None:
+            return None
+        if refusal.status >= 500:
+            logger.error("%s: %s", request.path, refusal.code, exc_info=error)
+        return refusals.answer(request, refusal)
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        if response.status_code < 400 or not refusals.is_route(request) or response.streaming:
+            return response
+        if response.headers.get("Content-Type", "").startswith("application/json"):
+            return response
+        refusal = Refusal(
+            response.status_code,
+            response.reason_phrase.lower().replace(" ", "_"),
+            f"{response.reason_phrase}: {request.method} {request.path}.",
+        )
+        shaped = refusals.answer(request, refusal)
+        for name, value in response.headers.items():
+            if name not in {"Content-Type", "Content-Length"}:
+                shaped.headers.setdefault(name, value)
+        return shaped
 
 
 class LoginRequired(LoginRequiredMiddleware):

@@ -1,9 +1,13 @@
 // What every page shares: an error of a fragment is said, not swallowed.
 
+// These say in words why, and when it is worth trying again.
+const IN_WORDS = new Set([408, 413, 422, 429, 503, 507]);
+
 document.addEventListener("htmx:responseError", (event) => {
-  const { status, responseText } = event.detail.xhr;
-  if (status === 413) say(responseText);
-  else say(`The workbench answered with an error (${status}). Try again, or look at its log.`);
+  const { xhr } = event.detail;
+  const isPlain = xhr.getResponseHeader("Content-Type")?.startsWith("text/plain");
+  if (isPlain && IN_WORDS.has(xhr.status)) say(xhr.responseText);
+  else say(`The workbench answered with an error (${xhr.status}). Try again, or look at its log.`);
 });
 document.addEventListener("htmx:sendError", () => {
   say("The workbench cannot be reached. Is it still running?");

@@ -1,0 +1,139 @@
+"""How much of one kind of work a person may have at a time.
+
+Work that a request does itself (`hold`, `limited`) is counted in this process: what it takes,
+memory, sockets and the model server's patience, is this process's. What lies in the database is
+counted there by who adds to it (`check`). Nobody waits: who is over a limit is told so at once.
+"""
+
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import wraps
+from inspect import iscoroutinefunction
+from typing import Any, TypeVar, cast
+from weakref import WeakSet
+
+from django.conf import settings
+from django.http import HttpRequest
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+RETRY_AFTER_SECONDS = 2
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of work, as a person reads of it."""
+
+    what: str
+    """What they have too much of; stands after a number."""
+    remedy: str
+    passes: bool = True
+    """Whether waiting helps."""
+
+
+# By the names of WORKBENCH_LIMITS.
+KINDS = {
+    "questions": Kind("answers that are being written or wait", "Wait until one has ended."),
+    "previews": Kind("previews that are being made", "Wait until one has ended."),
+    "predictions": Kind("predictions that are being made", "Send fewer requests at once."),
+    "looks": Kind("servers that are being asked what they offer", "Wait for their answers."),
+    "uploads": Kind("uploads that are on their way", "Wait until one has arrived."),
+    "streams": Kind("streams of events open", "Close one."),
+    "readings": Kind("files that are being read", "Wait until one has been read."),
+    "attachments": Kind("attachments that were not sent", "Send or remove one.", passes=False),
+    "keys": Kind("API keys", "Revoke one that is no longer used.", passes=False),
+    "shares": Kind("shared copies", "End one that is no longer needed.", passes=False),
+}
+
+
+class LimitReached(Exception):
+    """One person has as much of one kind of work as is allowed. The message says how much."""
+
+    def __init__(self, kind: str, most: int) -> None:
+        named = KINDS[kind]
+        super().__init__(
+            f"You have {most} {named.what}, and no more are allowed at a time. {named.remedy}"
+        )
+        self.kind = kind
+        self.most = most
+        self.retry_after = RETRY_AFTER_SECONDS if named.passes else None
+
+
+def most(kind: str) -> int:
+    """What the settings allow a person of this kind."""
+    allowed: dict[str, int] = settings.LIMITS
+    return allowed[kind]
+
+
+def check(kind: str, count: int) -> None:
+    """Refuses one more where a person has `count` already.
+
+    Raises:
+        LimitReached
+    """
+    if count >= (allowed := most(kind)):
+        raise LimitReached(kind, allowed)
+
+
+_lock = threading.Lock()
+_held: dict[tuple[str, int], "WeakSet[hold]"] = {}
+
+
+class hold(AbstractContextManager["hold"]):  # lower case, as it is used
+    """A place in one kind of work, of one person, until the end of the block.
+
+    with limits.hold(user.pk, "previews"):
+        ...
+
+    What outlives a block, as a stream does, keeps the object and calls `release`, which may be
+    called twice. Where nobody can, because the request was given up before its answer began, the
+    place is free when the object is gone.
+
+    Raises:
+        LimitReached: the person has them all.
+    """
+
+    def __init__(self, user_id: int, kind: str) -> None:
+        self._place = (kind, user_id)
+        with _lock:
+            taken = _held.setdefault(self._place, WeakSet())
+            check(kind, len(taken))
+            taken.add(self)
+
+    def release(self) -> None:
+        """Gives the place back."""
+        with _lock:
+            if (taken := _held.get(self._place)) is not None:
+                taken.discard(self)
+                if not taken:
+                    del _held[self._place]
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+
+def limited(kind: str) -> Callable[[View], View]:
+    """For a view or a route: while it runs, its person has one more of this kind of work."""
+
+    def limit(view: View) -> View:
+        @wraps(view)
+        def run(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            with hold(_person(request), kind):
+                return view(request, *args, **kwargs)
+
+        @wraps(view)
+        async def run_coroutine(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            with hold(_person(request), kind):
+                return await cast(Coroutine[Any, Any, Any], view(request, *args, **kwargs))
+
+        return cast(View, run_coroutine if iscoroutinefunction(view) else run)
+
+    return limit
+
+
+def _person(request: HttpRequest) -> int:
+    # Known since the login was checked: nothing is asked of the database here.
+    assert request.user.pk is not None
+    return int(request.user.pk)
