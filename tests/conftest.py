@@ -5,6 +5,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,11 +42,29 @@ class Handler(InOneThread, AsyncClientHandler):
     """Requests of tests go the way of real ones, in a thread of their own that ends with them."""
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
-        try:
+        with _own_connections():
             return super().get_response(request)
-        finally:
-            if threading.current_thread() is not threading.main_thread():
-                close_old_connections()
+
+    def before(self, *arguments: Any) -> tuple[int, HttpResponseBase | None]:
+        with _own_connections():
+            return super().before(*arguments)
+
+    def failed(self, *arguments: Any) -> HttpResponseBase:
+        with _own_connections():
+            return super().failed(*arguments)
+
+    def after(self, *arguments: Any) -> HttpResponseBase:
+        with _own_connections():
+            return super().after(*arguments)
+
+
+@contextmanager
+def _own_connections() -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if threading.current_thread() is not threading.main_thread():
+            close_old_connections()
 
 
 client.AsyncClientHandler = Handler  # type: ignore[misc]
