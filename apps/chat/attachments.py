@@ -8,8 +8,6 @@ came with, and stays there, so the server reads it once.
 import asyncio
 import base64
 import os
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -21,10 +19,11 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from apps.chat import pictures
+from apps.chat import pdf_text, pictures
 from apps.chat.context import TOKENS_PER_BYTE
 from apps.chat.errors import ChatError
 from apps.chat.models import Attachment, AttachmentKind, Message
+from apps.core import bounded
 from apps.core.prepared import Lookup
 from apps.llm import services as llm
 from apps.llm.errors import LLMError
@@ -33,8 +32,7 @@ MAX_BYTES = 20 * 1024 * 1024
 MAX_CHARACTERS = 400_000
 MAX_AT_ONCE = 10
 COUNT_SECONDS = 2.0
-PDF_SECONDS = 30.0
-ENCRYPTED = 3  # what pdf_text says
+PDF = b"%PDF-"
 IMAGES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -98,7 +96,7 @@ def kind_of(data: bytes) -> tuple[AttachmentKind, str]:
             return AttachmentKind.IMAGE, media_type
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return AttachmentKind.IMAGE, "image/webp"
-    if b"%PDF-" in data[:1024]:
+    if data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(PDF):
         return AttachmentKind.PDF, "application/pdf"
     return AttachmentKind.TEXT, "text/plain; charset=utf-8"
 
@@ -255,15 +253,18 @@ def _decoded(name: str, data: bytes) -> str:
 
 
 def _pdf_text(attachment: Attachment) -> str:
-    command = [sys.executable, "-m", "apps.chat.pdf_text", str(attachment.path)]
     try:
-        done = subprocess.run(  # noqa: S603 - our own module, a path of our own making
-            command, cwd=settings.BASE_DIR, capture_output=True, timeout=PDF_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise BadAttachment(f"“{attachment.name}” took too long to read.") from error
-    if done.returncode == ENCRYPTED:
-        raise BadAttachment(f"“{attachment.name}” needs a password. Attach a copy without one.")
-    if done.returncode:
-        raise BadAttachment(f"“{attachment.name}” cannot be read as a PDF: it may be damaged.")
-    return done.stdout.decode("utf-8", "replace")
+        text = bounded.output("apps.chat.pdf_text", str(attachment.path), limits=pdf_text.LIMITS)
+    except bounded.Exceeded as error:
+        raise BadAttachment(
+            f"“{attachment.name}” takes too long to read or has too much text. Attach a part of it."
+        ) from error
+    except bounded.Busy as error:
+        raise BadAttachment(str(error)) from error
+    except bounded.Failed as error:
+        if error.code == pdf_text.ENCRYPTED:
+            why = "needs a password. Attach a copy without one."
+        else:
+            why = "cannot be read as a PDF: it may be damaged."
+        raise BadAttachment(f"“{attachment.name}” {why}") from error
+    return text.decode("utf-8", "replace")

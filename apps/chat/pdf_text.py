@@ -1,31 +1,31 @@
-"""The text of a PDF, read in a process of its own: a file may be made to take all memory and time.
+"""The text of a PDF. Runs under `core.bounded`: a file may be made to take all memory and time.
 
 `python -m apps.chat.pdf_text FILE` prints it. Pure.
 """
 
-import resource
 import sys
 
+from apps.core.bounded import Limits
+
 MAX_PAGES = 500
-CPU_SECONDS = 20
-MEMORY_BYTES = 1024**3
+DAMAGED, ENCRYPTED = 2, 3
+# What is printed beyond the most characters that are taken, four bytes each, is never read.
+LIMITS = Limits(cpu_seconds=20, memory_bytes=1024**3, seconds=30.0, output_bytes=4_000_000)
 
 
 def main(path: str) -> int:
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    from pypdf import PdfReader  # under the limits above
+    from pypdf import PdfReader  # here: whoever only wants the limits does without
     from pypdf.errors import PyPdfError
 
     try:
         reader = PdfReader(path)
         if reader.is_encrypted and not reader.decrypt(""):
-            return 3
+            return ENCRYPTED
         for page in reader.pages[:MAX_PAGES]:
             text = page.extract_text().encode("utf-8", "replace")
             sys.stdout.buffer.write(text + b"\n\n")
     except (PyPdfError, ValueError, KeyError, RecursionError, MemoryError):
-        return 2
+        return DAMAGED
     return 0
 
 
