@@ -15,13 +15,14 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from apps.chat import imports, library
+from apps.chat import import_reading, library
 from apps.chat.imported import Call, Imported, Said
 from apps.chat.models import TITLE_LENGTH, Conversation, Message, Status, SystemPrompt, ToolCall
 from apps.chat.services import save_system_prompt
 from apps.chat.titles import first_line
 
 AT_ONCE = 100
+AT_ONCE_CHARACTERS = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ def import_file(owner: User, file: IO[bytes]) -> Result:
     )
     conversations = messages = skipped = 0
     written: list[int] = []
+    found = import_reading.conversations(file)
     try:
-        found = imports.read(file)
-        while batch := list(islice(found, AT_ONCE)):
+        while batch := _some(found):
             new = []
             for item in batch:
                 if item.source and item.source in known:
@@ -58,10 +59,23 @@ def import_file(owner: User, file: IO[bytes]) -> Result:
             conversations += len(new)
             messages += sum(len(item.messages) for item in new)
     except BaseException:
+        found.close()  # the process that reads it
         Conversation.objects.filter(pk__in=written).delete()
         raise
     Conversation.objects.filter(owner=owner, removed=unseen).update(removed=None)
     return Result(conversations, messages, skipped)
+
+
+def _some(found: Iterator[Imported]) -> list[Imported]:
+    """The next few, as many as may lie in memory and be written at once."""
+    batch: list[Imported] = []
+    size = 0
+    for item in islice(found, AT_ONCE):
+        batch.append(item)
+        size += sum(len(said.words.content) + len(said.words.reasoning) for said in item.messages)
+        if size > AT_ONCE_CHARACTERS:
+            break
+    return batch
 
 
 @transaction.atomic

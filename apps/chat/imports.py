@@ -1,11 +1,13 @@
 """Conversations of other programs, read from the files they export. Pure.
 
-A file is read as a stream: what is in memory is one conversation. Known are ChatGPT's export (the
+A file is read as a stream: what is in memory is one conversation. `import_reading` does it in a
+process with limits. Known are ChatGPT's export (the
 ZIP file, or the `conversations.json` in it), Open WebUI's ("Export chats"), and our own JSON.
 """
 
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any, cast
@@ -13,9 +15,13 @@ from typing import IO, Any, cast
 import ijson  # type: ignore[import-untyped]
 
 from apps.chat import imports_chatgpt, imports_open_webui
+from apps.chat.import_guard import PIECE_BYTES, Guarded, TooMuch
 from apps.chat.imported import Imported, Said, Unreadable, Words, tidied, time
 
-MAX_UNPACKED_BYTES = 4 * 1024**3
+MAX_UNPACKED_BYTES = 1024**3
+# JSON of conversations is packed to a fifth or a tenth; small files may be anything.
+MAX_RATIO = 100
+SMALL_BYTES = 10 * 1024**2
 PEEK_BYTES = 4096
 
 
@@ -56,7 +62,7 @@ def _opened(file: IO[bytes]) -> Iterator[Iterator[IO[bytes]]]:
     try:
         with zipfile.ZipFile(file) as archive:
             yield _conversation_files(archive)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
         raise BadFile(f"The ZIP file cannot be read: {error}.") from error
 
 
@@ -68,8 +74,17 @@ def _conversation_files(archive: zipfile.ZipFile) -> Iterator[IO[bytes]]:
     ]
     if not names:
         raise BadFile("There is no conversations.json in this ZIP file.")
-    if sum(info.file_size for info in names) > MAX_UNPACKED_BYTES:
-        raise BadFile("The conversations in this ZIP file are larger than 4 GB.")
+    unpacked = sum(info.file_size for info in names)
+    if unpacked > MAX_UNPACKED_BYTES:
+        raise BadFile(
+            f"The conversations in this ZIP file are larger than {MAX_UNPACKED_BYTES // 1024**2:,} "
+            "MB. Export fewer of them."
+        )
+    if unpacked > max(SMALL_BYTES, MAX_RATIO * sum(info.compress_size for info in names)):
+        raise BadFile(
+            f"The ZIP file is packed more than {MAX_RATIO} times, as no export is. Unpack it, and "
+            "choose its conversations.json."
+        )
     for info in names:
         with archive.open(info) as file:
             yield file
@@ -84,10 +99,13 @@ def _items(file: IO[bytes]) -> Iterator[dict[str, Any]]:
         raise BadFile("This is not JSON. Choose the file that the other program exported.")
     path = "item" if start[:1] == b"[" else "conversations.item"
     try:
-        for item in ijson.items(file, path, use_float=True):
+        guarded = Guarded(file, MAX_UNPACKED_BYTES)
+        for item in ijson.items(guarded, path, use_float=True, buf_size=PIECE_BYTES):
             if not isinstance(item, dict):
                 raise BadFile("This file is a list of something else than conversations.")
             yield cast(dict[str, Any], item)
+    except TooMuch as error:
+        raise BadFile(f"{error} Choose the file as it was exported.") from error
     except (ijson.JSONError, UnicodeDecodeError) as error:
         if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
             raise BadFile("The file is not in UTF-8: choose it as it was exported.") from error
@@ -100,7 +118,10 @@ def _at(number: int, item: dict[str, Any]) -> Iterator[None]:
     """Says which conversation it was that could not be read."""
     try:
         yield
-    except (Unreadable, TypeError, AttributeError, KeyError, IndexError) as error:
+    except (
+        *(Unreadable, TypeError, AttributeError, KeyError, IndexError),
+        *(ValueError, OverflowError, RecursionError),
+    ) as error:
         title = str(item.get("title") or "")[:40]
         named = f" (“{title}”)" if title else ""
         why = str(error) if isinstance(error, Unreadable) else "it is not built as expected"
