@@ -15,7 +15,8 @@ from apps.chat.outcome import INTERRUPTED, INTERRUPTED_DETAIL, Outcome
 from apps.chat.tools import calling, history
 from apps.core.db import in_db
 from apps.llm import services as llm
-from apps.llm.errors import Loading, PromptTooLong
+from apps.llm.asking_again import Patience
+from apps.llm.errors import LLMError, PromptTooLong
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, Usage
 from apps.llm.events import ToolCall as CallPiece
 from apps.llm.models import Server
@@ -23,7 +24,6 @@ from apps.llm.slots import Lane, permit
 
 # Slots and context of a server seldom change; asking costs the first token some milliseconds.
 FACTS_AGE = timedelta(minutes=1)
-LOADING_AGAIN_SECONDS = 1.0
 TOO_MANY_ROUNDS = "tool_rounds"  # the finish_reason where it went on calling
 
 
@@ -106,17 +106,30 @@ async def _say(ask: prompting.Ask, server: Server, log: AnswerLog, outcome: Outc
 async def _when_loaded(
     ask: prompting.Ask, prepared: prompting.Prepared, log: AnswerLog, outcome: Outcome
 ) -> None:
-    """Asks again while the server is only starting: whoever asked sees that it is."""
-    deadline = time.perf_counter() + llm.LOAD_SECONDS
+    """Asks again where that helps: whoever asked sees why it takes longer."""
+    patience = Patience(prepared.target.server)
     while True:
-        last_token = outcome.last_token
+        last_token, said = outcome.last_token, len(log.text)
         try:
             return await _stream(ask, prepared, log, outcome)
-        except Loading:
-            if outcome.last_token != last_token or time.perf_counter() > deadline:
+        except LLMError as error:
+            has_begun = outcome.last_token != last_token
+            pause = patience.after(error, has_begun=has_begun)
+            if pause is None or outcome.gathered:
                 raise
-            log.add("loading")
-            await asyncio.sleep(LOADING_AGAIN_SECONDS)
+            if text := log.text[said:]:
+                if not prepared.target.server.goes_on:
+                    raise
+                prepared = replace(
+                    prepared,
+                    request=prepared.request.going_on(text, outcome.tokens),
+                    prompt_tokens=prepared.prompt_tokens + outcome.tokens,
+                )
+            if pause.reason:
+                log.add("queued", reason=pause.reason)
+            elif pause.seconds:
+                log.add("loading")
+            await asyncio.sleep(pause.seconds)
 
 
 async def _call(

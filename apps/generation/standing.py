@@ -90,19 +90,15 @@ def why_fewer(batch: Batch, running: int) -> str:
 
 
 def _too_large(batch: Batch, server: Server, slots: int) -> str:
-    """Where all slots share one context, or may: how many rows fit into it together."""
+    """Where all slots share one context: how many rows fit into it together."""
     pool = server.pool(batch.model)
     tokens = handlers.row_tokens(batch.handler, batch.spec)
     if not pool or not tokens or slots * tokens <= pool:
         return ""
     fit = max(1, pool // tokens)
-    why = (
-        "its slots share one context"
-        if server.unified(batch.model)
-        else "its slots may share one context, as they do when -np is not given"
-    )
     return (
-        f"The server has {slots} slots, but {why}: {pool:,} tokens. A row may come to {tokens:,}, "
+        f"The server has {slots} slots, but they share one context of {pool:,} tokens. A row may "
+        f"come to {tokens:,}, "
         f"so {fit} at once fit. Start llama-server with -np {slots} and a larger -c, say on the "
         "Servers page that the context is not shared, or let rows write fewer tokens."
     )

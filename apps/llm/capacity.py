@@ -1,7 +1,9 @@
 """How much a server takes at once, from what is known of it (pure).
 
 What the server says counts before what a person states, with one exception: whether the KV cache is
-shared. No route of llama-server tells, so there the person is asked first.
+shared. No route of llama-server tells, so there the person counts first. Unless something says that
+it is shared, each slot is taken to have its own: that is what a given -np makes. A first overflow
+shows that it is not so, and what was asked then is asked again (`apps.llm.asking_again`).
 """
 
 from dataclasses import dataclass
@@ -95,8 +97,8 @@ def unified(server: Known, name: str = "") -> Fact[bool | None]:
 
 
 def pool(server: Known, name: str = "") -> int | None:
-    """Unless the cache is known to be split, the running requests must fit into it together."""
-    if unified(server, name).value is False:
+    """Tokens that the requests in flight must fit into together, where the cache is shared."""
+    if not unified(server, name).value:
         return None
     found = model(server, name) or {}
     tokens: int | None = found.get("pool") or context(server, name).value
@@ -109,24 +111,21 @@ def advice(server: Known) -> list[str]:
 
 
 def doubts(server: Known) -> list[str]:
-    """What is assumed of the server because nobody says it, and how to say it."""
+    """What keeps it from full use: what nobody says of it or was seen of it, and what to do."""
     models: list[dict[str, Any]] = server.facts.get("models", [])
-    embeds = bool(models) and all(m.get("embeddings") for m in models)
     found = []
-    if server.facts.get("slots") and unified(server).value is None and not embeds:
-        found.append(_pool_doubt(width(server).value, pool(server)))
+    if server.facts.get("seen_unified", {}).get("", {}).get("value") and pool(server):
+        found.append(_pool_advice(width(server).value, pool(server)))
     if models and not server.swaps and _slots(server, "").source == ASSUMED:
         found.append(SLOTS_ADVICE)
     return found
 
 
-def _pool_doubt(slots: int, tokens: int | None) -> str:
-    together = f" {tokens:,} tokens" if tokens else " its context"
+def _pool_advice(slots: int, tokens: int | None) -> str:
     return (
-        f"Nobody says whether its {slots} slots share one KV cache, as they do when -np is not "
-        f"given. If they do, requests that outgrow it together all fail, so those in flight are "
-        f"kept within{together} together. Start it with -np {slots} and a -c for all slots "
-        "together, or state under Edit whether the cache is shared."
+        f"Its {slots} slots share one KV cache of {tokens:,} tokens, and requests have outgrown it "
+        f"together: those in flight are kept within it. Start it with -np {slots} and a -c for all "
+        "slots together to give each slot its own."
     )
 
 

@@ -78,6 +78,17 @@ class ChatRequest:
     """"auto", "none" or "required"; empty: the server's default, which is "auto"."""
     parallel_tool_calls: bool | None = None
 
+    def going_on(self, text: str, tokens: int) -> "ChatRequest":
+        """For the rest of an answer of which `text` has been written, in so many tokens."""
+        *before, last = self.messages
+        if last["role"] == "assistant":
+            there: Message = {**last, "content": last["content"] + text}
+            messages = [*before, there]
+        else:
+            messages = [*self.messages, {"role": "assistant", "content": text}]
+        left = None if self.max_tokens is None else max(1, self.max_tokens - tokens)
+        return replace(self, messages=messages, max_tokens=left)
+
 
 @dataclass(frozen=True, slots=True)
 class Completion:
@@ -394,11 +405,7 @@ class _translated:
 
 def _after(begun: Begun, request: ChatRequest) -> ChatRequest:
     """The request for the rest of an answer."""
-    if not begun.text:
-        return request
-    there: Message = {"role": "assistant", "content": begun.text}
-    left = None if request.max_tokens is None else max(1, request.max_tokens - begun.tokens)
-    return replace(request, messages=[*request.messages, there], max_tokens=left)
+    return request.going_on(begun.text, begun.tokens) if begun.text else request
 
 
 def _rest_of(request: ChatRequest) -> Rest | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from apps.llm import capacity
 from apps.llm.models import Server
 from apps.llm.services import Action, Activity
 
@@ -108,7 +109,7 @@ def _abilities(model: Mapping[str, Any]) -> list[str]:
 KV_CACHE = {
     True: "shared by all slots",
     False: "split, each slot has its own",
-    None: "not known, treated as shared",
+    None: "taken to be split until requests outgrow it together",
 }
 SWITCHES = {
     "shows_slots": "Shows its slots",
@@ -132,7 +133,7 @@ def facts_of(server: Server) -> list[Known]:
         )
     if server.slots > 1:
         cache = KV_CACHE[server.unified()]
-        known.append(Known("KV cache", cache, server.unified_source()))
+        known.append(Known("KV cache", cache, server.unified_source() or capacity.ASSUMED))
     if cap := server.width_cap:
         known.append(Known("Requests at once", f"at most {cap[0]}", cap[1]))
     if facts.get("build"):

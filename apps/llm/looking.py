@@ -110,13 +110,17 @@ async def note_stuck(server: Server) -> None:
     await signs.stuck(server.pk)
 
 
-async def note_error(server: Server, error: errors.LLMError) -> None:
-    """What a request's failure says of the server itself. Never raises an error of its own."""
+async def note_error(server: Server, error: errors.LLMError, model: str = "") -> None:
+    """What a request's failure says of the server itself. Never raises an error of its own.
+
+    Args:
+        model: which was asked.
+    """
     match error:
         case errors.Stalled():
             await note_stuck(server)
         case errors.PoolExhausted():
-            await note_unified(server, True, "seen: the requests outgrew the pool")
+            await note_unified(server, True, "seen: the requests outgrew the pool", model)
         case errors.Unreachable() | errors.Loading() | errors.Unauthorized():
             await look_soon(server)
 
@@ -124,7 +128,7 @@ async def note_error(server: Server, error: errors.LLMError) -> None:
 async def note_tokens_held(server: Server, tokens: int, model: str = "") -> None:
     """How many tokens all slots hold together: more than one cache of a slot's size can."""
     context = server.context_of(model)
-    if context is not None and tokens > context and server.unified(model) is None:
+    if context is not None and tokens > context and server.unified(model) is not False:
         await note_unified(server, False, "seen: the slots hold more than one shared cache", model)
 
 
@@ -205,8 +209,9 @@ def _record(server: Server, facts: Facts, at: datetime) -> Server:
 
 
 def _lasting(earlier: dict[str, object], facts: Facts) -> dict[str, object]:
-    """What was seen to happen, while it is the same server with the same slots."""
-    same = (earlier.get("slots"), earlier.get("context")) == (facts.slots, facts.context)
+    """What was seen to happen, while it is the same build with the same slots."""
+    was = (earlier.get("slots"), earlier.get("context"), earlier.get("build") or "")
+    same = was == (facts.slots, facts.context, facts.build)
     return {"seen_unified": earlier["seen_unified"]} if same and "seen_unified" in earlier else {}
 
 

@@ -131,7 +131,7 @@ async def permit(
                 raise SlotTaken from None
             raise
     except errors.LLMError as error:
-        await note_error(server, error)
+        await note_error(server, error, model)
         raise
     finally:
         # Shielded: the slot is free again also when the holder was cancelled, by Stop for instance.

@@ -38,7 +38,7 @@ export class AnswerStream {
       act.call(this, JSON.parse(event.data));
     });
     on("snapshot", this.restart);
-    on("queued", () => this.say("Waiting for a free slot of the server…"));
+    on("queued", ({ reason }) => this.say(reason ?? "Waiting for a free slot of the server…"));
     on("loading", this.loading);
     on("progress", this.reading);
     on("reasoning", ({ text }) => this.write("reasoning", text));

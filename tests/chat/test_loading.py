@@ -1,5 +1,9 @@
 """Questions to a model that is not in memory yet wait for it, and say so."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
 import pytest
 from django.test import AsyncClient
 
@@ -7,7 +11,7 @@ from apps.chat.models import Message, Status
 from apps.core.db import in_db
 from apps.llm.models import DefaultServer, Server, Use
 from apps.llm.services import look_at
-from tests.chat.conftest import ask, events_of, text_of
+from tests.chat.conftest import Event, ask, events_of, read_events, text_of
 from tests.chat.tool_server import ToolServer, create_tool_server, say
 from tests.llama_process import LlamaProcess
 from tests.standins import Model, Standin
@@ -18,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 async def test_a_server_that_is_starting(
     alice_api: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.chat.writing.LOADING_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("apps.llm.asking_again.LOADING_AGAIN_SECONDS", 0.05)
     with ToolServer([say("Good morning")], loads=2) as process:
         await in_db(create_tool_server, process)
         _, answer = await ask(alice_api)
@@ -32,13 +36,56 @@ async def test_a_server_that_is_starting(
 async def test_it_does_not_wait_for_ever(
     alice_api: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.llm.services.LOAD_SECONDS", 0.0)
+    monkeypatch.setattr("apps.llm.asking_again.LOAD_SECONDS", 0.0)
     with ToolServer([say("Never")], loads=99) as process:
         await in_db(create_tool_server, process)
         _, answer = await ask(alice_api)
         await events_of(alice_api, answer)
     saved = await Message.objects.aget(pk=answer)
     assert (saved.status, saved.error_code) == (Status.FAILED, "loading")
+
+
+async def asked_of_a_dead_server(alice_api: AsyncClient, process: LlamaProcess) -> int:
+    """The answer to a question asked right after the server died, of which nobody knows yet."""
+    server = Server(name="Crashing", base_url=process.base_url)
+    server.set_key(process.api_key)
+    await in_db(server.save)
+    await in_db(DefaultServer.objects.create, use=Use.CHAT, server=server)
+    await look_at(server)
+    process.kill()
+    _, answer = await ask(alice_api)
+    return answer
+
+
+async def test_a_server_that_is_started_again_is_waited_for(
+    alice_api: AsyncClient, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.llm.asking_again.AWAY_SECONDS", 120.0)
+    with LlamaProcess(tiny_model) as process:
+        answer = await asked_of_a_dead_server(alice_api, process)
+        response = await alice_api.get(f"/api/v1/answers/{answer}/events")
+        events = read_events(response)
+        told = [event async for event in until(events, "queued")]
+        assert "Trying again" in told[-1]["reason"]
+        await asyncio.to_thread(process.start)
+        assert [event async for event in events][-1].name == "done"
+    assert (await Message.objects.aget(pk=answer)).status == Status.COMPLETE
+
+
+async def test_but_not_for_long(
+    alice_api: AsyncClient, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.llm.asking_again.AWAY_SECONDS", 0.0)
+    with LlamaProcess(tiny_model) as process:
+        answer = await asked_of_a_dead_server(alice_api, process)
+        assert (await events_of(alice_api, answer))[-1]["code"] == "unreachable"
+
+
+async def until(events: AsyncIterator[Event], name: str) -> AsyncIterator[Event]:
+    async for event in events:
+        yield event
+        if event.name == name:
+            return
 
 
 async def test_a_router_says_how_far_it_is(alice_api: AsyncClient, llama: LlamaProcess) -> None:

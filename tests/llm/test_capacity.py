@@ -97,7 +97,7 @@ class TestUnified:
     def test_nothing_tells(self) -> None:
         found = server(facts=LLAMA)
         assert (found.unified(), found.unified_source()) == (None, "")
-        assert found.pool("m") == 4096  # so it is treated as shared
+        assert found.pool("m") is None  # so each slot is taken to have its own
 
     def test_another_number_of_slots_than_four_was_given(self) -> None:
         found = server(facts=LLAMA | known(slots=8, unified=False))
@@ -121,6 +121,13 @@ class TestUnified:
         models = [known(id="m", unified=True, context=4096, pool=16384)]
         assert server(Kind.ROUTER, facts={"models": models}).pool("m") == 16384
 
+    def test_other_programs_have_no_pool_unless_a_person_says_so(self) -> None:
+        facts = {"models": [known(id="m", context=8192)]}
+        found = server(Kind.OPENAI, facts=facts, parallel=64)
+        assert (found.width("m"), found.pool("m")) == (64, None)  # vLLM's max_model_len
+        found.kv_unified = True
+        assert found.pool("m") == 8192
+
     def test_no_context_no_pool(self) -> None:
         assert server(Kind.OLLA, facts={"models": [{"id": "m"}]}).pool("m") is None
 
@@ -131,10 +138,12 @@ def test_facts_of_old_are_read_too() -> None:
 
 
 class TestAdvice:
-    def test_a_cache_that_may_be_shared(self) -> None:
-        [sentence] = server(facts=LLAMA).advice
-        assert "whether its 4 slots share one KV cache" in sentence
-        assert "kept within 4,096 tokens together" in sentence
+    def test_the_command_of_the_readme_needs_none(self) -> None:
+        assert server(facts=LLAMA).advice == []
+
+    def test_a_cache_that_was_seen_to_be_shared(self) -> None:
+        [sentence] = server(facts=LLAMA | TestUnified.SEEN).advice
+        assert "4 slots share one KV cache of 4,096 tokens" in sentence
         assert "Start it with -np 4" in sentence
 
     @pytest.mark.parametrize("stated", [True, False])

@@ -400,6 +400,22 @@ class TestUnified:
         await look_at(server, max_age=NOW)
         assert server.unified() is None
 
+    async def test_so_is_another_build(self, server: Server, pretended: Pretended) -> None:
+        pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER, build="b1")
+        await look_at(server)
+        await note_error(server, errors.PoolExhausted("all were ended"))
+        await look_at(server, max_age=NOW)
+        assert server.unified() is True
+        pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER, build="b2")
+        await look_at(server, max_age=NOW)
+        assert server.unified() is None
+
+    async def test_it_is_learned_of_the_model_whose_slots_they_are(self, server: Server) -> None:
+        server.kind = Kind.ROUTER
+        await note_error(server, errors.PoolExhausted("all were ended"), "big")
+        server.facts["models"] = [{"id": "big"}, {"id": "small"}]
+        assert (server.unified("big"), server.unified("small")) == (True, None)
+
 
 async def test_a_model_that_loads_is_looked_at_soon(
     llama: LlamaProcess, monkeypatch: pytest.MonkeyPatch

@@ -36,7 +36,7 @@ def test_it_works(staff_api: Client, llama: LlamaProcess) -> None:
         "unified_source": "",
         "context": 4096,
         "context_source": "the server's /props",
-        "pool": 4096,
+        "pool": None,
         "cap": None,
         "cap_reason": "",
     }

@@ -13,8 +13,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from apps.core.redis import close_async_redis, sync_redis
-from apps.llm import discovery, live, services, slots
+from apps.llm import discovery, errors, live, services, slots
 from apps.llm.client import close_clients
+from apps.llm.looking import note_error
 from apps.llm.models import Server
 from apps.llm.slots import Lane
 from tests.llama_process import LlamaProcess, free_port
@@ -58,18 +59,19 @@ def held(server: Server, *labels: str, owner: int | None = None) -> Iterator[Non
     thread.join()
 
 
-def test_what_is_assumed_of_its_cache_is_said_with_what_to_do(
+def test_a_shared_cache_that_requests_outgrew_is_said_with_what_to_do(
     browser: Client, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = "Nobody says whether its 4 slots share one KV cache"
     # Not what tests before this one have left in its slots: that may tell that it is split.
     monkeypatch.setattr(discovery, "slot_states", holding(1024))
     browser.get("/servers/")
     shown = words(cards(browser))
-    assert said in shown
+    assert "taken to be split until requests outgrow it together assumed" in shown
+    assert "share one KV cache" not in shown
+    async_to_sync(note_error)(Server.objects.get(), errors.PoolExhausted("all were ended"))
+    shown = words(cards(browser))
+    assert "Its 4 slots share one KV cache of 4,096 tokens" in shown
     assert "Start it with -np 4" in shown
-    Server.objects.update(kv_unified=False)
-    assert said not in words(cards(browser))
 
 
 def test_slots_that_hold_more_than_one_cache_leave_nothing_to_assume(
@@ -77,7 +79,7 @@ def test_slots_that_hold_more_than_one_cache_leave_nothing_to_assume(
 ) -> None:
     monkeypatch.setattr(discovery, "slot_states", holding(1025))
     shown = words(cards(browser))
-    assert "Nobody says whether" not in shown
+    assert "KV cache split, each slot has its own" in shown
     assert "KV cache split, each slot has its own seen: the slots hold more than one" in shown
 
 
