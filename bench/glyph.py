@@ -220,7 +220,9 @@ def main() -> None:
         )
         with Stack(settings | {"WORKBENCH_TITLES": "false"}) as stack:
             context = browser.new_context()
-            context.new_page().goto(stack.login_url)
+            page = context.new_page()
+            page.goto(stack.login_url)
+            page.wait_for_url("**/chat/**")
             workbench = Workbench(stack, url, browser, context.storage_state())
             context.close()
             if "glyph" in parts:

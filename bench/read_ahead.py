@@ -87,6 +87,8 @@ async def measure(
     ):
         # The program's user and the browser's are the same person: whoever `up` made first.
         await browser.get(stack.login_url)
+        token = browser.cookies["workbench_csrf"]
+        await browser.post(stack.login_url, headers={"X-CSRFToken": token})
         for _ in range(rounds):
             for told in (False, True):
                 pk = await open_conversation(program, api)

@@ -15,6 +15,8 @@ REDIS_SOCKET = FOLDER / "redis.sock"
 
 os.environ["WORKBENCH_DATA"] = str(FOLDER / "var")
 os.environ["REDIS_URL"] = f"unix://{REDIS_SOCKET}?db=0"
+# As `make run` has it, whose MCP servers most tests are about.
+os.environ["WORKBENCH_MCP_COMMANDS"] = "true"
 # Tests that are not about titles count requests and slots: nothing is to ask beside them.
 os.environ["WORKBENCH_TITLES"] = "false"
 # Hundreds of processes are started here: they compile a module once, and pytest rewrites it once.

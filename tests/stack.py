@@ -35,7 +35,7 @@ class Stack:
     """What `make run` starts, in a data folder and on a port of its own.
 
     with Stack() as stack:
-        page.goto(stack.login_url)
+        page.goto(stack.login_url)  # its form is sent by a script
     """
 
     def __init__(

@@ -163,6 +163,7 @@ CELERY_BEAT_SCHEDULE = {
     "wake-pumps": {"task": "apps.batch.tasks.wake_pumps", "schedule": 5.0},
     "resume-imports": {"task": "apps.datasets.tasks.resume_imports", "schedule": 30.0},
     "purge-chat": {"task": "apps.chat.tasks.purge", "schedule": 3600.0},
+    "remove-people": {"task": "apps.core.tasks.remove_people", "schedule": 300.0},
     "resume-training": {"task": "apps.classifiers.tasks.resume_training", "schedule": 30.0},
 }
 
@@ -194,8 +195,9 @@ TITLES = env.boolean("WORKBENCH_TITLES", default=True)
 FETCH_URLS = env.boolean("WORKBENCH_FETCH_URLS", default=False)
 FETCH_PRIVATE_URLS = env.boolean("WORKBENCH_FETCH_PRIVATE_URLS", default=False)
 
-# Staff may add MCP servers, whose tools people may switch on. A command runs as our own user.
-MCP_COMMANDS = env.boolean("WORKBENCH_MCP_COMMANDS", default=True)
+# Admins may add MCP servers that are commands. They run as our own user, who can read every key:
+# off unless one person starts the workbench for themselves (`make run` sets it).
+MCP_COMMANDS = env.boolean("WORKBENCH_MCP_COMMANDS", default=False)
 # Their addresses are typed by staff, as those of model servers: they may be in private networks.
 MCP_PRIVATE_URLS = env.boolean("WORKBENCH_MCP_PRIVATE_URLS", default=True)
 # Everybody may add servers for himself alone. What this machine can reach is not his to ask.

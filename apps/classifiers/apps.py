@@ -1,4 +1,4 @@
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.apps import AppConfig
 
@@ -12,6 +12,7 @@ class ClassifiersConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.batch import handlers
+        from apps.core.removal import removing
         from apps.datasets import limits, near
 
         handlers.register(
@@ -21,6 +22,7 @@ class ClassifiersConfig(AppConfig):
         )
         near.register(_look_for_near_copies)
         limits.register(_text_limit)
+        removing.connect(_delete_classifiers)
         _offer_tools()
 
 
@@ -29,6 +31,15 @@ def _look_for_near_copies(dataset: "Dataset") -> None:
     from apps.classifiers import tasks
 
     tasks.wake_near_copies(dataset.pk)
+
+
+def _delete_classifiers(person: Any, **kwargs: Any) -> None:
+    """With their files, which no row of the database takes along."""
+    from apps.classifiers import services
+    from apps.classifiers.models import Classifier
+
+    for classifier in Classifier.objects.owned_by(person):
+        services.delete_classifier(classifier)
 
 
 def _text_limit() -> "TextLimit | None":

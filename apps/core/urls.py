@@ -1,7 +1,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from apps.core import views
+from apps.core import account_views, people_views, views
 
 app_name = "core"
 urlpatterns = [
@@ -10,7 +10,21 @@ urlpatterns = [
     path("login/", views.Login.as_view(), name="login"),
     path("login/link/<str:token>/", views.login_link, name="login_link"),
     path("logout/", LogoutView.as_view(), name="logout"),
-    path("settings/", views.settings_page, name="settings"),
-    path("settings/keys/", views.create_key, name="create_key"),
-    path("settings/keys/<int:pk>/revoke/", views.revoke_key, name="revoke_key"),
+    path("settings/", account_views.settings_page, name="settings"),
+    path("settings/name/", account_views.rename, name="rename"),
+    path("settings/password/", account_views.change_password, name="change_password"),
+    path("settings/keys/", account_views.create_key, name="create_key"),
+    path("settings/keys/<int:pk>/revoke/", account_views.revoke_key, name="revoke_key"),
+    path("settings/people/", people_views.index, name="people"),
+    path("settings/people/<int:pk>/link/", people_views.link, name="person_link"),
+    path("settings/people/<int:pk>/remove/", people_views.remove, name="person_remove"),
+    *(
+        path(
+            f"settings/people/<int:pk>/{what}/",
+            people_views.change,
+            {"what": what},
+            name=f"person_{what}",
+        )
+        for what in ("admin", "member", "enable", "disable")
+    ),
 ]

@@ -1,19 +1,19 @@
 from typing import Any
 
-from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from apps.core import login_throttle
-from apps.core.models import ApiKey, LoginLink
+from apps.core.models import LoginLink
 
 
 @login_not_required
@@ -48,13 +48,30 @@ class Login(LoginView):
 
 @login_not_required
 @never_cache
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 def login_link(request: HttpRequest, token: str) -> HttpResponse:
-    """The one-time link that `make run` prints."""
-    user = LoginLink.redeem(token)
-    if user is None:
+    """The one-time link of a start, of an invitation or for a forgotten password.
+
+    Opening it shows a form and uses nothing up: mail programs and chats look at links too.
+    """
+    link = LoginLink.find(token)
+    if link is None:
         if request.user.is_authenticated:  # the same link once more, in the browser it let in
             return redirect("/")
+        return render(request, "core/login_link_used.html", status=410)
+    form: SetPasswordForm[User] | None = None
+    if link.sets_password:
+        form = SetPasswordForm(link.user, request.POST or None)
+    if request.method != "POST" or (form is not None and not form.is_valid()):
+        context = {"form": form, "person": link.user}
+        template = "core/choose_password.html" if form else "core/login_link.html"
+        return render(request, template, context, status=422 if request.method == "POST" else 200)
+    with transaction.atomic():
+        user = LoginLink.redeem(token)
+        if user is not None and form is not None:
+            form.user = user
+            form.save()
+    if user is None:  # somebody else was faster
         return render(request, "core/login_link_used.html", status=410)
     login(request, user)
     return redirect("/")
@@ -63,32 +80,3 @@ def login_link(request: HttpRequest, token: str) -> HttpResponse:
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
     return redirect("chat:index")
-
-
-@require_safe
-def settings_page(request: HttpRequest) -> HttpResponse:
-    assert isinstance(request.user, User)
-    token = request.session.pop("new_api_key", None)  # shown this once
-    return render(
-        request, "core/settings.html", {"keys": request.user.api_keys.all(), "new_token": token}
-    )
-
-
-@require_POST
-def create_key(request: HttpRequest) -> HttpResponse:
-    assert isinstance(request.user, User)
-    name = request.POST.get("name", "").strip()[:100]
-    if not name:
-        messages.error(request, "Give the key a name, so that you know later what it is for.")
-    else:
-        _, request.session["new_api_key"] = ApiKey.issue(user=request.user, name=name)
-    return redirect("core:settings")
-
-
-@require_POST
-def revoke_key(request: HttpRequest, pk: int) -> HttpResponse:
-    assert isinstance(request.user, User)
-    key = get_object_or_404(request.user.api_keys, pk=pk)
-    key.delete()
-    messages.success(request, f"The key “{key.name}” no longer works.")
-    return redirect("core:settings")

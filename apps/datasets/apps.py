@@ -1,3 +1,5 @@
+from typing import Any
+
 from django.apps import AppConfig
 
 
@@ -5,6 +7,17 @@ class DatasetsConfig(AppConfig):
     name = "apps.datasets"
 
     def ready(self) -> None:
+        from apps.core.removal import removing
         from apps.datasets import chat_tools  # models are there only now
 
         chat_tools.offer_all()
+        removing.connect(_delete_uploads)
+
+
+def _delete_uploads(person: Any, **kwargs: Any) -> None:
+    """With their files, which no row of the database takes along."""
+    from apps.datasets.models import Upload
+    from apps.datasets.uploads import remove_upload
+
+    for upload in Upload.objects.owned_by(person):
+        remove_upload(upload)

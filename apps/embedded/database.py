@@ -81,12 +81,12 @@ def _unusable(error: Exception) -> StartError:
 
 
 def register(servers: Mapping[str, str], say: Say) -> str:
-    """Write the model servers into the database and return the path of a login link."""
+    """Write the model servers into the database; the path that a person is to open."""
     migrate_if_needed(say)
     from django.conf import settings
     from django.db import Error, connections
 
-    from apps.core.login_links import create_login_link
+    from apps.core.login_links import startup_path
     from apps.llm.services import configure_servers
     from workbench import env
 
@@ -97,7 +97,7 @@ def register(servers: Mapping[str, str], say: Say) -> str:
         settings.LLM_KV_UNIFIED = unified.lower() in env.TRUE
     try:
         configure_servers()
-        return create_login_link()
+        return startup_path()
     except Error as error:
         raise _unusable(error) from error
     finally:

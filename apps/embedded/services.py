@@ -67,6 +67,9 @@ def child_env(options: Options, parts: Parts, inherited: Mapping[str, str]) -> d
         changes["LLM_KV_UNIFIED"] = "false"  # no route of the server tells, so we do
     if parts.embeddings is not None:
         changes |= {"EMBED_BASE_URL": parts.embeddings.base_url, "EMBED_API_KEY": parts.key}
+    # One person at their own machine: what they add may run there. Elsewhere it is off.
+    if not inherited.keys() & {"WORKBENCH_MCP_COMMANDS", "WORKBENCH_MCP_COMMANDS_FILE"}:
+        changes["WORKBENCH_MCP_COMMANDS"] = "true"
     # A secret from a file would win over what is set here; it has been read already.
     from_files = {f"{name}_FILE" for name in changes}
     return {k: v for k, v in inherited.items() if k not in from_files} | changes

@@ -23,8 +23,10 @@ def test_only_the_hash_is_kept(alice: User) -> None:
 
 
 def test_settings_page_shows_a_new_key_once(browser: Client) -> None:
-    browser.post("/settings/keys/", {"name": "laptop"})
-    assert b'data-testid="new-key">wb_' in browser.get("/settings/").content
+    created = browser.post("/settings/keys/", {"name": "laptop"})
+    assert b'data-testid="new-key">wb_' in created.content
+    assert "no-store" in created["Cache-Control"]
+    assert "wb_" not in str(dict(browser.session)), "the session is stored"
     assert b'data-testid="new-key">wb_' not in browser.get("/settings/").content
 
 

@@ -5,32 +5,57 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db.models import F
 from django.test import Client, override_settings
 from django.utils import timezone
 
-from apps.core.login_links import create_login_link
+from apps.core.login_links import create_login_link, startup_path
 from apps.core.models import LoginLink
 
 
 def test_the_first_link_makes_the_admin_and_lets_them_in_once(db: None) -> None:
     link = create_login_link()
     browser = Client()
-    assert browser.get(link).status_code == 302
+    assert browser.post(link).status_code == 302
     assert browser.get("/settings/").status_code == 200
     assert User.objects.get().is_superuser
+    assert Client().post(link).status_code == 410
+
+
+def test_looking_at_a_link_does_not_use_it_up(db: None) -> None:
+    link = create_login_link()
+    assert Client().head(link).status_code == 200
+    assert b"data-login" in Client().get(link).content
+    assert Client().post(link).status_code == 302
+
+
+def test_a_start_prints_no_link_for_an_admin_with_a_password(db: None) -> None:
+    assert startup_path().startswith("/login/link/")
+    admin = User.objects.get()
+    admin.set_password("correct horse")
+    admin.save()
+    assert startup_path() == "/login/"
+
+
+def test_the_link_of_a_start_is_short_lived(db: None) -> None:
+    link = startup_path()
+    LoginLink.objects.update(expires=F("expires") - timedelta(minutes=14))
+    assert Client().get(link).status_code == 200
+    LoginLink.objects.update(expires=F("expires") - timedelta(minutes=2))
     assert Client().get(link).status_code == 410
 
 
 def test_an_old_link_is_refused(db: None) -> None:
     link = create_login_link()
-    LoginLink.objects.update(created=timezone.now() - timedelta(hours=13))
+    LoginLink.objects.update(expires=timezone.now() - timedelta(seconds=1))
     assert Client().get(link).status_code == 410
+    assert Client().post(link).status_code == 410
 
 
 def test_a_new_link_ends_the_one_before(db: None) -> None:
     first, second = create_login_link(), create_login_link()
-    assert Client().get(first).status_code == 410
-    assert Client().get(second).status_code == 302
+    assert Client().post(first).status_code == 410
+    assert Client().post(second).status_code == 302
 
 
 def test_the_link_is_not_kept_in_the_clear(db: None) -> None:

@@ -78,7 +78,7 @@ def test_the_wait_ends() -> None:
 
 def test_a_login_link_still_lets_in(alice: User) -> None:
     guess(5)
-    assert Client(REMOTE_ADDR="10.0.0.1").get(create_login_link(username="alice")).url == "/"
+    assert Client(REMOTE_ADDR="10.0.0.1").post(create_login_link(username="alice")).url == "/"
 
 
 def test_without_redis_one_can_still_log_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPMessage
+from http.cookies import SimpleCookie
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -106,8 +107,16 @@ class Site:
 
     def get(self, path: str) -> Answer:
         """Follows no redirect."""
+        return self._ask("GET", path, {})
+
+    def post(self, path: str, csrf_token: str) -> Answer:
+        """An empty form, as a browser sends it."""
+        cookie = f"workbench_csrf={csrf_token}"
+        return self._ask("POST", path, {"Cookie": cookie, "X-CSRFToken": csrf_token})
+
+    def _ask(self, method: str, path: str, headers: dict[str, str]) -> Answer:
         with closing(HTTPConnection(LOOPBACK, self.web_port)) as connection:
-            connection.request("GET", path)
+            connection.request(method, path, headers=headers)
             answer = connection.getresponse()
             return Answer(answer.status, answer.headers, answer.read().decode())
 
@@ -259,7 +268,9 @@ def test_web_serves_and_lets_the_first_person_in(site: Site) -> None:
         assert page.status == 200
         sheet = page.text.partition('rel="stylesheet" href="')[2].partition('"')[0]
         assert "text/css" in site.get(sheet).headers["Content-Type"]
-        answer = site.get(urlsplit(link).path)
+        landing = site.get(urlsplit(link).path)
+        token = next(iter(SimpleCookie(landing.headers["Set-Cookie"]).values())).value
+        answer = site.post(urlsplit(link).path, token)
         assert (answer.status, answer.headers["Location"]) == (302, "/")
         cookies = answer.headers.get_all("Set-Cookie", [])
         assert any(cookie.startswith("workbench_session=") for cookie in cookies)

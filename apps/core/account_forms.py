@@ -1,0 +1,33 @@
+"""What people say of themselves and of those they invite."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
+from django.contrib.auth.models import User
+
+
+class NameForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The name a person logs in with."""
+
+    class Meta:
+        model = User
+        fields = ["username"]
+        labels = {"username": "Name"}
+        help_texts = {"username": "The name you log in with: letters, digits and @ . + - _"}
+
+
+class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
+    role = forms.ChoiceField(choices=[("member", "Member"), ("admin", "Admin")], initial="member")
+
+    class Meta:
+        model = User
+        fields = ["username"]
+        labels = {"username": "Name"}
+        help_texts = {"username": "They log in with it, and can change it later."}
+
+
+def password_form(user: User, data: Any = None) -> "SetPasswordForm[User]":
+    """To change a password; who has none yet need not give the old one."""
+    form = PasswordChangeForm if user.has_usable_password() else SetPasswordForm
+    return form(user, data)

@@ -1,0 +1,57 @@
+"""A second person: invited on the page, by a link that works once. Both chat."""
+
+import re
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.journeys.conftest import PATIENCE, arrive, is_problem
+from tests.stack import Stack
+
+PASSWORD = "correct horse battery"
+
+
+def ask(page: Page, question: str) -> None:
+    page.goto("/chat/")
+    page.get_by_label("Message", exact=True).fill(question)
+    page.get_by_label("Message", exact=True).press("Enter")
+    arrive(page, r"/chat/\d+/")
+    expect(page.get_by_label("Answer", exact=True)).to_contain_text(re.compile(r"\d+ tokens?"))
+
+
+def test_an_invited_person_chats_and_sees_only_what_is_theirs(
+    page: Page, stack: Stack, chromium: Browser
+) -> None:
+    page.goto("/settings/")
+    page.get_by_role("link", name="People").click()
+    page.get_by_label("Name").fill("dana")
+    page.get_by_role("button", name="Invite").click()
+    link = page.get_by_test_id("link").inner_text()
+
+    context = chromium.new_context(base_url=stack.url)
+    context.set_default_timeout(PATIENCE)
+    dana = context.new_page()
+    problems: list[str] = []
+    dana.on("console", lambda line: problems.append(line.text) if is_problem(line) else None)
+    dana.goto(link)
+    dana.get_by_label("New password", exact=True).fill(PASSWORD)
+    dana.get_by_label("New password confirmation").fill(PASSWORD)
+    dana.get_by_role("button", name="Set password and log in").click()
+    arrive(dana, r"/chat/")
+
+    ask(page, "What is a slot of the model server?")
+    ask(dana, "How do I label my tickets?")
+    for who, other in ((page, "tickets"), (dana, "model server")):
+        who.goto("/chat/")
+        expect(who.locator("body")).not_to_contain_text(other)
+
+    dana.goto("/settings/")
+    expect(dana.get_by_text("Member")).to_be_visible()
+    expect(dana.get_by_role("link", name="People")).to_have_count(0)
+    page.goto("/settings/people/")
+    page.get_by_text("Manage dana").click()
+    page.get_by_role("button", name="Disable").click()
+    expect(page.get_by_text("dana can no longer log in.")).to_be_visible()
+    dana.goto("/chat/")
+    arrive(dana, r"/login/")
+    assert problems == []
+    context.close()
