@@ -1,6 +1,6 @@
 """Files in, over HTTP: an upload, and how far its import is."""
 
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -10,7 +10,7 @@ from ninja.files import UploadedFile
 from apps.core.api import ApiError, not_found, owner
 from apps.datasets import formats, importing, services, tasks
 from apps.datasets.dataset_api import DatasetDetail, router, show_with_rejected
-from apps.datasets.formats import FormatError, Mapping, Said
+from apps.datasets.formats import FormatError, Mapping, Quoting, Said
 from apps.datasets.importing import Plan
 from apps.datasets.models import Upload, UploadState
 
@@ -40,6 +40,13 @@ class DatasetForm(Schema):
     encoding: str | None = Field(
         None, description=f"Found out unless given: {', '.join(formats.ENCODINGS)}."
     )
+    quoting: Literal["auto", "standard", "none"] = Field(
+        "auto",
+        description="Of CSV and TSV. standard: a quoted cell may hold any line breaks. none: a "
+        "quote is a character. auto: whichever fits the table; lines that look like rows of their "
+        "own are never read as one cell.",
+    )
+    sheet: str | None = Field(None, description="Of an Excel file. The first with a table if null.")
     background: bool = Field(False, description="Do not wait, also for a small file.")
 
 
@@ -96,7 +103,8 @@ def _plan(upload: Upload, form: DatasetForm) -> Plan:
     if form.encoding is not None and form.encoding not in formats.ENCODINGS:
         there = ", ".join(formats.ENCODINGS)
         raise FormatError(f"“{form.encoding[:40]}” is no encoding that is read here. Use {there}.")
-    said = Said(encoding=form.encoding)
+    quoting = None if form.quoting == "auto" else Quoting(form.quoting)
+    said = Said(encoding=form.encoding, quoting=quoting, sheet=form.sheet or None)
     first = upload.files[0]["name"]
     layout = formats.inspect(upload.path, name=first, said=said)
     guess = formats.guess_mapping(layout.columns, formats.sample(upload.path, layout))

@@ -17,7 +17,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from apps.datasets import formats
-from apps.datasets.formats import FormatError, Layout, Mapping, Said
+from apps.datasets.formats import FormatError, Layout, Mapping, Quoting, Said, Tally
 from apps.datasets.intake import Intake, NothingUsable, Numbered, batches
 from apps.datasets.models import (
     IN_PROGRESS,
@@ -58,7 +58,10 @@ class Plan:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Plan":
-        return cls(value["name"], Mapping(**value["mapping"]), Said(**value["said"]))
+        said = Said(**value["said"])
+        if said.quoting is not None:
+            said = replace(said, quoting=Quoting(said.quoting))
+        return cls(value["name"], Mapping(**value["mapping"]), said)
 
 
 def is_small(upload: Upload, said: Said | None = None) -> bool:
@@ -91,9 +94,10 @@ def import_upload(upload: Upload, plan: Plan) -> Dataset:
     with transaction.atomic():
         dataset = _new_dataset(upload, plan, layouts, DatasetState.READY)
         intake = Intake(dataset, names=plan.mapping, unlabelled=plan.mapping.takes_unlabelled)
-        for piece in _pieces(upload, plan, layouts):
+        tallies = [Tally() for _ in layouts]
+        for piece in _pieces(upload, plan, layouts, tallies):
             intake.write(piece.rows, file=piece.file, split=piece.split)
-        intake.finish(_notes(upload, layouts))
+        intake.finish(_notes(upload, layouts, tallies))
     remove_upload(upload)
     return dataset
 
@@ -189,19 +193,25 @@ def check_mapping(layout: Layout, mapping: Mapping) -> None:
         raise FormatError("The split cannot be the column of the text or the label.")
 
 
-def _notes(upload: Upload, layouts: Sequence[Layout]) -> list[str]:
+def _notes(upload: Upload, layouts: Sequence[Layout], tallies: Sequence[Tally]) -> list[str]:
     notes = []
-    if len(layouts) == 1:
-        notes.append(f"Read as {layouts[0].description}.")
-    else:
-        notes += [
-            f"{file['name']}: {layout.description}{_as_split(file['split'])}."
-            for file, layout in zip(upload.files, layouts, strict=True)
-        ]
+    for file, layout, tally in zip(upload.files, layouts, tallies, strict=True):
+        counted = f" {tally.description}" if tally.lines else ""
+        if len(layouts) == 1:
+            notes.append(f"Read as {layout.description}.{counted}")
+        else:
+            split = _as_split(file["split"])
+            notes.append(f"{file['name']}: {layout.description}{split}.{counted}")
+        if tally.suspects:
+            notes.append(f"Rows to check for stray quotes: {_numbers(tally.suspects)}.")
     if stray := sum(layout.cleaned_names for layout in layouts):
         names = "column name" if stray == 1 else "column names"
         notes.append(f"Stray spaces were removed from {stray} {names}.")
     return notes
+
+
+def _numbers(rows: Sequence[int]) -> str:
+    return f"{', '.join(f'{row:,}' for row in rows[:5])}{', …' if len(rows) > 5 else ''}"
 
 
 def _as_split(split: str) -> str:
@@ -220,13 +230,15 @@ class _Piece:
     """How much of all bytes is read after it, about: 0 to 1."""
 
 
-def _pieces(upload: Upload, plan: Plan, layouts: Sequence[Layout]) -> Iterator[_Piece]:
+def _pieces(
+    upload: Upload, plan: Plan, layouts: Sequence[Layout], tallies: Sequence[Tally]
+) -> Iterator[_Piece]:
     several = len(upload.files) > 1
     before = 0
     for place, (file, layout) in enumerate(zip(upload.files, layouts, strict=True)):
         path = upload.path_of(place)
         total = formats.estimate_rows(path, layout)
-        rows = formats.read_rows(path, layout, plan.mapping)
+        rows = formats.read_rows(path, layout, plan.mapping, tally=tallies[place])
         for batch in batches(rows):
             share = min(1.0, batch[-1][0] / max(1, total))
             yield _Piece(
@@ -301,12 +313,13 @@ def _import(upload: Upload, lease: "_Lease") -> None:
         lease.write(dataset=dataset, state=UploadState.IMPORTING, started=timezone.now())
     upload.dataset = dataset
     intake = Intake(dataset, names=plan.mapping, unlabelled=plan.mapping.takes_unlabelled)
-    for piece in _pieces(upload, plan, layouts):
+    tallies = [Tally() for _ in layouts]
+    for piece in _pieces(upload, plan, layouts, tallies):
         with transaction.atomic():
             lease.write(done_rows=piece.rows[-1][0], done_share=piece.share)
             intake.write(piece.rows, file=piece.file, split=piece.split)
     with transaction.atomic():
-        intake.finish(_notes(upload, layouts))
+        intake.finish(_notes(upload, layouts, tallies))
         Dataset.objects.filter(pk=dataset.pk).update(state=DatasetState.READY)
         lease.write(state=UploadState.DONE, done_share=1.0, lease=None, lease_until=None)
     remove_files(upload)

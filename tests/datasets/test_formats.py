@@ -146,8 +146,8 @@ def test_an_unclosed_quote_does_not_swallow_the_file(file: Path) -> None:
     rest = "".join(f"text {'x' * 600} number {n},label\n" for n in range(2_000))
     file.write_text(f'text,label\nfirst,a\n"unclosed,b\n{rest}')
     rows = read(file)
-    assert len(rejected(rows)) <= 2
-    assert "quote" in rejected(rows)[0].reason
+    assert rejected(rows) == []
+    assert len(pairs(rows)) == 2_002
     assert (f"text {'x' * 600} number 1999", "label") in pairs(rows)
 
 

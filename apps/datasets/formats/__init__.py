@@ -22,6 +22,7 @@ from apps.datasets.formats.files import (
     read_records,
     read_rows,
     sample,
+    survey,
 )
 from apps.datasets.formats.guess import guess_mapping, guess_split
 from apps.datasets.formats.layout import (
@@ -34,7 +35,9 @@ from apps.datasets.formats.layout import (
     SEPARATOR_NAMES,
     Kind,
     Layout,
+    Quoting,
     Said,
+    Tally,
 )
 from apps.datasets.formats.rows import (
     JOINED_BY,
@@ -76,8 +79,10 @@ __all__ = [
     "Layout",
     "Mapping",
     "ParquetPieces",
+    "Quoting",
     "RejectedRow",
     "Said",
+    "Tally",
     "checked",
     "csv_line",
     "csv_lines",
@@ -96,5 +101,6 @@ __all__ = [
     "sample",
     "settled_encoding",
     "spreadsheet_safe",
+    "survey",
     "text_key",
 ]

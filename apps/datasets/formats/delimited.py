@@ -1,6 +1,5 @@
 """CSV, TSV and plain text: cells between separators, or one text a line."""
 
-import csv
 import re
 from collections import Counter
 from itertools import islice
@@ -19,19 +18,21 @@ from apps.datasets.formats.layout import (
     TEXT_COLUMN,
     Kind,
     Layout,
+    Quoting,
     Records,
     Said,
+    Tally,
     column_names,
     looks_like_header,
 )
+from apps.datasets.formats.quotes import find_quoting, split_lines
 from apps.datasets.formats.rows import FormatError, RejectedRow
 
 SCORED_ROWS = 50
 PLAIN_TEXT_NAMES = (".txt", ".text", ".md", ".log")
 TABLE_NAMES = (".csv", ".tsv", ".tab")
+QUOTING_LINES = 20_000  # of which is told whether quotes mean anything
 _ESCAPED_FORMULA = re.compile(rf"'+[{re.escape(FORMULA_START)}]")
-
-csv.field_size_limit(MAX_CELL)
 
 
 def inspect(path: Path, *, name: str, encoding: str, mark: bool, said: Said) -> Layout:
@@ -43,7 +44,8 @@ def inspect(path: Path, *, name: str, encoding: str, mark: bool, said: Said) -> 
         separator = find_separator(path, encoding, name)
     if not separator:
         return _inspect_plain(path, name, encoding, mark, said)
-    rows = _sample_cells(path, encoding, separator)
+    quoting = said.quoting or _find_quoting(path, encoding, separator)
+    rows = _sample_cells(path, encoding, separator, quoting=quoting)
     if len(rows[0]) > MAX_COLUMNS:
         raise FormatError(
             f"The first row has {len(rows[0]):,} columns; at most {MAX_COLUMNS:,} are read. "
@@ -51,7 +53,13 @@ def inspect(path: Path, *, name: str, encoding: str, mark: bool, said: Said) -> 
         )
     header = looks_like_header(rows, KNOWN_NAMES) if said.header is None else said.header
     columns, cleaned = column_names(rows[0], header)
-    return Layout(Kind.CSV, encoding, columns, separator, header, mark, cleaned)
+    return Layout(Kind.CSV, encoding, columns, separator, header, mark, cleaned, quoting=quoting)
+
+
+def _find_quoting(path: Path, encoding: str, separator: str) -> Quoting:
+    with open_text(path, encoding) as file:
+        lines = Lines(file, most=SAMPLE_CHARACTERS).with_gaps()
+        return find_quoting(islice(lines, QUOTING_LINES), separator)
 
 
 def _inspect_plain(path: Path, name: str, encoding: str, mark: bool, said: Said) -> Layout:
@@ -71,58 +79,57 @@ def _is_known(cells: list[str]) -> bool:
     return any("_".join(cell.casefold().split()) in KNOWN_NAMES for cell in cells)
 
 
-def records(path: Path, layout: Layout, *, most: int | None = None) -> Records:
-    """`most`: how many characters are read; None for all."""
+def records(
+    path: Path, layout: Layout, *, most: int | None = None, tally: Tally | None = None
+) -> Records:
+    """Args:
+    most: how many characters are read; None for all.
+    tally: what became of the lines is counted there.
+    """
+    tally = Tally() if tally is None else tally
     with open_text(path, layout.encoding) as file:
         lines = Lines(file, most=most)
         if layout.kind is Kind.TEXT:
-            yield from _plain_records(lines, layout)
+            yield from _plain_records(lines, layout, tally)
         else:
-            yield from _csv_records(lines, layout)
+            yield from _csv_records(lines, layout, tally)
 
 
-def _csv_records(lines: Lines, layout: Layout) -> Records:
-    reader = csv.reader(iter(lines), delimiter=layout.separator)
+def _csv_records(lines: Lines, layout: Layout, tally: Tally) -> Records:
     number = 0
-    reported = 0
     waiting_for_header = layout.header
-    while True:
-        started = reader.line_num
-        problem = ""
-        cells: list[str] | None = []
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            problem = (
-                f"A cell has more than {MAX_CELL:,} characters. Is a closing quote missing?"
-                if "field larger" in str(error)
-                else f"It cannot be read: {error}."
-            )
-        for after in lines.skipped[reported:]:
-            if after > started and after < reader.line_num:
-                problem = "A line inside it is too long."
-            else:
-                number += 1
-                yield number, RejectedRow(number, "", f"More than {MAX_LINE:,} characters.")
-        reported = len(lines.skipped)
-        if cells is None:
-            return
+    for row in split_lines(
+        lines.with_gaps(), layout.separator, quoting=layout.quoting, width=len(layout.columns)
+    ):
         number += 1
-        if problem:
-            yield number, RejectedRow(number, "", problem)
-        elif cells and waiting_for_header:
+        tally.lines += row.lines
+        cells = row.cells
+        if cells == [""]:  # a blank line is no row
+            continue
+        if waiting_for_header and cells is not None:
             waiting_for_header = False
-        elif cells:  # a blank line is no row
-            yield number, _named(number, cells, layout)
+            continue
+        tally.add(number, row.lines, row.suspect)
+        if cells is None:
+            yield number, RejectedRow(number, "", f"More than {MAX_LINE:,} characters.")
+        else:
+            yield number, _named(number, cells, row.lines, layout)
 
 
-def _named(number: int, cells: list[str], layout: Layout) -> dict[str, str] | RejectedRow:
+def _named(
+    number: int, cells: list[str], lines: int, layout: Layout
+) -> dict[str, str] | RejectedRow:
+    if sum(map(len, cells)) > MAX_CELL and max(map(len, cells)) > MAX_CELL:
+        return RejectedRow(
+            number, "", f"A cell has more than {MAX_CELL:,} characters. Is a closing quote missing?"
+        )
     extra = cells[len(layout.columns) :]
     if any(cell.strip() for cell in extra):
+        of = f", over {lines:,} lines" if lines > 1 else ""
         return RejectedRow(
             number,
             "",
-            f"It has {len(cells):,} cells, the table has {len(layout.columns)} columns. "
+            f"It has {len(cells):,} cells{of}, the table has {len(layout.columns)} columns. "
             "Are quotes missing around a text with the separator in it?",
         )
     return {
@@ -131,26 +138,22 @@ def _named(number: int, cells: list[str], layout: Layout) -> dict[str, str] | Re
     }
 
 
-def _plain_records(lines: Lines, layout: Layout) -> Records:
-    number = reported = 0
+def _plain_records(lines: Lines, layout: Layout, tally: Tally) -> Records:
     column = layout.columns[0]
     waiting_for_header = layout.header
-    for line in lines:
-        for _ in lines.skipped[reported:]:
-            number += 1
-            yield number, RejectedRow(number, column, f"More than {MAX_LINE:,} characters.")
-        reported = len(lines.skipped)
-        number += 1
-        text = line.rstrip("\r\n")
-        if not text.strip():  # a blank line is no row
+    for number, line in enumerate(lines.with_gaps(), start=1):
+        tally.lines = number
+        text = None if line is None else line.rstrip("\r\n")
+        if text is not None and not text.strip():  # a blank line is no row
             continue
-        if waiting_for_header:
+        if waiting_for_header and text is not None:
             waiting_for_header = False
             continue
-        yield number, {column: text}
-    for _ in lines.skipped[reported:]:
-        number += 1
-        yield number, RejectedRow(number, column, f"More than {MAX_LINE:,} characters.")
+        tally.add(number, 1, False)
+        if text is None:
+            yield number, RejectedRow(number, column, f"More than {MAX_LINE:,} characters.")
+        else:
+            yield number, {column: text}
 
 
 def find_separator(path: Path, encoding: str, name: str) -> str:
@@ -181,22 +184,18 @@ def find_separator(path: Path, encoding: str, name: str) -> str:
 
 
 def _sample_cells(
-    path: Path, encoding: str, separator: str, *, limit: int = SAMPLE_ROWS
+    path: Path,
+    encoding: str,
+    separator: str,
+    *,
+    limit: int = SAMPLE_ROWS,
+    quoting: Quoting = Quoting.AUTO,
 ) -> list[list[str]]:
-    rows: list[list[str]] = []
     with open_text(path, encoding) as file:
         lines = Lines(file, most=SAMPLE_CHARACTERS)
         if separator == "\0":  # no separator at all
             filled = (line.rstrip("\r\n") for line in lines if line.strip())
             return [[line] for line in islice(filled, limit)] or [[]]
-        reader = csv.reader(iter(lines), delimiter=separator)
-        while len(rows) < limit:
-            try:
-                row = next(reader, None)
-            except csv.Error:
-                continue
-            if row is None:
-                break
-            if row:
-                rows.append(row)
-    return rows or [[]]
+        found = split_lines(lines.with_gaps(), separator, quoting=quoting, width=None)
+        rows = (row.cells for row in found if row.cells is not None and row.cells != [""])
+        return list(islice(rows, limit)) or [[]]

@@ -183,6 +183,17 @@ class Lines:
                 line = self._readline()
             self.skipped.append(self.given)
 
+    def with_gaps(self) -> Iterator[str | None]:
+        """The lines, and None in the place of each that is too long."""
+        reported = 0
+        for line in self:
+            for _ in self.skipped[reported:]:
+                yield None
+            reported = len(self.skipped)
+            yield line
+        for _ in self.skipped[reported:]:
+            yield None
+
     def _readline(self) -> str:
         if self._left is not None and self._left <= 0:
             return ""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from apps.datasets.formats.layout import (
     Layout,
     Records,
     Said,
+    Tally,
 )
 from apps.datasets.formats.rows import (
     JOINED_BY,
@@ -29,6 +31,7 @@ from apps.datasets.formats.rows import (
 )
 
 NOTHING_SAID = Said()
+SURVEY_LINES = 100_000  # read while a person waits
 
 
 def inspect(
@@ -45,7 +48,7 @@ def inspect(
         FormatError: no table and no text can be read from it. The message says what to do.
     """
     if header is not None:
-        said = Said(header, said.separator, said.encoding, said.sheet)
+        said = replace(said, header=header)
     with path.open("rb") as file:
         start = file.read(4)
     if start == b"PAR1":
@@ -71,11 +74,14 @@ def inspect(
     return delimited.inspect(path, name=name, encoding=encoding, mark=mark, said=said)
 
 
-def read_records(path: Path, layout: Layout, *, most: int | None = None) -> Records:
+def read_records(
+    path: Path, layout: Layout, *, most: int | None = None, tally: Tally | None = None
+) -> Records:
     """Each data row's number, and its cells by column name or why it cannot be read.
 
     Args:
         most: of how many characters of a text file; None for all.
+        tally: what became of the lines of a CSV or plain text file is counted there.
     """
     if layout.kind is Kind.PARQUET:
         return parquet.records(path, layout)
@@ -83,7 +89,7 @@ def read_records(path: Path, layout: Layout, *, most: int | None = None) -> Reco
         return excel.records(path, layout)
     if layout.kind is Kind.JSONL:
         return jsonl.records(path, layout, most=most)
-    return delimited.records(path, layout, most=most)
+    return delimited.records(path, layout, most=most, tally=tally)
 
 
 def sample(path: Path, layout: Layout, *, limit: int = SAMPLE_ROWS) -> list[list[str]]:
@@ -108,12 +114,29 @@ def read(
             yield checked(row, number, mapping, unlabelled=mapping.takes_unlabelled)
 
 
+def survey(path: Path, layout: Layout) -> tuple[Tally, bool] | None:
+    """What the lines of a file become, and whether that is all of its lines: a person waits, so of
+    a large file only the beginning is read. None for files that have no lines of a table."""
+    if layout.kind not in {Kind.CSV, Kind.TEXT}:
+        return None
+    tally = Tally()
+    for _ in read_records(path, layout, most=SAMPLE_CHARACTERS, tally=tally):
+        if tally.lines >= SURVEY_LINES:
+            return tally, False
+    return tally, path.stat().st_size <= SAMPLE_CHARACTERS
+
+
 def read_rows(
-    path: Path, layout: Layout, mapping: Mapping, *, most: int | None = None
+    path: Path,
+    layout: Layout,
+    mapping: Mapping,
+    *,
+    most: int | None = None,
+    tally: Tally | None = None,
 ) -> Iterator[tuple[int, ExampleRow | RejectedRow]]:
     """Every row with its number, as it is in the file: not checked, not cleaned."""
     extra = extra_columns(layout, mapping)
-    for number, cells in read_records(path, layout, most=most):
+    for number, cells in read_records(path, layout, most=most, tally=tally):
         if isinstance(cells, RejectedRow):
             yield number, cells
         else:

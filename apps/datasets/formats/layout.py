@@ -1,7 +1,7 @@
 """How a file is written: what was found, and what a person said instead."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -11,6 +11,7 @@ MAX_COLUMNS = 1_000
 MAX_CELL = 1_000_000  # characters; the csv module refuses more, which also ends an unclosed quote
 MAX_LINE = 4_000_000  # characters
 SAMPLE_ROWS = 200
+MAX_SUSPECTS = 20  # rows that are named
 SAMPLE_CHARACTERS = 4 * MAX_LINE  # in which those rows must be found: somebody waits for them
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -31,6 +32,15 @@ Records = Iterator[tuple[int, dict[str, Any] | RejectedRow]]
 """Each data row's number, and its cells by column name or why it cannot be read."""
 
 
+class Quoting(StrEnum):
+    AUTO = "auto"
+    """A quoted cell may hold line breaks, unless the lines in it look like rows of their own."""
+    STANDARD = "standard"
+    """It may hold any lines."""
+    NONE = "none"
+    """A quote is a character like others."""
+
+
 class Kind(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
@@ -49,6 +59,7 @@ class Said:
     """One of `SEPARATORS`, or "" for one text a line."""
     encoding: str | None = None
     sheet: str | None = None
+    quoting: Quoting | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,7 @@ class Layout:
     sheet: str = ""
     formulas: bool = False
     """An Excel sheet with formulas, of which the saved values are read."""
+    quoting: Quoting = Quoting.AUTO
 
     @property
     def description(self) -> str:
@@ -86,7 +98,41 @@ class Layout:
             return f"Plain text, one text a line, {written}"
         if len(self.columns) < 2:
             return f"CSV of one column, {head}, {written}"
-        return f"CSV separated by {SEPARATOR_NAMES[self.separator]}, {head}, {written}"
+        quotes = ", quotes read as characters" if self.quoting is Quoting.NONE else ""
+        return f"CSV separated by {SEPARATOR_NAMES[self.separator]}{quotes}, {head}, {written}"
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the lines of a text file became."""
+
+    lines: int = 0
+    rows: int = 0
+    """Rows that were read or rejected: no header, no blank line."""
+    broken: int = 0
+    """Rows with line breaks in a cell."""
+    longest: int = 0
+    """The most lines of one of them."""
+    suspects: list[int] = field(default_factory=list)
+    """The numbers of the first rows with a stray quote, or with lines that could be rows."""
+
+    def add(self, number: int, lines: int, suspect: bool) -> None:
+        self.rows += 1
+        if lines > 1:
+            self.broken += 1
+            self.longest = max(self.longest, lines)
+        if suspect and len(self.suspects) < MAX_SUSPECTS:
+            self.suspects.append(number)
+
+    @property
+    def description(self) -> str:
+        """For a person: "120 lines, 84 rows. 12 rows hold line breaks, the longest 4 lines." """
+        lines = "1 line" if self.lines == 1 else f"{self.lines:,} lines"
+        rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
+        if not self.broken:
+            return f"{lines}, {rows}."
+        hold = "1 row holds" if self.broken == 1 else f"{self.broken:,} rows hold"
+        return f"{lines}, {rows}. {hold} line breaks, the longest {self.longest:,} lines."
 
 
 def column_names(first: list[str], header: bool) -> tuple[tuple[str, ...], int]:

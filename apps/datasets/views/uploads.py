@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.datasets import formats, importing, services, tasks, uploads
-from apps.datasets.formats import FormatError, Layout, Mapping, RejectedRow, Said
+from apps.datasets.formats import FormatError, Kind, Layout, Mapping, Quoting, RejectedRow, Said
 from apps.datasets.importing import Plan
 from apps.datasets.models import Split, Upload, UploadState
 from apps.datasets.views.shared import go, is_fragment, who
@@ -28,6 +28,12 @@ SEPARATORS = [
     ("|", "vertical bar"),
     ("none", "none: one text a line"),
 ]
+QUOTINGS = [
+    ("", "Detect automatically"),
+    (Quoting.STANDARD.value, "Standard: a quoted cell can hold line breaks"),
+    (Quoting.NONE.value, "None: quotes are ordinary characters"),
+]
+SUSPECTS_SHOWN = 5
 _SEPARATOR_OF = {",": ",", ";": ";", "tab": "\t", "|": "|", "none": ""}
 
 
@@ -162,11 +168,13 @@ def _chosen(data: QueryDict) -> _Chosen:
         keep_extra="keep_extra" in data or "has_extra" not in data,
     )
     encoding = str(data.get("encoding") or "")
+    quoting = str(data.get("quoting") or "")
     said = Said(
         header="header" in data if "has_header" in data else None,
         separator=_SEPARATOR_OF.get(str(data.get("separator") or "")),
         encoding=encoding if encoding in formats.ENCODINGS else None,
         sheet=str(data.get("sheet") or "") or None,
+        quoting=Quoting(quoting) if quoting in {"standard", "none"} else None,
     )
     return _Chosen(mapping, said, str(data.get("name") or ""))
 
@@ -198,6 +206,8 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
         except FormatError as error:
             problem = str(error)
     extra = formats.extra_columns(layout, mapping)
+    surveyed = formats.survey(found.path, layout)
+    suspects = surveyed[0].suspects if surveyed else []
     return {
         "upload": found,
         "layout": layout,
@@ -209,12 +219,19 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
         "columns": [{"name": name, "role": _role(name, mapping, extra)} for name in layout.columns],
         "rows": [
             [
-                {"text": cell[:300], "role": _role(name, mapping, extra)}
+                {
+                    "text": cell[:300],
+                    "role": _role(name, mapping, extra),
+                    "suspect": layout.kind is Kind.CSV and _is_suspect(cell, layout),
+                }
                 for name, cell in zip(layout.columns, row, strict=True)
             ]
             for row in rows[:PREVIEW_ROWS]
         ],
-        "sampled": len(rows),
+        "survey": surveyed[0] if surveyed else None,
+        "surveyed_all": bool(surveyed and surveyed[1]),
+        "suspects": _suspects(found, layout, suspects),
+        "quotings": QUOTINGS,
         "separators": SEPARATORS,
         "separator_said": _said_separator(chosen.said),
         "encodings": formats.ENCODINGS.items(),
@@ -222,6 +239,29 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
         "splits": [value for value in Split.values if value],
         "rejections": [] if problem else _sample_rejections(found, layout, mapping),
     }
+
+
+def _is_suspect(cell: str, layout: Layout) -> bool:
+    """Whether a cell may hold other rows, or a quote that does not close."""
+    if layout.quoting is Quoting.NONE:
+        return False
+    lines = cell.splitlines()
+    return cell.startswith('"') or any(layout.separator in line for line in lines[1:])
+
+
+def _suspects(found: Upload, layout: Layout, numbers: list[int]) -> list[dict[str, Any]]:
+    """The first rows that a stray quote may have made, with their cells."""
+    if not numbers:
+        return []
+    wanted = set(numbers[:SUSPECTS_SHOWN])
+    shown = []
+    for number, cells in formats.read_records(found.path, layout):
+        if number in wanted:
+            texts = [cells.reason] if isinstance(cells, RejectedRow) else cells.values()
+            shown.append({"row": number, "text": " │ ".join(text[:200] for text in texts)[:600]})
+        if number >= max(wanted):
+            break
+    return shown
 
 
 def _said_separator(said: Said) -> str:
