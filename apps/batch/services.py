@@ -136,32 +136,69 @@ def restore(item: Item) -> None:
     """A rejected row is accepted after all; its replacement is taken back if it has not begun.
 
     Raises:
-        WrongState: it is not rejected, or holds no row.
+        WrongState: it is not rejected.
     """
-    if item.output is None:
-        raise WrongState("There is no row in it to restore: only what the model wrote.")
+    # A refill looks at the same row: one of the two is first.
+    Batch.objects.select_for_update().get(pk=item.batch_id)
     restored = Item.objects.filter(pk=item.pk, status=ItemStatus.REJECTED).update(
         status=ItemStatus.ACCEPTED, code="", reason="", reviewed=True, finished=timezone.now()
     )
+    item.refresh_from_db()
     if not restored:
         raise WrongState(f"The row is {item.status}: only a rejected one can be restored.")
-    if item.replaced:
-        take_back_spares(item.batch_id, [item])
+    take_back_spares(item.batch_id, [item])
+    item.refresh_from_db()
+
+
+@transaction.atomic
+def take_up(item: Item, given: dict[str, Any], reason: str) -> None:
+    """A rejected row is pending again, and its replacement taken back if it has not begun.
+
+    Args:
+        given: its new input, with `for` as it was.
+
+    Raises:
+        WrongState: it is not rejected, or its job was cancelled.
+    """
+    batch = Batch.objects.select_for_update().get(pk=item.batch_id)
+    if batch.status == BatchStatus.CANCELLED:
+        raise WrongState("The job was cancelled: the rest of the row cannot be written any more.")
+    taken = Item.objects.filter(pk=item.pk, status=ItemStatus.REJECTED).update(
+        status=ItemStatus.PENDING,
+        code="",
+        reason=reason,
+        input=given,
+        reviewed=True,
+        attempts=0,
+        not_before=None,
+        finished=None,
+        sketch=None,
+    )
+    item.refresh_from_db()
+    if not taken:
+        raise WrongState(f"The row is {item.status}: only a rejected one can be restored.")
+    take_back_spares(item.batch_id, [item])
+    Batch.objects.filter(pk=batch.pk, status=BatchStatus.DONE).update(
+        status=BatchStatus.QUEUED, reason="", finished=None
+    )
     item.refresh_from_db()
 
 
 def take_back_spares(batch_id: int, items: Iterable[Item]) -> None:
     """Of rows that are accepted after all: the replacements that have not begun are not needed."""
-    wanted = {item.place: item.pk for item in items}
-    if not wanted:
-        return
-    pending = Item.objects.filter(batch_id=batch_id, status=ItemStatus.PENDING, input__isnull=False)
-    spares = {item.place: item.pk for item in pending.only("pk", "index", "input").order_by("pk")}
-    both = spares.keys() & wanted.keys()
-    for part in _parts(sorted(both)):
-        Item.objects.filter(pk__in=[spares[place] for place in part]).delete()
+    wanted = {item.place: item.pk for item in items if item.replaced}
+    for part in _parts(sorted(wanted)):
+        # A row that begins at this moment is held by its pump, and stays.
+        spares = Item.objects.select_for_update(skip_locked=True).filter(
+            batch_id=batch_id,
+            status=ItemStatus.PENDING,
+            input__in=[{"for": place} for place in part],
+            prompt="",
+        )
+        found = {item.place: item.pk for item in spares.only("pk", "index", "input")}
+        Item.objects.filter(pk__in=found.values(), status=ItemStatus.PENDING).delete()
         # Should it go again, it needs a replacement again.
-        Item.objects.filter(pk__in=[wanted[place] for place in part]).update(replaced=False)
+        Item.objects.filter(pk__in=[wanted[place] for place in found]).update(replaced=False)
 
 
 def make_up(batch: Batch) -> bool:

@@ -31,7 +31,8 @@ BEGIN = (
 FINISH = (
     f'UPDATE {_ITEM} SET "status" = %s, "code" = %s, "reason" = %s, "output" = %s, '  # noqa: S608
     '"prompt" = %s, "raw" = %s, "fingerprint" = %s, "sketch" = %s, "finished" = %s, '
-    '"prompt_tokens" = %s, "cached_tokens" = %s, "completion_tokens" = %s '
+    '"prompt_tokens" = "prompt_tokens" + %s, "cached_tokens" = "cached_tokens" + %s, '
+    '"completion_tokens" = "completion_tokens" + %s '
     'WHERE "id" = %s AND "status" = \'running\' AND "token" = %s'
 )
 COUNT = (

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch.models import Item, ItemStatus
-from apps.generation import review
+from apps.generation import restoring, review
 from apps.generation.columns import Criterion, Judge
 from apps.generation.listing import FILTERS, Shown
 from apps.generation.reasons import label_of
@@ -43,15 +43,11 @@ class Card:
     """Clipped, it does not show everything."""
     clip: int | None
     """So many characters of each field are shown; None: all."""
-    edits: bool = False
-
-    @property
-    def can_accept(self) -> bool:
-        """Whether accepting it says anything new."""
-        return bool(self.fields) and (
-            self.item.status == ItemStatus.REJECTED
-            or (self.item.status == ItemStatus.ACCEPTED and not self.item.reviewed)
-        )
+    edits: bool
+    can_accept: bool
+    """Whether accepting it says anything new."""
+    said: str
+    """What the model wrote last, where no field shows it."""
 
     @property
     def can_edit(self) -> bool:
@@ -76,9 +72,13 @@ def card_of(spec: Spec, item: Item, *, whole: bool = False, edits: bool = False)
     everything = whole or edits
     shown = fields if everything else fields[:FIELDS_SHOWN]
     left = len(fields) - len(shown)
-    texts = [field.value for field in fields] or [item.raw]
+    said = restoring.unread(spec, item)
+    texts = [*(field.value for field in fields), said]
     is_long = len(fields) > FIELDS_SHOWN or any(len(text) > CLIPPED for text in texts)
-    return Card(item, shown, scores, left, is_long, None if everything else CLIPPED, edits)
+    is_new = item.status == ItemStatus.ACCEPTED and not item.reviewed
+    accept = is_new or restoring.can_restore(spec, item)
+    clip = None if everything else CLIPPED
+    return Card(item, shown, scores, left, is_long, clip, edits, accept, said)
 
 
 def _score(value: str, criterion: Criterion) -> Score:

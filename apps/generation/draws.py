@@ -32,6 +32,8 @@ class Draw:
     seed: int
     stands_for: int | None = None
     tables: Mapping[str, Table] = field(default_factory=dict)
+    turn: int = 0
+    """How often it was taken up again: what is asked once more is sampled anew."""
 
     @property
     def place(self) -> int:

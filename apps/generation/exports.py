@@ -18,7 +18,9 @@ from apps.generation.models import Job
 from apps.generation.plan import Recipe
 from apps.generation.reasons import label_of
 from apps.generation.recipe import dumps, row_values
+from apps.generation.rows import draw_of, parts_of
 from apps.generation.spec import Spec
+from apps.generation.writing import rebuilt
 
 EXPORT_ROWS = 500
 
@@ -44,16 +46,30 @@ class Format(StrEnum):
 
 
 def full_row(spec: Spec, item: Item) -> dict[str, Any]:
-    """All fields of a finished row, as a person left them, in order."""
-    output = item.final
+    """All fields of a row, as a person left them, in order; of one that is not finished, those
+    there are."""
+    recipe, output = spec.recipe, item.final
     fields = output if isinstance(output, dict) else {"text": output}
-    missing = set(spec.recipe.field_names) - fields.keys()
-    if not (spec.recipe.is_plain and missing):
+    missing = set(recipe.field_names) - fields.keys()
+    if not missing:
         return fields
-    # Rows made before drawn values were kept with them: as their prompt was drawn.
-    stands_for = item.place if isinstance(item.input, dict) else None
-    drawn = row_values(spec.recipe, item.index, spec.seed, stands_for)
-    return {**fields, **{name: value for name, value in drawn.items() if name in missing}}
+    # Rows made before all values were kept with them: as their prompts were drawn and answered.
+    draw = draw_of(item.index, item.input, spec, {})
+    if recipe.is_plain:
+        known = row_values(recipe, draw.index, draw.seed, draw.stands_for)
+        return {**fields, **{name: value for name, value in known.items() if name in missing}}
+    row, _ = rebuilt(recipe, draw, parts_of(recipe, item.raw))
+    known = {**(row.output or {}), **fields}
+    return {name: known[name] for name in recipe.field_names if name in known}
+
+
+def is_whole(spec: Spec, item: Item) -> bool:
+    """Whether a row has all the fields that it must have."""
+    row, recipe = full_row(spec, item), spec.recipe
+    optional: set[str] = set()
+    if recipe.is_plain and (schema := recipe.schema) is not None:
+        optional = schema["properties"].keys() - set(schema.get("required", ()))
+    return all(name in row or name in optional for name in recipe.field_names)
 
 
 async def export(job: Job, chosen: Format, sides: Sides | None = None) -> AsyncIterator[bytes]:
@@ -62,13 +78,15 @@ async def export(job: Job, chosen: Format, sides: Sides | None = None) -> AsyncI
     JSONL holds them exactly; CSV is for spreadsheets, so a cell that would be a formula gets an
     apostrophe in front; in Parquet a field of text or numbers is that, any other one is JSON; chat
     is OpenAI's format for fine-tuning: of each row two fields, or without `sides` what was asked.
+    A row that lacks a field is in no file, and a conversation with an empty side is left out.
     """
     spec = job.spec
     table = _WRITERS[chosen](spec, sides)
     yield table.begin()
     after = -1
     while items := await in_db(accepted, job, after):
-        yield await asyncio.to_thread(table.add, items)
+        whole = [item for item in items if is_whole(spec, item)]
+        yield await asyncio.to_thread(table.add, whole)
         after = items[-1].index
     yield table.end()
 
@@ -127,10 +145,13 @@ class _Chat(_Lines):
     def line(self, item: Item) -> str:
         sides = self.sides
         if sides is None:
-            return dumps({"messages": conversation(self.spec, item)}) + "\n"
-        row = full_row(self.spec, item)
-        said = (("user", row.get(sides.user)), ("assistant", row.get(sides.assistant)))
-        messages = [{"role": role, "content": prompts.written(text)} for role, text in said]
+            messages = conversation(self.spec, item)
+        else:
+            row = full_row(self.spec, item)
+            said = (("user", row.get(sides.user)), ("assistant", row.get(sides.assistant)))
+            messages = [{"role": role, "content": prompts.written(text)} for role, text in said]
+        if not all(message["content"].strip() for message in messages):
+            return ""  # a condition or a person left one side empty: nothing to learn from
         return dumps({"messages": messages}) + "\n"
 
 

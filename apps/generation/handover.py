@@ -8,7 +8,7 @@ from apps.datasets.formats import ExampleRow
 from apps.datasets.models import Dataset, Split
 from apps.datasets.services import create_dataset
 from apps.generation import prompts
-from apps.generation.exports import accepted, full_row
+from apps.generation.exports import accepted, full_row, is_whole
 from apps.generation.models import Job
 from apps.generation.problems import RecipeError
 
@@ -85,6 +85,8 @@ def _examples(job: Job, text_field: str, label_field: str) -> Callable[[], Itera
         after = -1
         while items := accepted(job, after):
             for item in items:
+                if not is_whole(spec, item):
+                    continue
                 row = full_row(spec, item)
                 yield ExampleRow(
                     prompts.written(row.get(text_field)),

@@ -23,11 +23,19 @@ class Judgement:
     reason: str = ""
 
 
-def judge(schema: Mapping[str, Any] | None, text: str, finish_reason: str) -> Judgement:
-    """What becomes of an answer. Nothing is repaired: a row is what the model wrote, or none."""
+def judge(
+    schema: Mapping[str, Any] | None, text: str, finish_reason: str, *, loosely: bool = False
+) -> Judgement:
+    """What becomes of an answer. Nothing is repaired: a row is what the model wrote, or none.
+
+    Args:
+        loosely: a person wants it: it needs what is required and the right types, no more.
+    """
     if finish_reason == "length":
         return Judgement(
-            code="length", reason="Cut off: the answer reached the largest number of tokens."
+            output=None if schema else {"text": text.strip()},
+            code="length",
+            reason="Cut off: the answer reached the largest number of tokens.",
         )
     if finish_reason != "stop":
         return Judgement(code="unfinished", reason=f"The model ended with “{finish_reason}”.")
@@ -38,7 +46,7 @@ def judge(schema: Mapping[str, Any] | None, text: str, finish_reason: str) -> Ju
             output = _decoded(text)
         except (ValueError, RecursionError) as error:
             return Judgement(code="invalid_json", reason=f"Not valid JSON: {error}.")
-        if problem := schemas.first_error(schema, output):
+        if problem := schemas.first_error(schema, output, loosely=loosely):
             return Judgement(output=output, code="schema", reason=problem)
     texts = schemas.free_texts(schema, output)
     if texts and not any(part.strip() for part in texts):

@@ -8,7 +8,7 @@ import numpy as np
 from apps.batch.models import Item, ItemStatus
 from apps.generation import quality
 from apps.generation.duplicates import HASHES, Signature, signature_of, similarity
-from apps.generation.exports import full_row
+from apps.generation.exports import full_row, is_whole
 from apps.generation.models import Job
 from apps.generation.prompts import written
 from apps.generation.spec import Spec
@@ -59,13 +59,14 @@ def queue(job: Job, status: str, *, unseen: bool) -> Any:
 
 def fields_of(spec: Spec, item: Item) -> list[Field]:
     original = item.output if isinstance(item.output, dict) else {}
+    whole = is_whole(spec, item)
     by_model = {name for column in spec.recipe.written for name in column.names}
     return [
         Field(
             name,
             written(value),
             written(original.get(name, value)),
-            editable=name in original,
+            editable=name in original and whole,
             written=name in by_model,
         )
         for name, value in full_row(spec, item).items()

@@ -14,12 +14,13 @@ from apps.batch.models import ACTIVE, Item, ItemStatus
 from apps.batch.tasks import wake
 from apps.core.db import in_db
 from apps.embeddings.cache import TextsTooLarge, embed_texts
-from apps.generation import diversity, quality, review, services
+from apps.generation import diversity, quality, restoring, review, services
 from apps.generation.exports import full_row
 from apps.generation.guard import stored_tables
 from apps.generation.models import Job
 from apps.generation.problems import RecipeError
 from apps.generation.prompts import written
+from apps.generation.restoring import can_restore
 from apps.generation.spec import Spec
 from apps.generation.views import jobs_of
 from apps.llm.errors import LLMError
@@ -69,7 +70,8 @@ def decide(found: Job, item: Item, data: QueryDict) -> str:
     action, prefix = data.get("action"), "field-"
     try:
         if action == "accept":
-            _accept(item)
+            _accept(item, found.spec)
+            wake(found.batch.server_id)
         elif action == "reject":
             batches.reject(item)
             wake(found.batch.server_id)
@@ -87,9 +89,9 @@ def decide(found: Job, item: Item, data: QueryDict) -> str:
     return ""
 
 
-def _accept(item: Item) -> None:
+def _accept(item: Item, spec: Spec) -> None:
     if item.status == ItemStatus.REJECTED:
-        batches.restore(item)
+        restoring.restore(item, spec)
     else:
         Item.objects.filter(pk=item.pk).update(reviewed=True)
 
@@ -111,8 +113,12 @@ def _context(found: Job, filters: dict[str, Any], *, after: int, exact: int = 0)
     spec = found.spec
     context: dict[str, Any] = {"job": found, "item": item, **filters}
     if item is not None:
+        fields = review.fields_of(spec, item) if item.final is not None else []
         context |= {
-            "fields": review.fields_of(spec, item) if item.final is not None else [],
+            "fields": fields,
+            "can_edit": any(field.editable for field in fields),
+            "said": restoring.unread(spec, item),
+            "can_accept": item.status == ItemStatus.ACCEPTED or can_restore(spec, item),
             "neighbours": review.neighbours(spec, item),
             "before": rows.filter(index__lt=item.index).order_by("-index").only("index").first(),
             "next": rows.filter(index__gt=item.index).only("index").first(),

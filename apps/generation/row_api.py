@@ -13,7 +13,7 @@ from apps.core.api import ApiError, Page, not_found, page
 from apps.core.db import in_db
 from apps.datasets.services import NothingUsable
 from apps.embeddings.cache import TextsTooLarge
-from apps.generation import comparing, exports, handover, nearness, rejudging, services
+from apps.generation import comparing, exports, handover, nearness, rejudging, restoring, services
 from apps.generation.comparing import By, Preparing, TooMany
 from apps.generation.conversations import last_reply, messages_of
 from apps.generation.downloads import export_response
@@ -109,13 +109,18 @@ def _review(request: HttpRequest, pk: int, index: int, action: Any) -> Any:
         raise ApiError(409, "wrong_state", str(error)) from error
     except RecipeError as error:
         raise ApiError(422, "invalid", str(error)) from error
+    wake(job.batch.server_id)
     return _show_row(spec, item)
 
 
 @router.post("/jobs/{pk}/rows/{index}/restore", response=RowOut)
 def restore_row(request: HttpRequest, pk: int, index: int) -> Any:
-    """A rejected row is accepted after all."""
-    return _review(request, pk, index, lambda item, spec: batches.restore(item))
+    """A rejected row is accepted after all.
+
+    One that was given up before all of its columns were written is `pending` again, and goes on
+    with the columns that are missing. 409 if there is nothing in it to go on from.
+    """
+    return _review(request, pk, index, restoring.restore)
 
 
 @router.post("/jobs/{pk}/rows/{index}/reject", response=RowOut)

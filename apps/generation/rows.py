@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -70,12 +71,18 @@ def request_for(chosen: Recipe, ask: Ask, model: str) -> ChatRequest:
 
 
 async def tell(
-    recipe: Recipe, draw: Draw, client: Client, model: str, draft: Draft | None = None
+    recipe: Recipe,
+    draw: Draw,
+    client: Client,
+    model: str,
+    draft: Draft | None = None,
+    passed: Sequence[str] = (),
 ) -> Told:
     """Asks the model for one row.
 
     Args:
         draft: what it has been told already.
+        passed: the first replies, which a person lets pass: they are not asked for again.
 
     Raises:
         LLMError: the server did not answer in full.
@@ -89,6 +96,10 @@ async def tell(
         ask = next(steps)
         while True:
             asked.append(ask.messages[-1]["content"])
+            if len(replies) < len(passed):
+                replies.append(passed[len(replies)])
+                ask = steps.send(Reply(replies[-1], "stop", passed=True))
+                continue
             completion = await draft.complete(client, request_for(recipe, ask, model))
             replies.append(completion.text)
             usage = Usage(
@@ -111,10 +122,17 @@ async def write_row(work: Work, context: Context) -> Outcome:
     shared = context.once(Shared.of)
     await shared.prepare(context.batch_id)
     spec = shared.spec
-    stands_for = work.input["for"] if isinstance(work.input, dict) else None
-    draw = Draw(work.index, spec.seed, stands_for, shared.tables)
-    told = await tell(spec.recipe, draw, context.client, context.model, work.draft)
+    draw = draw_of(work.index, work.input, spec, shared.tables)
+    passed = work.input.get("passed", ()) if isinstance(work.input, dict) else ()
+    told = await tell(spec.recipe, draw, context.client, context.model, work.draft, passed)
     return outcome(spec.recipe, told, guard=shared.guard, index=work.index)
+
+
+def draw_of(index: int, given: Any, spec: Spec, tables: Mapping[str, Table]) -> Draw:
+    """A row as it is drawn, from its index and input."""
+    if not isinstance(given, dict):
+        return Draw(index, spec.seed, None, tables)
+    return Draw(index, spec.seed, given["for"], tables, given.get("turn", 0))
 
 
 def outcome(recipe: Recipe, told: Told, *, guard: Guard | None = None, index: int = 0) -> Outcome:

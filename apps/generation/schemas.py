@@ -98,11 +98,17 @@ def _json(value: Any) -> str:
 # --- For the answer -----------------------------------------------------------
 
 
-def first_error(schema: Schema, row: Any) -> str:
-    """Why a row does not fit the schema, as a sentence; empty when it does."""
+def first_error(schema: Schema, row: Any, *, loosely: bool = False) -> str:
+    """Why a row does not fit the schema, as a sentence; empty when it does.
+
+    Args:
+        loosely: only what is required and of which type it is counts, no limits.
+    """
     errors = sorted(
         Draft202012Validator(closed(schema)).iter_errors(row), key=lambda error: error.json_path
     )
+    if loosely:
+        errors = [error for error in errors if error.validator in {"required", "type"}]
     return _sentence(errors[0]) if errors else ""
 
 

@@ -16,6 +16,7 @@ from apps.datasets.models import Dataset, Split
 from apps.generation import schemas, seeds
 from apps.generation.columns import Seed
 from apps.generation.comparing import MEANING_ROWS
+from apps.generation.exports import is_whole
 from apps.generation.models import Job, RecipeVersion, StoredRows
 from apps.generation.plan import MAX_SEED, Recipe
 from apps.generation.problems import Problem, RecipeError
@@ -196,6 +197,8 @@ def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
     """
     if not isinstance(item.output, dict):
         raise WrongState("There is no row in it to change.")
+    if not is_whole(spec, item):
+        raise WrongState("Not all of its columns are written: accept it first, then change it.")
     changed = dict(item.final) if isinstance(item.final, dict) else {}
     for name, text in fields.items():
         if name not in item.output:

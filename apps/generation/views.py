@@ -1,5 +1,6 @@
 """The list of jobs, and one job: how it stands, its rows, what people do with it."""
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch import services as batches
-from apps.batch.models import ACTIVE, Batch, Course, Item, ItemStatus
+from apps.batch.models import ACTIVE, Batch, Course, Item
 from apps.batch.tasks import wake
 from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable
@@ -23,6 +24,8 @@ from apps.generation.models import Job
 from apps.generation.plan import MAX_ROWS
 from apps.generation.problems import RecipeError
 from apps.generation.reasons import label_of
+from apps.generation.restoring import can_restore, unread
+from apps.generation.spec import Spec
 from apps.generation.standing import standing
 from apps.generation.starters import STARTERS
 
@@ -112,7 +115,7 @@ def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
     page = Paginator(chosen.rows(found), ROWS_A_PAGE).get_page(request.GET.get("page"))
     spec = found.spec
     names = spec.recipe.shown_first[:FIELDS_SHOWN]
-    shown = [(item, exports.cells(spec, item, names)) for item in page.object_list]
+    shown = [(item, _cells(spec, item, names)) for item in page.object_list]
     return {
         "job": found,
         "page": page,
@@ -123,6 +126,15 @@ def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
         "code_label": label_of(chosen.code) if chosen.code else "",
         "filters": FILTERS.items(),
     }
+
+
+def _cells(spec: Spec, item: Item, names: Sequence[str]) -> list[str] | None:
+    """The fields of a row; of one with a reason what the model wrote, as one text."""
+    cells = exports.cells(spec, item, names)
+    if not item.reason:
+        return cells
+    said = [cell for cell in cells or [] if cell]
+    return [" · ".join([*said, *filter(None, [unread(spec, item)])])]
 
 
 @require_safe
@@ -136,13 +148,20 @@ def row(request: HttpRequest, pk: int, index: int) -> HttpResponse:
         "item": item,
         "messages_sent": messages_of(spec, item),
         "reply": last_reply(spec, item),
-        "output": previews.pretty(item.output),
+        "output": previews.pretty(_as_written(spec, item)),
         "edited": previews.pretty(item.edited),
         "before": items.filter(index__lt=index).order_by("-index").only("index").first(),
         "after": items.filter(index__gt=index).order_by("index").only("index").first(),
-        "restorable": item.status == ItemStatus.REJECTED and item.output is not None,
+        "restorable": can_restore(spec, item),
     }
     return render(request, "generation/row.html", context)
+
+
+def _as_written(spec: Spec, item: Item) -> Any:
+    """The row without a person's changes, older ones with all that was judged."""
+    if item.output is None:
+        return None
+    return exports.full_row(spec, item) if item.edited is None else item.output
 
 
 @require_POST

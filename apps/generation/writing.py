@@ -6,7 +6,7 @@ the row's own conversation: all that was said before is in the server's cache al
 new question is read.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,11 +34,17 @@ class Reply:
 
     text: str
     finish_reason: str
+    passed: bool = False
+    """A person lets it pass: it only has to be of the right shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of a row. `code` and `reason` are empty when it is good."""
+    """What became of a row. `code` and `reason` are empty when it is good.
+
+    `output` of one that is not good has the fields there are so far: the drawn ones, what was
+    written, and of an answer of the wrong shape what could be read.
+    """
 
     output: dict[str, Any] | None = None
     code: str = ""
@@ -52,16 +58,17 @@ Steps = Generator[Ask, Reply, Row]
 
 
 class _Rejected(Exception):
-    def __init__(self, code: str, reason: str, output: Any = None) -> None:
+    """`fields` are those of the answer, as far as it has any."""
+
+    def __init__(self, code: str, reason: str, fields: Mapping[str, Any]) -> None:
         super().__init__(reason)
-        self.code, self.output = code, output
+        self.code, self.fields = code, fields
 
 
 def write(recipe: Recipe, draw: Draw) -> Steps:
     """Yields what to ask, is sent the answer, and returns the row."""
     values: Values = {}
     messages = _beginning(recipe)
-    output: Any = None
     try:
         for column in recipe.columns:
             if column.condition and not prompts.evaluate(column.condition, values):
@@ -69,23 +76,44 @@ def write(recipe: Recipe, draw: Draw) -> Steps:
             elif isinstance(column, Written):
                 ask = _ask(recipe, column, draw, messages, values)
                 reply = yield ask
-                answer = _answer(recipe, column, reply, draw, values)
-                values.update(answer)
-                output = answer
+                values.update(_answer(recipe, column, reply, draw, values))
                 messages = [*ask.messages, {"role": "assistant", "content": reply.text}]
             else:
                 draws.fill(column, draw, values)
     except RecipeError as error:
-        return Row(None, "bad_prompt", str(error), values=values)
+        return Row(_fields(recipe, values) or None, "bad_prompt", str(error), values=values)
     except _Rejected as rejected:
-        return Row(rejected.output, rejected.code, str(rejected), values=values)
-    # Drawn values are kept with the row: worked out again later they might be another row's.
-    output = {
-        name: values.get(name)
-        for name in recipe.field_names
-        if name in values or not recipe.is_plain
-    }
+        values.update(rejected.fields)
+        fields = _fields(recipe, values) or None
+        return Row(fields, rejected.code, str(rejected), values=values)
+    output = _fields(recipe, values)
+    if not recipe.is_plain:
+        output = {name: values.get(name) for name in recipe.field_names}
     return Row(output, texts=tuple(quality.texts_of(recipe, output)), values=values)
+
+
+def _fields(recipe: Recipe, values: Values) -> dict[str, Any]:
+    """What of the values stands in the row. Drawn ones are kept with it: worked out again later
+    they might be another row's."""
+    return {name: values[name] for name in recipe.field_names if name in values}
+
+
+def rebuilt(recipe: Recipe, draw: Draw, replies: Sequence[str]) -> tuple[Row, int]:
+    """The row that a person lets pass, and how many of its replies can be used.
+
+    It is complete if its `code` is empty; else columns are left to be written.
+    """
+    steps = write(recipe, draw)
+    told = [*(Reply(text, "stop", passed=True) for text in replies), Reply("", "unfinished")]
+    sent = 0
+    try:
+        next(steps)
+        while True:
+            sent += 1
+            steps.send(told[sent - 1])
+    except StopIteration as end:
+        row: Row = end.value
+        return row, max(0, sent - bool(row.code))
 
 
 def first_ask(recipe: Recipe, draw: Draw) -> Ask:
@@ -120,6 +148,7 @@ def _ask(
     asked = (*messages, {"role": "user", "content": question})
     # The first column's seed has always been drawn like this: the same rows as ever.
     what = " request" if column is recipe.written[0] else f" request {column.name}"
+    what = f"{what} {draw.turn}" if draw.turn else what
     return Ask(column, asked, number(draw.seed, draw.index, what) % 2**31)
 
 
@@ -138,22 +167,28 @@ def _answer(
 ) -> dict[str, Any]:
     """The fields an answer comes to, checked."""
     where = f"“{column.name}”: " if recipe.is_conversation and column.name else ""
-    judgement = quality.judge(column.asked_schema, reply.text, reply.finish_reason)
-    if judgement.code:
-        raise _Rejected(judgement.code, f"{where}{judgement.reason}", judgement.output)
+    judgement = quality.judge(
+        column.asked_schema, reply.text, reply.finish_reason, loosely=reply.passed
+    )
     answer = judgement.output
+    if judgement.code:
+        fields = answer if isinstance(answer, dict) and column.candidates == 1 else {}
+        found = {name: fields[name] for name in column.names if name in fields}
+        if isinstance(column, Text) and "text" in fields:
+            found = {column.name: fields["text"]}
+        raise _Rejected(judgement.code, f"{where}{judgement.reason}", found)
     if column.candidates > 1:
         answer = _drawn(column, answer["candidates"], draw)
     if isinstance(column, Text):
         text = answer["text"] if isinstance(answer, dict) else answer
         answer = {column.name: str(text).strip()}
-    problem = quality.first_problem(column, answer, values)
+    fields = dict(answer)
+    if not isinstance(column, Answer | Text):
+        fields = {name: answer.get(name) for name in schemas.field_names(column.schema)}
+    problem = None if reply.passed else quality.first_problem(column, answer, values)
     if problem is not None:
-        raise _Rejected(problem.code, f"{where}{problem.message}", answer)
-    if isinstance(column, Answer | Text):
-        fields: dict[str, Any] = answer
-        return fields
-    return {name: answer.get(name) for name in schemas.field_names(column.schema)}
+        raise _Rejected(problem.code, f"{where}{problem.message}", fields)
+    return fields
 
 
 def _drawn(column: Written, candidates: list[dict[str, Any]], draw: Draw) -> Any:
