@@ -152,15 +152,13 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_DEFAULT_QUEUE = "default"
-CELERY_TASK_ROUTES = {"apps.batch.tasks.*": {"queue": "pump"}}
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
-CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 3  # a pump ends its slice within one
+CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 3
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 # The database is the truth and a message only wakes: beat wakes again whatever lost its message.
 CELERY_BEAT_SCHEDULE = {
-    "wake-pumps": {"task": "apps.batch.tasks.wake_pumps", "schedule": 5.0},
     "resume-imports": {"task": "apps.datasets.tasks.resume_imports", "schedule": 30.0},
     "purge-chat": {"task": "apps.chat.tasks.purge", "schedule": 3600.0},
     "remove-people": {"task": "apps.core.tasks.remove_people", "schedule": 300.0},

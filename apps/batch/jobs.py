@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from apps.batch import handlers, ledger
@@ -55,10 +56,30 @@ class Job:
     """How many at once are fastest, where that was measured and fewer than all."""
     waits_until: float = 0.0
     """Another model is in use until then at least, where only some fit at once."""
+    held: int = 0
+    """Slots its rows hold; the others in flight wait for one."""
+    held_at: float = field(default_factory=time.monotonic)
+    """When it last held one."""
+    refusal: str = ""
+    """What the server said when it last refused one of its requests (429)."""
+    refused_until: float = 0.0
+    """So long the page says that."""
+    says: str = ""
+    """Why none of its rows has a slot, as the page says it."""
 
     @property
     def model(self) -> str:
         return self.context.model
+
+    @contextmanager
+    def holding_a_slot(self) -> Iterator[None]:
+        """While one of its rows is at the server."""
+        self.held += 1
+        try:
+            yield
+        finally:
+            self.held -= 1
+            self.held_at = time.monotonic()
 
     def stop_settling(self) -> None:
         if self.settling is not None:

@@ -18,6 +18,7 @@ from apps.llm.models import Server
 
 MAX_ATTEMPTS = 3
 TRIAL_DAYS = timedelta(days=7)
+RECOVERED = "The worker ended while this row was running. The row starts again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,18 @@ def recover(lease: Lease) -> int:
             reason=f"The worker ended {MAX_ATTEMPTS} times while this row was running.",
             finished=timezone.now(),
         )
-        Item.objects.filter(pk__in=keys.keys() - set(dead)).update(status=ItemStatus.PENDING)
+        Item.objects.filter(pk__in=keys.keys() - set(dead)).update(
+            status=ItemStatus.PENDING, reason=RECOVERED
+        )
+        # What an earlier pump said they wait for: this one says it again where it is still so.
+        note_all(lease.server_id, "")
     return len(keys)
+
+
+def note_all(server_id: int, reason: str) -> None:
+    """Says at all active batches of a server why they wait; an empty reason takes that back."""
+    batches = Batch.objects.filter(server_id=server_id, status__in=ACTIVE)
+    batches.exclude(reason=reason).update(reason=reason)
 
 
 def active_batches(server_id: int) -> list[Batch]:
@@ -128,10 +139,10 @@ def note(lease: Lease, reason: str, batch_ids: Sequence[int] | None = None) -> N
 
     An empty reason takes that back.
     """
-    batches = Batch.objects.filter(server_id=lease.server_id, status__in=ACTIVE)
-    if batch_ids is not None:
-        batches = batches.filter(pk__in=batch_ids)
     with fence(lease):
+        if batch_ids is None:
+            return note_all(lease.server_id, reason)
+        batches = Batch.objects.filter(pk__in=batch_ids, status__in=ACTIVE)
         batches.exclude(reason=reason).update(reason=reason)
 
 

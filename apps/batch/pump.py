@@ -24,6 +24,7 @@ from apps.batch.leases import Lease, LeaseLost
 from apps.batch.ledger import Entry, Finished, PutBack, Row, Started
 from apps.batch.measuring import Measures
 from apps.batch.models import BatchStatus
+from apps.batch.reasons import Reasons
 from apps.batch.settling import Settling
 from apps.batch.turns import Turns
 from apps.batch.writer import Writer
@@ -38,39 +39,32 @@ log = logging.getLogger(__name__)
 
 Stop = Callable[[], bool]
 
-# A Celery message that runs long is delivered a second time (Redis: after an hour).
-SLICE_SECONDS = 600.0
-DRAIN_SECONDS = 60.0
 WATCH_SECONDS = 1.0
 LOOK_EVERY_SECONDS = 30.0
 READ_AHEAD_ROWS = 64
 AWAY_SECONDS = (0.5, 10.0)
 # So long the jobs of a model wait before they ask again whether another one is still in use.
 OTHER_MODEL_SECONDS = 2.0
+STOPPED = "The worker was stopped while this row was running. The row starts again."
 # So many rows in a row that can never succeed: it is the job, not the row.
 SAME_FAILURES = 20
 
 
-async def run(
-    server_id: int,
-    *,
-    seconds: float = SLICE_SECONDS,
-    should_stop: Stop = lambda: False,
-) -> bool:
-    """Works off a server's jobs until there are none or the slice is over.
+async def run(server_id: int, *, should_stop: Stop = lambda: False) -> bool:
+    """Works off a server's jobs until there are none, however long a row takes.
 
-    Does nothing while another pump holds the server's lease. Returns whether there is more to do.
+    Does nothing while another pump holds the server's lease. Returns whether there is more to do,
+    because a stop was asked for.
     """
-    deadline = time.monotonic() + seconds
     while await in_db(ledger.has_work, server_id) or await in_db(ledger.has_orphans, server_id):
-        if should_stop() or time.monotonic() >= deadline:
+        if should_stop():
             return True
         lease = await in_db(leases.take, server_id)
         if lease is None:
             return False
         replaced = False
         try:
-            await Pump(lease, deadline=deadline, should_stop=should_stop).work()
+            await Pump(lease, should_stop=should_stop).work()
         except* LeaseLost as lost:
             log.warning("%s", lost.exceptions[0])
             replaced = True
@@ -83,9 +77,8 @@ async def run(
 
 
 class Pump:
-    def __init__(self, lease: Lease, *, deadline: float, should_stop: Stop) -> None:
+    def __init__(self, lease: Lease, *, should_stop: Stop) -> None:
         self.lease = lease
-        self._deadline = deadline
         self._should_stop = should_stop
         self._stopping = False
         self._server: Server | None = None
@@ -100,11 +93,12 @@ class Pump:
         self._waits_for = ""
         """Why no row starts, as a sentence; empty where nothing is in the way."""
         self._measures = Measures(lease)
+        self._reasons = Reasons(lease, self._jobs)
         self._model = ""
         """Whose rows started last: where only some models fit at once, its are the next ones."""
 
     async def work(self) -> None:
-        """Until no job is active, the slice is over or a stop was asked for.
+        """Until no job is active or a stop was asked for.
 
         Raises:
             ExceptionGroup[LeaseLost]: another pump has taken over; all requests were closed.
@@ -117,7 +111,6 @@ class Pump:
             helpers = [group.create_task(part) for part in work]
             try:
                 await self._dispatch()
-                await self._drain()
             finally:
                 await self._close_streams()
                 await self._writer.finish()  # also when everything is being cancelled around us
@@ -151,7 +144,7 @@ class Pump:
         return rows_wait or bool(self._tasks) or self._writer.is_behind or self._is_reading
 
     def _is_over(self) -> bool:
-        self._stopping = self._stopping or self._should_stop() or time.monotonic() >= self._deadline
+        self._stopping = self._stopping or self._should_stop()
         return self._stopping
 
     def _start_rows(self) -> None:
@@ -211,7 +204,8 @@ class Pump:
             ) as held:
                 self._writer.record(Started(row, job.model))
                 self._measures.begun(row)
-                outcome = await job.handler(work, job.context)
+                with job.holding_a_slot():
+                    outcome = await job.handler(work, job.context)
                 job.failures = 0
                 self._measures.ended(row, outcome.usage.completion_tokens)
                 entry = Finished(row, outcome, self._worked(job))
@@ -247,6 +241,7 @@ class Pump:
             await self._jobs.set_aside([job.id], BatchStatus.PAUSED, str(error))
         elif isinstance(error, errors.Busy | errors.PoolExhausted):
             assert self._server is not None
+            self._reasons.refused(job, error)
             await slots.refused(self._server, job.model, error)
         elif not error.transient:
             job.failures += 1
@@ -261,7 +256,7 @@ class Pump:
         same = [other for other in self._jobs if other.model == job.model]
         for other in same:
             other.waits_until = time.monotonic() + OTHER_MODEL_SECONDS
-        await in_db(ledger.note, self.lease, reason, [other.id for other in same])
+        await self._reasons.say(reason, same)
 
     def _row_is_over(self, job: Job, row: Row, charged: float, task: "asyncio.Task[Entry]") -> None:
         """A callback, so that it also sees a task that was cancelled before it began."""
@@ -277,10 +272,9 @@ class Pump:
         self._turns.finish(job.id, charged=charged, tokens=tokens)
         self._something.set()
 
-    @staticmethod
-    def _entry_of(task: "asyncio.Task[Entry]", row: Row) -> Entry:
+    def _entry_of(self, task: "asyncio.Task[Entry]", row: Row) -> Entry:
         if task.cancelled():
-            return PutBack(row)
+            return PutBack(row, STOPPED if self._stopping else "")
         if (error := task.exception()) is None:
             return task.result()
         if not isinstance(error, Exception):  # the process is being ended: not the row's fault
@@ -310,6 +304,8 @@ class Pump:
                 await self._obey()
                 await self._measures.settle_trial(self._jobs)
                 await self._measures.keep_now_and_then()
+                if self._server is not None and not self._waits_for:
+                    await self._reasons.look(self._server)
                 self._waits_for = self._waits_for or await in_db(disk.too_little_room)
             except OperationalError as error:
                 log.warning("The database is busy: %s", error)
@@ -370,7 +366,7 @@ class Pump:
         pause, longest = AWAY_SECONDS
         while self._waits_for and not self._is_over() and await self._find_jobs():
             await self._say(self._waits_for)
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+            await self._sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
             pause = min(2 * pause, longest)
             await self._ask_for_room()
             await self._look(max_age=timedelta(0))
@@ -379,6 +375,13 @@ class Pump:
             self._jobs.forget(job_id)
         await self._say("")
         await self._find_jobs(finish=False)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Or until a stop is asked for."""
+        until = time.monotonic() + seconds
+        # `should_stop` is a question, not an event.
+        while (left := until - time.monotonic()) > 0 and not self._is_over():  # noqa: ASYNC110
+            await asyncio.sleep(min(left, WATCH_SECONDS / 2))
 
     async def _say(self, why: str) -> None:
         """At the jobs. A disk that is full may not even take that."""
@@ -405,12 +408,6 @@ class Pump:
             self._waits_for = disk.FULL
 
     # --- The end -------------------------------------------------------------
-
-    async def _drain(self) -> None:
-        """Lets the rows in flight finish, within reason; nothing new starts."""
-        until = time.monotonic() + DRAIN_SECONDS
-        while self._tasks and not self._should_stop() and time.monotonic() < until:
-            await asyncio.wait(list(self._tasks), timeout=WATCH_SECONDS)
 
     async def _close_streams(self) -> None:
         tasks = list(self._tasks)

@@ -5,15 +5,16 @@ What is decided for a whole job while it runs (refill, yield, budget) is in `ten
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Count, Exists, F, Min, OuterRef, Q, Sum
 from django.utils import timezone
+from redis.exceptions import RedisError
 
-from apps.batch import leases
+from apps.batch import leases, presence
 from apps.batch.items import add_empty_items, add_items, next_index
 from apps.batch.models import (
     ACTIVE,
@@ -31,6 +32,10 @@ from apps.llm.models import Server
 __all__ = ["tend"]  # the pump's, from the one door of this room
 
 RATE_WINDOW = timedelta(seconds=30)
+NO_WORKER = (
+    "Waiting for a worker: no process runs jobs now. An admin starts one with "
+    "“manage.py run_pumps”."
+)
 
 
 class WrongState(Exception):
@@ -368,7 +373,7 @@ def _rates(batch: Batch, finished: int) -> tuple[float | None, float | None]:
 
 
 def servers_to_wake() -> list[int]:
-    """Servers with something to do whose pump is gone, if there ever was one."""
+    """Servers with something to do and no pump at work, the longest without one first."""
     _fail_without_server()
     resume_budgets()
     leased = PumpLease.objects.filter(until__gte=timezone.now())
@@ -376,11 +381,30 @@ def servers_to_wake() -> list[int]:
     orphaned = Item.objects.filter(batch=OuterRef("pk"), status=ItemStatus.RUNNING)
     waiting = Batch.objects.filter(server__isnull=False).exclude(server__in=live)
     waiting = waiting.filter(Q(status__in=ACTIVE) | Exists(orphaned))
-    return sorted(set(waiting.values_list("server_id", flat=True)))
+    beats = dict(PumpLease.objects.values_list("server_id", "heartbeat"))
+    never = datetime.min.replace(tzinfo=UTC)
+    found = set(waiting.values_list("server_id", flat=True))
+    return sorted(found, key=lambda server_id: (beats.get(server_id, never), server_id))
+
+
+def reason_of(batch: Batch) -> str:
+    """Why a job waits, rests or failed, as a sentence; empty where nothing is in its way."""
+    if batch.reason or batch.status != BatchStatus.QUEUED:
+        return batch.reason
+    try:
+        if not presence.anybody():
+            return NO_WORKER
+    except (RedisError, OSError):
+        return "Waiting for Redis: it does not answer."
+    return "Waiting for a free worker."
 
 
 def _fail_without_server() -> None:
     Batch.objects.filter(server=None, status__in=ACTIVE).update(
         status=BatchStatus.FAILED,
         reason="Its model server was removed. Start a new job with another one.",
+    )
+    # What was in flight then: no pump can put these rows back any more.
+    Item.objects.filter(batch__server=None, status=ItemStatus.RUNNING).update(
+        status=ItemStatus.PENDING, reason="The model server was removed."
     )

@@ -1,7 +1,8 @@
 """Commits what becomes of rows, in order, while the pump goes on with the next ones.
 
-In a thread and on a database connection of its own, for as long as a pump works: a new connection
-for each commit costs more than the commit, and a commit must not wait behind a read.
+In a thread of its own: a commit must not wait behind a read. After each commit the connection is
+handed back as Django's settings say: SQLite's stays with the thread, since opening it costs more
+than the commit, and PostgreSQL's goes back to the pool, which the pumps of many servers share.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from django.db import OperationalError, connection
+from django.db import OperationalError, close_old_connections, connection
 
 from apps.batch import disk, ledger
 from apps.batch.leases import Lease
@@ -97,7 +98,7 @@ class Writer:
     async def _commit(self, entries: list[Entry]) -> None:
         while True:
             try:
-                await self._in_thread(lambda: ledger.write(self._lease, entries))
+                await self._in_thread(lambda: _write(self._lease, entries))
                 self.is_out_of_room = False
                 return
             except OperationalError as error:  # locked for longer than the timeout, disk full
@@ -113,6 +114,13 @@ class Writer:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _write(lease: Lease, entries: list[Entry]) -> None:
+    try:
+        ledger.write(lease, entries)
+    finally:
+        close_old_connections()
 
 
 def _close_connection() -> None:

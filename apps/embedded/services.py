@@ -15,7 +15,8 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THRE
 # Django's checks import every page, which neither serves: 1 s of CPU and 16 MB at each start.
 NO_CHECKS = {"CELERY_SKIP_CHECKS": "1"}
 CHAT_SLOTS = 4
-WORKER_PROCESSES = 4
+# For training and imports; jobs have a process of their own.
+WORKER_PROCESSES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,9 +123,16 @@ def _django(options: Options, env: Mapping[str, str], servers: list[str]) -> lis
             needed=True,
         ),
         Child(
+            name="pumps",
+            argv=[sys.executable, "manage.py", "run_pumps"],
+            env={**env, **ONE_THREAD},
+            late=True,
+            uses=servers,
+        ),
+        Child(
             name="worker",
             argv=[
-                *(*celery, "worker", "-Q", "default,pump", "-c", str(WORKER_PROCESSES)),
+                *(*celery, "worker", "-Q", "default", "-c", str(WORKER_PROCESSES)),
                 *(
                     "--loglevel",
                     "INFO",

@@ -130,7 +130,7 @@ def _show(job: Job) -> dict[str, Any]:
         "id": job.pk,
         "name": job.name,
         "status": batch.status,
-        "reason": batch.reason,
+        "reason": batches.reason_of(batch),
         "rows": batch.wanted,
         "made": batch.total,
         "refill": batch.goal is not None,

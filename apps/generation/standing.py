@@ -27,6 +27,7 @@ def standing(job: Job) -> dict[str, Any]:
     trial = Course.objects.filter(batch=batch).values_list("trial", flat=True).first()
     return {
         "job": job,
+        "reason": batches.reason_of(batch),
         "progress": progress,
         "done": min(accepted, progress.wanted) if batch.goal is not None else progress.finished,
         # Of a job that refills the bar ends where its goal is, or where its tries are.

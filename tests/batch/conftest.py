@@ -69,6 +69,6 @@ def make_batch(alice: User, server: Server) -> MakeBatch:
     return make
 
 
-async def run_pump(server: Server, *, seconds: float = 150) -> bool:
+async def run_pump(server: Server) -> bool:
     async with asyncio.timeout(200):
-        return await pump.run(server.pk, seconds=seconds)
+        return await pump.run(server.pk)

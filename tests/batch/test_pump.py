@@ -138,7 +138,8 @@ async def test_a_pump_that_lost_its_lease_closes_its_streams_and_ends(
 
 
 async def test_pause_and_resume(make_batch: MakeBatch, server: Server) -> None:
-    batch = await sync_to_async(make_batch)(250, max_tokens=100)  # several seconds of work
+    # Several seconds of work, and too few rows for a trial of widths, which begins with one slot.
+    batch = await sync_to_async(make_batch)(80, max_tokens=600)
     working = asyncio.create_task(run_pump(server))
     await until_running(batch, 4)
     await in_db(services.pause, batch)
@@ -148,7 +149,7 @@ async def test_pause_and_resume(make_batch: MakeBatch, server: Server) -> None:
     assert found.keys() == {"pending", "accepted"}
     await in_db(services.resume, batch)
     await run_pump(server)
-    assert await counts(batch) == {"accepted": 250}
+    assert await counts(batch) == {"accepted": 80}
 
 
 async def test_cancel_closes_the_streams(
@@ -166,11 +167,18 @@ async def test_cancel_closes_the_streams(
     assert llama.written() < before + 4000
 
 
-async def test_a_slice_ends_and_says_there_is_more(make_batch: MakeBatch, server: Server) -> None:
-    batch = await sync_to_async(make_batch)(400, max_tokens=100)
-    assert await run_pump(server, seconds=2.0) is True
-    found = await counts(batch)
-    assert found.keys() == {"pending", "accepted"}
+async def test_a_stop_puts_rows_back_uncounted_and_says_so(
+    make_batch: MakeBatch, server: Server
+) -> None:
+    batch = await sync_to_async(make_batch)(400, max_tokens=2000)
+    stop = asyncio.Event()
+    working = asyncio.create_task(pump.run(server.pk, should_stop=stop.is_set))
+    await until_running(batch, 4)
+    stop.set()
+    assert await working is True  # there is more to do
+    assert (await counts(batch)).keys() <= {"pending", "accepted"}
+    cut = [item async for item in batch.items.exclude(reason="")]
+    assert {(item.reason, item.attempts) for item in cut} == {(pump.STOPPED, 0)}
     assert await in_db(leases.take, server.pk) is not None  # was given back
 
 

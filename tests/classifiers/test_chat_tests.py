@@ -7,26 +7,36 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from apps.batch import pump
 from apps.batch.models import Batch, Item, ItemStatus
-from apps.batch.tasks import _pump
 from apps.classifiers import chat_labels, chat_tests
 from apps.classifiers.models import ChatTest, Classifier
+from apps.core.redis import close_async_redis
+from apps.llm.client import close_clients
 from apps.llm.models import Server
 from tests.classifiers import factories
 
 
 @pytest.fixture(autouse=True)
 def woken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    from apps.batch import tasks
+    from apps.batch import presence
 
     servers: list[int] = []
-    monkeypatch.setattr(tasks.run_pump, "delay", servers.append)
+    monkeypatch.setattr(presence, "call", servers.append)
     return servers
 
 
 @pytest.fixture
 def made(alice: User, embedding_server: Server) -> Classifier:
     return factories.trained(alice)
+
+
+async def _work_off(server_id: int) -> None:
+    try:
+        await pump.run(server_id)
+    finally:
+        await close_clients()
+        await close_async_redis()
 
 
 def finish(test: ChatTest, outputs: list[dict[str, Any] | None]) -> None:
@@ -51,7 +61,7 @@ def test_it_works(browser: Client, made: Classifier, server: Server, woken: list
     assert woken == [server.pk]
     test = ChatTest.objects.get()
     assert test.batch.total == 4
-    asyncio.run(_pump(server.pk, lambda: False))
+    asyncio.run(_work_off(server.pk))
     test.batch.refresh_from_db()
     assert test.batch.status == "done"
     found = chat_tests.result(test)

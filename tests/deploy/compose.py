@@ -11,7 +11,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 COMPOSE_FILE = REPOSITORY / "docker-compose.yml"
 ENV_EXAMPLE = REPOSITORY / "deploy" / "env.example"
 
-APP_SERVICES = ("web", "worker", "beat", "migrate")
+APP_SERVICES = ("web", "pumps", "worker", "beat", "migrate")
 # What a person has to fill in, filled in.
 FILLED_IN = {
     "WORKBENCH_SECRET_KEY": "0123456789" * 6,

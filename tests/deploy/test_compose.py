@@ -105,7 +105,7 @@ def test_the_app_reads_what_it_is_given(name: str) -> None:
 @pytest.mark.parametrize(
     ("profiles", "expected"),
     [
-        (set(), {"web", "worker", "beat", "migrate", "postgres", "redis"}),
+        (set(), {"web", "pumps", "worker", "beat", "migrate", "postgres", "redis"}),
         ({"cpu"}, {"llm-cpu", "embed-cpu"}),
         ({"gpu"}, {"llm-gpu", "embed-gpu"}),
         ({"https"}, {"proxy"}),

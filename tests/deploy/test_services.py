@@ -218,7 +218,6 @@ def celery_client(broker: str) -> Celery:
     """Ours, but for the broker; closes with its `with` block."""
     client = Celery("tests", broker=broker, set_as_current=False)
     client.conf.task_default_queue = settings.CELERY_TASK_DEFAULT_QUEUE
-    client.conf.task_routes = settings.CELERY_TASK_ROUTES
     return client
 
 
@@ -292,12 +291,18 @@ def test_worker_answers_does_what_beat_asks_and_stops(site: Site) -> None:
         )
         site.wait_until_healthy("worker", process)
         queues = celery.control.inspect([name], timeout=60).active_queues() or {}
-        assert {queue["name"] for queue in queues[name]} == {"default", "pump"}
+        assert {queue["name"] for queue in queues[name]} == {"default"}
         for task in asked:
             celery.send_task(task)
         done = re.compile(r"Task ([\w.]+)\[.+\] succeeded|unregistered task of type '(.+)'")
         wait_until(lambda: len(done.findall(site.log("worker").read_text())) >= len(asked))
     assert {task for task, _ in done.findall(site.log("worker").read_text())} == asked
+
+
+def test_pumps_are_healthy_and_stop(site: Site) -> None:
+    with site.running("pumps") as process:
+        site.wait_until_healthy("pumps", process)
+    assert not site.healthy("pumps")  # it has signed off
 
 
 def test_beat_runs(site: Site) -> None:

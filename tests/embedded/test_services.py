@@ -43,7 +43,7 @@ def command(child: Child) -> str:
 def test_without_settings_everything_is_ours(options: Options, parts: Parts) -> None:
     names = list(named(options, parts))
 
-    assert names == ["redis", "chat-model", "embed-model", "web", "worker", "beat"]
+    assert names == ["redis", "chat-model", "embed-model", "web", "pumps", "worker", "beat"]
 
 
 def test_nothing_is_started_that_the_person_has(options: Options, parts: Parts) -> None:
@@ -55,7 +55,7 @@ def test_nothing_is_started_that_the_person_has(options: Options, parts: Parts) 
     )
     none = replace(parts, redis=None, chat=None, embeddings=None)
 
-    assert list(named(theirs, none)) == ["web", "worker", "beat"]
+    assert list(named(theirs, none)) == ["web", "pumps", "worker", "beat"]
     assert named(theirs, none)["web"].after == []
 
 
@@ -107,14 +107,14 @@ def test_the_chat_model_has_four_slots(options: Options, parts: Parts) -> None:
 def test_the_first_page_comes_first(options: Options, parts: Parts) -> None:
     late = {name for name, child in named(options, parts).items() if child.late}
 
-    assert late == {"chat-model", "embed-model", "worker", "beat"}
+    assert late == {"chat-model", "embed-model", "pumps", "worker", "beat"}
     assert named(options, parts)["web"].after == ["redis"]
 
 
 def test_what_others_use_ends_last(options: Options, parts: Parts) -> None:
     found = named(options, parts)
 
-    for name in ("web", "worker", "beat"):
+    for name in ("web", "pumps", "worker", "beat"):
         assert found[name].uses == ["redis", "chat-model", "embed-model"]
 
 
@@ -123,6 +123,13 @@ def test_only_worker_and_beat_are_held_to_one_thread(options: Options, parts: Pa
 
     assert found["worker"].env["OMP_NUM_THREADS"] == "1"
     assert "OMP_NUM_THREADS" not in found["chat-model"].env
+
+
+def test_jobs_and_training_never_share_a_process(options: Options, parts: Parts) -> None:
+    found = named(options, parts)
+
+    assert command(found["pumps"]).endswith("manage.py run_pumps")
+    assert "-Q default " in command(found["worker"])
 
 
 def test_the_worker_outlives_its_soft_shutdown(

@@ -1,4 +1,4 @@
-"""All that works on a job, as processes that can be killed: Redis, a model server, worker, beat."""
+"""All that works on a job, as processes to be killed: Redis, model server, pumps, worker, beat."""
 
 import logging
 import os
@@ -119,7 +119,8 @@ class Plant:
             {},
             log,
         )
-        worker = ("worker", "-Q", "default,pump", "-c", str(processes), "--loglevel", "INFO")
+        self.pumps = Group([sys.executable, "manage.py", "run_pumps"], env, log)
+        worker = ("worker", "-Q", "default", "-c", str(processes), "--loglevel", "INFO")
         self.worker = Group([*CELERY, *worker, "--without-gossip", "--without-mingle"], env, log)
         schedule = ("--pidfile=", "-s", str(folder / "schedule"))
         self.beat = Group([*CELERY, "beat", "--loglevel", "INFO", *schedule], env, log)
@@ -130,7 +131,7 @@ class Plant:
 
     def __enter__(self) -> Self:
         self.start_redis()
-        for group in (self.model, self.worker, self.beat):
+        for group in (self.model, self.pumps, self.worker, self.beat):
             group.start()
         return self
 
@@ -140,7 +141,7 @@ class Plant:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for group in (self.worker, self.beat, self.model, self.redis):
+        for group in (self.pumps, self.worker, self.beat, self.model, self.redis):
             group.kill()
         self.redis_client.close()
         if error is not None:

@@ -76,7 +76,7 @@ def server(db: None) -> Server:
 @pytest.mark.django_db(transaction=True)
 def test_killed_at_random(alice: User, server: Server, tmp_path: Path) -> None:
     seed = random.randrange(10**6)
-    log.info("%s rows, %s kills of the worker; chance %s", ROWS, KILLS, seed)
+    log.info("%s rows, %s kills of the pumps; chance %s", ROWS, KILLS, seed)
     chance = random.Random(seed)
     with Plant(tmp_path, slots=SLOTS) as plant:
         plant.let_end(MORE)
@@ -91,7 +91,7 @@ def test_killed_at_random(alice: User, server: Server, tmp_path: Path) -> None:
         kills = 0
         for _ in range(KILLS):
             storm.work_for(pause)
-            storm.strike("kill -9 of the worker", plant.worker.kill, plant.worker.start)
+            storm.strike("kill -9 of the pumps", plant.pumps.kill, plant.pumps.start)
             kills += 1
         storm.work_for(pause)
         storm.strike("kill -9 of the model server", plant.model.kill, plant.model.start)

@@ -1,0 +1,158 @@
+"""All pumps of one process: many servers side by side, woken, shared, started again."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.db import DatabaseError
+
+from apps.batch import ledger, presence, pump, pumps, services, tasks
+from apps.batch.models import Batch, BatchStatus, ItemStatus
+from apps.batch.pumps import Pumps
+from apps.core.db import in_db
+from apps.llm.models import Server, State
+from tests.batch.conftest import MakeBatch
+from tests.llama_process import LlamaProcess
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[Pumps]:
+    """One process's pumps, while the block lasts."""
+    stop = asyncio.Event()
+    found = Pumps(stop.is_set)
+    task = asyncio.create_task(found.run())
+    try:
+        yield found
+    finally:
+        stop.set()
+        found.wake()
+        async with asyncio.timeout(60):
+            await task
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(60):
+        while not await in_db(condition):
+            await asyncio.sleep(0.02)
+
+
+async def servers_like(llama: LlamaProcess, number: int) -> list[Server]:
+    """As many servers, for all we know; in truth one."""
+    found = []
+    for at in range(number):
+        server = Server(name=f"Server {at}", base_url=llama.base_url, state=State.UNKNOWN)
+        server.set_key(llama.api_key)
+        await server.asave()
+        found.append(server)
+    return found
+
+
+async def queued(owner: User, server: Server, rows: int, **spec: Any) -> Batch:
+    return await in_db(
+        lambda: services.create_batch(
+            owner=owner, server=server, handler="tests.echo", spec=spec, inputs=rows
+        )
+    )
+
+
+async def test_ten_servers_are_worked_on_at_the_same_time_by_one_process(
+    alice: User, llama: LlamaProcess
+) -> None:
+    servers = await servers_like(llama, 10)
+    jobs = [await queued(alice, server, 400, max_tokens=20) for server in servers]
+
+    def fewest() -> int:
+        return min(job.items.filter(status=ItemStatus.ACCEPTED).count() for job in jobs)
+
+    async with running():
+        await until(lambda: fewest() >= 20)
+        finished = [(await in_db(services.progress, job)).finished for job in jobs]
+    assert max(finished) <= 4 * min(finished), finished
+
+
+async def test_a_job_that_is_queued_meanwhile_starts_at_once(
+    alice: User, llama: LlamaProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pumps, "LOOK_SECONDS", 600.0)  # it has to be woken
+    one, other = await servers_like(llama, 2)
+    first = await queued(alice, one, 10_000, max_tokens=40)
+    async with running():
+        await until(lambda: first.items.filter(status=ItemStatus.ACCEPTED).exists())
+        second = await queued(alice, other, 4)
+        await in_db(tasks.wake, other.pk)
+        await until(lambda: Batch.objects.get(pk=second.pk).status == BatchStatus.DONE)
+        assert (await Batch.objects.aget(pk=first.pk)).status == BatchStatus.RUNNING
+
+
+async def test_what_no_message_told_of_is_found(
+    make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pumps, "LOOK_SECONDS", 0.05)
+    async with running():
+        batch = await sync_to_async(make_batch)(4)
+        await until(lambda: Batch.objects.get(pk=batch.pk).status == BatchStatus.DONE)
+
+
+async def test_two_processes_share_the_servers(alice: User, llama: LlamaProcess) -> None:
+    servers = await servers_like(llama, 4)
+    jobs = [await queued(alice, server, 30) for server in servers]
+    async with running(), running():
+        await until(
+            lambda: not Batch.objects.exclude(status=BatchStatus.DONE).exists(),
+        )
+    for job in jobs:
+        attempts = [item.attempts async for item in job.items.all()]
+        assert attempts == [1] * 30
+
+
+async def test_an_error_of_ours_is_said_and_tried_again(
+    make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recover, calls = ledger.recover, iter(range(10))
+
+    def fails_once(*args: Any) -> Any:
+        if next(calls) == 0:
+            raise DatabaseError("a column is missing")
+        return recover(*args)
+
+    monkeypatch.setattr(ledger, "recover", fails_once)
+    monkeypatch.setattr(pumps, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(pumps, "AGAIN_SECONDS", (0.5, 0.5))
+    batch = await sync_to_async(make_batch)(4)
+    async with running():
+        await until(lambda: "worker log" in Batch.objects.get(pk=batch.pk).reason)
+        await until(lambda: Batch.objects.get(pk=batch.pk).status == BatchStatus.DONE)
+    assert (await Batch.objects.aget(pk=batch.pk)).reason == ""
+
+
+async def test_a_queued_job_says_what_it_waits_for(make_batch: MakeBatch, server: Server) -> None:
+    batch = await sync_to_async(make_batch)(4)
+    assert await in_db(services.reason_of, batch) == services.NO_WORKER
+    await presence.tell()
+    assert await in_db(services.reason_of, batch) == "Waiting for a free worker."
+    assert await in_db(lambda: presence.anybody(here=True))
+    await presence.leave()
+    assert not await in_db(presence.anybody)
+
+
+async def test_a_job_whose_turn_has_not_come_says_so(
+    alice: User, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.batch.reasons.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(pump, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr("apps.batch.turns.QUANTUM_TOKENS", 10**9)
+    first = await queued(alice, server, 10_000, max_tokens=400)
+    async with running():
+        await until(lambda: first.items.filter(status=ItemStatus.RUNNING).count() == 4)
+        second = await queued(alice, server, 4)
+        await in_db(tasks.wake, server.pk)
+        await until(lambda: Batch.objects.get(pk=second.pk).reason.startswith("Waiting for"))
+        await in_db(services.cancel, first)
+        await until(lambda: Batch.objects.get(pk=second.pk).status == BatchStatus.DONE)
+    assert (await Batch.objects.aget(pk=second.pk)).reason == ""
