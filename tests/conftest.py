@@ -26,7 +26,7 @@ from apps.core.handler import InOneThread
 from apps.core.models import ApiKey
 from apps.llm import looking
 from apps.llm.models import DefaultServer, Server, State, Use
-from apps.mcp import connecting
+from apps.mcp import connecting, discovery
 from tests.environment import FOLDER, REDIS_SOCKET
 from tests.llama_process import LlamaProcess
 from tests.tiny_gguf import write_tiny_gguf
@@ -137,6 +137,7 @@ def _patience() -> None:
     """A server that is up answers, however busy this machine is. Tests of a limit set their own."""
     looking.LOOK_SECONDS = 60.0
     connecting.CONNECT_SECONDS = 120.0
+    discovery.LOOK_SECONDS = 150.0
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def answer_events(request: HttpRequest, pk: int, after: str | None = None) -> Ht
     The position is the `id` of an event, as `?after=` or as the header `Last-Event-ID`.
     """
     position = sse.position_of(request.headers.get("Last-Event-ID") or after)
-    return sse.response(_answer(request, pk), position)
+    return sse.response(_answer(request, pk), sse.place(request), position)
 
 
 @router.post("/answers/{pk}/stop", response=MessageOut)

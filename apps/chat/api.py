@@ -235,6 +235,7 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
         asked_with["response_format"] = data.response_format
     if data.tools is not None:
         asked_with["tools"] = _tools_of_one_answer(conversation, data.tools)
+    held = sse.place(request) if sse.is_wanted(request) else None
     try:
         question, answer = services.ask(
             conversation,
@@ -248,8 +249,8 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
     except services.ChatError as error:
         raise ApiError(422, error.code, str(error)) from error
     turn = {"question": message_out(question), **started(answer)}
-    if sse.is_wanted(request):
-        return sse.response(answer, turn=to_json(turn).decode())
+    if held is not None:
+        return sse.response(answer, held, turn=to_json(turn).decode())
     return Status(202, turn)
 
 

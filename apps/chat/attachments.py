@@ -23,7 +23,7 @@ from apps.chat import pdf_text, pictures
 from apps.chat.context import TOKENS_PER_BYTE
 from apps.chat.errors import ChatError
 from apps.chat.models import Attachment, AttachmentKind, Message
-from apps.core import bounded
+from apps.core import bounded, limits
 from apps.core.prepared import Lookup
 from apps.llm import services as llm
 from apps.llm.errors import LLMError
@@ -64,7 +64,15 @@ def receive(owner: User, name: str, file: IO[bytes], target: llm.Target | None) 
 
     Raises:
         BadAttachment: it cannot be read. The message says why.
+        LimitReached
     """
+    unsent = Attachment.objects.owned_by(owner).filter(message=None)
+    limits.check("attachments", unsent.count())
+    with limits.hold(owner.pk, "readings"):
+        return _received(owner, name, file, target)
+
+
+def _received(owner: User, name: str, file: IO[bytes], target: llm.Target | None) -> Attachment:
     name = " ".join(name.split())[:255] or "file"
     data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:

@@ -23,6 +23,7 @@ from apps.chat.models import Conversation, Message, Preset, Share, SystemPrompt
 from apps.chat.params import Params
 from apps.chat.transfer_views import download
 from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.core.limits import limited
 from apps.llm.models import Server
 from apps.llm.services import NoServer, Target
 
@@ -158,6 +159,7 @@ def export_one(
 
 
 @router.post("/conversations/import", response={201: ImportedOut})
+@limited("readings")
 def import_file(request: HttpRequest, file: File[UploadedFile]) -> Any:
     """An export of ChatGPT, of Open WebUI or of this workbench: all of it, or nothing."""
     try:

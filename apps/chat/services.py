@@ -21,7 +21,8 @@ from apps.chat.models import (
     SystemPrompt,
 )
 from apps.chat.tools import history
-from apps.core.prepared import insert, update
+from apps.core import limits
+from apps.core.prepared import Lookup, insert, update
 from apps.llm import services as llm
 from apps.llm.models import Server
 
@@ -342,7 +343,11 @@ def open_answer(question: Message, request: dict[str, Any] | None, **changed: An
 
     Args:
         changed: fields of the conversation that change with it.
+
+    Raises:
+        LimitReached: as many of this person's are being written or wait.
     """
+    _check_limit(question.conversation.owner_id)
     answer = Message(
         conversation=question.conversation,
         parent=question,
@@ -357,3 +362,18 @@ def open_answer(question: Message, request: dict[str, Any] | None, **changed: An
         setattr(conversation, name, value)
     update(conversation, "active_leaf", "updated", *changed)
     return answer
+
+
+_UNFINISHED = Lookup(
+    lambda owner: Message.objects.unfinished().filter(conversation__owner=owner).only("pk")
+)
+
+
+def _check_limit(owner_id: int) -> None:
+    running = _UNFINISHED.all(owner_id)
+    if len(running) >= limits.most("questions"):
+        # Those that a process left behind when it ended are not waited for.
+        found = list(Message.objects.filter(pk__in=[answer.pk for answer in running]))
+        generation.settle(found)
+        running = [answer for answer in found if not answer.is_finished]
+    limits.check("questions", len(running))

@@ -4,6 +4,7 @@ from django.contrib.auth.models import User
 
 from apps.chat import services
 from apps.chat.models import TITLE_LENGTH, Conversation, Share
+from apps.core import limits
 
 
 class NothingToShare(services.ChatError):
@@ -18,6 +19,7 @@ def share(owner: User, conversation: Conversation) -> Share:
 
     Raises:
         NothingToShare
+        LimitReached
     """
     messages = [
         {
@@ -31,6 +33,7 @@ def share(owner: User, conversation: Conversation) -> Share:
     ]
     if not messages:
         raise NothingToShare
+    limits.check("shares", Share.objects.owned_by(owner).count())
     title = str(conversation)[:TITLE_LENGTH]
     return Share.objects.create(
         owner=owner, conversation=conversation, title=title, messages=messages

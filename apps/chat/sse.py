@@ -7,6 +7,8 @@ from django.http import HttpRequest, StreamingHttpResponse
 from apps.chat import generation
 from apps.chat.entries import Entry
 from apps.chat.models import Message
+from apps.core import limits
+from apps.core.api import owner
 
 MEDIA_TYPE = "text/event-stream"
 # How soon a browser comes back after a broken connection.
@@ -26,26 +28,39 @@ def is_wanted(request: HttpRequest) -> bool:
     return MEDIA_TYPE in request.headers.get("Accept", "")
 
 
+def place(request: HttpRequest) -> limits.hold:
+    """One more stream for who asks.
+
+    Raises:
+        LimitReached: as many of them are open.
+    """
+    return limits.hold(owner(request).pk, "streams")
+
+
 def response(
-    answer: Message, after: int | None = None, *, turn: str | None = None
+    answer: Message, held: limits.hold, after: int | None = None, *, turn: str | None = None
 ) -> StreamingHttpResponse:
     """Streams the events. Holds no database connection and no thread while it does.
 
     Args:
+        held: the person's place, given back when the stream ends.
         turn: what a question was answered with, in JSON: a first event of that name.
     """
     return StreamingHttpResponse(
-        _body(answer, after, turn),
+        _body(answer, after, turn, held),
         content_type=MEDIA_TYPE,
         headers={"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"},
     )
 
 
-async def _body(answer: Message, after: int | None, turn: str | None) -> AsyncIterator[bytes]:
-    head = b"retry: %d\n\n" % RETRY_MS
-    yield head if turn is None else head + as_bytes(Entry(0, "turn", turn))
-    async for entry in generation.events(answer, after):
-        yield PING if entry is None else as_bytes(entry)
+async def _body(
+    answer: Message, after: int | None, turn: str | None, held: limits.hold
+) -> AsyncIterator[bytes]:
+    with held:
+        head = b"retry: %d\n\n" % RETRY_MS
+        yield head if turn is None else head + as_bytes(Entry(0, "turn", turn))
+        async for entry in generation.events(answer, after):
+            yield PING if entry is None else as_bytes(entry)
 
 
 def as_bytes(entry: Entry) -> bytes:

@@ -14,6 +14,7 @@ from apps.chat import exports, importing, imports, sharing
 from apps.chat.models import Conversation, Share
 from apps.chat.views import get_conversation, page_of
 from apps.core.api import owner
+from apps.core.limits import limited
 
 
 @require_safe
@@ -56,6 +57,7 @@ def download(ids: list[int], form: str, title: str = "") -> StreamingHttpRespons
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@limited("readings")
 def import_page(request: HttpRequest) -> HttpResponse:
     """The form; on POST all conversations of a file, or none of them."""
     context: dict[str, Any] = {}

@@ -14,6 +14,7 @@ from apps.classifiers.models import Status as RunStatus
 from apps.classifiers.predictor import BadArtefact
 from apps.core.api import ApiError, Page, not_found, owner, page
 from apps.core.db import in_db
+from apps.core.limits import limited
 from apps.datasets.models import Dataset
 from apps.embeddings.cache import TextsTooLarge
 from apps.embeddings.preparation import LongTexts, Preparation
@@ -227,6 +228,7 @@ def delete_classifier(request: HttpRequest, pk: int) -> Any:
 
 
 @router.post("/classifiers/{int:pk}/predict", response=Predictions, url_name="predict")
+@limited("predictions")
 async def predict(request: HttpRequest, pk: int, data: Texts) -> Any:
     """The likeliest labels of each text, with calibrated probabilities."""
     try:

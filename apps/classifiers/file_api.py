@@ -13,6 +13,7 @@ from apps.classifiers.importing import BadFile, check_size
 from apps.classifiers.models import FilePrediction
 from apps.classifiers.views.files import download_response
 from apps.core.api import ApiError, not_found, owner
+from apps.core.limits import limited
 from apps.datasets.formats import FormatError
 
 
@@ -38,6 +39,7 @@ class Imported(Schema):
 
 
 @router.post("/classifiers/import", response={201: Imported})
+@limited("readings")
 def import_classifier(request: HttpRequest, file: File[UploadedFile]) -> Any:
     """A classifier that a workbench exported as .json or .npz, ready to answer."""
     try:
@@ -49,6 +51,7 @@ def import_classifier(request: HttpRequest, file: File[UploadedFile]) -> Any:
 
 
 @router.post("/classifiers/{int:pk}/predict-file", response={202: FileOut})
+@limited("readings")
 def predict_file(
     request: HttpRequest, pk: int, form: Form[FileForm], file: File[UploadedFile]
 ) -> Any:

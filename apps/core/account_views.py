@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from apps.core import limits
 from apps.core.account_forms import NameForm, password_form
 from apps.core.models import ApiKey
 
@@ -48,6 +49,7 @@ def create_key(request: HttpRequest) -> HttpResponse:
     if not name:
         messages.error(request, "Give the key a name, so that you know later what it is for.")
         return redirect("core:settings")
+    limits.check("keys", _user(request).api_keys.count())
     _, token = ApiKey.issue(user=_user(request), name=name)
     return _settings(request, new_token=token, new_name=name)
 

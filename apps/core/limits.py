@@ -114,6 +114,12 @@ class hold(AbstractContextManager["hold"]):  # lower case, as it is used
         self.release()
 
 
+def held() -> dict[tuple[str, int], int]:
+    """How many places of each kind each person has now, in this process."""
+    with _lock:
+        return {place: len(taken) for place, taken in _held.items() if taken}
+
+
 def limited(kind: str) -> Callable[[View], View]:
     """For a view or a route: while it runs, its person has one more of this kind of work."""
 

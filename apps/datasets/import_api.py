@@ -8,6 +8,7 @@ from ninja import Field, File, Form, Schema, Status
 from ninja.files import UploadedFile
 
 from apps.core.api import ApiError, not_found, owner
+from apps.core.limits import limited
 from apps.datasets import formats, importing, services, tasks
 from apps.datasets.dataset_api import DatasetDetail, router, show_with_rejected
 from apps.datasets.formats import FormatError, Mapping, Quoting, Said
@@ -64,6 +65,7 @@ def _show_import(upload: Upload) -> dict[str, Any]:
 
 
 @router.post("/datasets", response={201: DatasetDetail, 202: ImportStarted}, by_alias=True)
+@limited("readings")
 def add_dataset(
     request: HttpRequest, form: Form[DatasetForm], file: File[list[UploadedFile]]
 ) -> Any:

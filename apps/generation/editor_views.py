@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.batch.tasks import wake
 from apps.core.db import in_db
+from apps.core.limits import limited
 from apps.datasets.models import Dataset
 from apps.generation import (
     checks,
@@ -234,6 +235,7 @@ def check(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
+@limited("previews")
 async def preview(request: HttpRequest) -> HttpResponse:
     """Some rows, really asked for; or what is wrong, at the fields. Both in one fragment."""
     owner = await request.auser()
@@ -263,6 +265,7 @@ async def preview(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
+@limited("previews")
 async def write_personas(request: HttpRequest) -> HttpResponse:
     """People that the model makes up, as JSON: {"values": [...]} or {"problem": "..."}."""
     about = request.POST.get("about", "").strip()[:500]

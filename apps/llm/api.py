@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from ninja import Router, Status
 
 from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.core.limits import limited
 from apps.llm import errors, schemas, services, slots
 from apps.llm.models import Server
 from apps.llm.schemas import (
@@ -72,6 +73,7 @@ def one_server(request: HttpRequest, pk: int) -> Any:
 
 
 @router.post("/servers", response={201: ServerOut})
+@limited("looks")
 def add_server(request: HttpRequest, data: ServerIn) -> Any:
     _staff(request)
     server = Server(base_url=data.base_url)
@@ -83,6 +85,7 @@ def add_server(request: HttpRequest, data: ServerIn) -> Any:
 
 
 @router.patch("/servers/{pk}", response=ServerOut)
+@limited("looks")
 def change_server(request: HttpRequest, pk: int, data: ServerPatch) -> Any:
     _staff(request)
     server = _get(pk)
@@ -107,6 +110,7 @@ def remove_server(request: HttpRequest, pk: int) -> Any:
 
 
 @router.post("/servers/{pk}/probe", response=ServerOut)
+@limited("looks")
 def probe_server(request: HttpRequest, pk: int) -> Any:
     return _shown(async_to_sync(services.look_at)(_get(pk), max_age=timedelta(0)))
 
@@ -133,6 +137,7 @@ def act_on_model(request: HttpRequest, pk: int, action: services.Action, data: A
 
 
 @router.get("/servers/{pk}/slots", response=list[SlotOut])
+@limited("looks")
 def server_slots(request: HttpRequest, pk: int) -> Any:
     user = owner(request)
     return async_to_sync(slots_with_users)(_get(pk), user.pk, user.is_staff)

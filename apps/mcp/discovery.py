@@ -1,5 +1,6 @@
 """Asks a server for its tools, and keeps of them what a model can be given."""
 
+import asyncio
 import hashlib
 import json
 import re
@@ -20,14 +21,21 @@ MOST_TOOLS = 100
 PAGES = 20
 DESCRIPTION_CHARACTERS = 2000
 SCHEMA_BYTES = 20_000
+LOOK_SECONDS = 40.0  # for all of it, beside CONNECT_SECONDS: a page waits
 NAME_CHARACTERS = 64  # what the OpenAI API takes
 
 
 async def look(server: ToolServer) -> ToolServer:
     """Asks now, and saves what it said. Never raises for a server that is away: it says so."""
     try:
-        async with connecting.connect(await in_db(server.target)) as connection:
+        async with (
+            asyncio.timeout(LOOK_SECONDS),
+            connecting.connect(await in_db(server.target)) as connection,
+        ):
             told = await _all_tools(connection)
+    except TimeoutError:
+        server.error = f"It did not say within {LOOK_SECONDS:.0f} seconds which tools it has."
+        server.error_since = server.error_since or timezone.now()
     except (Away, SecretLost) as error:
         server.error = str(error)
         server.error_since = server.error_since or timezone.now()

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.core.api import owner
 from apps.core.db import in_db
+from apps.core.limits import limited
 from apps.mcp import discovery
 from apps.mcp.forms import MOST_OWN, ToolServerForm
 from apps.mcp.models import ToolServer
@@ -57,6 +58,7 @@ def _page(
 
 
 @require_POST
+@limited("looks")
 async def add(request: HttpRequest) -> HttpResponse:
     """For everybody."""
     await in_db(_require_staff, request)
@@ -64,6 +66,7 @@ async def add(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
+@limited("looks")
 async def add_own(request: HttpRequest) -> HttpResponse:
     return await _added(request, ToolServer(owner=await in_db(owner, request)))
 
@@ -76,6 +79,7 @@ async def _added(request: HttpRequest, server: ToolServer) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@limited("looks")
 async def edit(request: HttpRequest, pk: int) -> HttpResponse:
     server = await in_db(_to_change, request, pk)
     name = server.name  # the form writes into the server while it validates
@@ -88,6 +92,7 @@ async def edit(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
+@limited("looks")
 async def look(request: HttpRequest, pk: int) -> HttpResponse:
     """Asks a server for its tools again: what it says now is offered from the next question on."""
     return await _looked_at(request, await in_db(_to_change, request, pk), "was asked")

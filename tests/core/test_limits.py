@@ -34,7 +34,7 @@ def test_the_third_is_refused_with_the_figure_and_a_place_comes_back() -> None:
                 pass  # another kind, another person
         with hold(1, "previews"):
             pass
-    assert not limits._held
+    assert not limits.held()
 
 
 def test_a_place_is_given_back_once_and_when_nobody_has_it() -> None:

@@ -19,6 +19,7 @@ from apps.classifiers.predictor import BadArtefact
 from apps.classifiers.row_texts import labelled
 from apps.classifiers.views.shared import get_run, load_evidence, owner_of, run_page
 from apps.core.db import in_pieces
+from apps.core.limits import limited
 from apps.llm.services import NoServer
 
 
@@ -94,6 +95,7 @@ def export_response(run: Run, form: str) -> HttpResponseBase:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@limited("readings")
 def import_file(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return render(request, "classifiers/import.html")

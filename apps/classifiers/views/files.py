@@ -14,6 +14,7 @@ from apps.classifiers import answering, file_predictions, services, tasks
 from apps.classifiers.models import LARGE_FIELDS, Classifier, FilePrediction
 from apps.classifiers.views.shared import run_page
 from apps.core.db import in_pieces
+from apps.core.limits import limited
 from apps.datasets.formats import FormatError
 
 SHOWN = 50
@@ -27,6 +28,7 @@ REFUSED = (
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@limited("readings")
 def files(request: HttpRequest, pk: int) -> HttpResponse:
     context = run_page(request, pk, "files")
     classifier: Classifier = context["classifier"]

@@ -14,6 +14,7 @@ from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
 from apps.classifiers.predictor import BadArtefact
 from apps.classifiers.views.shared import EXPECTED, get_classifier, number_of, owner_of
 from apps.core.db import in_db
+from apps.core.limits import limited
 from apps.datasets.models import Dataset
 from apps.datasets.reports import LabelCount
 from apps.datasets.services import label_variants
@@ -145,6 +146,7 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
+@limited("predictions")
 async def try_text(request: HttpRequest, pk: int) -> HttpResponse:
     """The likeliest labels of one text, as a fragment."""
     classifier = await aget_object_or_404(

@@ -13,6 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from apps.core.limits import limited
 from apps.datasets import formats, importing, services, tasks, uploads
 from apps.datasets.formats import FormatError, Kind, Layout, Mapping, Quoting, RejectedRow, Said
 from apps.datasets.importing import Plan
@@ -38,6 +39,7 @@ _SEPARATOR_OF = {",": ",", ";": ";", "tab": "\t", "|": "|", "none": ""}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@limited("readings")
 def new(request: HttpRequest) -> HttpResponse:
     """Choose files. They are kept as an upload until their columns are confirmed."""
     context: dict[str, Any] = {
@@ -72,6 +74,7 @@ def _check_readable(upload: Upload) -> None:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+@limited("readings")
 def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The first rows under the columns as guessed or chosen; POST imports them all."""
     found = get_object_or_404(Upload.objects.owned_by(request.user), pk=pk)
