@@ -9,6 +9,8 @@ shows that it is not so, and what was asked then is asked again (`apps.llm.askin
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from apps.llm import learned
+
 T = TypeVar("T")
 
 STATED = "stated by you"
@@ -88,7 +90,7 @@ def unified(server: Known, name: str = "") -> Fact[bool | None]:
     found = model(server, name)
     if found is not None and found.get("unified") is not None:
         return Fact(found["unified"], _source(found, "unified"))
-    seen = server.facts.get("seen_unified", {}).get(found["id"] if server.swaps and found else "")
+    seen = server.facts.get(learned.UNIFIED, {}).get(found["id"] if server.swaps and found else "")
     if seen is not None:
         return Fact(bool(seen["value"]), str(seen["source"]))
     if not server.swaps and server.facts.get("unified") is not None:
@@ -114,7 +116,7 @@ def doubts(server: Known) -> list[str]:
     """What keeps it from full use: what nobody says of it or was seen of it, and what to do."""
     models: list[dict[str, Any]] = server.facts.get("models", [])
     found = []
-    if server.facts.get("seen_unified", {}).get("", {}).get("value") and pool(server):
+    if server.facts.get(learned.UNIFIED, {}).get("", {}).get("value") and pool(server):
         found.append(_pool_advice(width(server).value, pool(server)))
     if models and not server.swaps and _slots(server, "").source == ASSUMED:
         found.append(SLOTS_ADVICE)

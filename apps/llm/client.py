@@ -24,18 +24,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.core.loops import PerLoop
-from apps.llm import errors, replies
+from apps.llm import errors, learned, replies
 from apps.llm.addresses import UNSENDABLE_KEY, is_sendable, problem_of
 from apps.llm.chunks import ChunkReader, WholeAnswer
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Event, Token, Usage
 from apps.llm.going_on import Rest
+from apps.llm.request_fields import refused_fields, without
 from apps.llm.transport import LEFT, READ, READ_MUCH, Transport
 from apps.llm.vectors import vectors_of
 
 if TYPE_CHECKING:
     import openai  # noqa: TID251 - this is the room it is banned to
     from openai._models import FinalRequestOptions  # noqa: TID251
+    from openai._types import RequestOptions  # noqa: TID251
 
 CONNECT_SECONDS = 5.0
 # Before the first byte a prompt of tens of thousands of tokens may be read on a slow machine;
@@ -46,6 +48,8 @@ NATIVE_SECONDS = 5.0
 # A shorter beginning of an answer is written again: it costs nothing, and what follows might begin
 # like it without repeating it.
 WORTH_CHARACTERS = 20
+# A server that refuses one field after the other names them all in so many tries.
+MOST_REFUSED = 12
 _PATIENT = httpx2.Timeout(None, connect=CONNECT_SECONDS, read=FIRST_BYTE_SECONDS)
 
 _CHAT = "/chat/completions"
@@ -113,6 +117,7 @@ class Client:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
+        self._refuses: dict[str, frozenset[str]] = {}
 
     @cached_property
     def _sdk(self) -> "openai.AsyncOpenAI":
@@ -193,7 +198,37 @@ class Client:
         """The answer's beginning; its body is still to be read, and then to be closed."""
         # Not through `chat.completions.create`: checking every argument against its type takes a
         # millisecond, three times as long as all the rest of the SDK's work.
-        return await self._sdk.post(_CHAT, cast_to=httpx2.Response, body=_body_of(request))
+        return await self._post(_CHAT, _body_of(request, progress=self.endpoint.tells_progress))
+
+    async def _post(
+        self, path: str, body: Mapping[str, Any], options: "RequestOptions | None" = None
+    ) -> httpx2.Response:
+        """Sends a request without the fields that this server refuses for the model.
+
+        Which ones these are it says itself: it is then asked again, and that is remembered.
+        """
+        model = str(body["model"])
+        known = self.endpoint.refuses.get(model, frozenset())
+        refused = known | self._refuses.get(model, frozenset())
+        while True:
+            sent = without(body, refused) if refused else body
+            try:
+                response: httpx2.Response = await self._sdk.post(
+                    path, cast_to=httpx2.Response, body=sent, options=options or {}
+                )
+            except Exception as error:
+                status = getattr(error, "status_code", None)
+                if status not in {400, 422} or len(refused) > MOST_REFUSED:
+                    raise
+                new = refused_fields(status, getattr(error, "body", None), sent)
+                if not new:
+                    raise
+                refused |= new
+                continue
+            if refused - known:
+                self._refuses[model] = refused
+                await learned.keep_refused(self.endpoint.server, model, refused)
+            return response
 
     async def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector per text, in order: (len(texts), dimensions), as the server normalised them.
@@ -204,11 +239,10 @@ class Client:
         # Not through `embeddings.create`: its typed decoding makes a Python list of every vector,
         # and costs more than all the rest of a single prediction's way to the server.
         with _translated():
-            response = await self._sdk.post(
+            response = await self._post(
                 "/embeddings",
-                cast_to=httpx2.Response,
-                body={"model": model, "input": list(texts), "encoding_format": "base64"},
-                options={"headers": _UNREAD, "timeout": _PATIENT},
+                {"model": model, "input": list(texts), "encoding_format": "base64"},
+                {"headers": _UNREAD, "timeout": _PATIENT},
             )
             try:
                 data = await response.aread()
@@ -346,9 +380,11 @@ _clients: PerLoop[dict[Endpoint, Client]] = PerLoop(dict, _close)
 def client_for(endpoint: Endpoint) -> Client:
     """The client of this server in the running event loop; connections are pooled in it."""
     clients = _clients.get()
-    if endpoint not in clients:
-        clients[endpoint] = Client(endpoint)
-    return clients[endpoint]
+    client = clients.get(endpoint)
+    if client is None:
+        client = clients[endpoint] = Client(endpoint)
+    client.endpoint = endpoint  # what is known of the server may be newer
+    return client
 
 
 async def close_clients() -> None:
@@ -443,14 +479,14 @@ def _keep(begun: Begun, answer: WholeAnswer, response: httpx2.Response) -> None:
         begun.text, begun.tokens = text, begun.tokens + len(answer.text)
 
 
-def _body_of(request: ChatRequest) -> dict[str, Any]:
+def _body_of(request: ChatRequest, *, progress: bool) -> dict[str, Any]:
     body = {
         "model": request.model,
         "messages": request.messages,
         **({} if request.max_tokens is None else {"max_tokens": request.max_tokens}),
         "stream": True,
         "stream_options": {"include_usage": True},
-        "return_progress": True,
+        **({"return_progress": True} if progress else {}),
         **request.params,
     }
     if request.response_format is not None:

@@ -141,6 +141,9 @@ def facts_of(server: Server) -> list[Known]:
     for name, label in SWITCHES.items():
         if facts.get(name) is not None:
             known.append(Known(label, _plain(facts[name]), "how it answers"))
+    for name, refused in sorted(server.refused.items()):
+        label = f"{name}: fields not sent"
+        known.append(Known(label, ", ".join(refused), "the server refused them"))
     for model in server.model_facts:
         known += _facts_of_model(server, model)
     return known

@@ -22,13 +22,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 from redis.exceptions import RedisError
 
 from apps.core.db import in_db
 from apps.core.redis import sync_redis
-from apps.llm import discovery, errors, signs
+from apps.llm import discovery, errors, learned, signs
 from apps.llm.client import client_for
 from apps.llm.facts import Facts
 from apps.llm.models import Server, State
@@ -137,15 +139,16 @@ async def note_unified(server: Server, value: bool, source: str, model: str = ""
 
     Written only when it is news, so a caller may say it as often as it sees it.
     """
-    seen = server.facts.get("seen_unified", {})
     scope = server.scope(model)
-    if seen.get(scope, {}).get("value") == value:
+    if server.facts.get(learned.UNIFIED, {}).get(scope, {}).get("value") == value:
         return
-    server.facts = {
-        **server.facts,
-        "seen_unified": {**seen, scope: {"value": value, "source": source}},
-    }
-    await in_db(Server.objects.filter(pk=server.pk).update, facts=server.facts)
+
+    def add(facts: dict[str, Any]) -> dict[str, Any]:
+        seen = facts.get(learned.UNIFIED, {})
+        return {learned.UNIFIED: {**seen, scope: {"value": value, "source": source}}}
+
+    server.facts = {**server.facts, **add(server.facts)}
+    await in_db(learned.change_facts, server.pk, add)
 
 
 async def look_soon(server: Server) -> None:
@@ -192,27 +195,35 @@ def _record(server: Server, facts: Facts, at: datetime) -> Server:
         server.state_since = at
     server.state, server.seen = facts.state, at
     server.failures = server.failures + 1 if facts.state == State.UNREACHABLE else 0
-    if facts.state == State.READY:
-        server.kind = facts.kind
-        server.facts = facts.as_dict() | _lasting(server.facts, facts)
-    else:  # what was known of it stays: it will be the same server when it is back
-        server.facts = {**server.facts, "error": facts.error}
-    pause = _pause(server)
-    server.next_look = at + pause if pause else None
     # Only if it is still the server that was asked: its address may have been changed meanwhile.
-    Server.objects.filter(
+    same = Server.objects.filter(
         pk=server.pk, base_url=server.base_url, encrypted_key=server.encrypted_key
-    ).update(**{name: getattr(server, name) for name in FIELDS})
+    )
+    with transaction.atomic():
+        # What others have learned of it while it was looked at.
+        known = same.select_for_update().values_list("facts", flat=True).first()
+        earlier = server.facts if known is None else known
+        if facts.state == State.READY:
+            server.kind = facts.kind
+            server.facts = facts.as_dict() | _lasting(earlier, facts)
+        else:  # what was known of it stays: it will be the same server when it is back
+            server.facts = {**earlier, "error": facts.error}
+        pause = _pause(server)
+        server.next_look = at + pause if pause else None
+        same.update(**{name: getattr(server, name) for name in FIELDS})
     if facts.state == State.READY and was in {State.UNREACHABLE, State.LOADING}:
         signs.restarted(server.pk)
     return server
 
 
 def _lasting(earlier: dict[str, object], facts: Facts) -> dict[str, object]:
-    """What was seen to happen, while it is the same build with the same slots."""
-    was = (earlier.get("slots"), earlier.get("context"), earlier.get("build") or "")
-    same = was == (facts.slots, facts.context, facts.build)
-    return {"seen_unified": earlier["seen_unified"]} if same and "seen_unified" in earlier else {}
+    """What was learned by asking: while it is the same build, of the cache with the same slots."""
+    if (earlier.get("build") or "") != facts.build:
+        return {}
+    names = [learned.REFUSED]
+    if (earlier.get("slots"), earlier.get("context")) == (facts.slots, facts.context):
+        names.append(learned.UNIFIED)
+    return {name: earlier[name] for name in names if name in earlier}
 
 
 def _pause(server: Server) -> timedelta | None:

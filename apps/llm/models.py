@@ -6,7 +6,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 
 from apps.core import crypto
-from apps.llm import capacity
+from apps.llm import capacity, learned
 from apps.llm.addresses import ADDRESS_PATTERN, EXAMPLE
 from apps.llm.endpoint import Endpoint
 
@@ -81,7 +81,19 @@ class Server(models.Model):
 
     @property
     def endpoint(self) -> Endpoint:
-        return Endpoint(self.base_url, crypto.decrypt(self.encrypted_key))
+        return Endpoint(
+            self.base_url,
+            crypto.decrypt(self.encrypted_key),
+            server=self.pk,
+            tells_progress=self.kind != Kind.OPENAI,
+            refuses={model: frozenset(names) for model, names in self.refused.items()},
+        )
+
+    @property
+    def refused(self) -> dict[str, list[str]]:
+        """By model: the fields of requests that the server has refused, in alphabetical order."""
+        found: dict[str, list[str]] = self.facts.get(learned.REFUSED, {})
+        return found
 
     def set_key(self, key: str) -> None:
         self.encrypted_key = crypto.encrypt(key)

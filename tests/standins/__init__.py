@@ -4,9 +4,10 @@
         Server(base_url=swap.base_url) ...
         assert swap.loads == []          # nothing that was asked has loaded a model
 
-Kinds: "router" (llama-server's), "llama-swap", "olla", "litellm". What generates or embeds is
-forwarded to a real llama.cpp, byte by byte, and closed there when the client goes. Each runs in a
-child process. Everything can be set at the start and changed while it runs (`change`):
+Kinds: "router" (llama-server's), "llama-swap", "olla", "litellm", "strict" (OpenAI's own). What
+generates or embeds is forwarded to a real llama.cpp, byte by byte, and closed there when the client
+goes. Each runs in a child process. Everything can be set at the start and changed while it runs
+(`change`):
 
     models              what it names, see `Model`
     models_at_once      how many are in memory together (router 4, llama-swap 1); the least recently
@@ -16,6 +17,7 @@ child process. Everything can be set at the start and changed while it runs (`ch
     rate_per_minute, burst   Olla: per address; beyond it 429 with Retry-After
     header_seconds      Olla: how long it waits for the first byte; then 502
     api_key             the key it asks for; "" none
+    dialect             strict: how it refuses fields that it does not know
 
 What it did: `asked` (every request: method, path, query, model, status), `loads` (model and the
 path that loaded it, in order), `most` (most requests in flight, by model), `states`.

@@ -9,6 +9,7 @@ from tests.standins.llama_swap import LlamaSwap
 from tests.standins.proxies import LiteLLM, Olla
 from tests.standins.router import Router
 from tests.standins.state import Config
+from tests.standins.strict import Strict
 from tests.standins.web import App
 
 KINDS: dict[str, type[App]] = {
@@ -16,6 +17,7 @@ KINDS: dict[str, type[App]] = {
     "llama-swap": LlamaSwap,
     "olla": Olla,
     "litellm": LiteLLM,
+    "strict": Strict,
 }
 
 if __name__ == "__main__":

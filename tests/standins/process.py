@@ -20,7 +20,7 @@ class Standin:
     """Runs while the `with` block lasts.
 
     Args:
-        kind: router, llama-swap, olla or litellm.
+        kind: router, llama-swap, olla, litellm or strict.
         llama: who answers what is forwarded.
         embeddings: who answers for models with `embeddings`.
         settings: see the package.

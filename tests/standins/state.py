@@ -43,6 +43,7 @@ class Config:
     burst: int = 50
     header_seconds: float = 30.0
     api_key: str = ""
+    dialect: str = "openai"
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> "Config":

@@ -110,6 +110,7 @@ class App:
             "query": request.raw_query,
             "model": request.json.get("model") or request.query.get("model", ""),
             "status": 0,
+            "fields": sorted(request.json),
         }
         self.asked.append(noted)
         work = asyncio.create_task(self._respond(request, send, noted))
