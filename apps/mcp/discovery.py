@@ -2,14 +2,13 @@
 
 import asyncio
 import hashlib
-import json
 import re
 from collections.abc import Iterable
 from typing import Any
 
-import jsonschema
 from django.utils import timezone
 
+from apps.core import argument_schemas
 from apps.core.crypto import SecretLost
 from apps.core.db import in_db
 from apps.core.tools import IN_GROUP
@@ -20,7 +19,6 @@ from apps.mcp.models import ToolServer
 MOST_TOOLS = 100
 PAGES = 20
 DESCRIPTION_CHARACTERS = 2000
-SCHEMA_BYTES = 20_000
 LOOK_SECONDS = 40.0  # for all of it, beside CONNECT_SECONDS: a page waits
 NAME_CHARACTERS = 64  # what the OpenAI API takes
 
@@ -40,7 +38,7 @@ async def look(server: ToolServer) -> ToolServer:
         server.error = str(error)
         server.error_since = server.error_since or timezone.now()
     else:
-        server.tools, server.left_out = kept(server.slug, told)
+        server.tools, server.left_out = await asyncio.to_thread(kept, server.slug, told)
         server.looked, server.error, server.error_since = timezone.now(), "", None
     await in_db(_save, server)
     return server
@@ -67,7 +65,7 @@ def kept(slug: str, told: Iterable[Any]) -> tuple[list[dict[str, Any]], list[str
     found: dict[str, dict[str, Any]] = {}
     left_out: list[str] = []
     for tool in sorted(told, key=lambda tool: str(tool.name)):
-        if problem := _problem(tool):
+        if problem := argument_schemas.problem(tool.input_schema):
             left_out.append(f"{tool.name[:100]}: {problem}")
             continue
         if len(found) == MOST_TOOLS:
@@ -92,28 +90,3 @@ def name_of(slug: str, tool: str) -> str:
         return name
     mark = hashlib.sha256(tool.encode()).hexdigest()[:6]
     return f"{name[: NAME_CHARACTERS - 7]}_{mark}"
-
-
-def _problem(tool: Any) -> str:
-    """Why a model cannot be given it, as a sentence; "" where it can."""
-    schema = tool.input_schema
-    if not isinstance(schema, dict) or schema.get("type") != "object":
-        return "its arguments are not an object."
-    if len(json.dumps(schema)) > SCHEMA_BYTES:
-        return f"the schema of its arguments is larger than {SCHEMA_BYTES:,} bytes."
-    if any(not str(reference).startswith("#") for reference in _references(schema)):
-        return "the schema of its arguments refers to another document."
-    try:
-        jsonschema.Draft202012Validator.check_schema(schema)
-    except jsonschema.SchemaError as error:
-        return f"the schema of its arguments is wrong: {error.message[:200]}."
-    return ""
-
-
-def _references(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        own = [value[key] for key in ("$ref", "$dynamicRef") if isinstance(value.get(key), str)]
-        return own + [found for inner in value.values() for found in _references(inner)]
-    if isinstance(value, list):
-        return [found for inner in value for found in _references(inner)]
-    return []

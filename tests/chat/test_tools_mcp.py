@@ -1,19 +1,24 @@
 """Tools of MCP servers in an answer: called, away, and the same bytes in every prompt."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from django.db import connection
 from django.test import AsyncClient
 
 from apps.chat.models import ToolCall
+from apps.chat.tools import calling
 from apps.core.db import in_db
 from apps.mcp import discovery, sessions
 from apps.mcp.models import ToolServer
 from tests.chat.conftest import ask_in, events_of, open_with
 from tests.chat.tool_server import ToolServer as Caller
 from tests.chat.tool_server import call, create_tool_server, say
+from tests.core.test_argument_schemas import doubling
 from tests.mcp.conftest import create_command
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -80,6 +85,39 @@ async def test_a_schema_that_cannot_be_read_is_left_to_the_server(
             tool["parameters"]["properties"]["note"] = {"type": "string", "pattern": r"\p{L}"}
     await kettle.asave()
     caller.script[0] = call(0, "c1", "kettle__pour", '{"cups": 2, "note": "x"}')
+    conversation = await open_with(alice_api, kettle__pour="always")
+    made = await answered(alice_api, conversation)
+    assert (made.state, made.result) == ("done", "2 cups")
+
+
+@pytest.mark.parametrize("approval", ["ask", "always"])
+async def test_arguments_are_looked_at_off_the_loop_and_in_no_transaction(
+    alice_api: AsyncClient, caller: Caller, monkeypatch: pytest.MonkeyPatch, approval: str
+) -> None:
+    seen: list[tuple[bool, bool]] = []
+    look = calling.arguments_of
+
+    def watched(*given: Any) -> Any:
+        is_on_loop = asyncio._get_running_loop() is not None
+        seen.append((is_on_loop, connection.in_atomic_block))
+        return look(*given)
+
+    monkeypatch.setattr(calling, "arguments_of", watched)
+    caller.script[0] = call(0, "c1", "kettle__pour", '{"cups": "many"}')
+    conversation = await open_with(alice_api, kettle__pour=approval)
+    await answered(alice_api, conversation)
+    assert seen
+    assert set(seen) == {(False, False)}
+
+
+async def test_a_schema_without_an_end_ends(
+    alice_api: AsyncClient, caller: Caller, kettle: ToolServer
+) -> None:
+    for tool in kettle.tools:  # as an older version has stored it
+        if tool["tool"] == "pour":
+            tool["parameters"] |= doubling(60)
+    await kettle.asave()
+    caller.script[0] = call(0, "c1", "kettle__pour", '{"cups": 2}')
     conversation = await open_with(alice_api, kettle__pour="always")
     made = await answered(alice_api, conversation)
     assert (made.state, made.result) == ("done", "2 cups")

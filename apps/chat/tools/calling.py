@@ -7,15 +7,12 @@ of the process end the answer itself.
 import asyncio
 import json
 import logging
-import re
 from collections.abc import Sequence
 from typing import Any
 
-import jsonschema
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
-from referencing.exceptions import Unresolvable
 
 from apps.chat import context
 from apps.chat.answer_log import AnswerLog
@@ -23,6 +20,7 @@ from apps.chat.models import CallState, ToolCall
 from apps.chat.models.calls import NOT_RUN
 from apps.chat.tools import approval
 from apps.chat.tools.settings import Offer
+from apps.core import argument_schemas
 from apps.core.db import in_db
 from apps.core.tools import Tool, ToolError
 
@@ -92,7 +90,8 @@ async def work(
     context_size: int | None,
 ) -> list[ToolCall]:
     """Runs the calls of a round, side by side, and returns when each has its result."""
-    user, rows = await in_db(_save, calls, answer, person, round_number, offer, log)
+    states = await asyncio.to_thread(_first_states, calls, offer)
+    user, rows = await in_db(_save, calls, states, answer, person, round_number, log)
     for row in rows:
         log.call("tool_call", described(row))
     await _settle_all(rows, offer, user, log, result_limit(context_size, len(rows)))
@@ -164,23 +163,15 @@ def arguments_of(call: ToolCall, tool: Tool) -> dict[str, Any]:
         arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as error:
         raise ToolError(f"The arguments are not valid JSON: {error}. Call it again.") from error
-    if problems := _problems(arguments, tool):
-        said = "; ".join(
-            f"{problem.json_path.removeprefix('$').lstrip('.') or 'arguments'}: {problem.message}"
-            for problem in problems[:3]
-        )
+    try:
+        problems = argument_schemas.problems(arguments, tool.parameters)
+    except argument_schemas.Unchecked as error:
+        logger.warning("The arguments of %s are left to its server: %s", tool.name, error)
+        return arguments  # type: ignore[no-any-return]
+    if problems:
+        said = "; ".join(problems)
         raise ToolError(capped(f"The arguments do not fit: {said}. Call it again.", 1000))
     return arguments  # type: ignore[no-any-return]
-
-
-def _problems(arguments: Any, tool: Tool) -> list[jsonschema.ValidationError]:
-    """What does not fit. The schema of another program may say what ours cannot read."""
-    validator = jsonschema.Draft202012Validator(tool.parameters)
-    try:
-        return sorted(validator.iter_errors(arguments), key=lambda problem: problem.json_path)
-    except (re.error, Unresolvable, RecursionError):
-        logger.warning("The schema of %s cannot be used to check its arguments", tool.name)
-        return []
 
 
 async def _settle(
@@ -204,7 +195,8 @@ async def _outcome(
     if place >= AT_ONCE:
         return CallState.FAILED, f"Not run: at most {AT_ONCE} calls at once. Call it again."
     try:
-        arguments = arguments_of(row, tool)
+        # The schema may be another program's: not on the loop, however short it is.
+        arguments = await asyncio.to_thread(arguments_of, row, tool)
     except ToolError as error:
         return CallState.FAILED, str(error)
     state = CallState(row.state)
@@ -238,10 +230,10 @@ async def _run(tool: Tool, user: User, arguments: dict[str, Any]) -> tuple[CallS
 @transaction.atomic
 def _save(
     calls: Sequence[context.Call],
+    states: Sequence[CallState],
     answer: int,
     person: int,
     round_number: int,
-    offer: Offer,
     log: AnswerLog,
 ) -> tuple[User, list[ToolCall]]:
     """The person the tools work for, and the calls as rows. Those he is to look at wait."""
@@ -255,9 +247,9 @@ def _save(
             arguments=call.arguments,
             text_to=text_to,
             reasoning_to=reasoning_to,
-            state=_first_state(call, offer),
+            state=state,
         )
-        for call in calls
+        for call, state in zip(calls, states, strict=True)
     ]
     for row in rows:
         row.save()
@@ -266,6 +258,12 @@ def _save(
 
 def _person(pk: int) -> User:
     return User.objects.get(pk=pk, is_active=True)
+
+
+def _first_states(calls: Sequence[context.Call], offer: Offer) -> list[CallState]:
+    """Those beyond the most at once will not be run: nobody is asked about them."""
+    states = [_first_state(call, offer) for call in calls[:AT_ONCE]]
+    return states + [CallState.RUNNING] * (len(calls) - len(states))
 
 
 def _first_state(call: context.Call, offer: Offer) -> CallState:
