@@ -8,12 +8,18 @@ from apps.generation.models import Job
 
 
 def export_response(
-    job: Job, chosen: exports.Format, *, user: str | None = None, assistant: str | None = None
+    job: Job,
+    chosen: exports.Format,
+    *,
+    user: str | None = None,
+    assistant: str | None = None,
+    numbered: bool = False,
 ) -> StreamingHttpResponse:
     """The accepted rows, streamed.
 
     Args:
         user, assistant: of conversations the two fields, see `Sides.asked_for`.
+        numbered: with each row's number.
 
     Raises:
         RecipeError: there is no such field.
@@ -21,7 +27,7 @@ def export_response(
     sides = Sides.asked_for(job.spec.recipe, user, assistant)
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in job.name)
     return StreamingHttpResponse(
-        exports.export(job, chosen, sides),
+        exports.export(job, chosen, sides, numbered=numbered),
         headers={
             "Content-Type": chosen.content_type,
             "Content-Disposition": f'attachment; filename="{name[:80]}{chosen.suffix}"',

@@ -3,7 +3,8 @@
 import asyncio
 import csv
 import io
-from collections.abc import AsyncIterator, Sequence
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -12,7 +13,6 @@ from apps.batch.services import progress
 from apps.core.db import in_db
 from apps.datasets.formats import spreadsheet_safe
 from apps.generation import prompts
-from apps.generation.columns import Number, Written
 from apps.generation.conversations import Sides, conversation
 from apps.generation.models import Job
 from apps.generation.plan import Recipe
@@ -23,6 +23,7 @@ from apps.generation.spec import Spec
 from apps.generation.writing import rebuilt
 
 EXPORT_ROWS = 500
+_NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,20})?", re.ASCII)
 
 
 class Format(StrEnum):
@@ -72,23 +73,44 @@ def is_whole(spec: Spec, item: Item) -> bool:
     return all(name in row or name in optional for name in recipe.field_names)
 
 
-async def export(job: Job, chosen: Format, sides: Sides | None = None) -> AsyncIterator[bytes]:
+async def export(
+    job: Job, chosen: Format, sides: Sides | None = None, *, numbered: bool = False
+) -> AsyncIterator[bytes]:
     """The accepted rows as a file, in order, read in pieces: a job of any size takes no memory.
 
-    JSONL holds them exactly; CSV is for spreadsheets, so a cell that would be a formula gets an
-    apostrophe in front; in Parquet a field of text or numbers is that, any other one is JSON; chat
-    is OpenAI's format for fine-tuning: of each row two fields, or without `sides` what was asked.
+    JSONL holds them exactly; CSV is for spreadsheets, so a text that would be a formula gets an
+    apostrophe in front; in Parquet a field is of the type it has in JSONL, and text where a value
+    of it does not fit that (see `parquet_types`); chat is OpenAI's format for fine-tuning: of each
+    row two fields, or without `sides` what was asked.
     A row that lacks a field is in no file, and a conversation with an empty side is left out.
+
+    Args:
+        numbered: with each row's number on the pages as the first field.
     """
     spec = job.spec
-    table = _WRITERS[chosen](spec, sides)
+    table = _WRITERS[chosen](spec, sides, _number_name(spec.recipe) if numbered else "")
+    if table.looks_first:
+        async for items in _pieces(job, spec):
+            await asyncio.to_thread(table.look, items)
     yield table.begin()
+    async for items in _pieces(job, spec):
+        yield await asyncio.to_thread(table.add, items)
+    yield table.end()
+
+
+async def _pieces(job: Job, spec: Spec) -> AsyncIterator[list[Item]]:
     after = -1
     while items := await in_db(accepted, job, after):
-        whole = [item for item in items if is_whole(spec, item)]
-        yield await asyncio.to_thread(table.add, whole)
+        yield [item for item in items if is_whole(spec, item)]
         after = items[-1].index
-    yield table.end()
+
+
+def _number_name(recipe: Recipe) -> str:
+    """How the field with a row's number is called: as no other one is."""
+    name = "row"
+    while name in recipe.field_names:
+        name = f"{name}_number"
+    return name
 
 
 def accepted(job: Job, after: int) -> list[Item]:
@@ -112,10 +134,23 @@ def cells(spec: Spec, item: Item, names: Sequence[str]) -> list[str] | None:
 class _Lines:
     """A file of lines."""
 
-    def __init__(self, spec: Spec, sides: Sides | None = None) -> None:
+    def __init__(self, spec: Spec, sides: Sides | None = None, number: str = "") -> None:
         self.spec = spec
         self.sides = sides
-        self.names = spec.recipe.field_names
+        self.number = number
+        self.names = [*([number] if number else []), *spec.recipe.field_names]
+
+    def row(self, item: Item) -> dict[str, Any]:
+        fields = full_row(self.spec, item)
+        return {self.number: item.index + 1, **fields} if self.number else fields
+
+    @property
+    def looks_first(self) -> bool:
+        """All rows are needed before the first piece."""
+        return False
+
+    def look(self, items: Sequence[Item]) -> None:
+        pass
 
     def begin(self) -> bytes:
         return b""
@@ -124,7 +159,7 @@ class _Lines:
         return "".join(map(self.line, items)).encode("utf-8", "replace")
 
     def line(self, item: Item) -> str:
-        return dumps(full_row(self.spec, item)) + "\n"
+        return dumps(self.row(item)) + "\n"
 
     def end(self) -> bytes:
         return b""
@@ -132,11 +167,12 @@ class _Lines:
 
 class _Csv(_Lines):
     def begin(self) -> bytes:
-        return _csv_line(self.names).encode()
+        # By the mark at the beginning a spreadsheet knows that this is UTF-8.
+        return ("\ufeff" + _csv_line(map(spreadsheet_safe, self.names))).encode()
 
     def line(self, item: Item) -> str:
-        row = full_row(self.spec, item)
-        return _csv_line([spreadsheet_safe(prompts.written(row.get(name))) for name in self.names])
+        row = self.row(item)
+        return _csv_line(_csv_cell(row.get(name)) for name in self.names)
 
 
 class _Chat(_Lines):
@@ -158,44 +194,41 @@ class _Chat(_Lines):
 class _Parquet(_Lines):
     """One row group for each piece."""
 
-    def __init__(self, spec: Spec, sides: Sides | None = None) -> None:
-        import pyarrow as pa  # 40 MB: not for pages that write no Parquet
+    def __init__(self, spec: Spec, sides: Sides | None = None, number: str = "") -> None:
+        from apps.generation.parquet_types import Types  # 40 MB: not for pages without Parquet
+
+        super().__init__(spec, sides, number)
+        self._types = Types(spec.recipe, number)
+        self._sink = _Sink()
+        self._writer: Any = None
+
+    @property
+    def looks_first(self) -> bool:
+        return not self._types.are_settled
+
+    def look(self, items: Sequence[Item]) -> None:
+        for item in items:
+            self._types.look(self.row(item))
+
+    def begin(self) -> bytes:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        super().__init__(spec, sides)
-        kinds = {"number": pa.float64(), "integer": pa.int64(), "boolean": pa.bool_()}
-        types = value_types(spec.recipe)
-        self._schema = pa.schema(
-            [(name, kinds.get(types.get(name, ""), pa.string())) for name in self.names]
-        )
-        self._sink = _Sink()
+        self._schema = self._types.schema()
         self._writer = pq.ParquetWriter(pa.PythonFile(self._sink, mode="w"), self._schema)
+        return b""
 
     def add(self, items: Sequence[Item]) -> bytes:
         import pyarrow as pa
 
-        rows = [full_row(self.spec, item) for item in items]
+        from apps.generation.parquet_types import array
+
+        rows = [self.row(item) for item in items]
         arrays = [
-            pa.array([self._cell(row.get(field.name), field.type) for row in rows], field.type)
-            for field in self._schema
+            array((row.get(field.name) for row in rows), field.type) for field in self._schema
         ]
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
         return self._sink.taken()
-
-    @staticmethod
-    def _cell(value: Any, kind: Any) -> Any:
-        import pyarrow as pa
-
-        if value is None:
-            return None
-        if pa.types.is_string(kind):
-            return prompts.written(value).encode("utf-8", "replace").decode()
-        fits = isinstance(value, int | float) and not isinstance(value, bool)
-        if pa.types.is_boolean(kind):
-            return value if isinstance(value, bool) else None
-        if pa.types.is_integer(kind):
-            return int(value) if fits and float(value).is_integer() else None
-        return float(value) if fits else None
 
     def end(self) -> bytes:
         self._writer.close()
@@ -238,21 +271,14 @@ _WRITERS: dict[Format, type[_Lines]] = {
 }
 
 
-def value_types(recipe: Recipe) -> dict[str, str]:
-    """Field to its type in JSON's words, where it is known to be one that is no text."""
-    found: dict[str, str] = {}
-    for column in recipe.columns:
-        if isinstance(column, Number):
-            found[column.name] = "number" if column.decimals else "integer"
-        elif isinstance(column, Written) and column.schema is not None:
-            found |= {
-                name: str(inner.get("type", ""))
-                for name, inner in column.schema["properties"].items()
-            }
-    return found
+def _csv_cell(value: Any) -> str:
+    """A number is one to a spreadsheet too, also below 0; a text is never a formula."""
+    text = prompts.written(value)
+    is_number = isinstance(value, int | float) or _NUMBER.fullmatch(text) is not None
+    return text if is_number else spreadsheet_safe(text)
 
 
-def _csv_line(cells: Sequence[str]) -> str:
+def _csv_line(cells: Iterable[str]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\r\n").writerow(cells)
     return out.getvalue()

@@ -30,6 +30,7 @@ class UsageOut(Schema):
 
 class RowOut(Schema):
     index: int
+    number: int = Field(description="The row as pages and numbered exports count it, from 1 on.")
     status: str
     output: Any
     edited: Any
@@ -83,6 +84,7 @@ def list_rows(
 def _show_row(spec: Spec, item: Item) -> dict[str, Any]:
     return {
         "index": item.index,
+        "number": item.index + 1,
         "status": item.status,
         "output": item.output,
         "edited": item.edited,
@@ -201,8 +203,11 @@ def export_job(
     format: str = "jsonl",
     user: str | None = None,
     assistant: str | None = None,
+    numbered: bool = False,
 ) -> Any:
     """The accepted rows, streamed.
+
+    With `numbered` each has its `number` as the first field, `row` (not in the format `chat`).
 
     In the format `chat` each row is a conversation: `user` and `assistant` name its two fields,
     which are otherwise the first two texts that the model wrote. An empty `user`, or a recipe with
@@ -214,7 +219,9 @@ def export_job(
         detail = f"There is no export as {format!r} yet. Use one of {known}."
         raise ApiError(422, "unsupported_format", detail)
     try:
-        return export_response(job, exports.Format(format), user=user, assistant=assistant)
+        return export_response(
+            job, exports.Format(format), user=user, assistant=assistant, numbered=numbered
+        )
     except RecipeError as error:
         raise ApiError(422, "invalid", str(error)) from error
 

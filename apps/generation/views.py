@@ -250,6 +250,7 @@ def export(request: HttpRequest, pk: int) -> HttpResponseBase:
             exports.Format(name),
             user=request.GET.get("user"),
             assistant=request.GET.get("assistant"),
+            numbered=request.GET.get("numbered") == "1",
         )
     except RecipeError as error:
         messages.error(request, str(error))
