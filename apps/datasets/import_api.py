@@ -109,6 +109,13 @@ def _plan(upload: Upload, form: DatasetForm) -> Plan:
     said = Said(encoding=form.encoding, quoting=quoting, sheet=form.sheet or None)
     first = upload.files[0]["name"]
     layout = formats.inspect(upload.path, name=first, said=said)
+    if form.sheet and form.sheet != layout.sheet:
+        there = ", ".join(f"“{name}”" for name in layout.sheets[:20])
+        raise FormatError(
+            f"No sheet “{form.sheet[:100]}”. Available sheets: {there}."
+            if there
+            else "Only an Excel file has sheets."
+        )
     guess = formats.guess_mapping(layout.columns, formats.sample(upload.path, layout))
     label = form.label_column if form.label_column is not None else guess.label
     mapping = Mapping(

@@ -8,6 +8,7 @@ token is in every commit; when it dies, the next one removes what was written an
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -84,21 +85,30 @@ def is_small(upload: Upload, said: Said | None = None) -> bool:
 def import_upload(upload: Upload, plan: Plan) -> Dataset:
     """A dataset of the files' rows, all of it or nothing; the files are removed afterwards.
 
-    For small uploads: it is one transaction. Others are `enqueue`d.
+    For small uploads: the person waits. Should this process be killed, a worker goes on.
 
     Raises:
-        FormatError: a file cannot be read, or has no such column.
+        FormatError: a file cannot be read, or has no such column, or is being imported already.
         NothingUsable: no row can be used, or there are too many labels.
     """
-    layouts = check_files(upload, plan)
-    with transaction.atomic():
-        dataset = _new_dataset(upload, plan, layouts, DatasetState.READY)
-        intake = Intake(dataset, names=plan.mapping, unlabelled=plan.mapping.takes_unlabelled)
-        tallies = [Tally() for _ in layouts]
-        for piece in _pieces(upload, plan, layouts, tallies):
-            intake.write(piece.rows, file=piece.file, split=piece.split)
-        intake.finish(_notes(upload, layouts, tallies))
-    remove_upload(upload)
+    if not enqueue(upload, plan):
+        raise FormatError("This upload is being imported already.")
+    lease = _Lease.take(str(upload.pk))
+    if lease is None:
+        raise FormatError("This upload is being imported already.")
+    upload.refresh_from_db()
+    try:
+        dataset = _import(upload, lease)
+    except Lost as error:
+        _undo(upload)
+        remove_upload(upload)
+        raise FormatError("The import was cancelled.") from error
+    except BaseException:
+        _undo(upload)
+        with suppress(Lost):
+            lease.write(state=UploadState.WAITING, plan={}, lease=None, lease_until=None)
+        raise
+    upload.delete()
     return dataset
 
 
@@ -300,7 +310,7 @@ def run(upload_id: str) -> None:
         raise
 
 
-def _import(upload: Upload, lease: "_Lease") -> None:
+def _import(upload: Upload, lease: "_Lease") -> Dataset:
     plan = Plan.from_json(upload.plan)
     layouts = check_files(upload, plan)
     if plan.said.encoding is None:
@@ -323,6 +333,8 @@ def _import(upload: Upload, lease: "_Lease") -> None:
         Dataset.objects.filter(pk=dataset.pk).update(state=DatasetState.READY)
         lease.write(state=UploadState.DONE, done_share=1.0, lease=None, lease_until=None)
     remove_files(upload)
+    dataset.state = DatasetState.READY
+    return dataset
 
 
 def _fail(upload: Upload, lease: "_Lease", error: str) -> None:

@@ -22,7 +22,7 @@ from apps.datasets.formats.rows import NAMES
 from apps.datasets.models import Dataset, Example, Rejection
 from apps.datasets.writing import insert
 
-BATCH_ROWS = 2_000
+BATCH_ROWS = 1_000  # one transaction: others write meanwhile
 BATCH_CHARACTERS = 4_000_000
 # A file whose every row is wrong has one reason, not a million.
 MAX_REJECTIONS = 100_000

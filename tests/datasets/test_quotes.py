@@ -209,7 +209,7 @@ def test_time_grows_with_the_file_alone(line: str) -> None:
             pass
         return time.process_time() - begun
 
-    assert spent(60_000) < 12 * spent(10_000) + 0.1
+    assert spent(16_000) < 16 * spent(2_000) + 0.1
 
 
 @pytest.mark.django_db

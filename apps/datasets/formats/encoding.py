@@ -20,7 +20,6 @@ CONTINUATION = bytes(range(0x80, 0xC0))
 _UNDECODED = re.compile("[\udc80-\udcff]")
 
 REFUSED = (
-    (b"PK\x03\x04", "a ZIP file, or a damaged Excel file. Unpack it, or save it again,"),
     (b"\xd0\xcf\x11\xe0", "an old Excel file (.xls). Save it as .xlsx or CSV"),
     (b"\x1f\x8b", "a gzip file. Unpack it first"),
     (b"BZh", "a bzip2 file. Unpack it first"),

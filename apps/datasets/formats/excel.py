@@ -30,6 +30,8 @@ from apps.datasets.formats.rows import FormatError, RejectedRow, plain
 MAX_UNPACKED = 1 << 30  # bytes of all parts together; a million rows of short texts have 200 MB
 MAX_SHARED_TEXTS = 128 << 20  # held in memory while the sheet is read
 MAX_PARTS = 10_000
+SMALL_PART = 32 << 20
+MAX_RATIO = 200  # of a larger part, unpacked to packed; sheets pack ten to fifty times
 MAX_ROWS = 1_048_576  # what Excel itself allows
 CHUNK_BYTES = 1 << 20
 
@@ -50,6 +52,11 @@ def inspect(path: Path, *, said: Said) -> Layout:
     """Raises:
     FormatError: it is damaged, unpacks to too much, or has no table in it.
     """
+    if not is_excel(path):
+        raise FormatError(
+            "This is a ZIP file, or a damaged Excel file. Unpack it, or save it again, and choose "
+            "that."
+        )
     _check_sizes(path)
     with _Workbook(path) as book:
         names = tuple(book.sheet_names)
@@ -61,6 +68,7 @@ def inspect(path: Path, *, said: Said) -> Layout:
                 sheet = name
                 break
         formulas = bool(rows) and _has_formulas(path, book.part(sheet))
+        claimed = book.claimed_rows(sheet) if rows else 0
     if not rows:
         raise FormatError("The workbook has no cell with anything in it.")
     if len(rows[0]) > MAX_COLUMNS:
@@ -77,6 +85,7 @@ def inspect(path: Path, *, said: Said) -> Layout:
         sheets=names,
         sheet=sheet,
         formulas=formulas,
+        claimed_rows=claimed,
     )
 
 
@@ -91,12 +100,6 @@ def records(path: Path, layout: Layout) -> Records:
         with _Workbook(path, formulas=True) as written:
             both = zip_longest(values, written.rows(layout.sheet, width + 1), fillvalue=())
             yield from _named((_with_saved(saved, formula) for saved, formula in both), layout)
-
-
-def count_rows(path: Path, layout: Layout) -> int:
-    """What the sheet claims; 1 where it claims nothing."""
-    with _Workbook(path) as book:
-        return book.claimed_rows(layout.sheet)
 
 
 class _Unsaved:
@@ -175,7 +178,8 @@ def _check_sizes(path: Path) -> None:
         raise FormatError("The Excel file is damaged or cut off. Save it again.") from error
     shared = sum(p.file_size for p in parts if p.filename.lower().endswith("sharedstrings.xml"))
     total = sum(part.file_size for part in parts)
-    if total > MAX_UNPACKED or shared > MAX_SHARED_TEXTS or len(parts) > MAX_PARTS:
+    packs = any(p.file_size > max(SMALL_PART, MAX_RATIO * p.compress_size) for p in parts)
+    if packs or total > MAX_UNPACKED or shared > MAX_SHARED_TEXTS or len(parts) > MAX_PARTS:
         raise FormatError(
             f"The Excel file unpacks to {total / 2**20:,.0f} MB, which is too much to read safely. "
             "Save the sheet as CSV and choose that."
@@ -242,7 +246,9 @@ class _Workbook:
             raise _damaged(error) from error
 
 
-def _damaged(error: Exception) -> FormatError:
+def _damaged(error: Exception) -> Exception:
+    if isinstance(error, MemoryError):
+        return error
     return FormatError(
         f"The Excel file cannot be read ({type(error).__name__}). Save it again, or as CSV."
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from apps.datasets.formats import delimited, excel, jsonl, parquet
+from apps.datasets.formats import delimited, jsonl, packed
 from apps.datasets.formats.encoding import CHUNK_BYTES, Lines, find_encoding, open_text
 from apps.datasets.formats.layout import (
     MAX_LINE,
@@ -31,6 +31,8 @@ from apps.datasets.formats.rows import (
 )
 
 NOTHING_SAID = Said()
+PACKED = (Kind.EXCEL, Kind.PARQUET)
+PACKED_NAMES = {".xlsx": "an Excel file", ".parquet": "a Parquet file"}
 SURVEY_LINES = 100_000  # read while a person waits
 
 
@@ -52,9 +54,15 @@ def inspect(
     with path.open("rb") as file:
         start = file.read(4)
     if start == b"PAR1":
-        return parquet.inspect(path)
-    if start == b"PK\x03\x04" and excel.is_excel(path):
-        return excel.inspect(path, said=said)
+        return packed.inspect(path, Kind.PARQUET, said=said)
+    if start == b"PK\x03\x04":
+        return packed.inspect(path, Kind.EXCEL, said=said)
+    for ending, what in PACKED_NAMES.items():
+        if name.lower().endswith(ending) and start:
+            raise FormatError(
+                f"The name ends in {ending}, but this is not {what}. "
+                "If it holds text, rename it to .csv or .txt and choose it again."
+            )
     encoding, mark = find_encoding(path)
     if said.encoding is not None:
         encoding = said.encoding
@@ -83,10 +91,8 @@ def read_records(
         most: of how many characters of a text file; None for all.
         tally: what became of the lines of a CSV or plain text file is counted there.
     """
-    if layout.kind is Kind.PARQUET:
-        return parquet.records(path, layout)
-    if layout.kind is Kind.EXCEL:
-        return excel.records(path, layout)
+    if layout.kind in PACKED:
+        return iter(packed.head(path, layout)) if most else packed.records(path, layout)
     if layout.kind is Kind.JSONL:
         return jsonl.records(path, layout, most=most)
     return delimited.records(path, layout, most=most, tally=tally)
@@ -203,9 +209,7 @@ def _is_json_array(line: str) -> bool:
 
 def estimate_rows(path: Path, layout: Layout) -> int:
     """About how many rows a file has, quickly: for a progress bar."""
-    if layout.kind is Kind.PARQUET:
-        return parquet.count_rows(path)
-    if layout.kind is Kind.EXCEL:
-        return excel.count_rows(path, layout)
+    if layout.kind in PACKED:
+        return layout.claimed_rows
     with path.open("rb") as file:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(CHUNK_BYTES), b""))

@@ -15,6 +15,8 @@ from apps.datasets.formats.layout import (
 )
 from apps.datasets.formats.rows import FormatError, RejectedRow
 
+MAX_VALUES = 500_000  # of a line: as Python objects they take 60 bytes each, or more
+
 
 def inspect(path: Path, *, encoding: str, mark: bool) -> Layout:
     """Raises:
@@ -52,6 +54,9 @@ def _records(lines: Lines) -> Records:
         reported = len(lines.skipped)
         number += 1
         if not line.strip():
+            continue
+        if sum(map(line.count, "[{,")) > MAX_VALUES:
+            yield number, RejectedRow(number, "", f"It has more than {MAX_VALUES:,} values.")
             continue
         try:
             value = json.loads(line)

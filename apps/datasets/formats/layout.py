@@ -79,6 +79,8 @@ class Layout:
     formulas: bool = False
     """An Excel sheet with formulas, of which the saved values are read."""
     quoting: Quoting = Quoting.AUTO
+    claimed_rows: int = 0
+    """What an Excel or Parquet file says of its length; 1 where a sheet says nothing."""
 
     @property
     def description(self) -> str:

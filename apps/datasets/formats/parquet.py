@@ -20,6 +20,8 @@ BATCH_ROWS = 1_024
 BUFFER = 1 << 20  # bytes of a column read ahead
 LONG_ENTRY = 32_768  # bytes: a batch of them is 32 MB at most
 MAX_CHUNK = 256 << 20  # bytes one column of one row group unpacks to: held in memory
+SMALL_CHUNK = 16 << 20
+MAX_RATIO = 200  # of a larger one, unpacked to packed; texts pack ten times
 MAX_ROWS = 20_000_000
 
 
@@ -38,8 +40,9 @@ def inspect(path: Path) -> Layout:
                 f"It has {file.metadata.num_rows:,} rows; at most {MAX_ROWS:,} are read."
             )
         _check_sizes(file)
+        rows = int(file.metadata.num_rows)
     stray = sum(a != b for a, b in zip(names, file.schema_arrow.names, strict=True))
-    return Layout(Kind.PARQUET, "", tuple(names), cleaned_names=stray)
+    return Layout(Kind.PARQUET, "", tuple(names), cleaned_names=stray, claimed_rows=rows)
 
 
 def records(path: Path, layout: Layout) -> Records:
@@ -92,11 +95,6 @@ def _has_long_entries(coded: "pq.ParquetFile", group: int) -> bool:
     return any(length is not None and length > LONG_ENTRY for length in longest)
 
 
-def count_rows(path: Path) -> int:
-    with _opened(path) as file:
-        return int(file.metadata.num_rows)
-
-
 class _Huge:
     """Stands for a cell that is too long to be made a Python string."""
 
@@ -129,7 +127,14 @@ def _check_sizes(file: "pq.ParquetFile") -> None:
     meta = file.metadata
     for group in range(meta.num_row_groups):
         for column in range(meta.num_columns):
-            size = meta.row_group(group).column(column).total_uncompressed_size
+            chunk = meta.row_group(group).column(column)
+            size = chunk.total_uncompressed_size
+            if size > SMALL_CHUNK and size > MAX_RATIO * chunk.total_compressed_size:
+                raise FormatError(
+                    f"A column unpacks from {chunk.total_compressed_size / 2**10:,.0f} KB to "
+                    f"{size / 2**20:,.0f} MB, which is too much to read safely. "
+                    "Save it as CSV and choose that."
+                )
             if size > MAX_CHUNK:
                 raise FormatError(
                     f"A column of row group {group + 1} unpacks to {size / 2**20:,.0f} MB; at most "
