@@ -11,6 +11,7 @@ Codes = NDArray[np.int64]
 
 BINS = 15
 Z = 1.959964  # 95 %
+DRAWS = 200
 
 
 class Metrics(TypedDict):
@@ -22,7 +23,15 @@ class Metrics(TypedDict):
     log_loss: float
     log_loss_uncalibrated: float
     ece: float
+    """Of the label it gives: how far its confidence is from how often it is right."""
     ece_uncalibrated: float
+    ece_expected: float
+    """What a perfectly calibrated model would show on as many rows, on average ..."""
+    ece_expected_high: float
+    """... and in 1 of 20 draws more than this."""
+    ece_by_label: float
+    """Of the probability of each label whether it is given or not, mean over labels."""
+    brier: float
     majority_baseline: float
     majority_label: str
     random_baseline: float
@@ -54,6 +63,8 @@ class Bin(TypedDict):
     confidence: float
     accuracy: float
     count: int
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +85,30 @@ def softmax(logits: Floats, temperature: float = 1.0) -> Floats:
     return scaled
 
 
-def evaluate(logits: Floats, truth: Codes, labels: list[str], *, temperature: float) -> Report:
-    """Judges logits (n, len(labels)) against the true codes (n,)."""
+def evaluate(
+    logits: Floats,
+    truth: Codes,
+    labels: list[str],
+    *,
+    temperature: float,
+    predicted: Codes | None = None,
+) -> Report:
+    """Judges logits (n, len(labels)) against the true codes (n,).
+
+    Args:
+        predicted: (n,) the labels it gives, where these are not those with the largest logit.
+    """
     raw, calibrated = softmax(logits), softmax(logits, temperature)
-    predicted = logits.argmax(axis=1).astype(np.int64)
-    matrix = confusion(truth, predicted, len(labels))
+    said = logits.argmax(axis=1).astype(np.int64) if predicted is None else predicted
+    rows = np.arange(len(truth))
+    sure, was_right = calibrated[rows, said], said == truth
+    matrix = confusion(truth, said, len(labels))
     per_class = label_metrics(matrix, labels)
     right = int(np.trace(matrix))
     low, high = wilson(right, len(truth))
     support = matrix.sum(axis=1)
     seen = [entry["f1"] or 0.0 for entry in per_class if entry["support"] or entry["predicted"]]
+    expected, expected_high = expected_calibration_error(sure)
     metrics = Metrics(
         rows=len(truth),
         accuracy=right / len(truth),
@@ -92,13 +117,17 @@ def evaluate(logits: Floats, truth: Codes, labels: list[str], *, temperature: fl
         macro_f1=float(np.mean(seen)),
         log_loss=log_loss(calibrated, truth),
         log_loss_uncalibrated=log_loss(raw, truth),
-        ece=calibration_error(calibrated, truth),
-        ece_uncalibrated=calibration_error(raw, truth),
+        ece=calibration_error_of(sure, was_right),
+        ece_uncalibrated=calibration_error_of(raw[rows, said], was_right),
+        ece_expected=expected,
+        ece_expected_high=expected_high,
+        ece_by_label=calibration_error_by_label(calibrated, truth),
+        brier=brier(calibrated, truth),
         majority_baseline=float(support.max() / support.sum()),
         majority_label=labels[int(support.argmax())],
         random_baseline=float(((support / support.sum()) ** 2).sum()),
     )
-    return Report(metrics, per_class, matrix.tolist(), reliability(calibrated, truth))
+    return Report(metrics, per_class, matrix.tolist(), bins_of(sure, was_right))
 
 
 def wilson(right: int, total: int) -> tuple[float, float]:
@@ -114,25 +143,35 @@ def log_loss(probabilities: Floats, truth: Codes) -> float:
     return max(0.0, float(-np.log(np.maximum(mine, 1e-12)).mean()))  # of certain ones not -0.0
 
 
-def reliability(probabilities: Floats, truth: Codes, *, bins: int = BINS) -> list[Bin]:
-    """Predictions by confidence, in `bins` equal steps from 0 to 1; empty steps are left out."""
-    right = probabilities.argmax(axis=1) == truth
-    return bins_of(probabilities.max(axis=1), right, bins=bins)
+def brier(probabilities: Floats, truth: Codes) -> float:
+    """Mean squared error of the probabilities, over all labels: 0 to 2 (Brier 1950)."""
+    squares = np.square(probabilities, dtype=np.float64).sum(axis=1)
+    mine = probabilities[np.arange(len(truth)), truth].astype(np.float64)
+    return float((squares - 2 * mine + 1).mean())
 
 
 def bins_of(sure: Floats, right: NDArray[np.bool_], *, bins: int = BINS) -> list[Bin]:
-    """Like `reliability`, from the confidence of each answer and whether it was right: (n,)."""
+    """Answers by confidence, in `bins` equal steps from 0 to 1; empty steps are left out.
+
+    Args:
+        sure: (n,) the confidence of each answer.
+        right: (n,)
+    """
     confidence = sure.astype(np.float64)
     step = np.minimum((confidence * bins).astype(np.int64), bins - 1)
     found: list[Bin] = []
     for number in range(bins):
         inside = step == number
         if inside.any():
+            count, hits = int(inside.sum()), int(right[inside].sum())
+            low, high = wilson(hits, count)
             found.append(
                 Bin(
                     confidence=float(confidence[inside].mean()),
-                    accuracy=float(right[inside].mean()),
-                    count=int(inside.sum()),
+                    accuracy=hits / count,
+                    count=count,
+                    low=low,
+                    high=high,
                 )
             )
     return found
@@ -144,10 +183,38 @@ def calibration_error(probabilities: Floats, truth: Codes) -> float:
 
 
 def calibration_error_of(sure: Floats, right: NDArray[np.bool_]) -> float:
-    return sum(
-        abs(entry["confidence"] - entry["accuracy"]) * entry["count"]
-        for entry in bins_of(sure, right)
-    ) / len(right)
+    """From the confidence of each answer and whether it was right: (n,)."""
+    return _mean_gap(sure, right.astype(np.float64) - sure)
+
+
+def calibration_error_by_label(probabilities: Floats, truth: Codes) -> float:
+    """The calibration error of each label's own probability, mean over labels: what averaging over
+    the answers alone hides (Kull et al. 2019, "Beyond temperature scaling", classwise-ECE)."""
+    errors = [
+        calibration_error_of(probabilities[:, label], truth == label)
+        for label in range(probabilities.shape[1])
+    ]
+    return float(np.mean(errors))
+
+
+def expected_calibration_error(sure: Floats, *, seed: int = 0) -> tuple[float, float]:
+    """What chance alone shows: mean and 95th percentile of the calibration error of a model that is
+    right exactly as often as it says. Never 0, and large on few rows (Vaicenavicius et al. 2019,
+    consistency resampling).
+
+    Args:
+        sure: (n,) the confidence of each answer.
+    """
+    random = np.random.default_rng(seed)
+    keep = sure.astype(np.float64)
+    found = [_mean_gap(sure, (random.random(len(keep)) < keep) - keep) for _ in range(DRAWS)]
+    return float(np.mean(found)), float(np.quantile(found, 0.95))
+
+
+def _mean_gap(sure: Floats, gaps: NDArray[np.float64]) -> float:
+    """Right or not (0, 1) minus confidence, averaged within bins and then over rows."""
+    step = np.minimum((sure.astype(np.float64) * BINS).astype(np.int64), BINS - 1)
+    return float(np.abs(np.bincount(step, weights=gaps, minlength=BINS)).sum() / len(sure))
 
 
 def confusion(truth: Codes, predicted: Codes, count: int) -> NDArray[np.int64]:

@@ -53,7 +53,8 @@ class Side:
     given: Floats
     """Probability of the label it has; 0 without one."""
     margin: Floats
-    """Probability of the likeliest label minus that of the second."""
+    """How far the label it gives is ahead of the second, in probability; by the weighed ones where
+    labels are weighed."""
     max_logit: Floats
 
     def __len__(self) -> int:
@@ -74,7 +75,11 @@ class Side:
         truth: Codes,
         logits: Floats,
         temperature: float,
+        favour: Floats | None = None,
     ) -> Self:
+        """Args:
+        favour: (labels,) added to the logits before the largest is chosen, not for probabilities.
+        """
         count = len(index)
         predicted = np.zeros(count, dtype=np.int32)
         numbers = {
@@ -85,10 +90,13 @@ class Side:
             part = logits[start : start + CHUNK]
             mine = slice(start, start + len(part))
             probabilities = softmax(part, temperature)
-            two = np.partition(probabilities, -2, axis=1)[:, -2:]
+            favoured = part if favour is None else part + favour
+            chances = probabilities if favour is None else softmax(favoured, temperature)
+            two = np.partition(chances, -2, axis=1)[:, -2:]
             labels = truth[mine]
-            predicted[mine] = part.argmax(axis=1)
-            numbers["confidence"][mine] = two[:, 1]
+            said = favoured.argmax(axis=1)
+            predicted[mine] = said
+            numbers["confidence"][mine] = probabilities[np.arange(len(part)), said]
             numbers["margin"][mine] = two[:, 1] - two[:, 0]
             numbers["max_logit"][mine] = part.max(axis=1)
             numbers["given"][mine] = np.where(

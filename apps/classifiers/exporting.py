@@ -146,6 +146,12 @@ def model_card(card: dict[str, Any]) -> str:
         if metrics
         else "| not judged here | |"
     )
+    favoured = (
+        "Rare labels were weighed like common ones: add `favour` of the card to the logits before "
+        "you take the largest. The probabilities stay as they are.\n"
+        if card.get("favour")
+        else ""
+    )
     return f"""# {card["name"]}, version {card["version"]}
 
 Logistic regression on text embeddings, with calibrated probabilities. Made {card["created"][:10]}.
@@ -164,7 +170,7 @@ confidence too. Texts that are too long for the model: {too_long}.
 `classifier.npz` and `classifier.json` hold the same numbers; `classifier.skops` is a scikit-learn
 estimator (`skops.io.load("classifier.skops", trusted=[])`), `classifier.onnx` a graph
 (vectors -> logits, probabilities). None of them is a pickle: reading them runs no code.
-
+{favoured}
 ## When not to rely on it
 Probability below {card["gates"].get("unsure", 0.5)}: unsure between labels. Largest logit below \
 {card["gates"].get("max_logit")}: none of these labels.
@@ -223,7 +229,8 @@ def classify(texts):
     scaled -= scaled.max(axis=1, keepdims=True)
     probabilities = np.exp(scaled)
     probabilities /= probabilities.sum(axis=1, keepdims=True)
-    for row, best in zip(probabilities, logits.argmax(axis=1)):
+    chosen = logits + np.asarray(card.get("favour") or 0, dtype=np.float32)
+    for row, best in zip(probabilities, chosen.argmax(axis=1)):
         yield card["labels"][best], float(row[best])
 
 

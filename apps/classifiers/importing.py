@@ -47,6 +47,7 @@ def read(data: bytes) -> tuple[Predictor, dict[str, Any]]:
         if card.get("format") != FORMAT:
             raise BadFile("This is no classifier exported by a workbench (.json or .npz).")
         described = {name: card[name] for name in CARD_FIELDS}
+        described["favour"] = card.get("favour", [])  # older files have none
         _check_card(described)
         packed = BytesIO()
         np.savez(packed, **arrays)  # type: ignore[arg-type]  # two float arrays

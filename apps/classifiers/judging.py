@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.classifiers import evaluation, leaks, mapping, trainer
+from apps.classifiers.calibration import ENOUGH_MISTAKES
 from apps.classifiers.evidence import Evidence, Map, Side, text_key
 from apps.classifiers.rows import Rows
 from apps.embeddings.nearest import MOST_PAIRS, NEAR, VERY_NEAR, nearest
@@ -66,8 +67,11 @@ def judge(
     """
     train, test = rows.labelled & ~rows.test, rows.test
     logits, truth = fit.model.logits(vectors.test), codes[test]
-    found = evaluation.evaluate(logits, truth, labels, temperature=fit.model.temperature)
-    confused = evaluation.most_confused(truth, logits.argmax(axis=1).astype(np.int64), labels)
+    said = fit.model.choose(logits)
+    found = evaluation.evaluate(
+        logits, truth, labels, temperature=fit.model.temperature, predicted=said
+    )
+    confused = evaluation.most_confused(truth, said, labels)
     report(1, STEPS)
     known = gather_evidence(rows, codes, vectors, fit)
     report(2, STEPS)
@@ -89,7 +93,7 @@ def judge(
         curve.append(_point(part, vectors, codes[train], truth, len(labels), fit, options))
         report(5 + step, STEPS)
     return Judged(
-        found, with_texts(confused, rows), known, copied, curve, _notes(copied, known, found)
+        found, with_texts(confused, rows), known, copied, curve, _notes(copied, known, found, fit)
     )
 
 
@@ -106,6 +110,7 @@ def gather_evidence(rows: Rows, codes: Codes, vectors: Vectors, fit: trainer.Fit
             truth=codes[keep],
             logits=logits,
             temperature=model.temperature,
+            favour=model.favour if model.favour.any() else None,
         )
 
     return Evidence(
@@ -204,7 +209,7 @@ def _point(
     model = fit.model
     if not part.all():
         model = trainer.fit_once(vectors.train[part], codes[part], count, C=fit.C, options=options)
-    right = int((model.logits(vectors.test).argmax(axis=1) == truth).sum())
+    right = int((model.choose(model.logits(vectors.test)) == truth).sum())
     low, high = evaluation.wilson(right, len(truth))
     return {
         "rows": int(part.sum()),
@@ -228,8 +233,21 @@ def with_texts(confused: list[evaluation.Confused], rows: Rows) -> list[dict[str
     ]
 
 
-def _notes(copied: dict[str, Any], known: Evidence, found: evaluation.Report) -> list[str]:
+def _notes(
+    copied: dict[str, Any], known: Evidence, found: evaluation.Report, fit: trainer.Fit
+) -> list[str]:
     notes = []
+    if fit.mistakes < ENOUGH_MISTAKES:
+        notes.append(
+            f"Cross-validation got {fit.mistakes:,} of {len(known.train):,} training rows wrong: "
+            "too few mistakes to calibrate on. Confidence is kept cautious; use it to rank texts, "
+            "not as a probability."
+        )
+    elif fit.temperature_at_bound:
+        notes.append(
+            "On rows it has not seen, its confidence says nothing about whether it is right. "
+            "Check the labels, or try another embedding model."
+        )
     if copied["test_exact"]:
         notes.append(
             f"{copied['test_exact']:,} of the {copied['test_rows']:,} test rows also occur in the "

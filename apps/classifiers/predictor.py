@@ -7,6 +7,7 @@ hash of the arrays: without it, or with another hash, there is no classifier.
 import hashlib
 import io
 import json
+import math
 import zipfile
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -40,6 +41,9 @@ class Card:
     embedding_fingerprint: str
     preparation: dict[str, Any] = field(default_factory=dict)
     """How texts become vectors: see `embeddings.preparation.Preparation`."""
+    favour: list[float] = field(default_factory=list)
+    """Of each label, added to its logit before the largest is chosen, not for probabilities: rare
+    labels that are weighed like common ones. Empty where none is favoured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +54,10 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Of one text: the likeliest labels, best first, and how much it is like any at all."""
+    """Of one text: its labels, best first, and how much it is like any at all."""
 
     top: list[Ranked]
+    """The label it gives comes first, also where a favoured one is given that is less likely."""
     max_logit: float
 
 
@@ -80,12 +85,15 @@ class Predictor:
         return softmax(self.logits(vectors), self.card.temperature)
 
     def judge(self, vectors: Floats, *, count: int = 3) -> list[Judgement]:
-        """The likeliest labels of each vector with their probability, best first."""
+        """The labels of each vector with their probability, best first."""
         logits = self.logits(vectors)
         largest = logits.max(axis=1).tolist()
         probabilities = softmax(logits, self.card.temperature)
         count = min(count, len(self.card.labels))
-        order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
+        scores = logits
+        if self.card.favour:
+            scores = logits + np.asarray(self.card.favour, dtype=np.float32)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
         return [
             Judgement([Ranked(self.card.labels[place], float(row[place])) for place in places], top)
             for row, places, top in zip(probabilities, order, largest, strict=True)
@@ -147,6 +155,11 @@ def parse(data: bytes, stored: dict[str, Any]) -> Predictor:
         raise BadArtefact("The trained classifier's preparation is damaged.")
     if not (isinstance(card.temperature, float) and 0 < card.temperature < 1e6):
         raise BadArtefact("The trained classifier's temperature is damaged.")
+    favour = card.favour
+    if not isinstance(favour, list) or len(favour) not in {0, labels}:
+        raise BadArtefact("The trained classifier's favoured labels are damaged.")
+    if not all(isinstance(value, float) and math.isfinite(value) for value in favour):
+        raise BadArtefact("The trained classifier's favoured labels are damaged.")
     shapes = {"weights": (labels, dimensions), "bias": (labels,)}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

@@ -208,6 +208,7 @@ class Training:
             embedding_model=data.embedder.target.model,
             embedding_fingerprint=data.embedder.fingerprint,
             preparation=self.preparation.as_dict(),
+            favour=fit.model.favour.tolist() if self.options.balanced else [],
         )
         stored = predictor.Predictor(card, fit.model.weights, fit.model.bias)
         predictor.save(folder, self.run.artefact, stored)
@@ -228,6 +229,8 @@ class Training:
                 "temperature": fit.model.temperature,
                 "converged": fit.converged,
                 "at_edge": fit.at_edge,
+                "mistakes": fit.mistakes,
+                "calibrated": fit.calibrated,
                 "path": [
                     {"C": s.C, "log_loss": s.log_loss, "accuracy": s.accuracy} for s in fit.path
                 ],

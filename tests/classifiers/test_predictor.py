@@ -1,7 +1,7 @@
 import io
 import json
 import stat
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +49,16 @@ def test_temperature_is_applied() -> None:
     expected = np.exp(4) / (np.exp(4) + 2)
     confidence = PREDICTOR.top(np.eye(1, 4, dtype=np.float32))[0][0].confidence
     assert confidence == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_favoured_label_comes_first_with_its_own_probability(tmp_path: Path) -> None:
+    favoured = Predictor(replace(CARD, favour=[0.0, 9.0, 0.0]), PREDICTOR.weights, PREDICTOR.bias)
+    predictor.save(tmp_path, "run-2", favoured)
+    vector = np.eye(1, 4, dtype=np.float32)
+    (top,) = predictor.load(tmp_path, "run-2").top(vector)
+    assert [ranked.label for ranked in top] == ["apple", "zebra", "mango"]
+    plain = {ranked.label: ranked.confidence for ranked in PREDICTOR.top(vector)[0]}
+    assert {ranked.label: ranked.confidence for ranked in top} == plain
 
 
 def test_vectors_of_another_width_are_refused() -> None:

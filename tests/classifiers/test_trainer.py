@@ -1,12 +1,19 @@
 """The recipe on made-up vectors: clouds on a sphere, so that the right answer is known."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from apps.classifiers import trainer
-from apps.classifiers.evaluation import calibration_error, log_loss, softmax
+from apps.classifiers.calibration import COLDEST
+from apps.classifiers.evaluation import (
+    calibration_error,
+    calibration_error_by_label,
+    log_loss,
+    softmax,
+)
 from apps.classifiers.splits import Codes
 
 
@@ -104,10 +111,12 @@ def test_copies_dealt_anyhow_would_help() -> None:
 
 
 def test_the_edge_of_the_grid_is_flagged() -> None:
-    vectors, codes = clouds(3, 40, noise=0.01)
-    fitted = fit(vectors, codes)
-    assert fitted.at_edge == (fitted.C in {1.0, 100.0})
+    fitted = fit(*clouds(3, 40, noise=0.01))
     assert [strength.C for strength in fitted.path] == list(trainer.STRENGTHS)
+    assert (fitted.C, fitted.at_edge) == (1.0, False)  # no other does better, none beyond would
+    first, *rest = fitted.path
+    better = replace(first, log_loss=0.9 * rest[0].log_loss)
+    assert replace(fitted, path=(better, *rest)).at_edge
 
 
 def test_a_label_with_two_rows_is_enough() -> None:
@@ -119,18 +128,76 @@ def test_balanced_finds_more_of_the_rare() -> None:
     vectors, codes = clouds(2, 200, noise=3.0)
     keep = np.r_[0:200, 200:215]
     test_vectors, truth = clouds(2, 200, noise=3.0, seed=1)
-    recalls = [
-        (fit(vectors[keep], codes[keep], balanced=balanced).model.logits(test_vectors)
-         .argmax(axis=1)[truth == 1] == 1).mean()
-        for balanced in (False, True)
-    ]  # fmt: skip
+    recalls = []
+    for balanced in (False, True):
+        model = fit(vectors[keep], codes[keep], balanced=balanced).model
+        recalls.append((model.choose(model.logits(test_vectors))[truth == 1] == 1).mean())
     assert recalls[1] > recalls[0]
 
 
+def rare(rows: int, seed: int) -> tuple[trainer.Floats, Codes]:
+    """Two overlapping labels, one of them on 5 % of the rows."""
+    centres = np.random.default_rng(9).normal(size=(2, 64))
+    random = np.random.default_rng(seed)
+    codes = (random.random(rows) < 0.05).astype(np.int64)
+    points = centres[codes] * 0.35 + random.normal(size=(rows, 64)) * 1.4
+    return (points / np.linalg.norm(points, axis=1, keepdims=True)).astype(np.float32), codes
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_probabilities_of_a_rare_label_mean_what_they_say(balanced: bool) -> None:
+    model = fit(*rare(3000, 1), balanced=balanced).model
+    vectors, truth = rare(10_000, 2)
+    logits = model.logits(vectors)
+    probabilities = softmax(logits, model.temperature)
+    assert calibration_error_by_label(probabilities, truth) <= 0.05
+    assert probabilities[:, 1].mean() == pytest.approx(truth.mean(), abs=0.01)
+    given = model.choose(logits) == 1
+    assert probabilities[given, 1].mean() == pytest.approx(truth[given].mean(), abs=0.12)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    ("labels", "per_label", "noise"),
+    [(2, 4, 2.0), (2, 10, 1.5), (2, 20, 1.5), (2, 20, 2.5), (3, 8, 2.0), (5, 4, 1.5), (5, 20, 2.5)],
+)
+def test_few_rows_never_make_it_certain(
+    labels: int, per_label: int, noise: float, seed: int
+) -> None:
+    """Rows that are all told apart say that mistakes are rare, not that there are none."""
+    vectors, codes = clouds(labels, per_label, noise=noise, seed=seed, dimensions=64)
+    fitted = fit(vectors, codes)
+    assert fitted.model.temperature > COLDEST * 1.01
+    test_vectors, truth = clouds(labels, 300, noise=noise, seed=100 + seed, dimensions=64)
+    halves = test_vectors[truth == 0] + test_vectors[truth == 1]  # as much of one as of the other
+    halves /= np.linalg.norm(halves, axis=1, keepdims=True)
+    for given, wrong in ((test_vectors, None), (halves.astype(np.float32), True)):
+        logits = fitted.model.logits(given)
+        confidence = softmax(logits, fitted.model.temperature).max(axis=1)
+        mistakes = logits.argmax(axis=1) != truth if wrong is None else confidence > 0
+        if mistakes.any():
+            assert np.median(confidence[mistakes]) < 0.9
+
+
+def test_too_few_mistakes_are_no_calibration() -> None:
+    easy = fit(*clouds(2, 20, noise=0.5))
+    assert (easy.mistakes, easy.calibrated) == (0, False)
+    hard = fit(*clouds(3, 60, noise=3.0))
+    assert hard.mistakes >= 10
+    assert hard.calibrated
+
+
+def test_of_strengths_that_do_alike_the_strongest_regularisation_wins() -> None:
+    fitted = fit(*clouds(2, 12, noise=1.5, dimensions=384))
+    losses = {step.C: step.log_loss for step in fitted.path}
+    assert min(losses.values()) > 0
+    assert fitted.C == 1.0
+
+
 def test_report_counts_fits_and_may_end_it() -> None:
-    vectors, codes = clouds(3, 10, noise=1.0)
+    vectors, codes = clouds(3, 70, noise=1.0)
     seen: list[tuple[int, int]] = []
-    trainer.fit(vectors, codes, np.arange(30), report=lambda *now: seen.append(now))
+    trainer.fit(vectors, codes, np.arange(210), report=lambda *now: seen.append(now))
     assert seen[0] == (0, 26)
     assert seen[-1] == (26, 26)
 
@@ -139,7 +206,7 @@ def test_report_counts_fits_and_may_end_it() -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        trainer.fit(vectors, codes, np.arange(30), report=stop)
+        trainer.fit(vectors, codes, np.arange(210), report=stop)
 
 
 def test_slow_convergence_is_said_not_warned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,12 +215,3 @@ def test_slow_convergence_is_said_not_warned(monkeypatch: pytest.MonkeyPatch) ->
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not fit(vectors, codes).converged
-
-
-def test_temperature_is_the_likeliest() -> None:
-    _, codes = clouds(4, 100, noise=1.0)
-    logits = np.random.default_rng(2).normal(size=(400, 4)).astype(np.float32) * 5
-    logits[np.arange(400), codes] += 4
-    best = trainer.fit_temperature(logits, codes)
-    losses = [log_loss(softmax(logits, best * factor), codes) for factor in (0.97, 1, 1.03)]
-    assert losses[1] == min(losses)
