@@ -26,4 +26,4 @@ load_sdk()
 hand_back_ourselves()
 # What there is now stays: going through it to collect garbage would stop every answer for 120 ms.
 gc.freeze()
-application = Health(LimitedBodies(InWarmThreads(Handler()), settings.UPLOAD_LIMIT_BYTES))
+application = Health(InWarmThreads(LimitedBodies(Handler(), settings.UPLOAD_LIMIT_BYTES)))

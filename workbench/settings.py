@@ -244,6 +244,21 @@ UPLOADS_DIR = DATA_DIR / "uploads"
 CLASSIFIERS_DIR = DATA_DIR / "classifiers"
 # 500 MB: a million short texts. Larger files belong in several datasets.
 UPLOAD_LIMIT_BYTES = env.integer("WORKBENCH_UPLOAD_LIMIT_MB", 500) * 1024 * 1024
+# Where files come in. Elsewhere a request is a form or JSON, DATA_UPLOAD_MAX_MEMORY_SIZE large.
+UPLOAD_ROUTES = frozenset(
+    {
+        "chat/attachments/",
+        "chat/import/",
+        "classify/import/",
+        "classify/<int:pk>/files/",
+        "datasets/new/",
+        "api/v1/attachments",
+        "api/v1/classifiers/import",
+        "api/v1/classifiers/<int:pk>/predict-file",
+        "api/v1/conversations/import",
+        "api/v1/datasets",
+    }
+)
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 FILE_UPLOAD_TEMP_DIR = None
 FILE_UPLOAD_PERMISSIONS = 0o600
