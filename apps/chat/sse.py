@@ -8,7 +8,6 @@ from apps.chat import generation
 from apps.chat.entries import Entry
 from apps.chat.models import Message
 from apps.core import limits
-from apps.core.api import owner
 
 MEDIA_TYPE = "text/event-stream"
 # How soon a browser comes back after a broken connection.
@@ -34,7 +33,7 @@ def place(request: HttpRequest) -> limits.hold:
     Raises:
         LimitReached: as many of them are open.
     """
-    return limits.hold(owner(request).pk, "streams")
+    return limits.hold_for(request, "streams")
 
 
 def response(

@@ -114,6 +114,12 @@ class hold(AbstractContextManager["hold"]):  # lower case, as it is used
         self.release()
 
 
+def hold_for(request: HttpRequest, kind: str) -> hold:
+    """A place of who asks. Their login was checked: nothing is asked of the database here."""
+    assert request.user.pk is not None
+    return hold(int(request.user.pk), kind)
+
+
 def held() -> dict[tuple[str, int], int]:
     """How many places of each kind each person has now, in this process."""
     with _lock:
@@ -126,20 +132,14 @@ def limited(kind: str) -> Callable[[View], View]:
     def limit(view: View) -> View:
         @wraps(view)
         def run(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-            with hold(_person(request), kind):
+            with hold_for(request, kind):
                 return view(request, *args, **kwargs)
 
         @wraps(view)
         async def run_coroutine(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-            with hold(_person(request), kind):
+            with hold_for(request, kind):
                 return await cast(Coroutine[Any, Any, Any], view(request, *args, **kwargs))
 
         return cast(View, run_coroutine if iscoroutinefunction(view) else run)
 
     return limit
-
-
-def _person(request: HttpRequest) -> int:
-    # Known since the login was checked: nothing is asked of the database here.
-    assert request.user.pk is not None
-    return int(request.user.pk)
