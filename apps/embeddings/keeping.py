@@ -94,9 +94,10 @@ class Keeper:
             )
             check_width(dimensions, model.dimensions)
             self._model = model
+        # In one order everywhere: two runs that save the same texts never wait for each other.
         rows = [
             (self._model.pk, value, vector.astype("<f4", copy=False).tobytes())
-            for value, vector in group
+            for value, vector in sorted(group, key=lambda pair: pair[0])
         ]
         # Not bulk_create: making objects and asking each field of each takes three times as long.
         # Another run may have embedded the same text meanwhile.
