@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,8 +44,8 @@ def judge(
         output: Any = {"text": text.strip()}
     else:
         try:
-            output = _decoded(text)
-        except (ValueError, RecursionError) as error:
+            output = decoded(text)
+        except ValueError as error:
             return Judgement(code="invalid_json", reason=f"Not valid JSON: {error}.")
         if problem := schemas.first_error(schema, output, loosely=loosely):
             return Judgement(output=output, code="schema", reason=problem)
@@ -116,11 +117,21 @@ def fingerprint(texts: list[str]) -> str | None:
     return hashlib.blake2b(normalised.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def _decoded(text: str) -> Any:
+def decoded(text: str) -> Any:
+    """The value of a JSON text, if it can be kept.
+
+    Raises:
+        ValueError: it is not JSON, nested too deeply, or has a number that is none (NaN) or not
+            finite (1e999).
+    """
+
     def refuse(constant: str) -> Any:
         raise ValueError(f"{constant} is no JSON number")
 
-    return _whole(json.loads(text, parse_constant=refuse))
+    try:
+        return _whole(json.loads(text, parse_constant=refuse))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def _whole(value: Any, depth: int = 0) -> Any:
@@ -128,6 +139,8 @@ def _whole(value: Any, depth: int = 0) -> Any:
     if depth > MAX_JSON_DEPTH:
         raise ValueError("it is nested too deeply")
     match value:
+        case float() if not math.isfinite(value):
+            raise ValueError("a number is too large")
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case list():

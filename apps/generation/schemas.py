@@ -104,12 +104,17 @@ def first_error(schema: Schema, row: Any, *, loosely: bool = False) -> str:
     Args:
         loosely: only what is required and of which type it is counts, no limits.
     """
-    errors = sorted(
+    return next(iter(errors(schema, row, loosely=loosely)), "")
+
+
+def errors(schema: Schema, row: Any, *, loosely: bool = False) -> list[str]:
+    """As `first_error`, all of them."""
+    found = sorted(
         Draft202012Validator(closed(schema)).iter_errors(row), key=lambda error: error.json_path
     )
     if loosely:
-        errors = [error for error in errors if error.validator in {"required", "type"}]
-    return _sentence(errors[0]) if errors else ""
+        found = [error for error in found if error.validator in {"required", "type"}]
+    return [_sentence(error) for error in found]
 
 
 def _sentence(error: ValidationError) -> str:

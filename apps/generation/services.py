@@ -1,6 +1,5 @@
 """Starting jobs, and what people do with them beyond what every batch knows."""
 
-import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +12,7 @@ from apps.batch import services as batches
 from apps.batch.models import Batch, Item
 from apps.batch.services import WrongState, create_batch
 from apps.datasets.models import Dataset, Split
-from apps.generation import schemas, seeds
+from apps.generation import quality, schemas, seeds
 from apps.generation.columns import Seed
 from apps.generation.comparing import MEANING_ROWS
 from apps.generation.exports import is_whole
@@ -200,17 +199,25 @@ def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
     if not is_whole(spec, item):
         raise WrongState("Not all of its columns are written: accept it first, then change it.")
     changed = dict(item.final) if isinstance(item.final, dict) else {}
+    problems: list[Problem] = []
     for name, text in fields.items():
         if name not in item.output:
-            raise RecipeError([Problem((name,), f"There is no field “{name}” to change.")])
-        changed[name] = _like(item.output[name], text, name)
+            problems.append(Problem((name,), f"There is no field “{name}” to change."))
+            continue
+        try:
+            changed[name] = _like(item.output[name], text, name)
+        except RecipeError as error:
+            problems.extend(error.problems)
     for column in spec.recipe.written:
         inner = {name: changed[name] for name in column.names if name in changed}
         empty = all(value is None for value in inner.values())
         if column.schema is None or empty:
             continue
-        if problem := schemas.first_error(column.schema, inner):
-            raise RecipeError.of(f"It would not fit the schema any more: {problem}")
+        for sentence in schemas.errors(column.schema, inner):
+            message = f"It would not fit the schema any more: {sentence}"
+            problems.append(Problem((column.name,), message))
+    if problems:
+        raise RecipeError(problems)
     item.edited = None if changed == item.output else changed
     item.reviewed = True
     item.sketch = None  # of another text; worked out again where it is asked for
@@ -223,10 +230,10 @@ def _like(old: Any, text: str, name: str) -> Any:
     if isinstance(old, str) or old is None:
         return text
     try:
-        value = json.loads(text)
+        return quality.decoded(text)
     except ValueError as error:
-        raise RecipeError([Problem((name,), f"“{name}” is no JSON: {error}.")]) from error
-    return value
+        message = f"“{name}” is not valid JSON: {error}."
+        raise RecipeError([Problem((name,), message)]) from error
 
 
 # --- Seed rows ----------------------------------------------------------------

@@ -377,6 +377,28 @@ def test_review(api: Client, job: Job) -> None:
     assert post(api, f"{path_here}/99/reject").status_code == 404
 
 
+@pytest.mark.parametrize("value", ["1e999", "NaN", "[" * 100_000, "9" * 5_000, "-Infinity"])
+def test_a_number_that_is_none_is_refused_with_a_sentence(
+    api: Client, job: Job, value: str
+) -> None:
+    job.batch.items.filter(index=0).update(output={"text": "A.", "label": "positive", "n": 1.5})
+    path = f"/api/v1/jobs/{job.pk}/rows/0"
+    answer = api.patch(path, {"fields": {"n": value}}, content_type="application/json")
+    assert answer.status_code == 422
+    assert "“n” is not valid JSON" in answer.json()["detail"]
+
+
+def test_all_that_is_wrong_with_a_change_is_said_at_once(api: Client, job: Job) -> None:
+    job.batch.items.filter(index=0).update(output={"text": "A.", "label": "positive", "n": [1]})
+    change = {"fields": {"n": "[", "label": "so-so", "x": "1", "text": "A" * 999}}
+    path = f"/api/v1/jobs/{job.pk}/rows/0"
+    said = api.patch(path, change, content_type="application/json").json()["detail"]
+    assert "“n” is not valid JSON" in said
+    assert "“x”" in said
+    assert "“label”" in said
+    assert "“text”" in said
+
+
 def test_the_data_card(api: Client, job: Job) -> None:
     card = api.get(f"/api/v1/jobs/{job.pk}/card").json()
     assert card["counts"]["accepted"] == 5
