@@ -36,6 +36,8 @@ CHUNK = 500
 # All pairs of so many vectors are compared within seconds, all of 100,000 are not; and while a job
 # runs they are some 50 MB of its worker's memory.
 MEANING_ROWS = 20_000
+# Signatures and pairs of so many take about 300 MB in the process that shows the page.
+TEXT_ROWS = 200_000
 
 
 class By(StrEnum):
@@ -54,7 +56,7 @@ CODES = {
 
 
 class TooMany(Exception):
-    """More rows than can be compared by meaning. The message says how many can."""
+    """More rows than can be compared. The message says how many can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +119,17 @@ async def measure(job: Job, by: By) -> Measured | Preparing:
     """How alike the rows are. Bounded: what takes long is done in parts, see `Preparing`.
 
     Raises:
-        TooMany, NoServer, LLMError, TextsTooLarge: comparing by meaning is not possible.
+        TooMany: so many rows are not compared.
+        NoServer, LLMError, TextsTooLarge: comparing by meaning is not possible.
     """
     spec = job.spec
     if by is By.TEXT:
+        count = await in_db(_candidates(job.batch_id, by).count)
+        if count > TEXT_ROWS:
+            raise TooMany(f"At most {TEXT_ROWS:,} rows are compared; these are {count:,}.")
         left = await in_db(_sketch, job.batch_id, spec, time.monotonic() + SECONDS)
         if left:
-            total = await in_db(_candidates(job.batch_id, by).count)
-            return Preparing(total - left, total)
+            return Preparing(max(0, count - left), count)
         return await in_db(_by_text, job.batch_id, spec)
     return await _by_meaning(job.batch_id, spec)
 
@@ -160,7 +165,8 @@ def _sketch(batch_id: int, spec: Spec, deadline: float) -> int:
 def _by_text(batch_id: int, spec: Spec) -> Measured:
     seeds = _seed_signatures(tuple(spec.stored.values()))
     signatures = [signature for _, signature in seeds]
-    found = _candidates(batch_id, By.TEXT).exclude(sketch=b"")
+    # One that was accepted since has no signature yet, and is compared when this is asked again.
+    found = _candidates(batch_id, By.TEXT).exclude(sketch=b"").exclude(sketch=None)
     known = list(
         found.order_by("finished", "index").values_list(
             "pk", "index", "status", "reviewed", "sketch"

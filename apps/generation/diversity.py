@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.generation.duplicates import words_of
+from apps.generation.duplicates import has_words, words_of
 
 MOST_TEXTS = 1_000
 RUN = 4  # words
@@ -26,13 +26,13 @@ class Diversity:
     compression: float
     """Bytes of all texts by their bytes compressed with zlib: higher repeats more (Shaib et al.
     2024, arXiv 2403.00553)."""
-    distinct_2: float
+    distinct_2: float | None
     """Share of pairs of neighbouring words that are distinct, 0 to 1 (Li et al. 2016, arXiv
-    1510.03055)."""
-    self_repetition: float
+    1510.03055). None, as all that counts words, for texts without spaces between words."""
+    self_repetition: float | None
     """Share of texts with a run of four words that another one has too: a plain form of what
     Shaib et al. 2024 (arXiv 2403.00553) use."""
-    mean_words: float
+    mean_words: float | None
     vendi: float | None = None
     """How many entirely different texts would be as varied: the exponential of the entropy of the
     eigenvalues of the similarity matrix (Friedman and Dieng 2023, The Vendi Score, 2210.02410),
@@ -47,7 +47,16 @@ def measure(texts: Sequence[str], vectors: NDArray[np.float32] | None = None) ->
     """
     if len(texts) < 2:
         return None
-    raw = "\n".join(texts).encode()
+    raw = "\n".join(texts).encode("utf-8", "replace")
+    if not has_words(texts):
+        return Diversity(
+            texts=len(texts),
+            compression=len(raw) / len(zlib.compress(raw, 9)),
+            distinct_2=None,
+            self_repetition=None,
+            mean_words=None,
+            vendi=None if vectors is None else vendi_score(vectors),
+        )
     words = [words_of(text) for text in texts]
     pairs = [pair for found in words for pair in pairwise(found)]
     return Diversity(
@@ -82,10 +91,12 @@ def vendi_score(vectors: NDArray[np.float32]) -> float:
 
 def course(texts: Sequence[str]) -> list[float]:
     """Distinct pairs of words in each of equal parts, from the first to the last: does it begin to
-    repeat? Empty for too few texts to tell."""
+    repeat? Empty for too few texts to tell, and where words are not counted."""
     parts = min(PARTS, len(texts) // FEWEST_OF_A_PART)
     if parts < FEWEST_PARTS:
         return []
     size = len(texts) // parts
     chunks = [texts[at * size : (at + 1) * size] for at in range(parts)]
-    return [found.distinct_2 for chunk in chunks if (found := measure(chunk)) is not None]
+    found = [measured.distinct_2 for chunk in chunks if (measured := measure(chunk)) is not None]
+    known = [value for value in found if value is not None]
+    return known if len(known) == parts else []

@@ -31,13 +31,17 @@ class Guard:
     """What a job's rows are held against."""
 
     spec: Spec
-    rows: NearDuplicates = field(default_factory=NearDuplicates)
-    seeds: NearDuplicates = field(default_factory=NearDuplicates)
+    rows: NearDuplicates = field(init=False)
+    seeds: NearDuplicates = field(init=False)
     test_set: TestSet | None = None
     read_until: datetime | None = None
     read_index: int = -1
     known: bytearray = field(default_factory=bytearray)
     """One byte a row: whether its text is among `rows`."""
+
+    def __post_init__(self) -> None:
+        near = self.spec.filters.near or 1.0
+        self.rows, self.seeds = NearDuplicates(near), NearDuplicates(near)
 
     def has(self, index: int) -> bool:
         return index < len(self.known) and bool(self.known[index])

@@ -51,3 +51,15 @@ def test_the_course_shows_where_it_begins_to_repeat() -> None:
     assert len(found) == 24
     assert min(found[:12]) > 3 * max(found[12:])
     assert len(course(texts[:23])) == 4  # few rows are fewer points
+
+
+def test_words_are_not_counted_where_none_are_apart() -> None:
+    texts = [f"我的信用卡{number}今天早上被重复扣款了" for number in range(40)]
+    found = measure(texts)
+    assert found is not None
+    assert (found.distinct_2, found.self_repetition, found.mean_words) == (None, None, None)
+    assert found.compression > 2
+    assert course(texts) == []
+    mixed = measure(["The shop 北京 was open all day.", "A lamp from 東京 that is bright."])
+    assert mixed is not None
+    assert mixed.mean_words == 7

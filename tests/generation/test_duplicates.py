@@ -7,6 +7,7 @@ import pytest
 
 from apps.generation.duplicates import (
     BUCKET,
+    HASHES,
     LATEST,
     Match,
     NearDuplicates,
@@ -93,11 +94,29 @@ def test_a_look_up_compares_a_bounded_number_however_many_there_are() -> None:
     assert len(known._alike(signature)) == BUCKET
 
 
+@pytest.mark.parametrize("threshold", [0.5, 0.6, 0.7, 0.8, 0.9])
+def test_a_pair_with_as_much_in_common_as_the_threshold_is_found(threshold: float) -> None:
+    rng = np.random.default_rng(1)
+    found = 0
+    for _ in range(200):
+        one, other = rng.integers(0, 2**16, (2, HASHES), dtype=np.uint16)
+        same = rng.permutation(HASHES) < threshold * HASHES
+        other[same] = one[same]
+        known = NearDuplicates(threshold)
+        known.add_many([0], one[None])
+        found += known.nearest_to(other) is not None
+    assert found >= 0.95 * 200
+
+
 TESTS = TestSet(
     [
         "My card was charged twice for the same coffee this morning, please help.",
         "Where is my refund?",
         "Thank you!",
+        "我的信用卡今天早上被同一家咖啡店重复扣款了两次请帮帮我",
+        "ฉันถูกเรียกเก็บเงินสองครั้งสำหรับกาแฟแก้วเดียวกันเมื่อเช้านี้",
+        "退款在哪里呢",
+        "谢谢你",
     ]
 )
 
@@ -116,6 +135,10 @@ TESTS = TestSet(
         ),
         ("Hello, thank you for the refund.", ""),
         ("My card was charged twice.", ""),
+        ("你好!我的信用卡今天早上被同一家咖啡店重复扣款了,怎么办?", "row 4 of the test set"),
+        ("สวัสดี ฉันถูกเรียกเก็บเงินสองครั้งสำหรับกาแฟ ทำอย่างไร", "row 5 of the test set"),
+        ("请问,退款在哪里呢?我等了很久", "“退款在哪里呢” in common with row 6"),
+        ("谢谢你,我的信用卡今天很好用", ""),
         ("Where can I find my refund slip for the shoes?", ""),
         ("", ""),
     ],

@@ -116,6 +116,31 @@ class TestByText:
         item = Item.objects.get(batch_id=alike.batch_id, index=3)
         assert item.reason.endswith("the same as seed row 2.")
 
+    def test_a_row_that_is_accepted_meanwhile_is_compared_the_next_time(
+        self, browser: Client, alike: Job, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sketch = comparing._sketch
+
+        def and_one_more(*args: Any) -> int:
+            left = sketch(*args)
+            Item.objects.filter(batch_id=alike.batch_id, index=4).update(sketch=None)
+            return left
+
+        monkeypatch.setattr(comparing, "_sketch", and_one_more)
+        assert shown(browser, alike)["rows"] == 4
+        monkeypatch.undo()
+        assert shown(browser, alike)["rows"] == 5
+
+    def test_more_rows_than_memory_is_meant_for(
+        self, browser: Client, api: Client, alike: Job, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(comparing, "TEXT_ROWS", 4)
+        answer = api.get(f"/api/v1/jobs/{alike.pk}/near-duplicates")
+        assert answer.status_code == 422
+        assert "At most 4 rows are compared; these are 5." in answer.json()["detail"]
+        page = browser.get(f"/generate/{alike.pk}/near/?by=text")
+        assert "At most 4 rows" in page.content.decode()
+
     def test_many_rows_are_prepared_in_parts(
         self, browser: Client, alike: Job, monkeypatch: pytest.MonkeyPatch
     ) -> None:
