@@ -12,6 +12,7 @@ from apps.chat.model_state import STATE_WORDS
 from apps.chat.models import Conversation, Preset, SystemPrompt
 from apps.chat.services import ChatError
 from apps.llm import services as llm
+from apps.llm.choices import writes
 from apps.llm.models import Server
 
 
@@ -54,7 +55,7 @@ def key_of(server: int | None, model: str) -> str:
 
 def choices() -> list[tuple[Server, list[Choice]]]:
     """Every server with its models, as it was last seen; embedding models are left out."""
-    servers = list(Server.objects.all())
+    servers = list(Server.objects.prefetch_related("defaults"))
     look_for_first_time(servers)
     return [(server, _models(server)) for server in servers]
 
@@ -63,7 +64,7 @@ def _models(server: Server) -> list[Choice]:
     return [
         Choice(server, model["id"], model.get("state") or "loaded", model.get("context"))
         for model in server.facts.get("models", [])
-        if not model.get("embeddings")
+        if writes(server, model)
     ]
 
 

@@ -55,6 +55,8 @@ class Progress(Schema):
     done: int
     total: int
     eta_s: float | None
+    reason: str = ""
+    """Why it waits."""
 
 
 class Confusion(Schema):
@@ -150,6 +152,7 @@ def _show(classifier: Classifier, run: Run) -> dict[str, Any]:
             "done": run.done,
             "total": run.total,
             "eta_s": run.eta_s,
+            "reason": run.reason,
         },
         "metrics": run.metrics,
         "per_class": run.per_class,

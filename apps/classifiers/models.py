@@ -11,6 +11,7 @@ from apps.batch.models import Batch
 from apps.core.models import Owned, OwnedQuerySet
 from apps.datasets.models import Dataset
 from apps.llm.models import Server
+from apps.llm.slots import why_rows_wait
 
 
 class Status(models.TextChoices):
@@ -200,6 +201,12 @@ class Run(Worked):
     @property
     def eta_s(self) -> float | None:
         return self.eta()
+
+    @property
+    def reason(self) -> str:
+        """Why it waits, as a sentence; empty where it does not."""
+        server = self.classifier.server_id
+        return why_rows_wait(server) if self.status == Status.EMBEDDING and server else ""
 
     @property
     def rate(self) -> float | None:

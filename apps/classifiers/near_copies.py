@@ -20,7 +20,7 @@ from apps.embeddings.sending import Vectors
 from apps.llm.client import close_clients
 from apps.llm.errors import LLMError
 from apps.llm.models import DefaultServer, Use
-from apps.llm.services import NoServer, Target, default_target
+from apps.llm.services import NoServer, Target, default_target, target
 from apps.llm.slots import Lane
 
 log = logging.getLogger(__name__)
@@ -91,5 +91,7 @@ def text_limit() -> TextLimit | None:
     default = DefaultServer.objects.select_related("server").filter(use=Use.EMBEDDINGS).first()
     if default is None or not default.server.context:
         return None
-    model = default.model or next(iter(default.server.model_ids), "the embedding model")
-    return TextLimit(model, default.server.context)
+    chosen = target(default.server, default.model, Use.EMBEDDINGS).model
+    return TextLimit(
+        "the embedding model" if chosen == "default" else chosen, default.server.context
+    )

@@ -345,7 +345,7 @@ def embedding_target(classifier: Classifier) -> llm.Target:
     """
     if classifier.server is None:
         raise llm.NoServer("The embedding server of this classifier was removed.")
-    return llm.target(classifier.server, classifier.model)
+    return llm.target(classifier.server, classifier.model, llm.Use.EMBEDDINGS)
 
 
 class Reporter:

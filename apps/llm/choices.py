@@ -55,16 +55,23 @@ def parse(value: str, servers: Iterable[Server]) -> tuple[Server, str] | None:
 def writes(server: Server, model: Mapping[str, Any]) -> bool:
     """Whether a model can write text, as far as is known: what the server says, else its name, else
     what the server is used for. The server comes with its `defaults` prefetched."""
-    embeds = model.get("embeddings")
-    if embeds is not None:
-        return not embeds
-    if _EMBEDS.search(str(model["id"])):
-        return False
+    if model.get("embeddings") is not None or embeds(model):
+        return not embeds(model)
     return {default.use for default in server.defaults.all()} != {Use.EMBEDDINGS}
 
 
+def embeds(model: Mapping[str, Any]) -> bool:
+    """Whether a model is known to embed: the server says so, or its name."""
+    told = model.get("embeddings")
+    return bool(told) if told is not None else bool(_EMBEDS.search(str(model["id"])))
+
+
 def _choice(use: Use, servers: list[Server], default: DefaultServer | None, error: str) -> Choice:
-    groups = [Group(server.name, _options(server, use, default)) for server in servers]
+    groups = [
+        Group(server.name, options)
+        for server in servers
+        if (options := _options(server, use, default))
+    ]
     if default is None:
         return Choice(use, groups, "", "nobody yet", error)
     server = next(server for server in servers if server.pk == default.server_id)
@@ -84,6 +91,8 @@ def _options(server: Server, use: Use, default: DefaultServer | None) -> list[Op
     if default and default.server_id == server.pk and default.model not in {"", *models}:
         label = f"{server.name}: {default.model} (not there now)"
         options.append(Option(_value(server, default.model), label))
+    if not models and server.model_facts:  # it names some, of which none can do it
+        return options
     first = Option(_value(server, ""), f"{server.name}: whichever it names first")
     return [first, *options]
 

@@ -84,6 +84,8 @@ class Facts:
     """Of the server as a whole; None where each model has its own."""
     context: int | None = None
     unified: bool | None = None
+    at_once: int | None = None
+    """How many of its models are in memory together at most."""
     width_cap: tuple[int, str] | None = None
     """Most requests it takes at a time for one model, and why."""
     sleeping: bool = False

@@ -134,6 +134,10 @@ def facts_of(server: Server) -> list[Known]:
     if server.slots > 1:
         cache = KV_CACHE[server.unified()]
         known.append(Known("KV cache", cache, server.unified_source() or capacity.ASSUMED))
+    if server.swaps and facts.get("at_once"):
+        sources: Mapping[str, str] = facts.get("sources") or {}
+        most = f"at most {facts['at_once']}"
+        known.append(Known("Models in memory", most, sources.get("at_once", "")))
     if cap := server.width_cap:
         known.append(Known("Requests at once", f"at most {cap[0]}", cap[1]))
     if facts.get("build"):

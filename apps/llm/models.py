@@ -149,6 +149,12 @@ class Server(models.Model):
             return self.model_ids
         return [m["id"] for m in self.model_facts if m.get("state") in {"loaded", "sleeping"}]
 
+    @property
+    def models_at_once(self) -> int:
+        """How many of its models it holds in memory together; where it does not say, as many as
+        were seen there."""
+        return self.facts.get("at_once") or max(1, len(self.loaded_models))
+
     def model(self, name: str = "") -> dict[str, Any] | None:
         """The facts of a model by id or alias; without a name, of the first."""
         return capacity.model(self, name)

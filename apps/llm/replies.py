@@ -50,6 +50,12 @@ def _too_long(found: re.Match[str], message: str) -> LLMError:
     return PromptTooLong(int(found[1]), int(found[2]))
 
 
+def _writes_nothing(found: re.Match[str], message: str) -> LLMError:
+    return NotSupported(
+        "This model computes embeddings and writes no text. Choose another model for that."
+    )
+
+
 def _too_large(found: re.Match[str], message: str) -> LLMError:
     return InputTooLarge(int(found[1]), int(found[2]))
 
@@ -112,6 +118,7 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], LLMError]
         (r"request \((\d+) tokens\) exceeds the available context size \((\d+)", _too_long),
         (r"input \((\d+) tokens\) is too large.*?batch size: (\d+)", _too_large),
         (r"context size has been exceeded", _pool_exhausted),
+        (r"does not support logits", _writes_nothing),
         # router, llama-swap
         (
             r"failed to load|health ?check timed out|exited prematurely|failed to start",

@@ -9,6 +9,7 @@ from django.db import transaction
 from apps.core.prepared import Lookup
 from apps.llm import discovery, looking
 from apps.llm.addresses import normalised_base_url
+from apps.llm.choices import embeds
 from apps.llm.client import Client, client_for
 from apps.llm.kinds import llama_swap, router
 from apps.llm.load_progress import shares as load_shares
@@ -45,6 +46,7 @@ __all__ = [
     "Health",
     "NoServer",
     "Target",
+    "Use",
     "activities",
     "ahealth",
     "check_action",
@@ -165,8 +167,7 @@ def _first_model(server: Server, use: Use | None) -> str:
     """The order is the server's, not what is loaded right now: a choice that changes from one
     request to the next would cost the prompt cache and mix models in one job."""
     for model in server.model_facts:
-        embeds = model.get("embeddings")
-        if embeds if use == Use.EMBEDDINGS else not embeds:
+        if embeds(model) == (use == Use.EMBEDDINGS):
             return str(model["id"])
     return next(iter(server.model_ids), "")
 

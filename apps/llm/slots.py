@@ -26,7 +26,7 @@ from redis.exceptions import RedisError
 from apps.core.redis import async_redis, sync_redis
 from apps.llm import errors
 from apps.llm.desk import LEASE_SECONDS, Desk, Permit, desk, key
-from apps.llm.looking import note_alive, note_error
+from apps.llm.looking import FRESH_FOR, note_alive, note_error
 from apps.llm.models import Server
 
 logger = logging.getLogger(__name__)
@@ -148,12 +148,16 @@ def _terms(server: Server, model: str) -> dict[str, Any]:
         "pool": server.pool(model) or 0,
         "swaps": server.swaps,
         "loaded": server.model_id(model) in server.loaded_models,
+        "resident": server.loaded_models if server.swaps else [],
+        "at_once": server.models_at_once,
+        "serves": not server.model_facts or server.model(model) is not None,
         "lease": int(LEASE_SECONDS * 1000),
         "patience": int(PATIENCE_SECONDS * 1000),
         "settle": SETTLE_SECONDS,
         "recover": int(RECOVER_SECONDS * 1000),
         "idle": max(1, int(settings.IDLE_AFTER_CHAT_SECONDS * 1000)),
         "keep": int(settings.KEEP_MODEL_SECONDS * 1000),
+        "fresh": int(FRESH_FOR.total_seconds() * 1000),
     }
 
 
@@ -362,6 +366,16 @@ def busy(server_ids: Sequence[int]) -> dict[int, int]:
         pk: sum(entry["lane"] != "waiting" for entry in found)
         for pk, found in zip(server_ids, held, strict=True)
     }
+
+
+def why_rows_wait(server_id: int) -> str:
+    """Why rows wait for a model of this server, as a sentence; "" where they do not. Blocks."""
+    with suppress(RedisError):
+        found = sync_redis().get(key(server_id, "held-back"))
+        if isinstance(found, bytes) and found.startswith(b"model:"):
+            names = found.removeprefix(b"model:").decode()
+            return f"Waiting: {names} is in use, and the server would have to unload it."
+    return ""
 
 
 async def in_flight(server_id: int) -> dict[Lane, int]:

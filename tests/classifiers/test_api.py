@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.classifiers import predictor, tasks
-from apps.classifiers.models import Classifier
+from apps.classifiers.models import Classifier, Run, Status
+from apps.core.redis import sync_redis
 from apps.datasets.models import Dataset
+from apps.llm.desk import key
 from apps.llm.models import Server
 from tests.classifiers import factories
 
@@ -25,6 +28,22 @@ def _server(embedding_server: Server) -> None:
 @pytest.fixture
 def topics(alice: User) -> Dataset:
     return factories.dataset(alice)
+
+
+def test_a_training_that_waits_says_why(
+    api: Client, browser: Client, topics: Dataset, told: list[int]
+) -> None:
+    made = post(api, "/classifiers", {"name": "Topics", "dataset": topics.pk}).json()
+    Run.objects.filter(pk=told[0]).update(status=Status.EMBEDDING, total=36)
+    path = f"/api/v1/classifiers/{made['id']}"
+    assert api.get(path).json()["progress"]["reason"] == ""
+    server = Classifier.objects.get().server_id
+    assert server is not None
+    sync_redis().set(key(server, "held-back"), "model:alpha", px=60_000)
+    reason = "Waiting: alpha is in use, and the server would have to unload it."
+    assert api.get(path).json()["progress"]["reason"] == reason
+    page = browser.get(reverse("classifiers:detail", args=[made["id"]])).content.decode()
+    assert reason in page
 
 
 def post(client: Client, path: str, body: Any) -> Any:

@@ -16,8 +16,11 @@ from apps.classifiers.leases import Lease, Lost
 from apps.classifiers.models import Run, Status
 from apps.datasets.formats import ExampleRow
 from apps.llm.client import Client
-from apps.llm.models import Server
+from apps.llm.models import DefaultServer, Server, Use
 from tests.classifiers import factories
+from tests.llama_process import LlamaProcess
+from tests.llm.conftest import server_at
+from tests.standins import Model, Standin
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -55,6 +58,22 @@ def test_it_works(alice: User, settings: Settings) -> None:
     for file in Path(settings.CLASSIFIERS_DIR).iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     json.dumps([run.metrics, run.confused, run.reliability, run.fit])
+
+
+def test_where_an_address_has_both_the_model_that_embeds_is_asked(
+    alice: User, llama: LlamaProcess, llama_embeddings: LlamaProcess
+) -> None:
+    models = [
+        Model("demo", info={"mode": "chat"}),
+        Model("vectors", embeddings=True, info={"mode": "embedding"}),
+    ]
+    with Standin("litellm", llama, embeddings=llama_embeddings, models=models) as proxy:
+        server = server_at(proxy)  # which nobody has looked at yet
+        DefaultServer.objects.filter(use=Use.EMBEDDINGS).update(server=server, model="")
+        run = run_of(alice, factories.rows(8))
+        assert (run.status, run.error) == (Status.READY, "")
+        asked = {asked["model"] for asked in proxy.asked if asked["path"] == "/v1/embeddings"}
+    assert asked == {"vectors"}
 
 
 def test_training_again_embeds_nothing_and_gives_the_same(

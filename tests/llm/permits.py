@@ -17,10 +17,11 @@ def a_server(width: int = 4, *, pool: int | None = None) -> Server:
     return Server(pk=7, kind=Kind.LLAMA_SERVER, state=State.READY, facts=facts, kv_unified=unified)
 
 
-def a_swapping_server(*loaded: str, width: int = 4) -> Server:
+def a_swapping_server(*loaded: str, width: int = 4, at_once: int | None = None) -> Server:
     states = {name: "loaded" if name in loaded else "unloaded" for name in ("red", "blue")}
     models = [{"id": name, "state": state, "slots": width} for name, state in states.items()]
-    return Server(pk=7, kind=Kind.LLAMA_SWAP, facts={"slots": width, "models": models})
+    facts = {"slots": width, "models": models, "at_once": at_once}
+    return Server(pk=7, kind=Kind.LLAMA_SWAP, facts=facts)
 
 
 class Gauge:

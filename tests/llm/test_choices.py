@@ -4,6 +4,7 @@ import pytest
 
 from apps.llm.choices import choices, parse
 from apps.llm.models import DefaultServer, Server, Use
+from apps.llm.services import target
 
 pytestmark = pytest.mark.django_db
 
@@ -44,3 +45,29 @@ def test_no_such_server(one: Server, value: str) -> None:
 
 def test_a_model_with_a_colon_in_its_name(one: Server) -> None:
     assert parse(f"{one.pk}:qwen:14b", [one]) == (one, "qwen:14b")
+
+
+def test_a_server_whose_models_cannot_do_it_is_not_offered(one: Server) -> None:
+    one.facts = {"models": [{"id": "all-minilm"}, {"id": "text-embedding-3-small"}]}
+    found = {choice.use: choice for choice in choices([one])}
+    assert found[Use.CHAT].groups == []
+    assert len(found[Use.EMBEDDINGS].groups[0].options) == 3
+    one.facts = {}  # nobody has looked yet
+    assert [group.name for group in choices([one])[0].groups] == ["One"]
+
+
+@pytest.mark.parametrize(
+    ("models", "use", "name"),
+    [
+        ([{"id": "demo", "embeddings": None}, {"id": "minilm", "embeddings": True}], "e", "minilm"),
+        ([{"id": "demo"}, {"id": "text-embedding-3-small"}], "e", "text-embedding-3-small"),
+        ([{"id": "text-embedding-3-small"}, {"id": "demo"}], "c", "demo"),
+        ([{"id": "demo"}], "e", "demo"),
+    ],
+)
+def test_the_first_model_is_one_that_can_do_it(
+    one: Server, models: list[dict[str, object]], use: str, name: str
+) -> None:
+    one.facts = {"models": models}
+    wanted = Use.EMBEDDINGS if use == "e" else Use.CHAT
+    assert target(one, "", wanted).model == name

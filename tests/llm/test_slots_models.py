@@ -19,6 +19,8 @@ async def test_rows_of_another_model_wait_until_those_of_the_loaded_one_are_done
         await asyncio.sleep(0.2)
         assert not blue.done()
         assert (await slots.occupancy(server)).held_back == "model:red"
+        reason = await asyncio.to_thread(slots.why_rows_wait, server.pk)
+        assert reason == "Waiting: red is in use, and the server would have to unload it."
         with pytest.raises(ModelInUse, match="red is in use"):
             async with permit(server, lane=Lane.BATCH, model="blue"):
                 pass
@@ -64,3 +66,58 @@ async def test_spare_work_loads_no_model() -> None:
     with pytest.raises(NoSlot):
         async with permit(a_swapping_server("red"), lane=Lane.SPARE, model="blue"):
             pass
+
+
+async def test_nobody_waits_where_there_is_room_for_another_model(settings: Settings) -> None:
+    settings.KEEP_MODEL_SECONDS = 60
+    server = a_swapping_server("red", at_once=2)
+    async with (
+        asyncio.timeout(PATIENCE),
+        permit(server, lane=Lane.INTERACTIVE, model="red"),
+        permit(server, lane=Lane.BATCH, model="blue"),
+    ):
+        assert (await slots.in_flight(server.pk))[Lane.BATCH] == 1
+
+
+async def test_a_question_ends_no_rows_where_there_is_room() -> None:
+    server = a_swapping_server("red", at_once=2)
+    async with (
+        asyncio.timeout(PATIENCE),
+        permit(server, lane=Lane.BATCH, model="red"),
+        permit(server, lane=Lane.INTERACTIVE, model="blue"),
+    ):
+        assert (await slots.in_flight(server.pk))[Lane.BATCH] == 1
+
+
+async def test_a_third_model_waits_for_two_in_use(settings: Settings) -> None:
+    settings.KEEP_MODEL_SECONDS = 60
+    server = a_swapping_server("red", "blue", at_once=2)
+    server.facts["models"].append({"id": "green", "state": "unloaded", "slots": 4})
+    async with permit(server, lane=Lane.INTERACTIVE, model="red"):
+        async with permit(server, lane=Lane.INTERACTIVE, model="green"):
+            pass
+        with pytest.raises(ModelInUse, match="green, red"):
+            async with permit(a_swapping_server("red", at_once=2), lane=Lane.BATCH, model="blue"):
+                pass
+
+
+async def test_a_model_that_was_unloaded_needs_no_protection(settings: Settings) -> None:
+    settings.KEEP_MODEL_SECONDS = 600
+    async with permit(a_swapping_server("red"), lane=Lane.INTERACTIVE, model="red"):
+        pass
+    await later(a_swapping_server("red"), 60)
+    async with (
+        asyncio.timeout(PATIENCE),
+        permit(a_swapping_server(), lane=Lane.BATCH, model="blue"),
+    ):
+        pass
+
+
+async def test_a_model_that_nobody_serves_is_in_nobodys_way(settings: Settings) -> None:
+    settings.KEEP_MODEL_SECONDS = 60
+    server = a_swapping_server("red")
+    async with permit(server, lane=Lane.INTERACTIVE, model="nope"):
+        pass
+    assert await slots.people_models(server) == set()
+    async with asyncio.timeout(PATIENCE), permit(server, lane=Lane.BATCH, model="blue"):
+        pass

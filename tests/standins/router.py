@@ -34,7 +34,7 @@ class Router(App):
             case "GET", "/models/sse":
                 return Told(self._news())
             case "GET", "/props" if "model" not in request.query:
-                return Reply(200, ROLE)
+                return Reply(200, ROLE | {"max_instances": self.memory.at_once})
             case "POST", "/models/load":
                 return self._load(request.json.get("model", ""))
             case "POST", "/models/unload":

@@ -14,6 +14,7 @@ from apps.classifiers import chat_tests
 from apps.classifiers.evidence import NoEvidence
 from apps.classifiers.models import LARGE_FIELDS, ChatTest, Run
 from apps.classifiers.views.shared import run_page
+from apps.llm.choices import writes
 from apps.llm.models import DefaultServer, Server, Use
 
 SHOWN = 10
@@ -43,9 +44,8 @@ def target_choices() -> list[tuple[str, str]]:
     """Every chat model of every server, the one that is set for generating first."""
     default = DefaultServer.objects.filter(use=Use.GENERATION).first()
     found: list[tuple[str, str]] = []
-    for server in Server.objects.all():
-        models = [model for model in server.facts.get("models", []) if not model.get("embeddings")]
-        names = [model["id"] for model in models]
+    for server in Server.objects.prefetch_related("defaults"):
+        names = [model["id"] for model in server.model_facts if writes(server, model)]
         if default is not None and default.server_id == server.pk:
             chosen = default.model if default.model in names else next(iter(names), "")
             found.insert(0, (f"{server.pk}:{chosen}", f"{server.name}: {chosen or 'its model'}"))

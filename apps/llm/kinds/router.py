@@ -9,11 +9,13 @@ from apps.llm.command_line import parse, parse_preset
 from apps.llm.facts import Facts, ModelFacts
 from apps.llm.kinds import props as read_props
 from apps.llm.kinds.listing import SOURCE as LISTING
+from apps.llm.kinds.listing import number
 from apps.llm.models import Kind, State
 
 ARGUMENTS = "the router's arguments"
 PRESET = "the router's preset"
 MODEL_PROPS = "the model's /props"
+ROUTER_PROPS = "the router's /props"
 RUNNING = {"loaded", "sleeping"}
 
 
@@ -26,6 +28,7 @@ async def look(
 ) -> Facts:
     facts = Facts(State.READY, Kind.ROUTER, models, build=str(props.get("build_info") or ""))
     facts.shows_slots = True
+    facts.learn(ROUTER_PROPS, at_once=number(props.get("max_instances")))
     earlier = {model["id"]: model for model in known.get("models", [])}
     for model, item in zip(models, items, strict=True):
         await _learn(client, model, item.get("status") or {}, earlier.get(model.id, {}))

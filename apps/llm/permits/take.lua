@@ -79,17 +79,40 @@ local function fits(more)
   return terms.pool == 0 or more + claim.tokens <= terms.pool
 end
 
+-- A server that loads models as they are asked for frees the one that was used least recently, when
+-- it holds as many as it may: this request can be in the way of others only where that many other
+-- models are in use. Those count that are asked for now and those that people used lately, as long as
+-- they are in memory. What is known of that may be some seconds old, so the newest count anyhow.
+local in_use, models_in_use = {}, 0
+local function use(model)
+  if model ~= claim.scope and not in_use[model] then
+    in_use[model], models_in_use = true, models_in_use + 1
+  end
+end
+if terms.swaps and not terms.loaded then
+  local resident = {}
+  for _, model in ipairs(terms.resident) do resident[model] = true end
+  for _, entry in pairs(entries) do use(entry.scope) end
+  if not person_waits then
+    local lately = redis.call('ZRANGEBYSCORE', KEYS[4], now - terms.keep, '+inf', 'WITHSCORES')
+    for i = 1, #lately, 2 do
+      if resident[lately[i]] or tonumber(lately[i + 1]) > now - terms.fresh then use(lately[i]) end
+    end
+  end
+end
+local is_crowded = models_in_use >= terms.at_once
+
 -- Whether this request would make the server stop another model than its own.
 local function unloads(entry)
-  return terms.swaps and not terms.loaded and entry.model ~= claim.model
+  return terms.swaps and not terms.loaded and is_crowded and entry.scope ~= claim.scope
 end
 
 if person_waits then
   redis.call('ZADD', KEYS[2], now, claim.person)
   redis.call('PEXPIRE', KEYS[2], terms.idle + forgotten)
-  if terms.swaps then
-    redis.call('ZADD', KEYS[4], now, claim.model)
-    redis.call('PEXPIRE', KEYS[4], terms.keep)
+  if terms.swaps and terms.serves then
+    redis.call('ZADD', KEYS[4], now, claim.scope)
+    redis.call('PEXPIRE', KEYS[4], math.max(terms.keep, 1))
   end
   local in_the_way = false
   for _, entry in pairs(entries) do
@@ -124,11 +147,11 @@ local reserved = math.max(people, math.min(active, width - 1))
 
 if terms.swaps and not terms.loaded then
   if claim.lane == 'spare' then return 'model' end
-  for _, entry in pairs(entries) do
-    if entry.model ~= claim.model then return refuse('model:' .. entry.model) end
-  end
-  for _, model in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], now - terms.keep, '+inf')) do
-    if model ~= claim.model then return refuse('model:' .. model) end
+  if is_crowded then
+    local names = {}
+    for model in pairs(in_use) do names[#names + 1] = model end
+    table.sort(names)
+    return refuse('model:' .. table.concat(names, ', '))
   end
 end
 if claim.lane == 'spare' then
