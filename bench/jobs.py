@@ -107,7 +107,7 @@ def row_body(recipe: Recipe, index: int) -> dict[str, Any]:
         "stream_options": {"include_usage": True},
         "response_format": recipe.response_format,
         "seed": row.seed,
-        **recipe.sampling,
+        **recipe.sampling_of(recipe.written[0]),
     }
 
 

@@ -34,6 +34,31 @@ CHAT_TEMPLATE = (
 )
 
 
+# In the manner of Qwen3: thinks first, unless it is told not to.
+THINKING_TEMPLATE = """{%- for message in messages %}<|im_start|>{{ message.role }}
+{% if message.role == "assistant" and message.reasoning_content %}<think>
+{{ message.reasoning_content }}
+</think>
+
+{% endif %}{{ message.content }}<|im_end|>
+{% endfor %}{%- if add_generation_prompt %}<|im_start|>assistant
+{% if enable_thinking is defined and enable_thinking is false %}<think>
+
+</think>
+
+{% else %}<think>
+{% endif %}{%- endif %}"""
+# In the manner of DeepSeek R1: always thinks first.
+ALWAYS_THINKING_TEMPLATE = THINKING_TEMPLATE.replace(
+    """{% if enable_thinking is defined and enable_thinking is false %}<think>
+
+</think>
+
+{% else %}<think>
+{% endif %}""",
+    "<think>\n",
+)
+
 # In the manner of Hermes and Qwen: llama.cpp finds out that it takes tools.
 TOOL_TEMPLATE = """{%- if tools %}<system>You may call functions: <tools>
 {%- for tool in tools %}

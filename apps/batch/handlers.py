@@ -1,6 +1,6 @@
 """What a feature hands the pump: one async function that works a row."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -40,6 +40,8 @@ class Context:
     spec: dict[str, Any]
     model: str
     client: "Client"
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What is known of the model, as `apps.llm.facts.ModelFacts`; empty where nothing is."""
     _made: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
 
     def once(self, make: Callable[[dict[str, Any]], T]) -> T:
@@ -92,8 +94,9 @@ Afterwards = Callable[[], Awaitable[list[Withdrawal] | None]]
 was none. It is called again until then, beside the rows and without a slot of their server, and a
 job is done only afterwards. A new one begins with the first row. May raise NotNow."""
 
-RowTokens = Callable[[dict[str, Any]], int]
-"""From the spec of a batch to the most tokens one of its requests may come to, answer included."""
+RowTokens = Callable[[dict[str, Any], Mapping[str, Any]], int]
+"""From the spec of a batch and what is known of its model to the most tokens that one of its
+requests may come to, answer included."""
 
 _handlers: dict[str, Handler | str] = {}
 _row_tokens: dict[str, RowTokens | str] = {}
@@ -130,12 +133,16 @@ def find(name: str) -> Handler | None:
     return cast(Handler, import_string(handler)) if isinstance(handler, str) else handler
 
 
-def row_tokens(name: str, spec: dict[str, Any]) -> int:
-    """The most tokens a row's request may come to; 0 where its feature cannot say."""
+def row_tokens(name: str, spec: dict[str, Any], facts: Mapping[str, Any] | None = None) -> int:
+    """The most tokens a row's request may come to; 0 where its feature cannot say.
+
+    Args:
+        facts: what is known of the model, as in `Context`.
+    """
     function = _row_tokens.get(name)
     if isinstance(function, str):
         function = cast(RowTokens, import_string(function))
-    return function(spec) if function is not None else 0
+    return function(spec, facts or {}) if function is not None else 0
 
 
 def afterwards(name: str, batch_id: int, spec: dict[str, Any]) -> Afterwards | None:

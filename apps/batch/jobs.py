@@ -220,6 +220,7 @@ class Jobs:
 
 def _job(batch: Batch, handler: Handler, server: Server) -> Job:
     chosen = target(server, batch.model)
+    facts = server.model(chosen.model) or {}
     afterwards = handlers.afterwards(batch.handler, batch.pk, batch.spec)
     return Job(
         batch.pk,
@@ -228,8 +229,8 @@ def _job(batch: Batch, handler: Handler, server: Server) -> Job:
         max(1, batch.weight),
         batch.width,
         handler,
-        Context(batch.pk, batch.spec, chosen.model, chosen.client),
-        handlers.row_tokens(batch.handler, batch.spec),
+        Context(batch.pk, batch.spec, chosen.model, chosen.client, facts),
+        handlers.row_tokens(batch.handler, batch.spec, facts),
         batch.total,
         afterwards=afterwards,
         unsettled=afterwards is not None,

@@ -1,14 +1,19 @@
 """A chat model that labels texts: what the pump runs for each row. No database."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from apps.batch.handlers import Context, Outcome, Verdict, Work
-from apps.llm.client import ChatRequest
+from apps.llm.client import ChatRequest, Completion
+from apps.llm.thinking import Thinking, plan, problem_of
 
 HANDLER = "classifiers.chat_labels"
 LONGEST_TEXT = 4_000  # characters
+UNFINISHED = "unfinished"
+"""The code of a row whose answer came to no end: it counts as failed, never as wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +78,10 @@ def request_for(spec: Spec, text: str, model: str) -> ChatRequest:
     )
 
 
-def row_tokens(data: dict[str, Any]) -> int:
+def row_tokens(data: dict[str, Any], facts: Mapping[str, Any]) -> int:
     """At most: four characters a token is what English needs, three is on the safe side."""
     spec = Spec.read(data)
-    return (len(spec.system) + LONGEST_TEXT) // 3 + spec.max_tokens
+    return (len(spec.system) + LONGEST_TEXT) // 3 + spec.max_tokens + plan(facts).room
 
 
 async def label_row(work: Work, context: Context) -> Outcome:
@@ -87,7 +92,19 @@ async def label_row(work: Work, context: Context) -> Outcome:
     """
     spec = context.once(Spec.read)
     text = str(work.input["text"])
-    completion = await work.draft.complete(context.client, request_for(spec, text, context.model))
+    thinking = context.once(_thinking)
+    thinking.facts = context.facts
+    request = request_for(spec, text, context.model)
+    completion = await thinking.ask(partial(work.draft.complete, context.client), request)
+    if unfinished := _unfinished(completion, spec.max_tokens):
+        return Outcome(
+            Verdict.REJECTED,
+            raw=completion.text,
+            code=UNFINISHED,
+            reason=unfinished,
+            usage=completion.usage,
+            prompt=text[:LONGEST_TEXT],
+        )
     label, confidence, problem = read_answer(completion.text, spec.labels)
     return Outcome(
         Verdict.REJECTED if problem else Verdict.ACCEPTED,
@@ -98,6 +115,22 @@ async def label_row(work: Work, context: Context) -> Outcome:
         usage=completion.usage,
         prompt=text[:LONGEST_TEXT],
     )
+
+
+def _thinking(data: dict[str, Any]) -> Thinking:
+    return Thinking()
+
+
+def _unfinished(completion: Completion, max_tokens: int) -> str:
+    """Why an answer was not finished, as a sentence: no label was chosen then, not a wrong one."""
+    if nothing := problem_of(completion, max_tokens):
+        return nothing
+    match completion.finish_reason:
+        case "stop":
+            return ""
+        case "length":
+            return f"The answer was cut off at {max_tokens:,} tokens."
+    return f"The model ended with “{completion.finish_reason}”."
 
 
 def read_answer(answer: str, labels: list[str]) -> tuple[str, float, str]:

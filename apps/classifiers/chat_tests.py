@@ -1,6 +1,7 @@
 """A chat model beside the classifier, on the same test rows."""
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,8 @@ class Result:
     paired: comparing.Paired | None = None
     disagreements: list[Disagreement] = field(default_factory=list)
     differ: int = 0
+    failures: list[tuple[str, int]] = field(default_factory=list)
+    """Why rows failed, and how many for each reason."""
 
 
 def result(test: ChatTest) -> Result:
@@ -130,19 +133,32 @@ def result(test: ChatTest) -> Result:
     items: list[dict[str, Any]] = list(
         Item.objects.filter(batch=batch, status__in=FINISHED)
         .order_by("index")
-        .values("status", "input", "output", "raw", "prompt_tokens", "completion_tokens")  # type: ignore[arg-type]
+        .values(
+            *("status", "code", "reason", "input", "output", "raw"),
+            *("prompt_tokens", "completion_tokens"),
+        )
     )
-    failed = sum(item["status"] == ItemStatus.FAILED for item in items)
-    answered = [item for item in items if item["status"] != ItemStatus.FAILED]
+    answered = [item for item in items if not _has_failed(item)]
     found = Result(
         done=len(items),
         total=batch.total,
         invalid=sum(item["status"] == ItemStatus.REJECTED for item in answered),
-        failed=failed,
+        failed=len(items) - len(answered),
         seconds_per_row=batch.worked_s / len(answered) if answered and batch.worked_s else None,
         tokens_per_row=_tokens(answered),
+        failures=_failures(items),
     )
     return _judged(found, answered, known.test, labels, run) if answered else found
+
+
+def _has_failed(item: dict[str, Any]) -> bool:
+    """Whether there is no answer to count: also of a model that only thought, or was cut off."""
+    return bool(item["status"] == ItemStatus.FAILED or item["code"] == chat_labels.UNFINISHED)
+
+
+def _failures(items: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    reasons = Counter(item["reason"] for item in items if _has_failed(item))
+    return [(reason or "No reason was given.", rows) for reason, rows in reasons.most_common(3)]
 
 
 def _tokens(items: list[dict[str, Any]]) -> float | None:
@@ -167,13 +183,8 @@ def _judged(
     order = differ[np.argsort((said == truth)[differ] | (ours == truth)[differ])[::-1]]
     shown = order[:DISAGREEMENTS].tolist()
     texts = [str(items[at]["input"]["text"]) for at in shown]
-    return Result(
-        found.done,
-        found.total,
-        found.invalid,
-        found.failed,
-        found.seconds_per_row,
-        found.tokens_per_row,
+    return replace(
+        found,
         chat=_side(said == truth, confidence, said >= 0),
         classifier=_side(ours == truth, side.confidence[places], np.ones(len(ours), np.bool_)),
         paired=comparing.paired(ours == truth, said == truth),

@@ -144,7 +144,7 @@ class Written(Column):
     """A request to the model. Later ones go on in the same conversation."""
 
     prompt: str
-    params: Mapping[str, float] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
     """What differs from the recipe's parameters."""
     checks: tuple[Check, ...] = ()
     candidates: int = 1

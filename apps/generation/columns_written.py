@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from apps.generation import checks, prompts, schemas
+from apps.generation import checks, params, prompts, schemas
 from apps.generation import column_parts as parts
 from apps.generation.checks import Check
 from apps.generation.column_parts import Data, Names
@@ -20,16 +20,6 @@ from apps.generation.problems import Problem, RecipeError
 
 MAX_CANDIDATES = 10
 MAX_CRITERIA = 10
-
-# name: (type, smallest, largest). What a server takes besides is left to a later day.
-PARAMS: dict[str, tuple[type, float, float]] = {
-    "temperature": (float, 0.0, 5.0),
-    "min_p": (float, 0.0, 1.0),
-    "top_p": (float, 0.0, 1.0),
-    "top_k": (int, 0, 10_000),
-    "repeat_penalty": (float, 0.0, 5.0),
-    "max_tokens": (int, 1, 32_000),
-}
 
 
 def text(data: Data, names: Names, common: Data) -> Column:
@@ -80,7 +70,7 @@ def _criterion(at: int, data: Any) -> Criterion:
 def _written(data: Data, names: Names) -> dict[str, Any]:
     return {
         "prompt": parts.at("prompt", prompt, data.get("prompt"), names),
-        "params": parts.at("params", params, data.get("params")),
+        "params": parts.at("params", params.read, data.get("params")),
         "checks": parts.at("checks", checks_of, data),
         "candidates": parts.at("candidates", candidates_of, data),
     }
@@ -91,34 +81,6 @@ def prompt(source: Any, names: Names) -> str:
         raise RecipeError.of("Write the prompt: what shall the model write for each row?")
     prompts.check(source, names)
     return source
-
-
-def params(data: Any) -> dict[str, float]:
-    """The parameters that were given, each within its limits."""
-    if data is None:
-        return {}
-    if not isinstance(data, Mapping):
-        raise RecipeError.of("Parameters are an object, such as temperature and max_tokens.")
-    problems: list[Problem] = []
-    found: dict[str, float] = {}
-    for name, value in data.items():
-        if name not in PARAMS:
-            known = ", ".join(PARAMS)
-            problems.append(Problem((str(name),), f"There is no such parameter. Use {known}."))
-            continue
-        kind, smallest, largest = PARAMS[name]
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if not is_number or (kind is int and not whole) or not smallest <= value <= largest:
-            noun = "a whole number" if kind is int else "a number"
-            problems.append(
-                Problem((str(name),), f"Must be {noun} from {smallest:g} to {largest:g}.")
-            )
-        else:
-            found[name] = value
-    if problems:
-        raise RecipeError(problems)
-    return found
 
 
 def checks_of(data: Data) -> tuple[Check, ...]:

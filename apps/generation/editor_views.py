@@ -72,7 +72,7 @@ ERROR_PLACES = (
         "meaning",
         "test_dataset",
     ),
-    *("width", "weight", "daily_tokens", "temperature", "min_p", "max_tokens"),
+    *("width", "weight", "daily_tokens", "temperature", "min_p", "max_tokens", "thinking"),
 )
 
 

@@ -10,12 +10,15 @@ from typing import Any
 from django.http import QueryDict
 
 from apps.generation import recipe as recipes
-from apps.generation.plan import DEFAULT_PARAMS, MAX_ROWS, MAX_SEED, Recipe
+from apps.generation.params import DEFAULT_PARAMS
+from apps.generation.plan import MAX_ROWS, MAX_SEED, Recipe
 from apps.generation.problems import Problem, RecipeError
 
 DEFAULT_ROWS = 50
 MAX_NAME = 200
-PARAMS = ("temperature", "min_p", "top_p", "top_k", "repeat_penalty", "max_tokens")
+# Those with a field of their own; all others stay in the recipe's JSON.
+PARAMS = ("temperature", "min_p", "max_tokens", "thinking")
+BUDGETS = (512, 1_024, 2_048, 4_096, 8_192)  # tokens of thought, to choose from
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Draft:
     keep: bool = False
     """Whether the recipe is to be listed among the person's own."""
     recipe: str = ""
-    """The recipe as JSON, as the editor writes it; the parameters stand in fields of their own."""
+    """The recipe as JSON, as the editor writes it; `PARAMS` stand in fields of their own."""
     system: str = ""
     rows: str = str(DEFAULT_ROWS)
     seed: str = ""
@@ -70,12 +73,14 @@ class Draft:
         """A recipe in the API's words, to be changed on the page."""
         long = recipes.long_form(recipe)
         params = {**DEFAULT_PARAMS, **long.pop("params", {})}
+        if others := {name: params[name] for name in params if name not in PARAMS}:
+            long["params"] = others
         system = long.pop("system", "")
         return cls(
             name=name,
             system=system,
             recipe=json.dumps(long, ensure_ascii=False),
-            params={key: f"{value:g}" for key, value in params.items()},
+            params={name: _typed(params.get(name)) for name in PARAMS},
             seed=str(secrets.randbelow(10_000)),
         )
 
@@ -98,7 +103,7 @@ class Draft:
             system=data.get("system", "").strip(),
             rows=line("rows"),
             seed=line("seed"),
-            params={name: line(name) for name in PARAMS if line(name)},
+            params={name: line(name) for name in PARAMS if name in data},
             refill=bool(data.get("refill")),
             near=line("near"),
             meaning=line("meaning"),
@@ -142,22 +147,28 @@ class Draft:
         )
 
     def _recipe(self, rows: int) -> Recipe | None:
-        params = {
-            name: value
-            for name, text in self.params.items()
-            if (value := self._number(text, name, 0, 10**6)) is not None
-        }
-        whole = {"top_k", "max_tokens"}
+        params: dict[str, Any] = {}
+        for name, text in self.params.items():
+            if name == "thinking" and text in {"", "on", "off"}:
+                params[name] = text or None
+            else:  # an empty field takes the default away
+                params[name] = self._number(text, name, 0, 10**6)
+        whole = {"max_tokens", "thinking"}
         try:
             body = json.loads(self.recipe or "{}")
             if not isinstance(body, dict):
                 raise RecipeError.of("A recipe is a JSON object.")
+            others = body.get("params")
+            params = {
+                name: int(value)
+                if name in whole and isinstance(value, float) and value.is_integer()
+                else value
+                for name, value in params.items()
+                if name not in self.errors
+            }
             body |= {
                 "system": self.system,
-                "params": {
-                    name: int(value) if name in whole and value == int(value) else value
-                    for name, value in params.items()
-                },
+                "params": {**others, **params} if isinstance(others, dict) else others or params,
             }
             return recipes.parse(body, rows=None if "rows" in self.errors else rows)
         except (ValueError, RecursionError) as error:
@@ -168,15 +179,29 @@ class Draft:
                 self.report(problem)
         return None
 
+    @property
+    def thinking_choices(self) -> list[tuple[str, str]]:
+        """What the select of thinking offers."""
+        chosen = self.params.get("thinking", "")
+        budgets = {str(tokens): f"Up to {tokens:,} tokens" for tokens in BUDGETS}
+        if chosen.isdecimal():
+            budgets.setdefault(chosen, f"Up to {chosen} tokens")
+        return [("", "Off where possible"), ("off", "Off"), ("on", "On"), *budgets.items()]
+
     def report(self, problem: Problem) -> None:
         """Where it stands on the page: at its column, or at a field of the form."""
         first = str(problem.place[0]) if problem.place else "columns"
         if first == "columns" and len(problem.place) > 1:
             self.problems.append(problem)
         elif first == "params" and len(problem.place) > 1:
-            self._wrong(str(problem.place[1]), problem.message)
+            name = str(problem.place[1])
+            if name in PARAMS:
+                self._wrong(name, problem.message)
+            else:  # it has no field: it stands in the JSON of the columns
+                self._wrong("columns", f"Parameter {name}: {problem.message}")
         else:
-            self._wrong({"prompt": "columns"}.get(first, first), problem.message)
+            known = {"prompt": "columns", "params": "columns"}
+            self._wrong(known.get(first, first), problem.message)
 
     def _wrong(self, name: str, sentence: str) -> None:
         self.errors.setdefault(name, sentence)
@@ -198,3 +223,10 @@ class Draft:
         limits = "" if smallest == 0 else f", from {smallest:g} to {largest:g}"
         self._wrong(name, f"A number, such as {example}{limits}.")
         return None
+
+
+def _typed(value: Any) -> str:
+    """A parameter as its field shows it; nothing where it is left to the server."""
+    if value is None:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -6,17 +6,17 @@ from typing import Any
 
 from apps.generation import schemas
 from apps.generation.columns import Answer, Category, Column, Seed, Structured, Written
+from apps.generation.params import APART, DEFAULT_PARAMS
 
 MAX_ROWS = 100_000
 MAX_SEED = 2**31 - 1
-DEFAULT_PARAMS: dict[str, float] = {"temperature": 0.9, "min_p": 0.05, "max_tokens": 300}
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
     columns: tuple[Column, ...]
     system: str = ""
-    params: Mapping[str, float] = field(default_factory=lambda: DEFAULT_PARAMS)
+    params: Mapping[str, Any] = field(default_factory=lambda: DEFAULT_PARAMS)
 
     @property
     def written(self) -> tuple[Written, ...]:
@@ -68,8 +68,10 @@ class Recipe:
         fields = self.field_names
         return list(dict.fromkeys([*(name for name in known if name in fields), *fields]))
 
-    def params_of(self, column: Written) -> dict[str, float]:
-        return {**self.params, **column.params}
+    def params_of(self, column: Written) -> dict[str, Any]:
+        """What was given for a column, `thinking` included; without what is to be left out."""
+        both = {**self.params, **column.params}
+        return {name: value for name, value in both.items() if value is not None}
 
     def max_tokens_of(self, column: Written) -> int:
         return int(self.params_of(column)["max_tokens"])
@@ -79,10 +81,10 @@ class Recipe:
         """The most a row may write, all its requests together."""
         return sum(self.max_tokens_of(column) for column in self.written)
 
-    @property
-    def sampling(self) -> dict[str, float]:
-        """The parameters a request carries besides `max_tokens`."""
-        return {name: value for name, value in self.params.items() if name != "max_tokens"}
+    def sampling_of(self, column: Written) -> dict[str, Any]:
+        """The parameters that a column's request carries as they were given."""
+        given = self.params_of(column)
+        return {name: value for name, value in given.items() if name not in APART}
 
     @property
     def system_message(self) -> str:

@@ -15,6 +15,7 @@ from apps.generation.seeds import Table
 from apps.llm.errors import LLMError
 from apps.llm.services import Target, look_at
 from apps.llm.slots import Lane, permit
+from apps.llm.thinking import Thinking
 
 PREVIEW_ROWS = 3
 
@@ -45,22 +46,25 @@ async def preview(
     server = await look_at(target.server)
     chosen = Target(server, target.model)
     draws = [Draw(at, seed, tables=tables or {}) for at in range(rows)]
-    tried = (_try(chosen, recipe, draw, person) for draw in draws)
+    thinking = Thinking(server.model(target.model))
+    tried = (_try(chosen, recipe, draw, person, thinking) for draw in draws)
     return list(await asyncio.gather(*tried))
 
 
-async def _try(target: Target, recipe: Recipe, draw: Draw, person: int | None) -> Preview:
+async def _try(
+    target: Target, recipe: Recipe, draw: Draw, person: int | None, thinking: Thinking
+) -> Preview:
     try:
         async with permit(
             target.server,
             lane=Lane.INTERACTIVE,
             model=target.model,
-            tokens=tokens_of(recipe),
+            tokens=tokens_of(recipe, thinking.facts),
             label="Preview",
             person=person,
             owner=person,
         ) as held:
-            told = await tell(recipe, draw, target.client, target.model)
+            told = await tell(recipe, draw, target.client, target.model, thinking=thinking)
             held.used(told.usage)
     except LLMError as error:
         return Preview(None, None, str(error))

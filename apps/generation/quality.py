@@ -25,13 +25,21 @@ class Judgement:
 
 
 def judge(
-    schema: Mapping[str, Any] | None, text: str, finish_reason: str, *, loosely: bool = False
+    schema: Mapping[str, Any] | None,
+    text: str,
+    finish_reason: str,
+    only_thought: str = "",
+    *,
+    loosely: bool = False,
 ) -> Judgement:
     """What becomes of an answer. Nothing is repaired: a row is what the model wrote, or none.
 
     Args:
+        only_thought: the sentence of an answer that is nothing but a thought.
         loosely: a person wants it: it needs what is required and the right types, no more.
     """
+    if only_thought:
+        return Judgement(code="thinking", reason=only_thought)
     if finish_reason == "length":
         return Judgement(
             output=None if schema else {"text": text.strip()},

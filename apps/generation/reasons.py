@@ -2,6 +2,7 @@
 
 LABELS = {
     "length": "Cut off at the largest number of tokens",
+    "thinking": "Spent all its tokens thinking",
     "unfinished": "Not ended by the model itself",
     "invalid_json": "Not valid JSON",
     "schema": "Does not fit the schema",

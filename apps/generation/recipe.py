@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from apps.generation import column_forms, columns_written, draws, prompts, schemas
+from apps.generation import params as sampling
 from apps.generation.columns import Answer, Category, Column, Seed, Structured, Text, Written
 from apps.generation.draws import Draw
-from apps.generation.plan import DEFAULT_PARAMS, MAX_ROWS, Recipe
+from apps.generation.params import DEFAULT_PARAMS
+from apps.generation.plan import MAX_ROWS, Recipe
 from apps.generation.problems import Problem, RecipeError
 from apps.generation.writing import first_ask
 
@@ -85,10 +87,18 @@ def parse(data: Mapping[str, Any], *, rows: int | None = None) -> Recipe:
     _set_quotas(reading, data.get("quotas"), rows)
     _check_matches(reading)
     system = reading.part(("system",), _system, data.get("system")) or ""
-    params = reading.part(("params",), columns_written.params, data.get("params")) or {}
+    params = reading.part(("params",), sampling.read, data.get("params")) or {}
     if reading.problems:
         raise RecipeError(reading.problems)
-    return Recipe(tuple(reading.columns), system, {**DEFAULT_PARAMS, **params})
+    return Recipe(tuple(reading.columns), system, _with_defaults(params))
+
+
+def _with_defaults(params: Mapping[str, Any]) -> dict[str, Any]:
+    """A null stays where it takes a default away."""
+    given = {
+        name: value for name, value in params.items() if value is not None or name in DEFAULT_PARAMS
+    }
+    return {**DEFAULT_PARAMS, **given}
 
 
 def _read_columns(reading: _Reading, data: Mapping[str, Any]) -> None:

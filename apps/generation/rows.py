@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 from apps.batch.handlers import Context, Outcome, Verdict, Work
@@ -18,6 +19,7 @@ from apps.generation.writing import Ask, Reply, Row, write
 from apps.llm.client import ChatRequest, Client, Message
 from apps.llm.drafts import Draft
 from apps.llm.events import Usage
+from apps.llm.thinking import Thinking, plan, problem_of
 
 CHARACTERS_A_TOKEN = 3  # cautious: English has about four
 
@@ -29,6 +31,7 @@ class Shared:
     spec: Spec
     tables: dict[str, Table] = field(default_factory=dict)
     guard: Guard | None = None
+    thinking: Thinking = field(default_factory=Thinking)
     _ready: bool = False
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -59,13 +62,11 @@ class Told:
 
 def request_for(chosen: Recipe, ask: Ask, model: str) -> ChatRequest:
     """A request of a row: the same in a preview as in the job."""
-    params = chosen.params_of(ask.column)
-    max_tokens = int(params.pop("max_tokens"))
     return ChatRequest(
         model=model,
         messages=[cast(Message, message) for message in ask.messages],
-        max_tokens=max_tokens,
-        params={**params, "seed": ask.seed},
+        max_tokens=chosen.max_tokens_of(ask.column),
+        params={**chosen.sampling_of(ask.column), "seed": ask.seed},
         response_format=response_format(ask.column),
     )
 
@@ -77,18 +78,21 @@ async def tell(
     model: str,
     draft: Draft | None = None,
     passed: Sequence[str] = (),
+    thinking: Thinking | None = None,
 ) -> Told:
     """Asks the model for one row.
 
     Args:
         draft: what it has been told already.
         passed: the first replies, which a person lets pass: they are not asked for again.
+        thinking: what is known of the model's, of all rows that it is asked for.
 
     Raises:
         LLMError: the server did not answer in full.
     """
     steps = write(recipe, draw)
-    draft = draft or Draft()
+    draft, thinking = draft or Draft(), thinking or Thinking()
+    complete = partial(draft.complete, client)
     asked: list[str] = []
     replies: list[str] = []
     usage = Usage(0, 0, 0)
@@ -100,7 +104,11 @@ async def tell(
                 replies.append(passed[len(replies)])
                 ask = steps.send(Reply(replies[-1], "stop", passed=True))
                 continue
-            completion = await draft.complete(client, request_for(recipe, ask, model))
+            request = request_for(recipe, ask, model)
+            given = recipe.params_of(ask.column)
+            completion = await thinking.ask(
+                complete, request, given.get("thinking"), given.get("reasoning_effort", "")
+            )
             replies.append(completion.text)
             usage = Usage(
                 usage.prompt_tokens + completion.usage.prompt_tokens,
@@ -108,7 +116,8 @@ async def tell(
                 usage.completion_tokens + completion.usage.completion_tokens,
                 completion.usage.tokens_per_second,
             )
-            ask = steps.send(Reply(completion.text, completion.finish_reason))
+            nothing = problem_of(completion, request.max_tokens)
+            ask = steps.send(Reply(completion.text, completion.finish_reason, nothing))
     except StopIteration as end:
         return Told(end.value, asked, replies, usage)
 
@@ -124,7 +133,10 @@ async def write_row(work: Work, context: Context) -> Outcome:
     spec = shared.spec
     draw = draw_of(work.index, work.input, spec, shared.tables)
     passed = work.input.get("passed", ()) if isinstance(work.input, dict) else ()
-    told = await tell(spec.recipe, draw, context.client, context.model, work.draft, passed)
+    shared.thinking.facts = context.facts
+    told = await tell(
+        spec.recipe, draw, context.client, context.model, work.draft, passed, shared.thinking
+    )
     return outcome(spec.recipe, told, guard=shared.guard, index=work.index)
 
 
@@ -175,11 +187,15 @@ def parts_of(recipe: Recipe, kept: str) -> list[str]:
     return [str(part) for part in parts] if isinstance(parts, list) else [kept]
 
 
-def row_tokens(data: dict[str, Any]) -> int:
+def row_tokens(data: dict[str, Any], facts: Mapping[str, Any]) -> int:
     """The most tokens a row's requests may come to, answers included, as far as it can be told."""
-    return tokens_of(Spec.read(data).recipe)
+    return tokens_of(Spec.read(data).recipe, facts)
 
 
-def tokens_of(recipe: Recipe) -> int:
+def tokens_of(recipe: Recipe, facts: Mapping[str, Any]) -> int:
     told = len(recipe.system_message) + sum(len(column.prompt) for column in recipe.written)
-    return told // CHARACTERS_A_TOKEN + recipe.max_tokens
+    thoughts = 0
+    for column in recipe.written:
+        given = recipe.params_of(column)
+        thoughts += plan(facts, given.get("thinking"), given.get("reasoning_effort", "")).room
+    return told // CHARACTERS_A_TOKEN + recipe.max_tokens + thoughts

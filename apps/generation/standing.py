@@ -93,7 +93,7 @@ def why_fewer(batch: Batch, running: int) -> str:
 def _too_large(batch: Batch, server: Server, slots: int) -> str:
     """Where all slots share one context: how many rows fit into it together."""
     pool = server.pool(batch.model)
-    tokens = handlers.row_tokens(batch.handler, batch.spec)
+    tokens = handlers.row_tokens(batch.handler, batch.spec, server.model(batch.model))
     if not pool or not tokens or slots * tokens <= pool:
         return ""
     fit = max(1, pool // tokens)

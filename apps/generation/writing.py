@@ -34,6 +34,8 @@ class Reply:
 
     text: str
     finish_reason: str
+    only_thought: str = ""
+    """Of an answer that is nothing but a thought: the sentence that says so."""
     passed: bool = False
     """A person lets it pass: it only has to be of the right shape."""
 
@@ -168,7 +170,11 @@ def _answer(
     """The fields an answer comes to, checked."""
     where = f"“{column.name}”: " if recipe.is_conversation and column.name else ""
     judgement = quality.judge(
-        column.asked_schema, reply.text, reply.finish_reason, loosely=reply.passed
+        column.asked_schema,
+        reply.text,
+        reply.finish_reason,
+        reply.only_thought,
+        loosely=reply.passed,
     )
     answer = judgement.output
     if judgement.code:

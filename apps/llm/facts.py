@@ -10,7 +10,7 @@ from typing import Any
 # What stays true of a model while it is not in memory.
 LASTING = (
     *("slots", "context", "context_trained", "pool", "unified", "embeddings"),
-    *("vision", "audio", "reasoning", "thinking_switch", "abilities", "weights"),
+    *("vision", "audio", "reasoning", "thinking_switch", "thinking_off", "abilities", "weights"),
 )
 REMEMBERED = " (when it last ran)"
 
@@ -41,7 +41,9 @@ class ModelFacts:
     reasoning: bool | None = None
     """Whether its chat template knows of thinking."""
     thinking_switch: bool | None = None
-    """Whether thinking can be turned off for one request."""
+    """Whether thinking can be turned off or down for one request."""
+    thinking_off: bool | None = None
+    """Whether one request can do without any; else it can only be told how much effort to make."""
     abilities: dict[str, bool] = field(default_factory=dict)
     """llama-server's chat_template_caps, without "supports_"."""
     weights: list[int] = field(default_factory=list)

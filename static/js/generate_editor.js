@@ -16,7 +16,10 @@ const NAMES = { text: "text", structured: "row", judge: "judge", seed: "example"
 
 // --- From the recipe to the page ----------------------------------------------
 
+let params = {}; // of the recipe as a whole, those without a field on the page
+
 function render(recipe) {
+  params = recipe.params ?? {};
   list.replaceChildren(...(recipe.columns ?? []).map((column) => card(column, recipe.quotas?.[column.name])));
   for (const found of list.children) quotas.note(found, rowsWanted());
 }
@@ -26,6 +29,7 @@ const rowsWanted = () => Number(form.elements.rows.value.trim());
 function card(column, wanted) {
   const found = template("column");
   const kind = column.kind ?? "category";
+  found.dataset.params = JSON.stringify(column.params ?? {});
   found.dataset.column = kind;
   found.querySelector("[data-label]").textContent = LABELS[kind] ?? kind;
   found.querySelector("[data-name]").value = column.name ?? "";
@@ -87,11 +91,14 @@ function collect() {
     if (own.length) wanted[column.name] = Object.fromEntries(own);
     return column;
   });
-  return { columns, ...(Object.keys(wanted).length ? { quotas: wanted } : {}) };
+  return { columns, ...(Object.keys(params).length ? { params } : {}), ...(Object.keys(wanted).length ? { quotas: wanted } : {}) };
 }
 
 function read(found) {
   const column = { name: found.querySelector("[data-name]").value.trim(), kind: found.dataset.column };
+  // Parameters without a field are kept; those with one are read from it.
+  const { temperature, max_tokens, ...others } = JSON.parse(found.dataset.params ?? "{}");
+  if (Object.keys(others).length) column.params = others;
   for (const element of found.querySelectorAll("[data-key]")) put(column, element);
   const fields = found.querySelector("[data-schema] > [data-fields]");
   if (fields) column.schema = readFields(fields);

@@ -1,6 +1,7 @@
 """A chat model beside the classifier: through the pump, on a real llama-server with its grammar."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +16,10 @@ from apps.core.redis import close_async_redis
 from apps.llm.client import close_clients
 from apps.llm.models import Server
 from tests.classifiers import factories
+from tests.conftest import create_server
+from tests.environment import FOLDER
+from tests.llama_process import LlamaProcess
+from tests.tiny_gguf import THINKING_TEMPLATE, write_tiny_gguf
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +42,18 @@ async def _work_off(server_id: int) -> None:
     finally:
         await close_clients()
         await close_async_redis()
+
+
+@pytest.fixture(scope="module")
+def thinking_process() -> Iterator[LlamaProcess]:
+    model = write_tiny_gguf(FOLDER / "thinking-labels.gguf", template=THINKING_TEMPLATE)
+    with LlamaProcess(model, parallel=2, context_per_slot=4096) as process:
+        yield process
+
+
+@pytest.fixture
+def thinker(db: None, thinking_process: LlamaProcess) -> Server:
+    return create_server(thinking_process, "Thinker")
 
 
 def finish(test: ChatTest, outputs: list[dict[str, Any] | None]) -> None:
@@ -152,4 +169,34 @@ def test_the_prompt_is_the_same_for_every_row() -> None:
     one, two = (chat_labels.request_for(spec, text, "m") for text in ("x", "y"))
     assert one.messages[0] == two.messages[0]
     assert one.response_format == two.response_format
-    assert chat_labels.row_tokens({"labels": ["a"], "system": system}) > 1000
+    assert chat_labels.row_tokens({"labels": ["a"], "system": system}, {}) > 1000
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_answer_that_came_to_no_end_has_failed_and_is_not_wrong(
+    browser: Client, made: Classifier, server: Server
+) -> None:
+    test = chat_tests.start(factories.newest(made), server=server, model="m", rows=6, shots=0)
+    finish(test, [{"label": "card", "confidence": 0.8}] * 4 + [None, None])
+    unfinished = Item.objects.filter(batch=test.batch).order_by("-index")[:2]
+    for item in unfinished:
+        item.code, item.reason = chat_labels.UNFINISHED, "The model spent all 48 tokens thinking."
+        item.save()
+    found = chat_tests.result(test)
+    assert (found.done, found.failed, found.invalid) == (6, 2, 0)
+    assert found.paired is not None
+    assert found.paired.rows == 4
+    assert found.failures == [("The model spent all 48 tokens thinking.", 2)]
+    page = browser.get(f"/classify/{made.pk}/chat/").content.decode()
+    assert "The model spent all 48 tokens thinking." in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_model_that_thinks_answers_without(
+    made: Classifier, thinker: Server, woken: list[int]
+) -> None:
+    test = chat_tests.start(factories.newest(made), server=thinker, model="", rows=4, shots=0)
+    asyncio.run(_work_off(thinker.pk))
+    # Its nonsense may be cut off, but all of it is an answer: a thought would leave none.
+    raws = Item.objects.filter(batch=test.batch).values_list("raw", flat=True)
+    assert [raw.lstrip()[:1] for raw in raws] == ["{"] * 4

@@ -145,7 +145,7 @@ def test_the_schema_is_sent_so_that_the_server_enforces_it() -> None:
         ({"params": {"temperature": "hot"}}, ("params", "temperature"), "from 0 to 5"),
         ({"params": {"max_tokens": 1.5}}, ("params", "max_tokens"), "whole number"),
         ({"params": {"max_tokens": True}}, ("params", "max_tokens"), "whole number"),
-        ({"params": {"n": 4}}, ("params", "n"), "no such parameter"),
+        ({"params": {"n": 4}}, ("params", "n"), "Unknown parameter"),
         ({"schema": {"type": "array"}}, ("schema",), "begins with"),
         ({"shema": {}}, ("shema",), "no such part"),
     ],

@@ -32,6 +32,7 @@ def learn(model: ModelFacts, props: dict[str, Any], source: str) -> None:
             TEMPLATE,
             reasoning=bool(_THINKING.search(template)),
             thinking_switch=bool(_SWITCH.search(template)),
+            thinking_off="enable_thinking" in template,
         )
 
 

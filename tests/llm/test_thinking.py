@@ -1,0 +1,135 @@
+"""Requests of jobs to models that think first: kept from it, or given room for it."""
+
+from typing import Any
+
+import pytest
+
+from apps.llm.client import ChatRequest, Completion
+from apps.llm.events import Usage
+from apps.llm.thinking import ROOM, Thinking, plan, problem_of
+
+SWITCH = {"reasoning": True, "thinking_switch": True, "thinking_off": True}
+OLD_FACTS = {"reasoning": True, "thinking_switch": True, "thinking_off": None}
+EFFORT = {"reasoning": True, "thinking_switch": True, "thinking_off": False}
+ALWAYS = {"reasoning": True, "thinking_switch": False, "thinking_off": False}
+NEVER = {"reasoning": False, "thinking_switch": False, "thinking_off": False}
+UNKNOWN: dict[str, Any] = {}
+OFF = {"chat_template_kwargs": {"enable_thinking": False}}
+REQUEST = ChatRequest("m", [], 100)
+
+
+@pytest.mark.parametrize(
+    ("facts", "wanted", "params", "room"),
+    [
+        (SWITCH, None, OFF, 0),
+        (SWITCH, "off", OFF, 0),
+        (SWITCH, 0, OFF, 0),
+        (OLD_FACTS, None, OFF, 0),
+        (ALWAYS, None, {"reasoning_budget_tokens": ROOM}, ROOM),
+        (NEVER, None, {}, 0),
+        (NEVER, "on", {}, 0),
+        (UNKNOWN, None, {}, 0),  # a strict server takes nothing that nobody asked for
+        (UNKNOWN, "off", OFF, 0),
+        (UNKNOWN, 500, {}, 500),
+        (ALWAYS, 500, {"reasoning_budget_tokens": 500}, 500),
+        (
+            SWITCH,
+            "on",
+            {
+                "reasoning_budget_tokens": ROOM,
+                "chat_template_kwargs": {"enable_thinking": True},
+            },
+            ROOM,
+        ),
+        (
+            EFFORT,
+            None,
+            {
+                "reasoning_budget_tokens": ROOM,
+                "chat_template_kwargs": {"reasoning_effort": "low"},
+            },
+            ROOM,
+        ),
+    ],
+)
+def test_what_a_request_carries(
+    facts: dict[str, Any], wanted: Any, params: dict[str, Any], room: int
+) -> None:
+    found = plan(facts, wanted)
+    assert (found.params, found.room) == (params, room)
+
+
+def test_an_effort_is_passed_on_and_gets_room() -> None:
+    assert plan(UNKNOWN, effort="high").params == {"reasoning_effort": "high"}
+    assert plan(UNKNOWN, effort="high").room == ROOM
+    assert plan(EFFORT, effort="high").params["chat_template_kwargs"] == {
+        "reasoning_effort": "high"
+    }
+
+
+class Model:
+    """Thinks for some tokens, then writes."""
+
+    def __init__(self, thought: int, *, shows: bool = True) -> None:
+        self.thought, self.shows = thought, shows
+        self.asked: list[ChatRequest] = []
+
+    async def __call__(self, request: ChatRequest) -> Completion:
+        self.asked.append(request)
+        assert request.max_tokens is not None
+        usage = Usage(10, 0, min(request.max_tokens, self.thought + 5))
+        reasoning = "hm" if self.shows else ""
+        if request.max_tokens <= self.thought:
+            return Completion("", reasoning, "length", usage)
+        return Completion("the answer", reasoning, "stop", usage)
+
+
+@pytest.mark.parametrize("shows", [True, False])
+async def test_a_model_nobody_knew_to_think_is_asked_again_with_room(shows: bool) -> None:
+    thinking, model = Thinking(), Model(300, shows=shows)
+    completion = await thinking.ask(model, REQUEST)
+    assert completion.text == "the answer"
+    assert [request.max_tokens for request in model.asked] == [100, 100 + ROOM]
+    assert completion.usage.completion_tokens == 100 + 305  # both were paid for
+    await thinking.ask(model, REQUEST)  # and remembered: the next request has the room at once
+    assert [request.max_tokens for request in model.asked[2:]] == [100 + ROOM]
+
+
+async def test_one_that_thinks_beyond_all_room_is_said_to() -> None:
+    thinking, model = Thinking(ALWAYS), Model(10_000)
+    completion = await thinking.ask(model, REQUEST)
+    assert len(model.asked) == 1  # the room was there already
+    assert problem_of(completion, 100).startswith("The model spent all 2,148 tokens thinking")
+    assert "Turn thinking off" in problem_of(completion, 100)
+
+
+async def test_an_answer_that_is_merely_too_long_is_not_asked_again() -> None:
+    async def model(request: ChatRequest) -> Completion:
+        return Completion("begun", "hm", "length", Usage(1, 0, 100))
+
+    completion = await Thinking().ask(model, REQUEST)
+    assert problem_of(completion, 100) == ""
+
+
+@pytest.mark.parametrize(
+    ("facts", "text", "answer"),
+    [
+        (UNKNOWN, "<think>\nhm\n</think>\n\nThe answer.", "The answer."),
+        (UNKNOWN, "hm\n</think>\n\nThe answer.", "The answer."),
+        (NEVER, "A page about </think> in HTML.", "A page about </think> in HTML."),
+        (UNKNOWN, "No thought at all.", "No thought at all."),
+    ],
+)
+async def test_a_thought_that_the_server_left_in_the_text_is_no_part_of_the_answer(
+    facts: dict[str, Any], text: str, answer: str
+) -> None:
+    async def model(request: ChatRequest) -> Completion:
+        return Completion(text, "", "stop", Usage(1, 0, 9))
+
+    assert (await Thinking(facts).ask(model, REQUEST)).text == answer
+
+
+def test_an_empty_answer_after_a_thought_has_its_reason() -> None:
+    found = problem_of(Completion(" ", "hm", "stop", Usage(1, 0, 9)), 100)
+    assert found.startswith("The model ended after its thinking")
+    assert problem_of(Completion("", "", "stop", Usage(1, 0, 0)), 100) == ""
