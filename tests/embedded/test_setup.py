@@ -18,6 +18,8 @@ def machine(tmp_path: Path) -> Path:
     for name in ("bash", "cat", "dirname", "env", "id"):
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or name)
     (tmp_path / "requirements.txt").write_text("Django==5.2.19\n")
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements/exports.txt").write_text("onnx==1.23.2\n")
     return tmp_path
 
 
@@ -75,14 +77,32 @@ def test_it_installs_again_only_what_changed(machine: Path) -> None:
     assert run(machine, "setup", "run").stderr == ""
     (machine / "requirements.txt").write_text("Django==5.2.20\n")
     assert "Installing requirements.txt" in run(machine, "setup", "run").stderr
-    assert len((machine / "pip.log").read_text().splitlines()) == 2
+    asked = (machine / "pip.log").read_text().splitlines()
+    assert [line.rpartition(" ")[2] for line in asked] == [
+        "requirements.txt",
+        "requirements/exports.txt",
+        "requirements.txt",
+    ]
+    assert all("--require-hashes" in line for line in asked)
+
+
+def test_an_export_that_cannot_be_installed_does_not_stop_a_start(machine: Path) -> None:
+    fake_venv(machine)
+    python = machine / ".venv" / "bin" / "python"
+    python.write_text('#!/bin/sh\ncase "$*" in *exports*) exit 1;; -VV) echo Python 3.11;; esac\n')
+
+    ended = run(machine, "setup", "run")
+
+    assert ended.returncode == 0
+    assert "Classifiers cannot be exported to ONNX" in ended.stderr
+    assert run(machine, "setup", "run").stderr == "", "it is said once"
 
 
 def test_the_tests_need_more(machine: Path) -> None:
     fake_venv(machine)
-    (machine / "requirements-dev.txt").write_text("-r requirements.txt\npytest==9.2.0\n")
+    (machine / "requirements/dev.txt").write_text("pytest==9.2.0\n")
 
-    assert "Installing requirements-dev.txt" in run(machine, "setup", "test").stderr
+    assert "Installing requirements/dev.txt" in run(machine, "setup", "test").stderr
     assert run(machine, "setup", "test").stderr == ""
     assert run(machine, "setup", "run").stderr == "", "what the tests need includes it"
 
@@ -111,6 +131,16 @@ def test_without_any_playwright_brings_its_own(machine: Path) -> None:
     assert (machine / "pip.log").read_text() == "-m playwright install chromium\n"
 
 
-@pytest.mark.parametrize("script", ["scripts/setup", "scripts/chromium", ".ci/run"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "scripts/setup",
+        "scripts/chromium",
+        "scripts/lock",
+        "scripts/test-postgres",
+        "scripts/test-pythons",
+        ".ci/run",
+    ],
+)
 def test_it_can_be_executed(script: str) -> None:
     assert os.access(ROOT / script, os.X_OK)

@@ -64,7 +64,7 @@ def _standing(run: Run) -> dict[str, Any]:
         predictor.load(folder, run.artefact)
     except BadArtefact as error:
         return {"problem": str(error), "written": written, "waiting": False}
-    return {"written": written, "waiting": not written}
+    return {"written": written, "waiting": not written, "forms": converting.available()}
 
 
 def export_response(run: Run, form: str) -> HttpResponseBase:
@@ -90,6 +90,8 @@ def export_response(run: Run, form: str) -> HttpResponseBase:
     converted = converting.read(folder, run.artefact)
     if form in converted:
         return HttpResponse(converted[form], headers=headers)
+    if form in converting.FORMS:
+        raise Http404(f"The package {form} is not installed here.")
     pieces = exporting.as_zip(card, stored, converted, _tests(run), _base_url(run))
     return StreamingHttpResponse(in_pieces(pieces), headers=headers)
 
