@@ -12,8 +12,17 @@ REFUSED_SECONDS = 1.0
 
 # The row is not to blame and nothing was done for it: no attempt is counted, the pump waits.
 NOT_THE_ROW = (errors.Unreachable, errors.Loading)
-# No row of this job can succeed until a person has changed something.
-NOT_THIS_JOB = (errors.Unauthorized, errors.UnknownModel, errors.NotSupported)
+# The server's fault or the row's: the rows after it tell.
+SERVER_OR_ROW = (errors.ServerFailed, errors.Stalled, errors.CutOff)
+# No row of this job can succeed until a person has changed something. A model that did not start is
+# one of these: each further row would have the server try to load it again.
+NOT_THIS_JOB = (
+    errors.Unauthorized,
+    errors.UnknownModel,
+    errors.NotSupported,
+    errors.NotLoaded,
+    errors.LoadFailed,
+)
 
 
 def put_back(row: Row, error: errors.LLMError) -> PutBack:

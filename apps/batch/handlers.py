@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+CHARACTERS_PER_TOKEN = 4
+
 
 class Verdict(StrEnum):
     ACCEPTED = "accepted"
@@ -70,6 +72,19 @@ class Outcome:
     prompt: str = ""
     fingerprint: str | None = None
     sketch: bytes = b""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the server said what the row cost."""
+        return bool(self.usage.prompt_tokens or self.usage.completion_tokens)
+
+    @property
+    def tokens(self) -> int:
+        """What it cost, read anew or written; where the server says nothing, by its characters."""
+        if self.is_counted:
+            usage = self.usage
+            return usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens
+        return max(1, (len(self.prompt) + len(self.raw)) // CHARACTERS_PER_TOKEN)
 
 
 Handler = Callable[[Work, Context], Awaitable[Outcome]]

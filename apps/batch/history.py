@@ -40,9 +40,9 @@ class Meter:
 
     def count(self, batch_id: int, tokens: int) -> None:
         """A row was finished."""
-        if point := self._points.get(batch_id):
-            point[3] += 1
-            point[4] += tokens
+        point = self._points.setdefault(batch_id, [self.began, 0.0, 0.0, 0, 0])
+        point[3] += 1
+        point[4] += tokens
 
     def take(self, now: float) -> dict[int, Point]:
         """What has come together since the last time."""
@@ -51,5 +51,5 @@ class Meter:
         return {
             batch_id: [round(value, 2) for value in point]
             for batch_id, point in points.items()
-            if point[1] and (point[2] or point[3])
+            if point[2] or point[3]
         }

@@ -1,21 +1,28 @@
 """The jobs of one model server as its pump knows them: in step with the database, row by row."""
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import date
+
+from django.db import DatabaseError
+from redis.exceptions import RedisError
 
 from apps.batch import handlers, ledger
 from apps.batch.handlers import Afterwards, Context, Handler
-from apps.batch.leases import Lease
+from apps.batch.leases import Lease, LeaseLost
 from apps.batch.ledger import Row
 from apps.batch.models import Batch, BatchStatus
 from apps.core.db import in_db
 from apps.llm.drafts import Draft
 from apps.llm.models import Server
 from apps.llm.services import target
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -46,6 +53,8 @@ class Job:
     """Permanent failures since a row last came through."""
     afterwards: Afterwards | None = None
     """Looks at its rows once they are accepted."""
+    hashed: str = ""
+    """Of its spec as it was read."""
     unsettled: bool = False
     """Rows were accepted that it has not begun to look at."""
     settling: "asyncio.Task[None] | None" = None
@@ -60,6 +69,13 @@ class Job:
     """Slots its rows hold; the others in flight wait for one."""
     held_at: float = field(default_factory=time.monotonic)
     """When it last held one."""
+    daily_tokens: int | None = None
+    day: date | None = None
+    """Of which `spent` is."""
+    spent: int = 0
+    """Tokens of today, those that are not written yet included."""
+    charged: float = 0.0
+    """What its rows in flight may cost, by those before them."""
     refusal: str = ""
     """What the server said when it last refused one of its requests (429)."""
     refused_until: float = 0.0
@@ -89,7 +105,22 @@ class Job:
     def is_full(self) -> bool:
         """Whether as many rows are in flight as may be: a person's word counts first."""
         limit = self.width or self.best
-        return limit is not None and self.running >= limit
+        if limit is not None and self.running >= limit:
+            return True
+        # The last rows of a day's budget go one by one, and none begins beyond it.
+        budget = self.daily_tokens
+        if budget is None:
+            return False
+        return self.spent >= budget or (self.running > 0 and self.spent + self.charged >= budget)
+
+    def follow(self, batch: Batch) -> None:
+        """What a person may change while it runs, and what is committed of its budget."""
+        self.weight, self.width = max(1, batch.weight), batch.width
+        self.daily_tokens = batch.daily_tokens
+        written = batch.spent_today
+        is_new_day = batch.day != self.day
+        self.spent = written if is_new_day else max(self.spent, written)
+        self.day = batch.day
 
 
 class Jobs:
@@ -98,7 +129,8 @@ class Jobs:
     def __init__(self, lease: Lease) -> None:
         self._lease = lease
         self._jobs: dict[int, Job] = {}
-        self._taken: set[int] = set()  # rows read ahead, running or not yet written
+        self._taken: dict[int, int] = {}
+        """Batches by row, of rows read ahead, running or not yet written."""
 
     def __iter__(self) -> Iterator[Job]:
         return iter(self._jobs.values())
@@ -153,7 +185,7 @@ class Jobs:
         job.dry = job.dry and len(rows) < limit
         if self._jobs.get(job.id) is job:  # not paused meanwhile
             job.ready.extend(rows)
-            self._taken.update(row.pk for row in rows)
+            self._taken.update((row.pk, job.id) for row in rows)
 
     def written(self, row: Row, *, went_back: bool) -> None:
         """What became of a row is in the database; one that went back is found there again.
@@ -164,7 +196,7 @@ class Jobs:
         if went_back and job is not None and row.pk in job.drafts:
             job.ready.appendleft(row)
             return
-        self._taken.discard(row.pk)
+        self._taken.pop(row.pk, None)
         if job is None:
             return
         if went_back:
@@ -183,31 +215,64 @@ class Jobs:
         """Brings the jobs in step with what people do with them. Returns those that are new."""
         if finish:
             # Of what an earlier pump left it is not known yet whether it has been looked at.
-            settled = [job.id for job in self if not job.unsettled and not job.settling]
+            # Of rows that are not written yet neither: they may be accepted between this and that.
+            unwritten = set(self._taken.values())
+            settled = [
+                job.id
+                for job in self
+                if not job.unsettled and not job.settling and job.id not in unwritten
+            ]
             self.refilled(await in_db(ledger.finish_batches, self._lease, settled))
         batches = await in_db(ledger.active_batches, self._lease.server_id)
-        for gone in self._jobs.keys() - {batch.pk for batch in batches}:
+        for gone in self._jobs.keys() - {batch.pk for batch, _ in batches}:
             self.forget(gone)
         new = []
-        for batch in batches:
-            if (known := self.find(batch.pk)) is not None:
-                known.weight, known.width = max(1, batch.weight), batch.width
-                if batch.spec != known.context.spec:  # rows in flight end by the old one
-                    known.context = replace(known.context, spec=batch.spec, _made={})
-                    known.afterwards = handlers.afterwards(batch.handler, batch.pk, batch.spec)
-                    known.unsettled = known.afterwards is not None
-            elif (handler := handlers.find(batch.handler)) is None:
-                reason = f"Nothing here knows how to work “{batch.handler}” rows."
+        for batch, hashed in batches:
+            try:
+                if (known := self.find(batch.pk)) is not None:
+                    await self._follow(known, batch, hashed)
+                elif (handler := handlers.find(batch.handler)) is None:
+                    reason = f"Nothing here knows how to work “{batch.handler}” rows."
+                    await self.set_aside([batch.pk], BatchStatus.FAILED, reason)
+                elif server is not None:
+                    batch.spec = await in_db(ledger.spec_of, batch.pk)
+                    self._jobs[batch.pk] = _job(batch, hashed, handler, server)
+                    new.append(self._jobs[batch.pk])
+            except Batch.DoesNotExist:
+                continue  # deleted at this moment
+            except (DatabaseError, RedisError, LeaseLost):
+                raise
+            except Exception as error:  # what one job says must not end the pump of the others
+                log.exception("Reading batch %s", batch.pk)
+                reason = (
+                    f"The stored recipe of this job cannot be read: {error} It may be from "
+                    "another version. Start a new job like this one and correct the recipe there."
+                )
                 await self.set_aside([batch.pk], BatchStatus.FAILED, reason)
-            elif server is not None:
-                self._jobs[batch.pk] = _job(batch, handler, server)
-                new.append(self._jobs[batch.pk])
         return new
+
+    async def _follow(self, job: Job, batch: Batch, hashed: str) -> None:
+        """A person has changed it, or not."""
+        job.follow(batch)
+        if job.hashed == hashed:
+            return
+        spec = await in_db(ledger.spec_of, batch.pk)  # rows in flight end by the old one
+        job.afterwards = handlers.afterwards(batch.handler, batch.pk, spec)
+        job.context = replace(job.context, spec=spec, _made={})
+        job.unsettled = job.afterwards is not None
+        job.hashed = hashed
+
+    def move(self, server: Server) -> None:
+        """The server has another address or key: rows that start from now on are sent there."""
+        for job in self:
+            client = target(server, job.model).client
+            job.context = replace(job.context, client=client)
 
     def forget(self, batch_id: int) -> None:
         job = self._jobs.pop(batch_id)
         job.stop_settling()
-        self._taken.difference_update(row.pk for row in job.ready)
+        for row in job.ready:
+            self._taken.pop(row.pk, None)
         job.ready.clear()
 
     async def set_aside(self, batch_ids: list[int], status: BatchStatus, reason: str) -> None:
@@ -218,11 +283,11 @@ class Jobs:
                 self.forget(batch_id)
 
 
-def _job(batch: Batch, handler: Handler, server: Server) -> Job:
+def _job(batch: Batch, hashed: str, handler: Handler, server: Server) -> Job:
     chosen = target(server, batch.model)
     facts = server.model(chosen.model) or {}
     afterwards = handlers.afterwards(batch.handler, batch.pk, batch.spec)
-    return Job(
+    job = Job(
         batch.pk,
         getattr(batch, "name", "") or f"Job {batch.pk}",
         batch.owner_id,
@@ -234,4 +299,7 @@ def _job(batch: Batch, handler: Handler, server: Server) -> Job:
         batch.total,
         afterwards=afterwards,
         unsettled=afterwards is not None,
+        hashed=hashed,
     )
+    job.follow(batch)
+    return job

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import CharField, Exists, F, OuterRef, Q
+from django.db.models.functions import MD5
 from django.utils import timezone
 
 from apps.batch import statements, tending
@@ -94,8 +95,16 @@ def note_all(server_id: int, reason: str) -> None:
     batches.exclude(reason=reason).update(reason=reason)
 
 
-def active_batches(server_id: int) -> list[Batch]:
-    return list(Batch.objects.filter(server_id=server_id, status__in=ACTIVE).order_by("pk"))
+def active_batches(server_id: int) -> list[tuple[Batch, str]]:
+    """Each with a hash of its spec, which is as large as its values and is read when it is used."""
+    batches = Batch.objects.filter(server_id=server_id, status__in=ACTIVE).order_by("pk")
+    hashed = batches.defer("spec").annotate(hashed=MD5("spec", output_field=CharField()))
+    return [(batch, batch.hashed) for batch in hashed]
+
+
+def spec_of(batch_id: int) -> dict[str, Any]:
+    spec: dict[str, Any] = Batch.objects.values_list("spec", flat=True).get(pk=batch_id)
+    return spec
 
 
 def status_of(batch_ids: Sequence[int]) -> dict[int, str]:
@@ -117,10 +126,23 @@ def finish_batches(lease: Lease, batch_ids: Sequence[int]) -> list[int]:
     still_open = Item.objects.filter(batch=OuterRef("pk"), status__in=OPEN)
     with fence(lease):
         refilled = tending.tend(lease.server_id)  # else one that has to refill would be done
-        Batch.objects.filter(pk__in=batch_ids, status__in=ACTIVE).filter(
-            ~Exists(still_open)
-        ).update(status=BatchStatus.DONE, reason="", finished=timezone.now())
+        over = Batch.objects.filter(pk__in=batch_ids, status__in=ACTIVE).filter(~Exists(still_open))
+        for batch_id in list(over.values_list("pk", flat=True)):
+            status, reason = _ending(batch_id)
+            Batch.objects.filter(pk=batch_id, status__in=ACTIVE).update(
+                status=status, reason=reason, finished=timezone.now()
+            )
     return refilled
+
+
+def _ending(batch_id: int) -> tuple[BatchStatus, str]:
+    """A job none of whose rows came through has failed; one without an accepted row says so."""
+    items = Item.objects.filter(batch_id=batch_id)
+    if items.filter(status=ItemStatus.ACCEPTED).exists() or not items.exists():
+        return BatchStatus.DONE, ""
+    if items.filter(status=ItemStatus.REJECTED).exists():
+        return BatchStatus.DONE, "No row was accepted. The reasons are below."
+    return BatchStatus.FAILED, "All rows failed. The reasons are below."
 
 
 def pending(batch_id: int, *, limit: int, skip: frozenset[int]) -> list[Row]:
@@ -201,6 +223,7 @@ def _finish(lease: Lease, entries: list[Finished], now: datetime) -> None:
                 sum(usage.prompt_tokens for usage in usages),
                 sum(usage.cached_tokens for usage in usages),
                 sum(usage.completion_tokens for usage in usages),
+                sum(e.outcome.tokens for e in written if not e.outcome.is_counted),
             )
             statements.run(statements.COUNT, (*sums, batch_id))
 

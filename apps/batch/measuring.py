@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable
 
 from apps.batch import ledger
+from apps.batch.handlers import Outcome
 from apps.batch.history import BUCKET_SECONDS, Meter
 from apps.batch.jobs import Job, Jobs
 from apps.batch.leases import Lease
@@ -29,17 +30,19 @@ class Measures:
         if self._trial is not None:
             self._trial[1].begun(row.pk, time.monotonic())
 
-    def ended(self, row: Row, tokens: int) -> None:
-        """It was answered with so many tokens."""
-        self._meter.count(row.batch_id, tokens)
-        if self._trial is not None:
-            self._trial[1].ended(row.pk, tokens, time.monotonic())
+    def ended(self, row: Row, outcome: Outcome) -> None:
+        """It was answered."""
+        written = outcome.usage.completion_tokens
+        self._meter.count(row.batch_id, written)
+        if self._trial is not None:  # widths compare by an estimate just as well
+            self._trial[1].ended(row.pk, written or outcome.tokens, time.monotonic())
 
     # --- The course ----------------------------------------------------------
 
     def tick(self, seconds: float, jobs: Iterable[Job]) -> None:
         """So many seconds have passed."""
-        running = {job.id: job.running for job in jobs if job.running}
+        # Those at the server: who waits for a slot uses none.
+        running = {job.id: job.held for job in jobs if job.held}
         self._meter.tick(time.time(), seconds, running)
 
     async def keep_now_and_then(self) -> None:

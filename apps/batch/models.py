@@ -4,6 +4,7 @@ The row is the truth: a message only wakes a pump, and every state a job can be 
 """
 
 from django.db import models
+from django.utils import timezone
 
 from apps.batch.fields import OrderedJSONField
 from apps.core.models import Owned, OwnedQuerySet
@@ -84,6 +85,9 @@ class Batch(Owned):
     prompt_tokens = models.BigIntegerField(default=0)
     cached_tokens = models.BigIntegerField(default=0)
     completion_tokens = models.BigIntegerField(default=0)
+    estimated_tokens = models.BigIntegerField(
+        default=0, help_text="Of answers whose server reports no usage, by their characters."
+    )
 
     objects = OwnedQuerySet.as_manager()
 
@@ -100,8 +104,14 @@ class Batch(Owned):
 
     @property
     def spent_tokens(self) -> int:
-        """Tokens that cost time: those read anew and those written."""
-        return self.prompt_tokens - self.cached_tokens + self.completion_tokens
+        """Tokens that cost time: those read anew and those written, estimated where unknown."""
+        counted = self.prompt_tokens - self.cached_tokens + self.completion_tokens
+        return counted + self.estimated_tokens
+
+    @property
+    def spent_today(self) -> int:
+        """Of the daily budget."""
+        return self.spent_tokens - self.day_began_at if self.day == timezone.localdate() else 0
 
 
 class Item(models.Model):

@@ -7,17 +7,18 @@ pause, resume and cancel. Whoever takes the lease later finds in the rows all th
 
 import asyncio
 import logging
-import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
+from typing import cast
 
 from django.db import OperationalError
 from redis.exceptions import RedisError
 
 from apps.batch import disk, failures, leases, ledger
+from apps.batch.breaker import Breaker
 from apps.batch.handlers import Work
 from apps.batch.jobs import Job, Jobs
 from apps.batch.leases import Lease, LeaseLost
@@ -42,7 +43,6 @@ Stop = Callable[[], bool]
 WATCH_SECONDS = 1.0
 LOOK_EVERY_SECONDS = 30.0
 READ_AHEAD_ROWS = 64
-AWAY_SECONDS = (0.5, 10.0)
 # So long the jobs of a model wait before they ask again whether another one is still in use.
 OTHER_MODEL_SECONDS = 2.0
 STOPPED = "The worker was stopped while this row was running. The row starts again."
@@ -85,6 +85,8 @@ class Pump:
         self._jobs = Jobs(lease)
         self._turns = Turns()
         self._tasks: dict[asyncio.Task[Entry], Row] = {}
+        self._without_slot: set[asyncio.Task[Entry]] = set()
+        """Of these, the ones that wait for a permit."""
         self._writer = Writer(lease, on_written=self._was_written)
         self._something = asyncio.Event()  # for the dispatcher
         self._settling = Settling(lease, self._jobs, self._something)
@@ -92,8 +94,11 @@ class Pump:
         self._is_reading = False
         self._waits_for = ""
         """Why no row starts, as a sentence; empty where nothing is in the way."""
+        self._said = ""
+        """The same as it stands at the jobs, until it is sure that rows go on."""
         self._measures = Measures(lease)
         self._reasons = Reasons(lease, self._jobs)
+        self._breaker = Breaker()
         self._model = ""
         """Whose rows started last: where only some models fit at once, its are the next ones."""
 
@@ -159,7 +164,9 @@ class Pump:
             job.running += 1
             task = asyncio.create_task(self._ask(job, row))
             self._tasks[task] = row
+            self._without_slot.add(task)
             charged = self._turns.start(job.id)
+            job.charged += charged
             task.add_done_callback(partial(self._row_is_over, job, row, charged))
 
     def _whose_turn_it_is(self) -> list[Job]:
@@ -168,7 +175,8 @@ class Pump:
 
     def _width(self, model: str) -> int:
         assert self._server is not None
-        return self._measures.at_most(self._server.width(model))
+        width = self._measures.at_most(self._server.width(model))
+        return width if self._breaker.at_most is None else min(width, self._breaker.at_most)
 
     # --- Reading ahead -------------------------------------------------------
 
@@ -191,6 +199,7 @@ class Pump:
 
     async def _ask(self, job: Job, row: Row) -> Entry:
         assert self._server is not None
+        me = cast("asyncio.Task[Entry]", asyncio.current_task())
         draft = job.drafts.pop(row.pk, None) or Draft(goes_on=self._server.goes_on)
         work = Work(row.index, row.attempts + 1, row.input, draft.again())
         try:
@@ -202,12 +211,14 @@ class Pump:
                 label=job.name,
                 owner=job.owner,
             ) as held:
+                self._without_slot.discard(me)
                 self._writer.record(Started(row, job.model))
                 self._measures.begun(row)
                 with job.holding_a_slot():
                     outcome = await job.handler(work, job.context)
                 job.failures = 0
-                self._measures.ended(row, outcome.usage.completion_tokens)
+                self._breaker.row_came_through()
+                self._measures.ended(row, outcome)
                 entry = Finished(row, outcome, self._worked(job))
                 # Before the slot is given back, which a Redis that is away keeps waiting.
                 self._writer.record(entry)
@@ -219,7 +230,7 @@ class Pump:
             await self._wait_for_model(job, error.model)
             return PutBack(row)
         except errors.LLMError as error:
-            return await self._judge(job, row, error)
+            return await self._judge_in_peace(job, row, error)
         except RedisError as error:
             self._waits_for = f"Waiting for Redis: {error}."
             return PutBack(row)
@@ -233,11 +244,25 @@ class Pump:
         worked, job.since = now - job.since, now
         return worked
 
+    async def _judge_in_peace(self, job: Job, row: Row, error: errors.LLMError) -> PutBack:
+        """A hiccup of Redis or the database while an error is noted is not the row's fault."""
+        try:
+            return await self._judge(job, row, error)
+        except (RedisError, OperationalError) as hiccup:
+            log.warning("An error of the model server could not be noted: %s", hiccup)
+            return PutBack(row, str(error), wait_s=failures.backoff(1))
+
     async def _judge(self, job: Job, row: Row, error: errors.LLMError) -> PutBack:
         """What an error means: for the server, for the job, or for this row alone."""
         if isinstance(error, failures.NOT_THE_ROW):
             self._waits_for = _waits_for_server(error)
+        elif isinstance(error, failures.SERVER_OR_ROW):
+            if self._breaker.row_failed(row.pk):
+                number = len(self._breaker.failed)
+                self._waits_for = _waits_for_server(f"{number} rows in a row failed. {error}")
+                return PutBack(row, str(error))
         elif isinstance(error, failures.NOT_THIS_JOB):
+            self._call_back_waiting({job.id})
             await self._jobs.set_aside([job.id], BatchStatus.PAUSED, str(error))
         elif isinstance(error, errors.Busy | errors.PoolExhausted):
             assert self._server is not None
@@ -261,14 +286,16 @@ class Pump:
     def _row_is_over(self, job: Job, row: Row, charged: float, task: "asyncio.Task[Entry]") -> None:
         """A callback, so that it also sees a task that was cancelled before it began."""
         del self._tasks[task]
+        self._without_slot.discard(task)
         job.running -= 1
         entry = self._entry_of(task, row)
         tokens = charged
         if isinstance(entry, Finished):
-            usage = entry.outcome.usage
-            tokens = usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens
+            tokens = entry.outcome.tokens
+            job.spent += tokens
         else:  # one that had finished and was cancelled afterwards stays finished
             self._writer.record(entry)
+        job.charged -= charged
         self._turns.finish(job.id, charged=charged, tokens=tokens)
         self._something.set()
 
@@ -301,6 +328,7 @@ class Pump:
             ticked = now
             self._measures.tick(now - before, self._jobs)
             try:
+                await self._follow_server()
                 await self._obey()
                 await self._measures.settle_trial(self._jobs)
                 await self._measures.keep_now_and_then()
@@ -315,8 +343,20 @@ class Pump:
                 await self._look()
             for job in self._jobs:
                 job.dry = False  # a waiting row's time may have come
+            self._breaker.tick()
+            if self._said and self._breaker.is_trusted and not self._waits_for:
+                await self._say("")
             self._settling.begin(group)
             self._something.set()
+
+    async def _follow_server(self) -> None:
+        """A person has changed its address or key: that is asked from now on, with facts of it."""
+        known, server = self._server, await in_db(ledger.server_of, self.lease.server_id)
+        if known is None or server is None or _address(server) == _address(known):
+            return
+        self._server = server
+        self._jobs.move(server)
+        await self._look(max_age=timedelta(0))
 
     async def _obey(self) -> None:
         """Pause: nothing new starts. Cancel: open streams are closed, which frees their slots."""
@@ -327,10 +367,17 @@ class Pump:
         elsewhere = {row.batch_id for row in self._tasks.values()} - set(self._jobs.ids)
         if not elsewhere:
             return
+        self._call_back_waiting(elsewhere)
         states = await in_db(ledger.status_of, list(elsewhere))
         for task, row in list(self._tasks.items()):
             gone = row.batch_id in elsewhere and row.batch_id not in states
             if gone or states.get(row.batch_id) == BatchStatus.CANCELLED:
+                task.cancel()
+
+    def _call_back_waiting(self, batch_ids: Container[int]) -> None:
+        """Rows of these jobs that wait for a slot do not start any more."""
+        for task, row in list(self._tasks.items()):
+            if row.batch_id in batch_ids and task in self._without_slot:
                 task.cancel()
 
     async def _find_jobs(self, *, finish: bool = True) -> bool:
@@ -363,17 +410,15 @@ class Pump:
     async def _wait_until_it_is_there(self) -> None:
         """The server, Redis, room on the disk: jobs say what they wait for, and no row pays."""
         log.info("Server %s: %s", self.lease.server_id, self._waits_for)
-        pause, longest = AWAY_SECONDS
         while self._waits_for and not self._is_over() and await self._find_jobs():
             await self._say(self._waits_for)
-            await self._sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
-            pause = min(2 * pause, longest)
+            await self._sleep(self._breaker.pause())
             await self._ask_for_room()
             await self._look(max_age=timedelta(0))
         self._waits_for = ""  # also where no job is left that waits
+        self._breaker.begin_slowly()
         for job_id in self._jobs.ids:  # which model they use is known only now
             self._jobs.forget(job_id)
-        await self._say("")
         await self._find_jobs(finish=False)
 
     async def _sleep(self, seconds: float) -> None:
@@ -387,6 +432,7 @@ class Pump:
         """At the jobs. A disk that is full may not even take that."""
         with self._noting_a_full_disk():
             await in_db(ledger.note, self.lease, why)
+            self._said = why
 
     async def _ask_for_room(self) -> None:
         """Whether the database takes rows: where nothing else says so, a small write does."""
@@ -414,6 +460,10 @@ class Pump:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _address(server: Server) -> tuple[str, bytes | str | None]:
+    return server.base_url, server.encrypted_key
 
 
 def _waits_for_server(why: object) -> str:

@@ -10,12 +10,12 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Count, Exists, F, Min, OuterRef, Q, Sum
+from django.db.models import Case, Count, Exists, F, Min, OuterRef, Q, Sum, When
 from django.utils import timezone
 from redis.exceptions import RedisError
 
 from apps.batch import leases, presence
-from apps.batch.items import add_empty_items, add_items, next_index
+from apps.batch.items import INSERT_ROWS, add_empty_items, add_items, next_index
 from apps.batch.models import (
     ACTIVE,
     FINISHED,
@@ -102,33 +102,46 @@ def resume(batch: Batch) -> None:
 
 
 def begin_anew(batch: Batch) -> None:
-    """The yield and today's budget are counted from now on."""
+    """The yield and today's budget are counted from now on.
+
+    A job that rests until its budget of tomorrow still rests until then.
+    """
     Batch.objects.filter(pk=batch.pk).update(
-        watched_since=timezone.now(), made_before=F("total"), day=None, resumes_on=None
+        watched_since=timezone.now(),
+        made_before=F("total"),
+        day=None,
+        resumes_on=Case(When(status=BatchStatus.PAUSED, then=F("resumes_on"))),
     )
 
 
 def add_rows(batch: Batch, rows: int) -> None:
     """So many rows more, also of a job that is done.
 
+    A few thousand in each transaction: the pump and everybody else write in between.
+
     Raises:
         WrongState: it was cancelled.
     """
-    with transaction.atomic():
-        locked = Batch.objects.select_for_update().get(pk=batch.pk)
-        if locked.status == BatchStatus.CANCELLED:
-            raise WrongState("The job was cancelled. Start a new one.")
-        # The next places after those that were asked for: quotas go on where they ended.
-        inputs = [{"for": locked.wanted + at} for at in range(rows)]
-        first = next_index(batch)
-        add_items(batch, inputs, first=first)
-        locked.total = first + rows
-        locked.goal = None if locked.goal is None else locked.goal + rows
-        if locked.status in (BatchStatus.DONE, BatchStatus.FAILED):
-            locked.status, locked.reason, locked.finished = BatchStatus.QUEUED, "", None
-        locked.save(update_fields=["total", "goal", "status", "reason", "finished"])
-        begin_anew(batch)
+    for done in range(0, rows, INSERT_ROWS):
+        _add_rows(batch.pk, min(INSERT_ROWS, rows - done))
     batch.refresh_from_db()
+
+
+@transaction.atomic
+def _add_rows(batch_id: int, rows: int) -> None:
+    batch = Batch.objects.select_for_update().get(pk=batch_id)
+    if batch.status == BatchStatus.CANCELLED:
+        raise WrongState("The job was cancelled. Start a new one.")
+    # The next places after those that were asked for: quotas go on where they ended.
+    inputs = [{"for": batch.wanted + at} for at in range(rows)]
+    first = next_index(batch)
+    add_items(batch, inputs, first=first)
+    batch.total = first + rows
+    batch.goal = None if batch.goal is None else batch.goal + rows
+    if batch.status in (BatchStatus.DONE, BatchStatus.FAILED):
+        batch.status, batch.reason, batch.finished = BatchStatus.QUEUED, "", None
+    batch.save(update_fields=["total", "goal", "status", "reason", "finished"])
+    begin_anew(batch)
 
 
 def delete(batch: Batch) -> None:

@@ -38,7 +38,8 @@ FINISH = (
 COUNT = (
     f'UPDATE {_BATCH} SET "worked_s" = "worked_s" + %s, '  # noqa: S608
     '"prompt_tokens" = "prompt_tokens" + %s, "cached_tokens" = "cached_tokens" + %s, '
-    '"completion_tokens" = "completion_tokens" + %s WHERE "id" = %s'
+    '"completion_tokens" = "completion_tokens" + %s, '
+    '"estimated_tokens" = "estimated_tokens" + %s WHERE "id" = %s'
 )
 
 

@@ -4,8 +4,10 @@ The pump calls `tend` every second, behind its lease's fence. Every step is one 
 the same one after a crash, may repeat without harm.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -18,6 +20,7 @@ REFILL_ROWS = 2_000
 FEWEST_TRIES = 20
 # So many of the last rows are looked at, and at least that share of them must be accepted.
 YIELD_ROWS = 100
+ESTIMATED = " The server reports no usage: tokens are estimated from characters."
 LEAST_YIELD = 0.05
 
 
@@ -29,6 +32,7 @@ def tend(server_id: int) -> list[int]:
     batches = Batch.objects.filter(server_id=server_id, status__in=ACTIVE).filter(
         Q(goal__isnull=False) | Q(daily_tokens__isnull=False)
     )
+    batches = batches.defer("spec")  # as large as its values: nothing to read every second
     refilled = []
     for batch in batches:
         if batch.goal is not None and _refill(batch):
@@ -62,7 +66,14 @@ def _refill(batch: Batch) -> int:
         if not Item.objects.filter(batch=batch, status__in=OPEN).exists():
             _stop(batch, f"{batch.total:,} rows were made, which is as often as it may try.")
         return 0
-    chosen = bad[:room]
+    return _replace(batch, bad[:room])
+
+
+@transaction.atomic
+def _replace(batch: Batch, chosen: Sequence[Item]) -> int:
+    # Who adds rows right now takes the same indexes: the refill has time until the next second.
+    if not Batch.objects.select_for_update(skip_locked=True).filter(pk=batch.pk).exists():
+        return 0
     first = next_index(batch)
     add_items(batch, ({"for": item.place} for item in chosen), first=first)
     Item.objects.filter(pk__in=[item.pk for item in chosen]).update(replaced=True)
@@ -99,11 +110,12 @@ def _hold_to_budget(batch: Batch) -> None:
     if batch.day != today:
         batch.day, batch.day_began_at = today, batch.spent_tokens
         batch.save(update_fields=["day", "day_began_at"])
-    spent = batch.spent_tokens - batch.day_began_at
-    if batch.daily_tokens is not None and spent >= batch.daily_tokens:
+    if batch.daily_tokens is not None and batch.spent_today >= batch.daily_tokens:
+        estimated = "" if not batch.estimated_tokens else ESTIMATED
         Batch.objects.filter(pk=batch.pk, status__in=ACTIVE).update(
             status=BatchStatus.PAUSED,
-            reason=f"Today's budget of {batch.daily_tokens:,} tokens is used up: goes on tomorrow.",
+            reason=f"Today's budget of {batch.daily_tokens:,} tokens is used up: goes on tomorrow."
+            f"{estimated}",
             resumes_on=today + timedelta(days=1),
         )
 

@@ -90,6 +90,10 @@ def _late_backend(found: re.Match[str], message: str) -> LLMError:
 
 
 def _gone_backend(found: re.Match[str], message: str) -> LLMError:
+    return _gone(message)
+
+
+def _gone(message: str) -> LLMError:
     return BackendGone(
         f"The proxy answers, the model server behind it does not: {message.rstrip('.')}. "
         "Is it running?"
@@ -156,7 +160,9 @@ def _by_status(status: int | None, body: Any, message: str, retry_after: str | N
             return NotSupported(f"The server was started without this: {message}")
         case 503:
             return _unavailable(body, message)
-        case 504:
+        case 502 | 521 | 522 | 523 | 530:  # the last four are Cloudflare's words for it
+            return _gone(message)
+        case 504 | 524:
             return Stalled(f"A proxy gave up waiting for the model server: {message}")
         case int() if 400 <= status < 500:
             return BadRequest(f"The server does not take this request: {message}")
@@ -183,7 +189,7 @@ def _unavailable(body: Any, message: str) -> LLMError:
         )
     if "loading" in message.lower():
         return Loading("The server is loading the model.")
-    return ServerFailed(f"The model server is not available: {message}")
+    return _gone(message)
 
 
 def _is_llama_swap(body: Any) -> bool:

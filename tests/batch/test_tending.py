@@ -1,11 +1,14 @@
 """Refill, yield and budget: exactly the rows that were asked for, or the reason why not."""
 
+import asyncio
+import threading
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
+from django.db import connection, transaction
 from django.utils import timezone
 
 from apps.batch import handlers, pump, services, tending
@@ -22,15 +25,17 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 async def picky(work: Work, context: Context) -> Outcome:
     """Accepts every `every`-th try of a row; `never` at all; fails one in `fails`."""
-    if work.index % context.spec.get("fails", 10_000) == 1:
+    if work.index % context.spec.get("fails", 10_000) == (context.spec.get("fails") != 1):
         raise errors.PromptTooLong(9, 5)
     good = work.index % context.spec.get("every", 1) == 0 and not context.spec.get("never")
+    usage = Usage(0, 0, 0) if context.spec.get("silent") else Usage(10, 0, 10)
     return Outcome(
         Verdict.ACCEPTED if good else Verdict.REJECTED,
         output={"place": work.input["for"] if work.input else work.index},
         code="" if good else "schema",
         reason="" if good else "Not good enough.",
-        usage=Usage(10, 0, 10),
+        usage=usage,
+        raw="word " * 16,
     )
 
 
@@ -191,6 +196,89 @@ async def test_a_budget_pauses_the_job_until_tomorrow(make: Any, server: Server)
     )
     assert await in_db(services.servers_to_wake) == [server.pk]
     assert (await fresh(batch)).status == BatchStatus.QUEUED
+
+
+@pytest.mark.parametrize("silent", [False, True])
+async def test_a_small_budget_is_kept_to_the_row(make: Any, server: Server, silent: bool) -> None:
+    """20 tokens a row, also by an estimate where the server reports no usage."""
+    batch = await make(600, daily_tokens=1000, spec={"silent": silent})
+    await run_pump(server)
+    batch = await fresh(batch)
+    assert batch.status == BatchStatus.PAUSED
+    assert 1000 <= batch.spent_today < 1000 + 20
+    assert ("reports no usage" in batch.reason) is silent
+    assert (batch.completion_tokens == 0) is silent  # an estimate is never shown as a count
+
+
+async def test_rows_added_to_a_job_that_rests_for_the_day_wait_for_tomorrow(
+    make: Any, server: Server
+) -> None:
+    batch = await make(600, daily_tokens=100)
+    await run_pump(server)
+    await in_db(services.add_rows, batch, 5)
+    batch = await fresh(batch)
+    assert (batch.status, batch.total) == (BatchStatus.PAUSED, 605)
+    assert batch.resumes_on == timezone.localdate() + timedelta(days=1)
+    await in_db(services.resume, batch)
+    assert (await fresh(batch)).resumes_on is None
+
+
+async def test_many_rows_are_added_in_short_transactions(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "INSERT_ROWS", 4)
+    batch = await make(3, refill=True)
+    seen: list[int] = []
+    add_items = services.add_items
+
+    def counted(*args: Any, **options: Any) -> int:
+        seen.append(add_items(*args, **options))
+        return seen[-1]
+
+    monkeypatch.setattr(services, "add_items", counted)
+    await in_db(services.add_rows, batch, 10)
+    assert seen == [4, 4, 2]
+    assert ((await fresh(batch)).goal, (await fresh(batch)).total) == (13, 13)
+    assert [item.place async for item in batch.items.order_by("index")] == list(range(13))
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite locks as a whole")
+async def test_a_refill_waits_for_rows_that_are_being_added(make: Any, server: Server) -> None:
+    batch = await make(3, refill=True)
+    await batch.items.filter(index=0).aupdate(status=ItemStatus.REJECTED, finished=timezone.now())
+    added, refilled = threading.Event(), threading.Event()
+
+    def add() -> None:
+        with transaction.atomic():
+            services._add_rows(batch.pk, 2)
+            added.set()
+            refilled.wait(30)
+
+    adding = asyncio.create_task(asyncio.to_thread(add))
+    await asyncio.to_thread(added.wait, 30)
+    assert await in_db(tending.tend, server.pk) == []
+    refilled.set()
+    await adding
+    assert await in_db(tending.tend, server.pk) == [batch.pk]
+    assert [item.place async for item in batch.items.order_by("index")] == [0, 1, 2, 3, 4, 0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "reason"),
+    [
+        ({"fails": 1}, BatchStatus.FAILED, "All rows failed."),
+        ({"never": True}, BatchStatus.DONE, "No row was accepted."),
+        ({}, BatchStatus.DONE, ""),
+    ],
+)
+async def test_a_job_without_a_row_does_not_end_well(
+    make: Any, server: Server, spec: dict[str, Any], status: str, reason: str
+) -> None:
+    batch = await make(1, spec=spec)
+    await run_pump(server)
+    batch = await fresh(batch)
+    assert batch.status == status
+    assert batch.reason.partition(".")[0] == reason.partition(".")[0]
 
 
 async def test_the_budget_of_a_day_begins_with_what_was_spent_before(

@@ -88,9 +88,21 @@ def test_the_course_stays_short_and_loses_nothing() -> None:
 
 def test_a_meter_counts_between_two_points() -> None:
     meter = Meter(100.0)
-    meter.count(7, 50)  # before the first second was over: not worth a point of its own
+    meter.count(7, 50)  # before the first second is over
     meter.tick(101.0, 1.0, {7: 4})
     meter.count(7, 50)
     meter.tick(102.0, 1.0, {7: 2, 8: 1})
-    assert meter.take(102.0) == {7: [100.0, 2.0, 6.0, 1, 50], 8: [101.0, 1.0, 1.0, 0, 0]}
+    assert meter.take(102.0) == {7: [100.0, 2.0, 6.0, 2, 100], 8: [101.0, 1.0, 1.0, 0, 0]}
     assert meter.take(103.0) == {}
+
+
+def test_every_row_is_in_the_course_whenever_it_ends() -> None:
+    meter, points = Meter(0.0), []
+    for second in range(60):
+        for _ in range(7):
+            meter.count(1, 10)
+        meter.tick(second + 1.0, 1.0, {1: 4})
+        if second % 5 == 4:
+            points.append(meter.take(second + 1.0)[1])
+    assert sum(point[3] for point in points) == 60 * 7
+    assert sum(point[1] for point in points) == 60.0
