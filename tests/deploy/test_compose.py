@@ -89,6 +89,23 @@ def test_the_example_shows_the_defaults() -> None:
     }
 
 
+# Of a start on one machine, or fixed by the image.
+NOT_OF_COMPOSE = {
+    *("WORKBENCH_HOST", "WORKBENCH_CHAT_MODEL", "WORKBENCH_EMBED_MODEL"),
+    *("WORKBENCH_STATIC_ROOT", "WORKBENCH_DEBUG"),
+}
+
+
+@pytest.mark.parametrize("name", compose.APP_SERVICES)
+def test_every_documented_setting_reaches_the_app(name: str) -> None:
+    """What does nothing in `.env` must not look as if it did."""
+    readme = (compose.REPOSITORY / "README.md").read_text()
+    rows = re.findall(r"^\| (`[A-Z_`, ]+`) \|", readme, re.MULTILINE)
+    documented = {setting for row in rows for setting in re.findall(r"[A-Z_]+", row)}
+    assert len(documented) > 25
+    assert documented - NOT_OF_COMPOSE <= set(SERVICES[name]["environment"])
+
+
 @pytest.mark.parametrize("name", compose.APP_SERVICES)
 def test_the_app_reads_what_it_is_given(name: str) -> None:
     source = (compose.REPOSITORY / "workbench/settings.py").read_text()
