@@ -8,7 +8,7 @@ from apps.generation.columns import Judge
 from apps.generation.plan import Recipe
 from apps.generation.problems import RecipeError
 from apps.generation.recipe import dumps
-from apps.generation.rows import parts_of
+from apps.generation.rows import parts_of, replies_of, second_questions
 from apps.generation.spec import Spec
 
 
@@ -60,7 +60,7 @@ def messages_of(spec: Spec, item: Item) -> list[dict[str, str]]:
     messages = [{"role": "system", "content": spec.system}] if spec.system else []
     for at, question in enumerate(asked):
         messages.append({"role": "user", "content": question})
-        if at < len(asked) - 1:
+        if at < min(len(asked) - 1, len(replies)):
             messages.append({"role": "assistant", "content": replies[at]})
     return messages
 
@@ -76,15 +76,24 @@ def conversation(spec: Spec, item: Item) -> list[dict[str, str]]:
 
     An edited row ends with what the person made of it.
     """
-    messages = messages_of(spec, item)
-    answer = last_reply(spec, item)
-    written = list(spec.recipe.written)
+    recipe = spec.recipe
+    asked = parts_of(recipe, item.prompt)
+    second = second_questions(recipe, item.prompt)
+    # An answer that was given a second time is the one that later questions went on from.
+    questions = [text for text, again in zip(asked, second, strict=True) if not again]
+    replies = replies_of(recipe, item.prompt, item.raw)
+    written = list(recipe.written)
     # Each column is a question and its answer, where no condition left one out.
-    if len(messages) == bool(spec.system) + 2 * len(written) - 1:
+    if len(questions) == len(written):
         while len(written) > 1 and isinstance(written[-1], Judge):
             written.pop()
-            del messages[-1]
-            answer = messages.pop()["content"]
+        questions = questions[: len(written)]
+    messages = [{"role": "system", "content": spec.system}] if spec.system else []
+    answer = ""
+    for question, reply in zip(questions, replies, strict=False):
+        messages += [{"role": "assistant", "content": answer}] if answer else []
+        messages.append({"role": "user", "content": question})
+        answer = reply
     if isinstance(item.edited, dict):
         edited = {name: item.edited[name] for name in written[-1].names if name in item.edited}
         plain = written[-1].schema is None

@@ -18,7 +18,7 @@ from apps.generation.models import Job
 from apps.generation.plan import Recipe
 from apps.generation.reasons import label_of
 from apps.generation.recipe import dumps, row_values
-from apps.generation.rows import draw_of, parts_of
+from apps.generation.rows import draw_of, replies_of
 from apps.generation.spec import Spec
 from apps.generation.writing import rebuilt
 
@@ -59,7 +59,7 @@ def full_row(spec: Spec, item: Item) -> dict[str, Any]:
     if recipe.is_plain:
         known = row_values(recipe, draw.index, draw.seed, draw.stands_for)
         return {**fields, **{name: value for name, value in known.items() if name in missing}}
-    row, _ = rebuilt(recipe, draw, parts_of(recipe, item.raw))
+    row, _ = rebuilt(recipe, draw, replies_of(recipe, item.prompt, item.raw))
     known = {**(row.output or {}), **fields}
     return {name: known[name] for name in recipe.field_names if name in known}
 

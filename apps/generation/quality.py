@@ -32,7 +32,8 @@ def judge(
     *,
     loosely: bool = False,
 ) -> Judgement:
-    """What becomes of an answer. Nothing is repaired: a row is what the model wrote, or none.
+    """What becomes of an answer. Nothing is repaired: a row is what the model wrote, or none. Of
+    JSON in a fenced block the block is read, which is how models mark what they were asked for.
 
     Args:
         only_thought: the sentence of an answer that is nothing but a thought.
@@ -52,7 +53,7 @@ def judge(
         output: Any = {"text": text.strip()}
     else:
         try:
-            output = decoded(text)
+            output = decoded(_unfenced(text))
         except ValueError as error:
             return Judgement(code="invalid_json", reason=f"Not valid JSON: {error}.")
         if problem := schemas.first_error(schema, output, loosely=loosely):
@@ -123,6 +124,18 @@ def fingerprint(texts: list[str]) -> str | None:
         " ".join(unicodedata.normalize("NFKC", text).casefold().split()) for text in texts
     )
     return hashlib.blake2b(normalised.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def _unfenced(text: str) -> str:
+    """What stands in a fenced block of JSON, where there is one; else the text."""
+    if text.lstrip().startswith("{"):
+        return text
+    begin = text.find("```")
+    line, end = text.find("\n", begin), text.rfind("```")
+    if begin < 0 or not begin < line < end:
+        return text
+    language = text[begin + 3 : line].strip().casefold()
+    return text[line + 1 : end] if language in {"", "json"} else text
 
 
 def decoded(text: str) -> Any:

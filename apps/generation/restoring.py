@@ -12,7 +12,7 @@ from apps.generation import quality
 from apps.generation.conversations import last_reply
 from apps.generation.exports import full_row, is_whole
 from apps.generation.guard import stored_tables
-from apps.generation.rows import draw_of, parts_of
+from apps.generation.rows import draw_of, replies_of
 from apps.generation.spec import Spec
 from apps.generation.writing import rebuilt
 
@@ -34,7 +34,7 @@ def restore(item: Item, spec: Spec) -> None:
         return _accept(item, spec, full_row(spec, item))
     if item.code == "bad_prompt":
         raise WrongState(f"It cannot be written: {item.reason}")
-    replies = parts_of(spec.recipe, item.raw)
+    replies = replies_of(spec.recipe, item.prompt, item.raw)
     row, used = rebuilt(spec.recipe, draw_of(item.index, item.input, spec, _tables(spec)), replies)
     if not row.code:
         return _accept(item, spec, row.output or {})
@@ -56,7 +56,7 @@ def can_restore(spec: Spec, item: Item) -> bool:
         return False
     if _is_as_judged(spec, item):
         return True
-    replies = parts_of(spec.recipe, item.raw)
+    replies = replies_of(spec.recipe, item.prompt, item.raw)
     if len(replies) != 1:
         return bool(replies)
     first = spec.recipe.written[0]

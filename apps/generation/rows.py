@@ -22,6 +22,8 @@ from apps.llm.events import Usage
 from apps.llm.thinking import Thinking, plan, problem_of
 
 CHARACTERS_A_TOKEN = 3  # cautious: English has about four
+LIST = "\x1e"  # begins a list where one text is usual (RFC 7464 begins JSON with it)
+AGAIN = "again"  # marks a question about the answer to the one before
 
 
 @dataclass
@@ -58,6 +60,8 @@ class Told:
     asked: list[str]
     replies: list[str]
     usage: Usage
+    again: list[bool] = field(default_factory=list)
+    """Of each question whether it is about the answer to the one before."""
 
 
 def request_for(chosen: Recipe, ask: Ask, model: str) -> ChatRequest:
@@ -95,11 +99,13 @@ async def tell(
     complete = partial(draft.complete, client)
     asked: list[str] = []
     replies: list[str] = []
+    again: list[bool] = []
     usage = Usage(0, 0, 0)
     try:
         ask = next(steps)
         while True:
             asked.append(ask.messages[-1]["content"])
+            again.append(ask.again)
             if len(replies) < len(passed):
                 replies.append(passed[len(replies)])
                 ask = steps.send(Reply(replies[-1], "stop", passed=True))
@@ -119,7 +125,7 @@ async def tell(
             nothing = problem_of(completion, request.max_tokens)
             ask = steps.send(Reply(completion.text, completion.finish_reason, nothing))
     except StopIteration as end:
-        return Told(end.value, asked, replies, usage)
+        return Told(end.value, asked, replies, usage, again)
 
 
 async def write_row(work: Work, context: Context) -> Outcome:
@@ -150,6 +156,10 @@ def draw_of(index: int, given: Any, spec: Spec, tables: Mapping[str, Table]) -> 
 def outcome(recipe: Recipe, told: Told, *, guard: Guard | None = None, index: int = 0) -> Outcome:
     """What a row comes to. A rejected one keeps what was said and its reason."""
     row = told.row
+    marked = [
+        {AGAIN: question} if is_again else question
+        for question, is_again in zip(told.asked, told.again, strict=True)
+    ]
     code, reason, sketch = row.code, row.reason, b""
     if not code and guard is not None:
         judged = guard.judge(index, row.texts)
@@ -161,30 +171,50 @@ def outcome(recipe: Recipe, told: Told, *, guard: Guard | None = None, index: in
         code=code,
         reason=reason,
         usage=told.usage,
-        prompt=_joined(recipe, told.asked),
+        prompt=_joined(recipe, marked),
         fingerprint=None if code else quality.fingerprint(list(row.texts)),
         sketch=sketch,
     )
 
 
-def _joined(recipe: Recipe, texts: list[str]) -> str:
-    """One text as it is; of a row that is a conversation, a JSON list of them."""
+def _joined(recipe: Recipe, texts: Sequence[Any]) -> str:
+    """One text as it is; several, or those of a row that is a conversation, as a JSON list."""
     if recipe.is_conversation:
         return json.dumps(texts, ensure_ascii=False) if texts else ""
-    return texts[0] if texts else ""
+    if len(texts) == 1 and isinstance(texts[0], str) and not texts[0].startswith(LIST):
+        return texts[0]
+    return LIST + json.dumps(texts, ensure_ascii=False) if texts else ""
 
 
-def parts_of(recipe: Recipe, kept: str) -> list[str]:
+def _read(recipe: Recipe, kept: str) -> list[Any]:
     """What `_joined` put together."""
     if not kept:
         return []
-    if not recipe.is_conversation:
+    if not recipe.is_conversation and not kept.startswith(LIST):
         return [kept]
     try:
-        parts = json.loads(kept)
+        parts = json.loads(kept.removeprefix(LIST))
     except ValueError:  # a text of ours that was cut on the way
         return [kept]
-    return [str(part) for part in parts] if isinstance(parts, list) else [kept]
+    return parts if isinstance(parts, list) else [kept]
+
+
+def parts_of(recipe: Recipe, kept: str) -> list[str]:
+    """The questions or the replies of a row, from its `prompt` or its `raw`."""
+    parts = _read(recipe, kept)
+    return [str(part[AGAIN] if isinstance(part, dict) else part) for part in parts]
+
+
+def second_questions(recipe: Recipe, prompt: str) -> list[bool]:
+    """Of each question of a row: whether it is about the answer to the one before."""
+    return [isinstance(part, dict) for part in _read(recipe, prompt)]
+
+
+def replies_of(recipe: Recipe, prompt: str, raw: str) -> list[str]:
+    """The replies of a row, of a question that was asked a second time the second one."""
+    replies = parts_of(recipe, raw)
+    again = second_questions(recipe, prompt)[1:]
+    return [reply for at, reply in enumerate(replies) if not (at < len(again) and again[at])]
 
 
 def row_tokens(data: dict[str, Any], facts: Mapping[str, Any]) -> int:

@@ -17,6 +17,9 @@ from apps.generation.plan import Recipe, fields_in_words
 from apps.generation.problems import RecipeError
 
 PLAIN = "Answer with plain text this time."
+# What is wrong with an answer that is asked for a second time, and so much of it is shown.
+SAID_AGAIN = ("invalid_json", "schema")
+SAID_AGAIN_CHARACTERS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,8 @@ class Ask:
     column: Written
     messages: tuple[dict[str, str], ...]
     seed: int
+    again: bool = False
+    """The second question about an answer that could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,9 @@ def write(recipe: Recipe, draw: Draw) -> Steps:
             elif isinstance(column, Written):
                 ask = _ask(recipe, column, draw, messages, values)
                 reply = yield ask
+                if fault := _fault(column, reply):
+                    reply = yield _again(ask, reply, fault)
+                # Later columns are asked as if the good answer had been the first one.
                 values.update(_answer(recipe, column, reply, draw, values))
                 messages = [*ask.messages, {"role": "assistant", "content": reply.text}]
             else:
@@ -152,6 +160,25 @@ def _ask(
     what = " request" if column is recipe.written[0] else f" request {column.name}"
     what = f"{what} {draw.turn}" if draw.turn else what
     return Ask(column, asked, number(draw.seed, draw.index, what) % 2**31)
+
+
+def _fault(column: Written, reply: Reply) -> str:
+    """Why an answer cannot be read, where the model may do better if it is told; else nothing."""
+    if reply.passed or column.asked_schema is None:
+        return ""
+    judgement = quality.judge(column.asked_schema, reply.text, reply.finish_reason)
+    return judgement.reason if judgement.code in SAID_AGAIN else ""
+
+
+def _again(ask: Ask, reply: Reply, fault: str) -> Ask:
+    """Asks once more, and says what was wrong. Once only: a second mistake ends the row."""
+    question = f"That cannot be used. {fault}\nGive your whole answer again, as JSON alone."
+    messages = (
+        *ask.messages,
+        {"role": "assistant", "content": reply.text[:SAID_AGAIN_CHARACTERS] or "{}"},
+        {"role": "user", "content": question},
+    )
+    return Ask(ask.column, messages, (ask.seed + 1) % 2**31, again=True)
 
 
 def _question(column: Written, values: Values) -> str:

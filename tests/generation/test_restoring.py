@@ -16,6 +16,7 @@ from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.batch.services import WrongState
 from apps.core.redis import close_async_redis
 from apps.generation import handover, restoring
+from apps.generation.conversations import conversation, messages_of
 from apps.generation.exports import full_row
 from apps.generation.models import Job
 from apps.generation.recipe import parse
@@ -73,9 +74,14 @@ async def work(server: Server) -> None:
 
 
 def job_of(
-    alice: User, server: Server, rows: int = 1, refill: bool = False, columns: Any = COLUMNS
+    alice: User,
+    server: Server,
+    rows: int = 1,
+    refill: bool = False,
+    columns: Any = COLUMNS,
+    **recipe_parts: Any,
 ) -> Job:
-    recipe = parse({"columns": columns})
+    recipe = parse({"columns": columns, **recipe_parts})
     return create_job(
         owner=alice, name="T", rows=rows, seed=7, recipe=recipe, server=server, refill=refill
     )
@@ -157,6 +163,42 @@ class TestThroughThePump:
         assert only(job).status == ItemStatus.ACCEPTED
         assert again[0].messages == first[3].messages
         assert again[0].params["seed"] != first[3].params["seed"]  # else it came out the same
+
+    def test_a_second_question_is_shown_and_counts_for_nothing_afterwards(
+        self, alice: User, browser: Client, server: Server, script: Script
+    ) -> None:
+        job = job_of(alice, server)
+        script("Where is it?", "Look.", "On its way.", '{"helpful": 4', JUDGED)
+        work(server)
+        item = only(job)
+        assert item.code == "judged"
+        page = browser.get(f"/generate/{job.pk}/rows/0/").content.decode()
+        assert "That cannot be used. Not valid JSON" in page
+        assert "{&quot;helpful&quot;: 4</pre>" in page
+        assert restored(job).output["answer"] == "On its way."
+        said = [message["content"] for message in conversation(job.spec, only(job))]
+        assert said[1::2] == ["Where is it?", "Look.", "On its way."]
+
+    @pytest.mark.parametrize("said", ['{"a": "x"}', '["a", "b"]', "\x1ea"])
+    def test_a_recipe_with_one_question(
+        self, alice: User, browser: Client, server: Server, script: Script, said: str
+    ) -> None:
+        schema = {
+            "type": "object",
+            "required": ["title"],
+            "properties": {"title": {"type": "string"}},
+        }
+        job = job_of(alice, server, columns=None, prompt="Go.", schema=schema)
+        script(said, '```json\n{"title": "Good."}\n```')
+        work(server)
+        item = only(job)
+        assert (item.status, item.output) == (ItemStatus.ACCEPTED, {"title": "Good."})
+        sent = messages_of(job.spec, item)
+        assert [message["content"] for message in sent[1:3]] == ["Go.", said]
+        assert [message["content"] for message in conversation(job.spec, item)[1:]] == [
+            "Go.",
+            '```json\n{"title": "Good."}\n```',
+        ]
 
     def test_checks_hold_for_what_is_written_afterwards(
         self, alice: User, server: Server, script: Script

@@ -104,8 +104,8 @@ def test_what_all_rows_share_comes_first_byte_for_byte() -> None:
     ("replies", "code", "reason"),
     [
         ([(TICKET, "length")], "length", "“ticket”: Cut off"),
-        (["{"], "invalid_json", "“ticket”: Not valid JSON"),
-        ([{"title": "x"}], "schema", "“ticket”: "),
+        (["{", "{"], "invalid_json", "“ticket”: Not valid JSON"),
+        ([{"title": "x"}, {"title": "x"}], "schema", "“ticket”: "),
         ([TICKET, "  "], "empty", "“reply”: The text is empty."),
         ([TICKET, "As an AI I cannot."], "check_lacks", "“reply”: reply: “as an AI” must not be"),
         (
@@ -113,7 +113,7 @@ def test_what_all_rows_share_comes_first_byte_for_byte() -> None:
             "judged",
             "“judge”: quality 2 of 5, at least 3 wanted: Dull.",
         ),
-        ([TICKET, "Hello.", {"judge_reason": "?", "quality": 9}], "schema", "“judge”: “quality”"),
+        ([TICKET, "Hello.", *[{"judge_reason": "?", "quality": 9}] * 2], "schema", "“judge”: “qu"),
     ],
 )
 def test_the_first_bad_answer_ends_the_row(replies: list[Any], code: str, reason: str) -> None:
@@ -121,6 +121,25 @@ def test_the_first_bad_answer_ends_the_row(replies: list[Any], code: str, reason
     assert len(asks) == len(replies)
     assert row.code == code
     assert row.reason.startswith(reason)
+
+
+def test_an_answer_that_cannot_be_read_is_asked_for_once_more_with_what_is_wrong() -> None:
+    wrong = '{"title": "x"'
+    asks, row = tell(parse(TICKETS), wrong, TICKET, "Restart it.", GOOD)
+    assert not row.code
+    assert row.output is not None
+    assert row.output["title"] == TICKET["title"]
+    assert [ask.again for ask in asks] == [False, True, False, False]
+    first, second, later, _ = asks
+    assert second.messages[:-2] == first.messages
+    assert second.messages[-2] == {"role": "assistant", "content": wrong}
+    assert "Not valid JSON" in second.messages[-1]["content"]
+    assert second.seed != first.seed
+    # Later columns go on as if the good answer had been the first one.
+    assert later.messages[:-1] == (
+        *first.messages,
+        {"role": "assistant", "content": json.dumps(TICKET)},
+    )
 
 
 def test_a_condition_leaves_a_column_out() -> None:
@@ -181,7 +200,8 @@ def test_candidates_of_objects() -> None:
     told = {"candidates": [{"answer": TICKET, "probability": 0.5}] * 2}
     _, row = tell(recipe, told)
     assert row.output == TICKET
-    _, row = tell(recipe, {"candidates": [{"answer": {"title": 1}, "probability": 1}] * 2})
+    wrong = {"candidates": [{"answer": {"title": 1}, "probability": 1}] * 2}
+    _, row = tell(recipe, wrong, wrong)
     assert row.code == "schema"
 
 
