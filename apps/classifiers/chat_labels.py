@@ -9,9 +9,16 @@ from typing import Any
 from apps.batch.handlers import Context, Outcome, Verdict, Work
 from apps.llm.client import ChatRequest, Completion
 from apps.llm.thinking import Thinking, plan, problem_of
+from apps.llm.token_bound import at_most
 
 HANDLER = "classifiers.chat_labels"
-LONGEST_TEXT = 4_000  # characters
+LONGEST_TEXT = 100_000  # characters: as long as a classifier takes it
+EXAMPLES_LENGTH = 60_000  # characters of all examples together
+EXAMPLE_LENGTHS = (150, 1_000)  # characters of one, at least and at most
+INSTRUCTIONS = (
+    "You label texts. Answer with a JSON object: the one label that fits the text best, and "
+    "how sure you are of it, from 0 to 100."
+)
 UNFINISHED = "unfinished"
 """The code of a row whose answer came to no end: it counts as failed, never as wrong."""
 
@@ -22,14 +29,17 @@ class Spec:
 
     labels: list[str]
     system: str
+    longest: int = 4_000 // 3
+    """Tokens that the longest text may come to."""
 
     @classmethod
     def read(cls, data: dict[str, Any]) -> "Spec":
-        return cls(list(data["labels"]), str(data["system"]))
+        known = {"longest": int(data["longest"])} if "longest" in data else {}
+        return cls(list(data["labels"]), str(data["system"]), **known)
 
     @property
     def max_tokens(self) -> int:
-        return 48 + max(len(label) for label in self.labels)
+        return 48 + max(at_most(label) for label in self.labels) * 2
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -45,21 +55,31 @@ class Spec:
         }
 
 
-def system_prompt(labels: list[str], examples: list[tuple[str, str]]) -> str:
+def system_prompt(
+    labels: list[str],
+    examples: list[tuple[str, str]],
+    instructions: str = "",
+    descriptions: Mapping[str, str] | None = None,
+) -> str:
     """The same for every row, byte for byte; the row's text comes after it."""
+    told = descriptions or {}
     lines = [
-        "You label texts. Answer with a JSON object: the one label that fits the text best, and "
-        "how sure you are of it, from 0 to 100.",
+        instructions.strip() or INSTRUCTIONS,
         "",
         "Labels:",
-        *(f"- {label}" for label in labels),
+        *(f"- {label}: {told[label]}" if told.get(label) else f"- {label}" for label in labels),
     ]
     if examples:
+        shortest, longest = EXAMPLE_LENGTHS
+        length = min(longest, max(shortest, EXAMPLES_LENGTH // len(examples)))
         lines += ["", "Examples:"]
-        lines += [
-            f"Text: {' '.join(text[:300].split())}\nLabel: {label}" for text, label in examples
-        ]
+        lines += [f"Text: {_cut(text, length)}\nLabel: {label}" for text, label in examples]
     return "\n".join(lines)
+
+
+def _cut(text: str, length: int) -> str:
+    line = " ".join(text[: 2 * length].split())
+    return line if len(line) <= length else f"{line[:length]}…"
 
 
 def request_for(spec: Spec, text: str, model: str) -> ChatRequest:
@@ -67,7 +87,7 @@ def request_for(spec: Spec, text: str, model: str) -> ChatRequest:
         model=model,
         messages=[
             {"role": "system", "content": spec.system},
-            {"role": "user", "content": f"Text: {text[:LONGEST_TEXT]}"},
+            {"role": "user", "content": f"Text: {text}"},
         ],
         max_tokens=spec.max_tokens,
         params={"temperature": 0.0, "seed": 0},
@@ -79,9 +99,9 @@ def request_for(spec: Spec, text: str, model: str) -> ChatRequest:
 
 
 def row_tokens(data: dict[str, Any], facts: Mapping[str, Any]) -> int:
-    """At most: four characters a token is what English needs, three is on the safe side."""
+    """The most tokens a row may come to: the longest one is known."""
     spec = Spec.read(data)
-    return (len(spec.system) + LONGEST_TEXT) // 3 + spec.max_tokens + plan(facts).room
+    return at_most(spec.system) + spec.longest + spec.max_tokens + plan(facts).room
 
 
 async def label_row(work: Work, context: Context) -> Outcome:
@@ -103,7 +123,7 @@ async def label_row(work: Work, context: Context) -> Outcome:
             code=UNFINISHED,
             reason=unfinished,
             usage=completion.usage,
-            prompt=text[:LONGEST_TEXT],
+            prompt=text,
         )
     label, confidence, problem = read_answer(completion.text, spec.labels)
     return Outcome(
@@ -113,7 +133,7 @@ async def label_row(work: Work, context: Context) -> Outcome:
         code="invalid" if problem else "",
         reason=problem,
         usage=completion.usage,
-        prompt=text[:LONGEST_TEXT],
+        prompt=text,
     )
 
 

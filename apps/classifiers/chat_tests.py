@@ -1,6 +1,7 @@
 """A chat model beside the classifier, on the same test rows."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,21 +16,37 @@ from apps.classifiers import chat_labels, comparing, evaluation, evidence
 from apps.classifiers.models import ChatTest, Run
 from apps.classifiers.row_texts import GONE, texts_of
 from apps.llm.models import Server
+from apps.llm.token_bound import at_most
 
 MOST_ROWS = 2_000
 MOST_SHOTS = 5
 MOST_EXAMPLES = 400
+MOST_CHARACTERS = 20_000_000  # of all test rows together: they are stored with the job
+# Of the training rows of a label, the surest first: those after it are often labelled wrong.
+CLEAR_SHARE = 0.9
 DISAGREEMENTS = 100
 FINISHED = (ItemStatus.ACCEPTED, ItemStatus.REJECTED, ItemStatus.FAILED)
 
 
 @transaction.atomic
-def start(run: Run, *, server: Server, model: str, rows: int, shots: int) -> ChatTest:
+def start(
+    run: Run,
+    *,
+    server: Server,
+    model: str,
+    rows: int,
+    shots: int,
+    instructions: str = "",
+    descriptions: Mapping[str, str] | None = None,
+) -> ChatTest:
     """A batch that labels test rows, whose pump has yet to be woken.
 
     Args:
         rows: of the test rows, drawn at random; the same ones for every test of this run.
-        shots: examples of each label in the prompt, drawn from the training rows.
+        shots: examples of each label in the prompt, from the training rows; fewer where there are
+            many labels. How many there are in the end is kept with the test.
+        instructions: instead of the usual ones.
+        descriptions: what a label means, for those that do not say it themselves.
 
     Raises:
         NoEvidence: nothing is known of the rows of this run.
@@ -39,36 +56,48 @@ def start(run: Run, *, server: Server, model: str, rows: int, shots: int) -> Cha
     labels = [entry["label"] for entry in run.per_class]
     random = np.random.default_rng(run.seed)
     places = random.permutation(len(known.test))[: min(rows, MOST_ROWS)].tolist()
-    texts = texts_of(run, known.test, places)
-    inputs = [
-        {"text": text, "at": place}
-        for place, text in zip(places, texts, strict=True)
-        if text != GONE
-    ]
+    texts = texts_of(run, known.test, places, longest=chat_labels.LONGEST_TEXT)
+    inputs: list[dict[str, Any]] = []
+    characters = 0
+    for place, text in zip(places, texts, strict=True):
+        characters += len(text)
+        if text != GONE and characters <= MOST_CHARACTERS:
+            inputs.append({"text": text, "at": place})
     if not inputs:
         raise ValueError("The test rows were changed or removed since. Train again first.")
-    examples = _examples(run, known, labels, shots)
+    possible = min(shots, MOST_SHOTS, MOST_EXAMPLES // len(labels))
+    examples = _examples(run, known, labels, possible)
+    system = chat_labels.system_prompt(labels, examples, instructions, descriptions or {})
     batch = create_batch(
         owner=run.classifier.owner,
         server=server,
         model=model,
         handler=chat_labels.HANDLER,
-        spec={"labels": labels, "system": chat_labels.system_prompt(labels, examples)},
+        spec={
+            "labels": labels,
+            "system": system,
+            "longest": max(at_most(row["text"]) for row in inputs),
+            "asked_shots": shots,
+        },
         inputs=inputs,
     )
-    return ChatTest.objects.create(run=run, batch=batch, shots=shots)
+    return ChatTest.objects.create(run=run, batch=batch, shots=possible)
 
 
 def _examples(
     run: Run, known: evidence.Evidence, labels: list[str], shots: int
 ) -> list[tuple[str, str]]:
-    """So many training rows of each label, those it is surest of: clear cases teach best."""
+    """So many training rows of each label, from clear cases to those near its border, in no order:
+    the surest alone are all alike, and what stands last weighs most."""
     side = known.train
-    shots = min(shots, MOST_SHOTS, MOST_EXAMPLES // len(labels))
     places: list[int] = []
     for code in range(len(labels) if shots else 0):
         mine = np.flatnonzero(side.truth == code)
-        places += mine[np.argsort(-side.given[mine], kind="stable")[:shots]].tolist()
+        order = mine[np.argsort(-side.given[mine], kind="stable")]
+        last = max(0, int(CLEAR_SHARE * len(order)) - 1)
+        ranks = np.unique(np.linspace(0, last, shots).round().astype(int))
+        places += order[ranks[:shots]].tolist() if len(order) else []
+    places = np.random.default_rng(run.seed).permutation(places).astype(int).tolist()
     texts = texts_of(run, side, places)
     pairs = zip(texts, (labels[side.truth[place]] for place in places), strict=True)
     return [(text, label) for text, label in pairs if text != GONE]
@@ -119,6 +148,8 @@ class Result:
     differ: int = 0
     failures: list[tuple[str, int]] = field(default_factory=list)
     """Why rows failed, and how many for each reason."""
+    asked_shots: int | None = None
+    """Examples of each label that were asked for; None: of a test from before that was kept."""
 
 
 def result(test: ChatTest) -> Result:
@@ -147,6 +178,7 @@ def result(test: ChatTest) -> Result:
         seconds_per_row=batch.worked_s / len(answered) if answered and batch.worked_s else None,
         tokens_per_row=_tokens(answered),
         failures=_failures(items),
+        asked_shots=batch.spec.get("asked_shots"),
     )
     return _judged(found, answered, known.test, labels, run) if answered else found
 

@@ -2,19 +2,26 @@
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 
 from apps.batch import pump
 from apps.batch.models import Batch, Item, ItemStatus
-from apps.classifiers import chat_labels, chat_tests
+from apps.classifiers import chat_labels, chat_tests, evidence
 from apps.classifiers.models import ChatTest, Classifier
+from apps.classifiers.row_texts import texts_of
+from apps.classifiers.views.chat import target_choices
 from apps.core.redis import close_async_redis
+from apps.datasets.formats import ExampleRow
 from apps.llm.client import close_clients
 from apps.llm.models import Server
+from apps.llm.token_bound import at_most
 from tests.classifiers import factories
 from tests.conftest import create_server
 from tests.environment import FOLDER
@@ -200,3 +207,80 @@ def test_a_model_that_thinks_answers_without(
     # Its nonsense may be cut off, but all of it is an answer: a thought would leave none.
     raws = Item.objects.filter(batch=test.batch).values_list("raw", flat=True)
     assert [raw.lstrip()[:1] for raw in raws] == ["{"] * 4
+
+
+def prompt_of(test: ChatTest) -> str:
+    return str(test.batch.spec["system"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_chat_model_reads_the_whole_text(
+    alice: User, embedding_server: Server, server: Server
+) -> None:
+    rows = [
+        ExampleRow(f"{row.text} {'and so on ' * 210}"[:2_020] + " the end", row.label)
+        for row in factories.rows(4)
+    ]
+    made = factories.trained(alice, factories.dataset(alice, rows))
+    test = chat_tests.start(factories.newest(made), server=server, model="m", rows=3, shots=0)
+    spec = chat_labels.Spec.read(test.batch.spec)
+    for item in Item.objects.filter(batch=test.batch):
+        asked = chat_labels.request_for(spec, item.input["text"], "m").messages[1]["content"]
+        assert len(asked) > 2_020
+        assert asked.endswith("the end")
+    assert chat_labels.row_tokens(test.batch.spec, {}) > 2_020 // 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_examples_are_as_many_as_are_said_and_not_the_surest_alone(
+    browser: Client, made: Classifier, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = factories.newest(made)
+    known = evidence.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
+    surest = set()
+    for code in range(3):
+        mine = np.flatnonzero(known.train.truth == code)
+        surest |= set(mine[np.argsort(-known.train.given[mine], kind="stable")[:3]].tolist())
+    test = chat_tests.start(run, server=server, model="m", rows=2, shots=3)
+    system = str(test.batch.spec["system"])
+    assert system.count("\nLabel: ") == 9
+    labels = [line for line in system.splitlines() if line.startswith("Label: ")]
+    assert labels != sorted(labels, key=labels.index)  # not one label after the other
+    texts = texts_of(run, known.train, sorted(surest))
+    assert not all(f"Text: {text}\n" in system for text in texts)
+    monkeypatch.setattr(chat_tests, "MOST_EXAMPLES", 7)
+    assert chat_tests.start(run, server=server, model="m", rows=2, shots=5).shots == 2
+    page = browser.get(f"/classify/{made.pk}/chat/").content.decode()
+    assert "2 examples per label (5 asked for, max 7 in all)" in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_own_instructions_and_what_labels_mean(
+    browser: Client, made: Classifier, server: Server
+) -> None:
+    url = f"/classify/{made.pk}/chat/"
+    form = {"target": f"{server.pk}:", "shots": 0, "rows": 2}
+    answer = browser.post(url, form | {"descriptions": "nothing: at all"})
+    assert answer.status_code == 422
+    assert "No label at “nothing: at all”. Labels: card" in answer.content.decode()
+    told = {"instructions": "Sort these.", "descriptions": "card: a lost card\n\nrate:exchange"}
+    assert browser.post(url, form | told).status_code == 302
+    system = str(ChatTest.objects.get().batch.spec["system"])
+    assert system.startswith("Sort these.")
+    assert "- card: a lost card\n- hello\n- rate: exchange" in system
+
+
+def test_models_that_only_embed_are_not_offered(embedding_server: Server, server: Server) -> None:
+    server.facts = {"models": [{"id": "text-embedding-strict"}, {"id": "writer"}]}
+    server.save()
+    embedding_server.facts = {"models": [{"id": "vectors"}]}
+    embedding_server.save()
+    assert [label for _, label in target_choices()] == ["Chat: writer"]
+
+
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [("word " * 300, 400), ("今天天气很好" * 100, 600), ("สวัสดีครับ" * 50, 500), ("", 0)],
+)
+def test_tokens_are_bounded_in_every_script(text: str, least: int) -> None:
+    assert least <= at_most(text) <= 2 * len(text) + 1

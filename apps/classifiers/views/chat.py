@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.batch.services import WrongState, cancel
 from apps.batch.tasks import wake
-from apps.classifiers import chat_tests
+from apps.classifiers import chat_labels, chat_tests
 from apps.classifiers.evidence import NoEvidence
 from apps.classifiers.models import LARGE_FIELDS, ChatTest, Run
 from apps.classifiers.views.shared import run_page
@@ -18,6 +18,8 @@ from apps.llm.choices import writes
 from apps.llm.models import DefaultServer, Server, Use
 
 SHOWN = 10
+MAX_INSTRUCTIONS = 10_000  # characters
+MAX_DESCRIPTIONS = 50_000
 LARGE = [f"run__{name}" for name in LARGE_FIELDS if name != "per_class"]
 
 
@@ -27,17 +29,46 @@ class ChatTestForm(forms.Form):
         label="Examples in the prompt",
         coerce=int,
         choices=[(0, "none (zero-shot)"), (1, "1 a label"), (3, "3 a label"), (5, "5 a label")],
-        help_text="Training rows the classifier is surest of.",
+        help_text="Training rows, from clear cases to borderline ones.",
     )
     rows = forms.IntegerField(
         label="Test rows", min_value=1, max_value=chat_tests.MOST_ROWS, initial=100
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    instructions = forms.CharField(
+        label="Instructions",
+        required=False,
+        max_length=MAX_INSTRUCTIONS,
+        initial=chat_labels.INSTRUCTIONS,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Labels and examples follow them. The server allows only a label as the answer.",
+    )
+    descriptions = forms.CharField(
+        label="Label descriptions",
+        required=False,
+        max_length=MAX_DESCRIPTIONS,
+        widget=forms.Textarea(attrs={"rows": 3, "placeholder": "label: what it means"}),
+        help_text="One per line, for labels that do not explain themselves.",
+    )
+
+    def __init__(self, *args: Any, labels: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.labels = labels
         field = self.fields["target"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = target_choices()
+
+    def clean_descriptions(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for line in filter(None, map(str.strip, self.cleaned_data["descriptions"].splitlines())):
+            # A label may have a colon in it: the longest that fits counts.
+            fitting = [label for label in self.labels if line.startswith(f"{label}:")]
+            if not fitting:
+                known = ", ".join(self.labels[:20])
+                raise forms.ValidationError(f"No label at “{line[:60]}”. Labels: {known}.")
+            label = max(fitting, key=len)
+            found[label] = line.removeprefix(f"{label}:").strip()
+        return found
 
 
 def target_choices() -> list[tuple[str, str]]:
@@ -60,7 +91,8 @@ def chat_tests_page(request: HttpRequest, pk: int) -> HttpResponse:
     run: Run | None = context["run"]
     if run is None:
         return render(request, "classifiers/chat.html", context)
-    form = ChatTestForm(request.POST or None)
+    labels = [entry["label"] for entry in run.per_class]
+    form = ChatTestForm(request.POST or None, labels=labels)
     status = 200
     if request.method == "POST":
         if form.is_valid() and _start(run, form):
@@ -83,6 +115,8 @@ def _start(run: Run, form: ChatTestForm) -> bool:
             model=model,
             rows=form.cleaned_data["rows"],
             shots=form.cleaned_data["shots"],
+            instructions=form.cleaned_data["instructions"],
+            descriptions=form.cleaned_data["descriptions"],
         )
     except (NoEvidence, ValueError) as error:
         form.add_error(None, str(error))
@@ -131,4 +165,8 @@ def _results(pk: int) -> dict[str, Any]:
         except NoEvidence as error:
             entry["problem"] = str(error)
         found.append(entry)
-    return {"results": found, "working": any(entry["active"] for entry in found)}
+    return {
+        "results": found,
+        "most_examples": chat_tests.MOST_EXAMPLES,
+        "working": any(entry["active"] for entry in found),
+    }
