@@ -8,14 +8,19 @@ from ninja.errors import AuthenticationError, AuthorizationError, HttpError, Val
 
 from apps.chat.api import router as chat
 from apps.classifiers.api import router as classifiers
+from apps.core import refusals
 from apps.core.api import ApiError, BearerKey, BrowserSession
+from apps.core.json_bodies import BodyParser
+from apps.core.refusals import UNAUTHORIZED
 from apps.datasets.api import router as datasets
 from apps.generation.api import router as generation
 from apps.llm.api import router as servers
 from apps.llm.errors import LLMError
 from apps.llm.services import NoServer
 
-api = NinjaAPI(title="Workbench", version="1", auth=[BearerKey(), BrowserSession()])
+api = NinjaAPI(
+    title="Workbench", version="1", auth=[BearerKey(), BrowserSession()], parser=BodyParser()
+)
 for router in (servers, chat, datasets, classifiers, generation):
     api.add_router("", router)
 
@@ -41,9 +46,7 @@ def _api_error(request: HttpRequest, error: ApiError) -> HttpResponse:
 
 @api.exception_handler(AuthenticationError)
 def _unauthenticated(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
-    return _answer(
-        request, 401, "unauthorized", "Send a valid key as `Authorization: Bearer wb_...`."
-    )
+    return refusals.answer(request, UNAUTHORIZED)
 
 
 @api.exception_handler(AuthorizationError)
@@ -65,6 +68,8 @@ def _not_found(request: HttpRequest, error: Http404) -> HttpResponse:
 
 @api.exception_handler(HttpError)
 def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+    if isinstance(error.__cause__, ApiError):  # what ninja makes of an error of the parser
+        return _api_error(request, error.__cause__)
     return _answer(request, error.status_code, "bad_request", str(error))
 
 

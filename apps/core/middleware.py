@@ -17,7 +17,8 @@ from django.urls import reverse
 from django.utils.deprecation import MiddlewareMixin
 
 from apps.core import refusals
-from apps.core.refusals import Refusal
+from apps.core.api import BearerKey
+from apps.core.refusals import UNAUTHORIZED, Refusal
 
 logger = logging.getLogger(__name__)
 
@@ -88,15 +89,21 @@ class LoginRequired(LoginRequiredMiddleware):
         view_kwargs: dict[str, Any],
     ) -> HttpResponseBase | None:
         match = request.resolver_match
-        is_route = match is not None and match.namespace == "api-1"
-        if (
-            is_route
-            and match is not None
-            and match.url_name not in {"openapi-view", "openapi-json"}
-        ):
-            return None
+        if match is not None and match.namespace == "api-1":
+            describes = match.url_name in {"openapi-view", "openapi-json"}
+            return (
+                self._described(request, view_func, view_args, view_kwargs) if describes else None
+            )
         answer = super().process_view(request, view_func, view_args, view_kwargs)
         if answer is not None and request.headers.get("HX-Request"):
             # A login page cannot be shown inside a page: htmx is told to go there instead.
             return HttpResponse(status=401, headers={"HX-Redirect": reverse("core:login")})
         return answer
+
+    def _described(self, request: HttpRequest, *view: Any) -> HttpResponseBase | None:
+        """What describes the API is for programs with a key, too. People are sent to log in."""
+        if request.user.is_authenticated or BearerKey()(request) is not None:
+            return None
+        if "text/html" in request.headers.get("Accept", ""):
+            return super().process_view(request, *view)
+        return refusals.answer(request, UNAUTHORIZED)

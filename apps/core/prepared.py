@@ -18,6 +18,7 @@ from django.db.models.sql.compiler import SQLCompiler
 
 M = TypeVar("M", bound=models.Model)
 Fields = Sequence["models.Field[Any, Any]"]
+LARGEST = models.BigIntegerField.MAX_BIGINT
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Lookup(Generic[M]):
         return next(iter(self.all(*values)), None)
 
     def all(self, *values: int | str) -> list[M]:
+        if any(isinstance(value, int) and not -LARGEST <= value <= LARGEST for value in values):
+            return []  # no number in the database is so large
         sql, given, read = self._compiled
         with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
             cursor.execute(sql, [values[p.number] if isinstance(p, _Value) else p for p in given])

@@ -33,6 +33,7 @@ class Refusal:
     retry_after: int | None = None
 
 
+UNAUTHORIZED = Refusal(401, "unauthorized", "Send a valid key as `Authorization: Bearer wb_...`.")
 DISK_FULL = Refusal(
     507,
     "disk_full",
@@ -41,6 +42,12 @@ DISK_FULL = Refusal(
 )
 BUSY = Refusal(
     503, "busy", "The database is busy: nothing was saved. Try again in a moment.", retry_after=2
+)
+NUMBER_TOO_LARGE = Refusal(422, "invalid", "A number in the request is too large.")
+UNSTORABLE = Refusal(
+    422,
+    "invalid",
+    "The request has a character that cannot be stored: NUL, or half of a surrogate pair.",
 )
 NO_REDIS = Refusal(
     503,
@@ -65,7 +72,24 @@ def reason_of(error: BaseException | None) -> Refusal | None:
         return NO_REDIS
     if isinstance(error, DatabaseError):
         return _of_the_database(error)
+    if isinstance(error, ValueError | OverflowError):
+        return _of_the_request(error)
     return None
+
+
+def _of_the_request(error: ValueError | OverflowError) -> Refusal | None:
+    """Numbers and texts that Python or a database does not take. They have no class of their own.
+
+    A view that reads a number out of a form need not know how long numbers may be.
+    """
+    if isinstance(error, UnicodeEncodeError):
+        return UNSTORABLE if error.reason == "surrogates not allowed" else None
+    said = str(error)
+    if isinstance(error, OverflowError):
+        return NUMBER_TOO_LARGE if said.endswith("to convert to SQLite INTEGER") else None
+    if said.startswith("Exceeds the limit (") and "digits" in said:
+        return NUMBER_TOO_LARGE
+    return UNSTORABLE if "NUL (0x00) characters" in said else None
 
 
 def _of_the_database(error: DatabaseError) -> Refusal | None:
@@ -73,6 +97,10 @@ def _of_the_database(error: DatabaseError) -> Refusal | None:
     state = getattr(cause, "sqlstate", None)
     if state == "53100":
         return DISK_FULL
+    if state == "22P05" or "NUL (0x00)" in str(error):  # untranslatable_character
+        return UNSTORABLE
+    if state == "22003":  # numeric_value_out_of_range
+        return NUMBER_TOO_LARGE
     if state in _BUSY or type(cause).__name__ == "PoolTimeout":
         return BUSY
     if not isinstance(cause, sqlite3.Error):
