@@ -7,7 +7,7 @@ from typing import Any
 from apps.chat.imported import BETWEEN, Imported, Said, Words, call, part_text, tidied, time
 
 # Places in a list of sources that is not exported, between characters that no font has.
-_CITATION = re.compile("\ue200[^\ue201]*\ue201")
+_CITATION = re.compile("\ue200[^\ue200\ue201]*\ue201")
 
 
 def conversation(item: dict[str, Any]) -> Imported:

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from html import unescape
 from typing import Any
 
@@ -22,9 +23,9 @@ from apps.chat.imported import (
 _ATTRIBUTE = re.compile(r"""([\w-]+)=(?:"([^"]*)"|'([^']*)')""")
 _BLOCK = re.compile(
     r"""<details\s+type="(reasoning|tool_calls|code_interpreter)"((?:\s+[\w-]+=(?:"[^"]*"|'[^']*'))*)"""
-    r"""\s*>\s*(?:<summary>.*?</summary>)?(.*?)</details>\s*""",
-    re.DOTALL,
+    r"""\s*>""",
 )
+_END = "</details>"
 _FENCE = re.compile(r"\A\s*```\w*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
@@ -94,7 +95,7 @@ class _Answer:
 
 
 def _answer(text: str, output: object) -> Words:
-    pieces = list(_BLOCK.finditer(text))
+    pieces = list(_blocks(text))
     if output and isinstance(output, list) and not pieces:
         words = _of_output([item for item in output if isinstance(item, dict)])
         if words.calls:
@@ -103,16 +104,41 @@ def _answer(text: str, output: object) -> Words:
         return Words(text)
     answer, place = _Answer(), 0
     for piece in pieces:
-        answer.say(text[place : piece.start()])
-        place = piece.end()
-        kind, attributes, body = piece.groups()
-        if kind == "reasoning":
-            lines = body.strip().splitlines()
+        answer.say(text[place : piece.start])
+        place = piece.end
+        if piece.kind == "reasoning":
+            lines = piece.body.strip().splitlines()
             answer.think(unescape("\n".join(line.removeprefix("> ") for line in lines)))
         else:
-            answer.call(_call(kind, _attributes(attributes), unescape(body).strip()))
+            body = unescape(piece.body).strip()
+            answer.call(_call(piece.kind, _attributes(piece.attributes), body))
     answer.say(text[place:])
     return answer.words
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A part of an answer's text that is a thought or a call."""
+
+    start: int
+    end: int
+    kind: str
+    attributes: str
+    body: str
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    """In their order. Each end is looked for once: a search from each beginning is quadratic."""
+    place = 0
+    while (opening := _BLOCK.search(text, place)) is not None:
+        end = text.find(_END, opening.end())
+        if end < 0:
+            return
+        body = text[opening.end() : end].lstrip()
+        if body.startswith("<summary>"):
+            body = body.partition("</summary>")[2] or body
+        place = end + len(_END)
+        yield _Block(opening.start(), place, opening[1], opening[2], body)
 
 
 def _attributes(text: str) -> dict[str, str]:

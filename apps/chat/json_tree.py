@@ -1,7 +1,6 @@
 """An answer that is JSON as a tree that folds. Pure."""
 
 import json
-import re
 from collections.abc import Iterator
 from html import escape
 from typing import Any
@@ -10,20 +9,27 @@ MAX_CHARACTERS = 200_000
 MAX_NODES = 3000
 MAX_DEPTH = 40
 OPEN_DEPTH = 2
-FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*)\n```\s*\Z", re.DOTALL)
+FENCE = "```"
 
 
 def parsed(text: str) -> Any:
     """The object or list a whole answer is, also within a fence; None for anything else."""
-    if fenced := FENCED.match(text):
-        text = fenced[1]
-    if len(text) > MAX_CHARACTERS or text.lstrip()[:1] not in {"{", "["}:
+    if len(text) > MAX_CHARACTERS:
+        return None
+    text = _within_fence(text.strip())
+    if text[:1] not in {"{", "["}:
         return None
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return value if _nodes(value) <= MAX_NODES else None
+
+
+def _within_fence(text: str) -> str:
+    first, _, rest = text.partition("\n")
+    is_fenced = first.rstrip() in {FENCE, f"{FENCE}json"} and rest.endswith(f"\n{FENCE}")
+    return rest.removesuffix(FENCE).strip() if is_fenced else text
 
 
 def _nodes(value: Any) -> int:

@@ -116,6 +116,7 @@ class Changing:
     why: str
 
 
+MOST_CHANGING = 10
 _PLACEHOLDER = re.compile(
     r"\{\{\s*([\w.]+)\s*\}\}|\{([A-Z_]{3,})\}|%(?:date|time|now)%", re.IGNORECASE
 )
@@ -141,6 +142,8 @@ def changing_parts(text: str) -> list[Changing]:
     for part, why in _suspects(text):
         if not any(part in other for other in found):
             found[part] = Changing(part, why)
+        if len(found) == MOST_CHANGING:
+            break
     return list(found.values())
 
 

@@ -23,6 +23,8 @@ from pygments.lexer import Lexer  # type: ignore[import-untyped]
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
+from apps.core import link_words
+
 TAGS = {
     "a", "blockquote", "br", "code", "del", "em", "figcaption", "figure", "h1", "h2", "h3", "h4",
     "h5", "h6", "hr", "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th",
@@ -221,8 +223,9 @@ def _block_math(state: StateBlock, first: int, last: int, silent: bool) -> bool:
 
 
 def _make_parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "linkify": True})
-    parser.enable(["table", "strikethrough", "linkify"])
+    parser = MarkdownIt("commonmark", {"html": False})
+    parser.enable(["table", "strikethrough"])
+    link_words.use(parser)
     parser.inline.ruler.before("escape", "math", _inline_math)
     parser.block.ruler.before("fence", "math", _block_math, {"alt": ["paragraph", "list"]})
     parser.add_render_rule("image", _image_as_link)

@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+# A sentence stands near the beginning; a page of megabytes is not searched for it.
+LOOKED_AT = 4000
 MESSAGE_LENGTH = 300
 _TITLE = re.compile(r"<(title|h1)[^>]*>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
 _KEYS = re.compile(r"\b(sk|wb)[-_][\w.-]{3,}|(?<=Bearer )\S+", re.IGNORECASE)
@@ -41,7 +43,7 @@ def detail_of(body: Any) -> dict[str, Any]:
 
 
 def _cleaned(text: str) -> str:
-    text = text.strip()
+    text = text.strip()[:LOOKED_AT]
     if text.startswith("<"):
         title = _TITLE.search(text)
         text = re.sub(r"<[^>]*>", " ", title[2]) if title else "an HTML page"

@@ -97,6 +97,27 @@ def test_long_nonsense_is_rendered_in_linear_time() -> None:
     assert render("*a " * 20_000)
 
 
+LONG_ADDRESS = "https://example.org/" + "a" * 900
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("see https://example.org/a(b)c, and (http://x.y/z).",
+         ["https://example.org/a(b)c", "http://x.y/z"]),
+        ("mail me@example.org", ["mailto:me@example.org"]),
+        ("example.com and www.foo.org/x?y=1#z.",
+         ["http://example.com", "http://www.foo.org/x?y=1#z"]),
+        ("http://a.b/x* and http\\://example.com/", ["http://a.b/x"]),
+        ("[http://a.b](http://c.d) http://e.f", ["http://c.d", "http://e.f"]),
+        (f"({LONG_ADDRESS}) {LONG_ADDRESS}.", [LONG_ADDRESS, LONG_ADDRESS]),
+        ("e.g. 3.14 or `http://a.b` javascript:alert(1)", []),
+    ],
+)  # fmt: skip
+def test_addresses_in_a_text_are_links(text: str, addresses: list[str]) -> None:
+    assert re.findall('href="([^"]*)"', render(text)) == addresses
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

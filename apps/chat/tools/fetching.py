@@ -63,7 +63,7 @@ def fetch(url: str, *, allow_private: bool = False) -> str:
 
 def text_of_html(page: str) -> str:
     """What a page says, without its markup."""
-    blocks = re.sub(r"(?i)<(br|/p|/div|/li|/tr|/h[1-6]|/title)\b[^>]*>", r"\g<0>\n", page)
+    blocks = re.sub(r"(?i)<(br|/p|/div|/li|/tr|/h[1-6]|/title)\b[^<>]*>", r"\g<0>\n", page)
     text = nh3.clean(blocks, tags=set(), clean_content_tags={"script", "style", "template"})
     lines = (" ".join(line.split()) for line in html.unescape(text).splitlines())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

@@ -1,0 +1,116 @@
+"""Text functions that meet foreign text take time that grows with the text alone, whatever it is.
+
+Each is given text of one unit again and again, once and four times as long. CPU time is counted.
+"""
+
+import io
+import json
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from apps.chat import imports, imports_open_webui, json_tree, prefix, search, titles
+from apps.chat.imported import call
+from apps.chat.tools import calling, fetching
+from apps.core import argument_schemas, markdown
+from apps.llm import reply_text
+from apps.mcp import results
+
+SIZE = 4_000  # characters
+GROWTH = 4
+# Of a linear function; a quadratic one takes 16 times as long. What is faster than the floor at the
+# larger size would have to grow a hundredfold before anybody met it.
+MOST_RATIO = 9.0
+FLOOR_SECONDS = 0.02
+TRIES = 6
+
+UNITS = [
+    *("http://a", "http://a.b\n", "https://a.b/(", "www.", "a@", "a@b.c ", "a.b ", "mailto:a@b"),
+    *("```\n", "```json\n", "`", "``", "~~~\n", "$", "$$", "\\(", "\\[\n", "\\"),
+    *("[", "![", "](", "[a](b)", "[a]: b\n", "*a ", "**", "_a_ ", "~~", "<", "<a ", "<!--"),
+    *("> ", ">\n", "- ", "- a\n", "1. ", "# ", "| a ", "|a|\n|-|\n", "    a\n", "\t", " "),
+    *('<details type="reasoning">', '<details type="reasoning" a="', "<summary>", "</details>"),
+    *("<br ", "<title>", "<script>", "</p>", "\ue200", "\ue200\ue201", "{{ ", "{AA", "1 "),
+    *("{", '{"a":', "[[", '"', '"a",', "today is ", "é", "\U0001f600", "\u202e", "\x01"),
+    *("&", "&#", "\n", "\r", "\x02", "1.1.26 "),
+]  # fmt: skip
+
+
+# What comes once, before the unit.
+AFTER = [("```", "\n"), ("```json\n{", " "), ("<details ", " "), ('"', "\\"), ("{{", " ")]
+
+
+def numbered(count: int) -> str:
+    return " ".join(
+        f"{number % 31 + 1}.{number % 12 + 1}.{1000 + number}" for number in range(count)
+    )
+
+
+def texts() -> Iterator[tuple[str, str, str]]:
+    """What it is, and the text once and four times as long."""
+    for start, unit in [*(("", unit) for unit in UNITS), *AFTER]:
+        short, long = (start + unit * (size // len(unit)) for size in (SIZE, GROWTH * SIZE))
+        yield f"{start}{unit}", short, long
+    yield "dates", numbered(SIZE // 10), numbered(GROWTH * SIZE // 10)
+
+
+def chatgpt(text: str) -> object:
+    message = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": [text]}}
+    item = {"mapping": {"a": {"id": "a", "parent": None, "message": message}}}
+    return list(imports.read(io.BytesIO(json.dumps([item]).encode())))
+
+
+def told(text: str) -> object:
+    block = SimpleNamespace(type="text", text=text)
+    return results.text_of(SimpleNamespace(content=[block], structured_content=None))
+
+
+FUNCTIONS: dict[str, Callable[[str], Any]] = {
+    "Markdown": markdown._render,
+    "JSON tree": json_tree.parsed,
+    "ChatGPT's export": chatgpt,
+    "Open WebUI's export": lambda text: imports_open_webui._answer(text, None),
+    "a call in an export": lambda text: call(text, text),
+    "a web page": fetching.text_of_html,
+    "an MCP result": told,
+    "a system prompt": prefix.changing_parts,
+    "a title": lambda text: (titles.cleaned(text), titles.first_line(f"a{text}")),
+    "a snippet": search.pieces,
+    "words to find": search._words,
+    "storable": calling.storable,
+    "a server's error": reply_text._cleaned,
+    "arguments": lambda text: argument_schemas.problems(
+        {"a": text, text: 1},
+        {
+            "type": "object",
+            "properties": {"a": {"pattern": r"^(\S+\s*)+$"}},
+            "patternProperties": {"^(a|a)*$": {}},
+        },
+    ),
+}
+
+
+def seconds(function: Callable[[str], Any], text: str) -> float:
+    began = time.thread_time()
+    function(text)
+    return time.thread_time() - began
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_time_grows_with_the_text_alone(name: str) -> None:
+    function = FUNCTIONS[name]
+    grown = []
+    for what, short, long in texts():
+        function(what)  # compiles what is compiled once
+        takes, took = [], []
+        for _ in range(TRIES):
+            takes.append(seconds(function, long))
+            took.append(seconds(function, short))
+            if min(takes) < max(FLOOR_SECONDS, MOST_RATIO * min(took)):
+                break
+        else:
+            grown.append(f"{what!r}: {min(took):.3f} s, four times as long {min(takes):.3f} s")
+    assert grown == []
