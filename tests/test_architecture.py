@@ -36,6 +36,8 @@ PURE = [
     "classifiers/trainer.py",
     "classifiers/evaluation.py",
     "generation/recipe.py",
+    "classifiers/calibration.py",
+    "classifiers/familiarity.py",
     "classifiers/gates.py",
     "classifiers/leaks.py",
     "embeddings/nearest.py",

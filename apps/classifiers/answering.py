@@ -176,7 +176,7 @@ async def classify(
     return [
         Prediction(
             judgement.top,
-            ready.gates.decide(judgement.top[0].confidence, judgement.max_logit),
+            ready.gates.decide(judgement.top[0].confidence, judgement.score),
             prepared.shortened.get(place, ""),
         )
         for place, judgement in enumerate(ready.predictor.judge(prepared.vectors, count=top))

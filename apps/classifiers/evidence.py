@@ -7,7 +7,7 @@ asked later comes from here: thresholds, versions side by side, the map, a chat 
 import hashlib
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
@@ -56,6 +56,8 @@ class Side:
     """How far the label it gives is ahead of the second, in probability; by the weighed ones where
     labels are weighed."""
     max_logit: Floats
+    familiar: Floats
+    """See `familiarity`; the largest logit in runs that kept no sample of their texts."""
 
     def __len__(self) -> int:
         return len(self.index)
@@ -76,9 +78,11 @@ class Side:
         logits: Floats,
         temperature: float,
         favour: Floats | None = None,
+        familiar: Floats | None = None,
     ) -> Self:
         """Args:
         favour: (labels,) added to the logits before the largest is chosen, not for probabilities.
+        familiar: (n,); None where only the largest logit is known.
         """
         count = len(index)
         predicted = np.zeros(count, dtype=np.int32)
@@ -108,6 +112,7 @@ class Side:
             key=np.asarray(keys, dtype=np.uint64),
             truth=truth.astype(np.int32),
             predicted=predicted,
+            familiar=numbers["max_logit"] if familiar is None else familiar,
             **numbers,
         )
 
@@ -165,7 +170,12 @@ def load(folder: Path, name: str) -> Evidence:
                 raise NoEvidence("What this run knew of its rows is too large to read.")
         with np.load(_path(folder, name), allow_pickle=False) as arrays:
             sides = {
-                part: Side(**{entry.name: arrays[f"{part}.{entry.name}"] for entry in fields(Side)})
+                part: Side(
+                    **{
+                        entry.name: arrays[_stored(arrays, part, entry.name)]
+                        for entry in fields(Side)
+                    }
+                )
                 for part in SIDES
             }
             points = Map(**{entry.name: arrays[f"map.{entry.name}"] for entry in fields(Map)})
@@ -174,6 +184,12 @@ def load(folder: Path, name: str) -> Evidence:
             "What this run knew of each row is not on this machine. Train again to see it."
         ) from error
     return Evidence(**sides, map=points)
+
+
+def _stored(arrays: Mapping[str, object], part: str, name: str) -> str:
+    """Runs from before familiarity was known went by the largest logit."""
+    here = f"{part}.{name}"
+    return f"{part}.max_logit" if name == "familiar" and here not in arrays else here
 
 
 def _path(folder: Path, name: str) -> Path:

@@ -27,12 +27,14 @@ CONTENT_TYPES = {"json": "application/json", "zip": "application/zip"}
 
 def card_of(run: Run, predictor: Predictor) -> dict[str, Any]:
     """What one must know to use the arrays, and to believe them."""
+    described = asdict(predictor.card)
+    del described["familiarity"]  # its sample stays here: vectors give their texts away
     return {
         "format": FORMAT,
         "name": run.classifier.name,
         "version": run.number,
         "created": run.created.isoformat(),
-        **asdict(predictor.card),
+        **described,
         "gates": run.gates,
         "metrics": run.metrics,
         "trained_on": {

@@ -1,24 +1,32 @@
 """When a classifier should rather not answer. Pure numpy.
 
 Two gates, because there are two reasons: "unsure" is a text between the labels (its calibrated
-probability is low), "none of these" is a text unlike anything it was trained on (its largest logit
-is low). The largest logit tells strangers from doubtful rows far better than the probability does,
-which is shared out among the labels whatever the text is (Hendrycks et al. 2022; on CLINC150 with
-our recipe AUROC 0.974 against 0.947).
+probability is low), "none of these" is a text unlike anything it was trained on (its familiarity is
+low, see `familiarity`; of classifiers without a sample of their training texts, older and imported
+ones, the largest logit). How familiar a text is does not follow from how likely its label is: of
+two labels one is always likely.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import floor, sqrt
+from statistics import NormalDist
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.classifiers.evidence import Side
+
 Floats = NDArray[np.float32]
 
 UNSURE_BELOW = 0.5  # less sure than a coin
+UNSURE_OF_TWO = 0.6  # of two labels one always has half
 KEPT = 0.99  # of texts like those it was trained on
 KEPT_AT_LEAST = 0.8
+# Strangers may cost this share of the other texts and no more, however many of them it catches.
+FEW_STRANGERS, MANY_STRANGERS = 10, 50
+KEPT_FOR_SOME, KEPT_FOR_MANY = 0.97, 0.95
 
 
 class Gate(StrEnum):
@@ -38,34 +46,65 @@ class Gates:
     unsure: float = UNSURE_BELOW
     """Calibrated probability below which it says "unsure"."""
     kept: float = KEPT
-    """Share of in-scope texts that pass the second gate: says where `max_logit` comes from."""
+    """Share of in-scope texts that pass the second gate: says where the next two come from."""
     max_logit: float = -np.inf
-    """Largest logit below which it says "none of these"."""
+    """Largest logit below which it says "none of these", where it knows no familiarity."""
+    familiar: float | None = None
+    """Familiarity below which it says so; None for one that knows the largest logit only."""
 
     @classmethod
     def read(cls, stored: dict[str, Any]) -> Self:
         if not stored:
             return cls()
-        lowest = stored.get("max_logit")
         return cls(
             float(stored["unsure"]),
             float(stored["kept"]),
-            -np.inf if lowest is None else float(lowest),
+            _finite_or_open(stored.get("max_logit")),
+            _finite_or_open(stored["familiar"]) if "familiar" in stored else None,
         )
 
     def as_dict(self) -> dict[str, float | None]:
         """For JSON, which has no infinity."""
-        lowest = float(self.max_logit)
-        return {
+        found: dict[str, float | None] = {
             "unsure": self.unsure,
             "kept": self.kept,
-            "max_logit": lowest if np.isfinite(lowest) else None,
+            "max_logit": _finite_or_none(self.max_logit),
         }
+        if self.familiar is not None:
+            found["familiar"] = _finite_or_none(self.familiar)
+        return found
 
-    def decide(self, confidence: float, max_logit: float) -> Gate:
-        if max_logit < self.max_logit:
+    @property
+    def limit(self) -> float:
+        """The score below which it says "none of these"."""
+        return self.max_logit if self.familiar is None else self.familiar
+
+    def decide(self, confidence: float, score: float) -> Gate:
+        """Args:
+        score: the familiarity, or the largest logit of one that knows no other.
+        """
+        if score < self.limit:
             return Gate.NONE
         return Gate.UNSURE if confidence < self.unsure else Gate.OPEN
+
+
+def _finite_or_none(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _finite_or_open(value: float | None) -> float:
+    return -np.inf if value is None else float(value)
+
+
+def least_unsure(labels: int, *, balanced: bool) -> float:
+    """Where the first gate stands until somebody moves it.
+
+    Rare labels that are weighed like common ones are given on purpose where they are less likely
+    than not: there it stands open.
+    """
+    if balanced:
+        return 0.0
+    return UNSURE_OF_TWO if labels == 2 else UNSURE_BELOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,32 +137,54 @@ class Passed:
         return self.caught / self.strangers if self.strangers else None
 
 
-def threshold(max_logits: Floats, kept: float) -> float:
-    """The largest logit that this share of in-scope rows, judged out of fold, is at or above."""
-    if kept >= 1 or not len(max_logits):
+def threshold(scores: Floats, kept: float) -> float:
+    """The score that at least this share of texts like the scored ones is at or above.
+
+    With enough rows their own order says it: of n + 1 rows alike each is as often the lowest (split
+    conformal prediction, Vovk et al. 2005). A hundredth of twenty rows is none of them; there it
+    is the bound of Student's prediction interval, but nothing that one of the rows fell below.
+
+    Args:
+        scores: (n,) of in-scope rows, each by a model that had not seen it.
+    """
+    share, rows = 1 - kept, len(scores)
+    if share < 1e-9 or rows < 2:
         return -float("inf")
-    return float(np.quantile(max_logits, 1 - kept))
+    rank = floor(share * (rows + 1) + 1e-9)
+    if rank >= 1:
+        return float(np.partition(scores, rank - 1)[rank - 1])
+    values = scores.astype(np.float64)
+    spread = float(values.std(ddof=1)) * sqrt(1 + 1 / rows)
+    return min(float(values.min()), float(values.mean()) - _student(share, rows - 1) * spread)
+
+
+def _student(share: float, freedom: int) -> float:
+    """The upper quantile of Student's t, by its expansion about the normal (Abramowitz and Stegun
+    1964, 26.7.5): to a hundredth from four degrees of freedom on. scipy takes long to load."""
+    z = -NormalDist().inv_cdf(share)
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / freedom + second / freedom**2 + third / freedom**3
 
 
 def passed(
     confidence: Floats,
-    max_logit: Floats,
+    score: Floats,
     right: NDArray[np.bool_],
     gates: Gates,
     *,
     strange_confidence: Floats | None = None,
-    strange_max_logit: Floats | None = None,
+    strange_score: Floats | None = None,
 ) -> Passed:
     """The rows behind the gates, and the out-of-scope ones where there are some."""
-    none = max_logit < gates.max_logit
+    none = score < gates.limit
     unsure = ~none & (confidence < gates.unsure)
     answered = ~none & ~unsure
     strangers = caught = 0
-    if strange_confidence is not None and strange_max_logit is not None:
+    if strange_confidence is not None and strange_score is not None:
         strangers = len(strange_confidence)
-        caught = int(
-            ((strange_max_logit < gates.max_logit) | (strange_confidence < gates.unsure)).sum()
-        )
+        caught = int(((strange_score < gates.limit) | (strange_confidence < gates.unsure)).sum())
     return Passed(
         rows=len(confidence),
         answered=int(answered.sum()),
@@ -135,11 +196,39 @@ def passed(
     )
 
 
-def best_kept(max_logits: Floats, strange_max_logits: Floats) -> float:
-    """The share to keep at which in-scope kept plus out-of-scope caught is largest (Youden)."""
-    shares = np.linspace(KEPT_AT_LEAST, 0.995, 40)
-    limits = np.quantile(max_logits, 1 - shares)
-    caught = (strange_max_logits[None, :] < limits[:, None]).mean(axis=1)
+def of(known: Side, *, unsure: float, kept: float, labels: int) -> Gates:
+    """The gates that keep this share of rows like the known ones.
+
+    Args:
+        known: in-scope rows, judged by a model that had not seen them.
+    """
+    # Of two labels the largest logit says how sure it is, and nothing of strangers.
+    logit = threshold(known.max_logit, kept) if labels > 2 else -float("inf")
+    return Gates(unsure, kept, logit, threshold(known.familiar, kept))
+
+
+def choosing(strangers: int, *, seed: int = 0) -> NDArray[np.bool_]:
+    """Which out-of-scope rows the gate may be chosen by; the others say what it catches. (n,)
+
+    Half of them. Few choose nothing, so all of them may tell.
+    """
+    chosen = np.zeros(strangers, dtype=np.bool_)
+    if strangers >= FEW_STRANGERS:
+        chosen[np.random.default_rng(seed).permutation(strangers)[: strangers // 2]] = True
+    return chosen
+
+
+def best_kept(scores: Floats, strange_scores: Floats) -> float:
+    """The share to keep at which in-scope kept plus out-of-scope caught is largest (Youden), chosen
+    by half of the strangers, within what so many of them may cost."""
+    strangers = len(strange_scores)
+    if strangers < FEW_STRANGERS:
+        return KEPT
+    least = KEPT_FOR_SOME if strangers < MANY_STRANGERS else KEPT_FOR_MANY
+    shares = np.arange(0.995, least - 1e-9, -0.005)  # of equals the first: the most kept
+    limits = np.asarray([threshold(scores, float(share)) for share in shares])
+    chosen = strange_scores[choosing(strangers)]
+    caught = (chosen[None, :] < limits[:, None]).mean(axis=1)
     return round(float(shares[int((shares + caught).argmax())]), 3)
 
 

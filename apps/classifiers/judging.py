@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from apps.classifiers import evaluation, leaks, mapping, trainer
 from apps.classifiers.calibration import ENOUGH_MISTAKES
 from apps.classifiers.evidence import Evidence, Map, Side, text_key
+from apps.classifiers.familiarity import Familiarity, learn
 from apps.classifiers.rows import Rows
 from apps.embeddings.nearest import MOST_PAIRS, NEAR, VERY_NEAR, nearest
 
@@ -44,6 +45,7 @@ class Judged:
     report: evaluation.Report
     confused: list[dict[str, Any]]
     evidence: Evidence
+    familiarity: Familiarity
     leaks: dict[str, Any]
     curve: list[dict[str, Any]]
     notes: list[str]
@@ -73,7 +75,7 @@ def judge(
     )
     confused = evaluation.most_confused(truth, said, labels)
     report(1, STEPS)
-    known = gather_evidence(rows, codes, vectors, fit)
+    known, familiarity = gather_evidence(rows, codes, vectors, fit, seed=options.seed)
     report(2, STEPS)
     copied = find_leaks(rows, labels, codes, vectors, known, seed=options.seed)
     report(3, STEPS)
@@ -93,15 +95,30 @@ def judge(
         curve.append(_point(part, vectors, codes[train], truth, len(labels), fit, options))
         report(5 + step, STEPS)
     return Judged(
-        found, with_texts(confused, rows), known, copied, curve, _notes(copied, known, found, fit)
+        found,
+        with_texts(confused, rows),
+        known,
+        familiarity,
+        copied,
+        curve,
+        _notes(copied, known, found, fit),
     )
 
 
-def gather_evidence(rows: Rows, codes: Codes, vectors: Vectors, fit: trainer.Fit) -> Evidence:
+def gather_evidence(
+    rows: Rows, codes: Codes, vectors: Vectors, fit: trainer.Fit, *, seed: int = 0
+) -> tuple[Evidence, Familiarity]:
     model = fit.model
     train = rows.labelled & ~rows.test
+    familiarity, among_themselves = learn(
+        vectors.train, codes[train], rows.groups[train], fit.out_of_fold.max(axis=1), seed=seed
+    )
 
-    def side(keep: NDArray[np.bool_], logits: Floats) -> Side:
+    def side(keep: NDArray[np.bool_], given: Floats) -> Side:
+        logits = model.logits(given)
+        return made(keep, logits, familiarity.of(given, logits.max(axis=1)))
+
+    def made(keep: NDArray[np.bool_], logits: Floats, familiar: Floats) -> Side:
         places = np.flatnonzero(keep).tolist()
         return Side.of(
             index=[rows.indices[place] for place in places],
@@ -111,15 +128,17 @@ def gather_evidence(rows: Rows, codes: Codes, vectors: Vectors, fit: trainer.Fit
             logits=logits,
             temperature=model.temperature,
             favour=model.favour if model.favour.any() else None,
+            familiar=familiar,
         )
 
-    return Evidence(
-        train=side(train, fit.out_of_fold),
-        test=side(rows.test, model.logits(vectors.test)),
-        strange=side(rows.strange, model.logits(vectors.strange)),
-        unlabelled=side(rows.unlabelled, model.logits(vectors.unlabelled)),
+    known = Evidence(
+        train=made(train, fit.out_of_fold, among_themselves),
+        test=side(rows.test, vectors.test),
+        strange=side(rows.strange, vectors.strange),
+        unlabelled=side(rows.unlabelled, vectors.unlabelled),
         map=draw_map(vectors),
     )
+    return known, familiarity
 
 
 def draw_map(vectors: Vectors, *, seed: int = 0) -> Map:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.classifiers.evaluation import softmax
+from apps.classifiers.familiarity import Familiarity
 from apps.classifiers.files import write_whole
 
 Floats = NDArray[np.float32]
@@ -44,6 +45,8 @@ class Card:
     favour: list[float] = field(default_factory=list)
     """Of each label, added to its logit before the largest is chosen, not for probabilities: rare
     labels that are weighed like common ones. Empty where none is favoured."""
+    familiarity: dict[str, float] = field(default_factory=dict)
+    """What `Familiarity` holds besides its sample; empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class Judgement:
     top: list[Ranked]
     """The label it gives comes first, also where a favoured one is given that is less likely."""
     max_logit: float
+    score: float
+    """What the second gate looks at: the familiarity, or the largest logit where that is all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,8 @@ class Predictor:
     card: Card
     weights: Floats
     bias: Floats
+    familiarity: Familiarity | None = None
+    """None in runs from before it was kept, and in imported ones."""
 
     def logits(self, vectors: Floats) -> Floats:
         """One column per label in the order of `card.labels`: (n, labels).
@@ -87,7 +94,8 @@ class Predictor:
     def judge(self, vectors: Floats, *, count: int = 3) -> list[Judgement]:
         """The labels of each vector with their probability, best first."""
         logits = self.logits(vectors)
-        largest = logits.max(axis=1).tolist()
+        largest = logits.max(axis=1)
+        familiar = largest if self.familiarity is None else self.familiarity.of(vectors, largest)
         probabilities = softmax(logits, self.card.temperature)
         count = min(count, len(self.card.labels))
         scores = logits
@@ -95,8 +103,10 @@ class Predictor:
             scores = logits + np.asarray(self.card.favour, dtype=np.float32)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
         return [
-            Judgement([Ranked(self.card.labels[place], float(row[place])) for place in places], top)
-            for row, places, top in zip(probabilities, order, largest, strict=True)
+            Judgement([Ranked(self.card.labels[at], float(row[at])) for at in places], *scores_of)
+            for row, places, *scores_of in zip(
+                probabilities, order, largest.tolist(), familiar.tolist(), strict=True
+            )
         ]
 
     def top(self, vectors: Floats, *, count: int = 3) -> list[list[Ranked]]:
@@ -106,7 +116,10 @@ class Predictor:
 def save(folder: Path, name: str, predictor: Predictor) -> None:
     """Writes both files so that a reader sees either a whole classifier or none."""
     arrays = io.BytesIO()
-    np.savez(arrays, weights=predictor.weights, bias=predictor.bias)
+    found = {"weights": predictor.weights, "bias": predictor.bias}
+    if predictor.familiarity is not None:
+        found["sample"] = predictor.familiarity.sample.astype(np.float16)
+    np.savez(arrays, **found)  # type: ignore[arg-type]  # names are ours
     card = asdict(predictor.card) | {"sha256": hashlib.sha256(arrays.getvalue()).hexdigest()}
     write_whole(folder / f"{name}.npz", arrays.getvalue())
     write_whole(folder / f"{name}.json", json.dumps(card, ensure_ascii=False).encode())
@@ -167,13 +180,30 @@ def parse(data: bytes, stored: dict[str, Any]) -> Predictor:
             if sum(entry.file_size for entry in archive.infolist()) > MAX_BYTES:
                 raise BadArtefact("The trained classifier's file is too large.")
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            if set(arrays.files) != set(shapes):
+            if set(arrays.files) - {"sample"} != set(shapes):
                 raise BadArtefact("The trained classifier's file holds other arrays.")
-            found = {name: arrays[name] for name in shapes}
+            found = {name: arrays[name] for name in arrays.files}
     except (ValueError, OSError, zipfile.BadZipFile, EOFError) as error:
         raise BadArtefact("The trained classifier's file is damaged. Train again.") from error
     for name, shape in shapes.items():
         array = found[name]
         if array.dtype != np.float32 or array.shape != shape or not np.isfinite(array).all():
             raise BadArtefact(f"The trained classifier's {name} are not as described.")
-    return Predictor(card, found["weights"], found["bias"])
+    return Predictor(card, found["weights"], found["bias"], _familiarity(card, found.get("sample")))
+
+
+def _familiarity(card: Card, sample: NDArray[np.float16] | None) -> Familiarity | None:
+    if sample is None:
+        return None
+    problem = BadArtefact("The trained classifier's sample of texts is not as described.")
+    if sample.dtype != np.float16 or sample.ndim != 2 or sample.shape[1] != card.dimensions:
+        raise problem
+    known = dict(card.familiarity)
+    nearest = known.pop("nearest")
+    if set(known) != {"cosine", "logit", "offset"} or not np.isfinite(sample).all():
+        raise problem
+    if type(nearest) is not int or not 1 <= nearest <= len(sample):
+        raise problem
+    if not all(isinstance(value, float) and math.isfinite(value) for value in known.values()):
+        raise problem
+    return Familiarity(sample.astype(np.float32), nearest, **known)

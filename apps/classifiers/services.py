@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from apps.classifiers import converting, evidence, importing, predictor
 from apps.classifiers.answering import NotReady, warnings
-from apps.classifiers.gates import Gates, threshold
+from apps.classifiers.gates import Gates, of
 from apps.classifiers.models import ACTIVE, Classifier, Run, Status, Worked
 from apps.datasets.models import Dataset
 from apps.embeddings.preparation import Preparation
@@ -118,7 +118,7 @@ def set_gates(run: Run, *, unsure: float, kept: float) -> Gates:
         NoEvidence: nothing is known of this run's rows, so `kept` means nothing.
     """
     known = evidence.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
-    chosen = Gates(unsure, kept, threshold(known.train.max_logit, kept))
+    chosen = of(known.train, unsure=unsure, kept=kept, labels=len(run.per_class))
     Run.objects.filter(pk=run.pk).update(gates=chosen.as_dict())
     classifier = Classifier.objects.select_for_update().get(pk=run.classifier_id)
     classifier.options["gates"] = {"unsure": unsure, "kept": kept}

@@ -209,10 +209,12 @@ class Training:
             embedding_fingerprint=data.embedder.fingerprint,
             preparation=self.preparation.as_dict(),
             favour=fit.model.favour.tolist() if self.options.balanced else [],
+            familiarity=judged.familiarity.as_dict(),
         )
-        stored = predictor.Predictor(card, fit.model.weights, fit.model.bias)
+        stored = predictor.Predictor(card, fit.model.weights, fit.model.bias, judged.familiarity)
         predictor.save(folder, self.run.artefact, stored)
         evidence.save(folder, self.run.artefact, judged.evidence)
+        chosen = self._gates(judged, len(data.labels))
         self._finish(
             queue=find_queue(data, fit, judged.evidence),
             seconds=self.seconds,
@@ -223,7 +225,7 @@ class Training:
             reliability=judged.report.reliability,
             leaks=judged.leaks,
             curve=judged.curve,
-            gates=self._gates(judged).as_dict(),
+            gates=chosen.as_dict(),
             fit={
                 "C": fit.C,
                 "temperature": fit.model.temperature,
@@ -238,22 +240,23 @@ class Training:
                 "strange_rows": len(data.strange),
                 "unlabelled_rows": len(data.unlabelled),
             },
-            notes=judged.notes + _left_out_note(data.left_out),
+            notes=judged.notes
+            + _strange_note(len(data.strange), chosen)
+            + _left_out_note(data.left_out),
         )
         return stored
 
-    def _gates(self, judged: judging.Judged) -> gates.Gates:
+    def _gates(self, judged: judging.Judged, labels: int) -> gates.Gates:
         """The person's choice holds for every run; else what the out-of-scope rows suggest."""
         chosen = self.run.classifier.options.get("gates") or {}
-        known, strange = judged.evidence.train.max_logit, judged.evidence.strange.max_logit
+        known, strange = judged.evidence.train, judged.evidence.strange
         kept = chosen.get("kept")
         if kept is None:
-            kept = gates.best_kept(known, strange) if len(strange) else gates.KEPT
-        return gates.Gates(
-            float(chosen.get("unsure", gates.UNSURE_BELOW)),
-            float(kept),
-            gates.threshold(known, float(kept)),
-        )
+            kept = gates.best_kept(known.familiar, strange.familiar)
+        unsure = chosen.get("unsure")
+        if unsure is None:
+            unsure = gates.least_unsure(labels, balanced=self.options.balanced)
+        return gates.of(known, unsure=float(unsure), kept=float(kept), labels=labels)
 
     @transaction.atomic
     def _finish(self, **values: Any) -> None:
@@ -362,6 +365,17 @@ class Reporter:
         self._last = now
         self._lease.write(done=done, total=total)
         self._lease.check()
+
+
+def _strange_note(strangers: int, chosen: gates.Gates) -> list[str]:
+    if not strangers:
+        return []
+    few = strangers < gates.FEW_STRANGERS
+    why = "too few to move the threshold" if few else "half of them chose the threshold"
+    return [
+        f"{strangers:,} rows labelled out of scope are not trained as a label ({why}): the "
+        f"least familiar {1 - chosen.kept:.1%} of in-scope texts are answered “none of these”."
+    ]
 
 
 def _left_out_note(left_out: list[dict[str, Any]]) -> list[str]:

@@ -35,7 +35,7 @@ function write(unsure, kept) {
   document.getElementById("gate-kept-value").textContent = turned < 0.001 ? "none" : percent(turned, 1);
 }
 
-// The largest logit below which a text is turned away, for a share of proper texts to keep.
+// The score below which a text is turned away, for a share of in-scope texts to keep.
 function limitOf(data, kept) {
   let best = data.limits[0];
   for (const step of data.limits) if (Math.abs(step[0] - kept) < Math.abs(best[0] - kept)) best = step;
@@ -44,8 +44,8 @@ function limitOf(data, kept) {
 
 function pass(rows, unsure, limit) {
   const found = { rows: rows.length, answered: 0, right: 0, unsure: 0, none: 0 };
-  for (const [confidence, logit, right] of rows) {
-    if (logit < limit) found.none += 1;
+  for (const [confidence, score, right] of rows) {
+    if (score < limit) found.none += 1;
     else if (confidence < unsure) found.unsure += 1;
     else { found.answered += 1; found.right += right; }
   }

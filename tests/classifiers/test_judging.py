@@ -1,6 +1,7 @@
 """The pages about one run: thresholds, map, copies, improve, versions."""
 
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from apps.classifiers import evidence, mapping, services, tasks
+from apps.classifiers import evidence, mapping, predictor, services, tasks
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.views.versions import compare
 from apps.datasets.formats import ExampleRow
@@ -79,10 +80,52 @@ def test_out_of_scope_rows_are_never_a_label(browser: Client, alice: User) -> No
     assert [entry["label"] for entry in run.per_class] == ["card", "hello", "rate"]
     assert run.fit["strange_rows"] == 6
     assert run.train_rows + run.metrics["rows"] == 36
+    assert any("6 rows labelled out of scope are not trained" in note for note in run.notes)
+    assert run.gates["kept"] == 0.99
     page = browser.get(f"/classify/{made.pk}/thresholds/").content.decode()
     assert "of 6 out-of-scope rows" in page
     assert "AUROC" in page
+    assert "So few rows say little" in page
     assert len(browser.get(f"/classify/{made.pk}/runs/1/gates/").json()["strange"]) == 6
+
+
+def test_thresholds_are_chosen_by_some_rows_and_confirmed_by_others(
+    browser: Client, alice: User
+) -> None:
+    strange = [ExampleRow(f"zebra quantum {number} ~~~", "oos") for number in range(21)]
+    made = factories.trained(alice, factories.dataset(alice, factories.rows() + strange))
+    page = browser.get(f"/classify/{made.pk}/thresholds/")
+    assert page.context["passed"].rows == factories.newest(made).train_rows
+    assert page.context["confirmed"].rows == factories.newest(made).metrics["rows"]
+    assert page.context["passed"].strangers == 10
+    assert page.context["confirmed"].strangers == 11
+    assert "11 other out-of-scope rows" in page.content.decode()
+    assert len(browser.get(f"/classify/{made.pk}/runs/1/gates/").json()["strange"]) == 10
+
+
+def test_a_run_from_before_familiarity_goes_on_by_its_logits(
+    browser: Client, made: Classifier, settings: Settings
+) -> None:
+    """Files and gates as they were written then."""
+    run = factories.newest(made)
+    folder = settings.CLASSIFIERS_DIR
+    rows = folder / f"{run.artefact}.rows.npz"
+    with np.load(rows) as arrays:
+        kept = {name: arrays[name] for name in arrays.files if not name.endswith(".familiar")}
+    np.savez_compressed(rows, **kept)
+    whole = predictor.load(folder, run.artefact)
+    card = replace(whole.card, familiarity={}, favour=[])
+    predictor.save(folder, run.artefact, predictor.Predictor(card, whole.weights, whole.bias))
+    run.gates = {"unsure": 0.0, "kept": 0.9, "max_logit": 1e6}
+    run.save()
+    predictor.load.cache_clear()
+    evidence.load.cache_clear()
+    url = f"/classify/{made.pk}/try/"
+    assert "None of these" in factories.post(browser, url, {"text": "hello"}).content.decode()
+    page = f"/classify/{made.pk}/thresholds/"
+    assert browser.get(page).context["confirmed"].none == run.metrics["rows"]
+    assert browser.post(page, {"unsure": "0", "kept": "1"}).status_code == 302
+    assert "None of these" not in factories.post(browser, url, {"text": "hello"}).content.decode()
 
 
 def test_saved_gates_hold_for_the_run_and_the_next(browser: Client, made: Classifier) -> None:
@@ -103,12 +146,12 @@ def test_bad_gates_are_refused(browser: Client, made: Classifier, data: dict[str
     assert "0.8 to 1" in answer.content.decode()
 
 
-def test_the_rows_behind_the_gates(browser: Client, made: Classifier) -> None:
+def test_the_rows_behind_the_gates(browser: Client, made: Classifier, settings: Settings) -> None:
     data = browser.get(f"/classify/{made.pk}/runs/1/gates/").json()
     run = factories.newest(made)
-    assert len(data["rows"]) == run.metrics["rows"]
-    right = sum(right for _, _, right in data["rows"])
-    assert right / len(data["rows"]) == pytest.approx(run.metrics["accuracy"])
+    known = evidence.load(settings.CLASSIFIERS_DIR, run.artefact)
+    assert len(data["rows"]) == run.train_rows
+    assert sum(right for _, _, right in data["rows"]) == known.train.right.sum()
     limits = [limit for _, limit in data["limits"]]
     assert limits[-1] is None
     assert limits[:-1] == sorted(limits[:-1], reverse=True)

@@ -47,6 +47,7 @@ def side(right: int, rows: int = ROWS, *, first_key: int = 0) -> Side:
         given=nothing,
         margin=nothing,
         max_logit=nothing,
+        familiar=nothing,
     )
 
 

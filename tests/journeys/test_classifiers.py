@@ -109,13 +109,13 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     assert [row["text"] for row in labelled] == [POSTED, "'=1+1"]
     assert labelled[0]["label"] == "card_arrival"
 
-    # The gates: nothing is certain enough for 100 %.
+    # The thresholds: nothing is certain enough for 100 %.
     tab.filter(has_text="Thresholds").click()
     expect(page.locator("[data-chart=gates] canvas").first).to_be_visible()
     page.get_by_label(re.compile("unsure")).fill("1")
     expect(page.locator("[data-gate=coverage]")).to_have_text(re.compile(r"^\d\.?\d? %|^0"))
-    page.get_by_role("button", name="Save these gates").click()
-    expect(main).to_contain_text("Saved")
+    page.get_by_role("button", name="Save thresholds").click()
+    expect(main).to_contain_text("Thresholds saved")
     tab.filter(has_text="Overview").click()
     arrive(page, r"/classify/\d+/$")
     page.get_by_role("textbox", name="Text").fill(POSTED)
