@@ -18,6 +18,7 @@ SERVER_OR_ROW = (errors.ServerFailed, errors.Stalled, errors.CutOff)
 # one of these: each further row would have the server try to load it again.
 NOT_THIS_JOB = (
     errors.Unauthorized,
+    errors.QuotaExceeded,
     errors.UnknownModel,
     errors.NotSupported,
     errors.NotLoaded,

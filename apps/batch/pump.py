@@ -30,7 +30,7 @@ from apps.batch.settling import Settling
 from apps.batch.turns import Turns
 from apps.batch.writer import Writer
 from apps.core.db import in_db
-from apps.llm import errors, slots
+from apps.llm import errors
 from apps.llm.drafts import Draft
 from apps.llm.models import Server, State
 from apps.llm.services import look_at
@@ -265,9 +265,7 @@ class Pump:
             self._call_back_waiting({job.id})
             await self._jobs.set_aside([job.id], BatchStatus.PAUSED, str(error))
         elif isinstance(error, errors.Busy | errors.PoolExhausted):
-            assert self._server is not None
             self._reasons.refused(job, error)
-            await slots.refused(self._server, job.model, error)
         elif not error.transient:
             job.failures += 1
             if job.failures >= SAME_FAILURES:

@@ -11,7 +11,7 @@ from apps.batch.leases import Lease
 from apps.core.db import in_db
 from apps.llm import errors
 from apps.llm.models import Server
-from apps.llm.slots import RECOVER_SECONDS, occupancy
+from apps.llm.slots import RECOVER_SECONDS, occupancy, refused_in_words
 
 # A row that gets its slot sooner did not wait.
 PATIENCE_SECONDS = 2.0
@@ -74,7 +74,7 @@ class Reasons:
             held_back = (await occupancy(server, job.model)).held_back
         except (RedisError, OSError):
             return "Waiting for Redis: it does not answer."
-        return HELD_BACK.get(held_back, SLOT)
+        return HELD_BACK.get(held_back) or refused_in_words(held_back) or SLOT
 
 
 def _waits(job: Job, now: float) -> bool:

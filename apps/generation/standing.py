@@ -13,6 +13,7 @@ from apps.generation.models import Job
 from apps.generation.reasons import label_of
 from apps.llm.desk import key
 from apps.llm.models import Server
+from apps.llm.slots import refused_in_words
 
 
 def standing(job: Job) -> dict[str, Any]:
@@ -87,7 +88,8 @@ def why_fewer(batch: Batch, running: int) -> str:
             return "Other requests of the workbench are using the other slots."
         case "restarted":
             return "Redis was started again: rows go on in a second."
-    return ""
+        case other:
+            return refused_in_words(other)
 
 
 def _too_large(batch: Batch, server: Server, slots: int) -> str:

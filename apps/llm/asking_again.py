@@ -4,6 +4,7 @@ For as long as it helps and no longer: a limit for each cause. Rows of jobs have
 own, because nobody waits for them.
 """
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ OVERFLOWS = 2
 # A server that was ready a moment ago and is gone is most likely being started again.
 AWAY_SECONDS = 10.0
 AWAY_AGAIN_SECONDS = 0.5
+# So long a person waits for a server that takes no more requests for now, if that is enough.
+BUSY_SECONDS = 60.0
+BUSY_MORE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Patience:
     def __init__(self, server: Server) -> None:
         self._was_ready = server.state == State.READY
         self._began = time.monotonic()
-        self._overflows = 0
+        self._overflows = self._refusals = 0
 
     def after(self, error: errors.LLMError, *, has_begun: bool) -> Pause | None:
         """How long to wait before it is asked again; None: it has failed.
@@ -45,6 +49,14 @@ class Patience:
             case errors.PoolExhausted():
                 self._overflows += 1
                 return Pause(0.0) if self._overflows <= OVERFLOWS else None
+            case errors.Busy():
+                self._refusals += 1
+                wait = error.retry_after or 2.0**self._refusals
+                if has_begun or waited + wait > BUSY_SECONDS:
+                    return None
+                # A little more: who asks in the very second is refused again.
+                wait += BUSY_MORE_SECONDS
+                return Pause(wait, f"{error} Trying again in {math.ceil(wait)} s…")
             case errors.Loading():
                 is_over = has_begun or waited > LOAD_SECONDS
                 return None if is_over else Pause(LOADING_AGAIN_SECONDS)

@@ -417,7 +417,7 @@ class _translated:
         match error:
             case openai.APIStatusError():
                 raise replies.error_of(
-                    error.status_code, error.body, error.response.headers.get("retry-after")
+                    error.status_code, error.body, error.response.headers
                 ) from error
             case openai.APITimeoutError() if not isinstance(error.__cause__, httpx2.ConnectTimeout):
                 raise errors.Stalled(

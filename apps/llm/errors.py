@@ -10,6 +10,7 @@
     ├── Stalled              no byte within the budget, ours or a proxy's         transient
     ├── CutOff               the stream ended before the answer did               transient
     ├── ServerFailed         any other failure of the server                      transient
+    ├── QuotaExceeded        what the account may spend is used up
     ├── Unauthorized         the key is wrong or missing
     ├── PromptTooLong        the prompt does not fit into a slot
     ├── InputTooLarge        a text does not fit into the embedding batch
@@ -82,6 +83,10 @@ class CutOff(LLMError):
 class ServerFailed(LLMError):
     transient = True
     code = "server_failed"
+
+
+class QuotaExceeded(LLMError):
+    code = "quota_exceeded"
 
 
 class Unauthorized(LLMError):

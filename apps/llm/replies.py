@@ -1,9 +1,7 @@
 """Which error a failed reply is: by its words where they say it, else by its status."""
 
 import re
-from collections.abc import Callable
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from apps.llm.errors import (
@@ -18,6 +16,7 @@ from apps.llm.errors import (
     NotSupported,
     PoolExhausted,
     PromptTooLong,
+    QuotaExceeded,
     RequestTooLarge,
     ServerFailed,
     Stalled,
@@ -25,25 +24,38 @@ from apps.llm.errors import (
     UnknownModel,
 )
 from apps.llm.reply_text import detail_of, message_of
+from apps.llm.retry_after import told_wait
+
+NO_HEADERS: Mapping[str, str] = {}
+_QUOTA = re.compile(
+    r"insufficient[_ ](quota|balance|credit|fund)|exceeded your current quota|"
+    r"billing hard limit|requires more credits|out of credits|credit balance is too low",
+    re.IGNORECASE,
+)
 
 
-def error_of(status: int | None, body: Any, retry_after: str | None = None) -> LLMError:
+def error_of(status: int | None, body: Any, headers: Mapping[str, str] = NO_HEADERS) -> LLMError:
     """The error behind a reply that is none.
 
     Args:
         status: HTTP status, None for an error event inside a stream.
         body: the decoded JSON body, or its text.
-        retry_after: that header, in seconds or as a date.
+        headers: of the reply, with names in lower case.
     """
     detail = detail_of(body)
     status = status or _code_of(detail)
     message = message_of(body)
     if detail.get("type") == "exceed_context_size_error":
         return PromptTooLong(detail.get("n_prompt_tokens"), detail.get("n_ctx"))
+    if status in {402, 403, 429} and _is_used_up(status, detail, message):
+        return QuotaExceeded(
+            f"The quota of this server's account is used up: {message.rstrip('.')}. Add credit or "
+            "raise its limit there, then go on here."
+        )
     for pattern, make in _BY_WORDS:
         if found := pattern.search(message):
             return make(found, message)
-    return _by_status(status, body, message or _status_words(status), retry_after)
+    return _by_status(status, body, message or _status_words(status), headers)
 
 
 def _too_long(found: re.Match[str], message: str) -> LLMError:
@@ -111,7 +123,12 @@ def _no_deployment(found: re.Match[str], message: str) -> LLMError:
 
 def _refused_key(found: re.Match[str], message: str) -> LLMError:
     """What LiteLLM without a database says of a key it does not know, with status 400."""
-    return _by_status(401, None, message, None)
+    return _by_status(401, None, message, NO_HEADERS)
+
+
+def _is_used_up(status: int, detail: dict[str, Any], message: str) -> bool:
+    kinds = {str(detail.get("code")), str(detail.get("type"))}
+    return status == 402 or "insufficient_quota" in kinds or bool(_QUOTA.search(message))
 
 
 # What is said in words alone, or under a status that could mean something else. The first wins.
@@ -143,7 +160,7 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], LLMError]
 )
 
 
-def _by_status(status: int | None, body: Any, message: str, retry_after: str | None) -> LLMError:
+def _by_status(status: int | None, body: Any, message: str, headers: Mapping[str, str]) -> LLMError:
     match status:
         case 401 | 403:
             return Unauthorized("The server refuses the key. Enter the right one under Servers.")
@@ -155,7 +172,7 @@ def _by_status(status: int | None, body: Any, message: str, retry_after: str | N
                 "or raise its limit of bytes per request."
             )
         case 429:
-            return _busy(body, message, _seconds(retry_after))
+            return _busy(body, message, told_wait(headers, message))
         case 501:
             return NotSupported(f"The server was started without this: {message}")
         case 503:
@@ -204,15 +221,3 @@ def _code_of(detail: dict[str, Any]) -> int | None:
 
 def _status_words(status: int | None) -> str:
     return f"HTTP {status}." if status else "it gave no reason."
-
-
-def _seconds(header: str | None) -> float | None:
-    if not header:
-        return None
-    if header.replace(".", "", 1).isdecimal():
-        return float(header)
-    try:
-        at = parsedate_to_datetime(header)
-    except ValueError:
-        return None
-    return max(0.0, (at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

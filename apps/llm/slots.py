@@ -46,6 +46,10 @@ FORGOTTEN_MS = 10_000  # as in entries.lua
 # A server that refused a request is given one more again after each of these.
 RECOVER_SECONDS = 15.0
 BUCKET_SECONDS = 10
+# A server that refuses and does not say for how long is left alone for the first of these, and for
+# twice as long after each refusal that follows.
+FIRST_PAUSE_SECONDS = 1.0
+LAST_PAUSE_SECONDS = 60.0
 
 
 class Lane(StrEnum):
@@ -115,7 +119,7 @@ async def permit(
     task = asyncio.current_task()
     assert task is not None
     held = Permit(uuid.uuid4().hex, server.pk, json.dumps(claim), waiter)
-    here = desk()
+    here, is_sent = desk(), False
     try:
         if lane is Lane.INTERACTIVE:
             await _take_as_person(here, held, terms, waiting)
@@ -124,6 +128,7 @@ async def permit(
             await _take(here, held, terms, lane, waiting)
         cancelled_before = task.cancelling()
         here.hold(held)
+        is_sent = True
         try:
             yield held
         except asyncio.CancelledError:
@@ -131,7 +136,13 @@ async def permit(
                 raise SlotTaken from None
             raise
     except errors.LLMError as error:
-        await note_error(server, error, model)
+        if is_sent:
+            await note_error(server, error, model)
+            # An overflow of a cache whose size is known is prevented by counting tokens.
+            if isinstance(error, errors.Busy) or (
+                isinstance(error, errors.PoolExhausted) and not server.pool(model)
+            ):
+                await refused(server, model, error)
         raise
     finally:
         # Shielded: the slot is free again also when the holder was cancelled, by Stop for instance.
@@ -195,6 +206,9 @@ async def _take(
             raise NoSlot
         if lane is Lane.BATCH and refused.startswith(b"model:"):
             raise ModelInUse(refused.removeprefix(b"model:").decode())
+        if lane is Lane.INTERACTIVE and refused.startswith(b"limit:"):
+            seconds, reason = _limit_of(refused.decode())
+            raise errors.Busy(reason, seconds)
         if waiting is not None:
             waiting()
             waiting = None
@@ -224,14 +238,37 @@ async def announce(server: Server, person: int) -> None:
 
 
 async def refused(server: Server, model: str, error: errors.Busy | errors.PoolExhausted) -> None:
-    """Cuts a server's width down after it has refused a request, and lets it grow again slowly."""
+    """Cuts a server's width down after it has refused a request, and lets it grow again slowly.
+
+    One that is busy is sent nothing for as long as it says, else for a pause that doubles with each
+    refusal that follows. `permit` calls it, while the refused request still has its permit.
+    """
     scope = server.scope(model)
     is_pool = isinstance(error, errors.PoolExhausted)
     wait = 0.0 if isinstance(error, errors.PoolExhausted) else error.retry_after or 0.0
-    await desk().narrow(
-        keys=[key(server.pk), key(server.pk, "people"), key(server.pk, f"limit:{scope}")],
-        args=[scope, 0.5 if is_pool else 1, int(wait * 1000), str(error)],
-    )
+    pauses = (0.0, 0.0) if is_pool else (FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS)
+    with suppress(RedisError, OSError):
+        await desk().narrow(
+            keys=[key(server.pk), key(server.pk, "people"), key(server.pk, f"limit:{scope}")],
+            args=[
+                *(scope, 0.5 if is_pool else 1, int(wait * 1000), str(error)),
+                *(int(seconds * 1000) for seconds in pauses),
+            ],
+        )
+
+
+def refused_in_words(held_back: str) -> str:
+    """Why rows wait after a refusal, as a sentence; "" for the other reasons of `held_back`."""
+    if not held_back.startswith("limit:"):
+        return ""
+    seconds, reason = _limit_of(held_back)
+    return f"Waiting {max(1, round(seconds))} s. {reason}"
+
+
+def _limit_of(told: str) -> tuple[float, str]:
+    """How long a server is left alone, and what it said."""
+    _, ms, reason = told.split(":", 2)
+    return int(ms) / 1000, reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +300,8 @@ class Occupancy:
     limit_seconds: float | None
     """How long until the width is whole again, if it refuses nothing more."""
     held_back: str
-    """Why rows wait: "slots", "people", "tokens", "restarted", "model:" and the one in the way."""
+    """Why rows wait: "slots", "people", "tokens", "restarted", "model:" and the one in the way,
+    "limit:" with milliseconds and reason where the server has refused a request."""
 
 
 async def occupancy(server: Server, model: str = "") -> Occupancy:
@@ -375,6 +413,8 @@ def why_rows_wait(server_id: int) -> str:
         if isinstance(found, bytes) and found.startswith(b"model:"):
             names = found.removeprefix(b"model:").decode()
             return f"Waiting: {names} is in use, and the server would have to unload it."
+        if isinstance(found, bytes):
+            return refused_in_words(found.decode())
     return ""
 
 

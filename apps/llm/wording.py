@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from apps.llm.boxes import Box, Occupant
+from apps.llm.slots import refused_in_words
 
 TRY_STUCK = "Warm a model up to see whether it answers again; if not, restart it"
 NAMED_JOBS = 2
@@ -105,6 +106,8 @@ def _held_back(moment: Moment) -> str:
         return "More rows would outgrow the context that the slots share"
     if moment.held_back == "restarted":
         return "Redis has just started: who held a slot is asked first"
+    if moment.held_back.startswith("limit:"):
+        return refused_in_words(moment.held_back).rstrip(".")
     if moment.held_back.startswith("model:"):
         other = moment.held_back.removeprefix("model:")
         return f"Rows wait: a person uses {other}, and another model would take its place"

@@ -70,6 +70,7 @@ async def later(server: Server, seconds: int) -> None:
     limit = desk.key(server.pk, f"limit:{server.scope('')}")
     if await redis.exists(limit):
         await redis.hincrby(limit, "since", back)
+        await redis.hincrby(limit, "until", back)
 
 
 async def cancel(*tasks: "asyncio.Task[Any]") -> None:

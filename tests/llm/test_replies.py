@@ -1,7 +1,5 @@
 """Every way in which a server or proxy says no, word for word, and what becomes of it."""
 
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -292,27 +290,29 @@ def test_each_reply_is_one_error(
 
 
 @pytest.mark.parametrize(
-    ("header", "seconds"),
+    "body",
     [
-        ("7", 7.0),
-        ("0.5", 0.5),
-        (None, None),
-        ("", None),
-        ("soon", None),
-        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        {"error": {"message": "You exceeded your current quota.", "type": "insufficient_quota"}},
+        {"error": {"message": "You exceeded your current quota, check your plan.", "code": "x"}},
+        {"error": {"message": "no", "code": "insufficient_quota"}},
     ],
 )
-def test_retry_after(header: str | None, seconds: float | None) -> None:
-    error = replies.error_of(429, "Too Many Requests", header)
-    assert isinstance(error, errors.Busy)
-    assert error.retry_after == seconds
+def test_a_quota_that_is_used_up_is_not_waited_for(body: Any) -> None:
+    error = replies.error_of(429, body, {"retry-after": "1"})
+    assert isinstance(error, errors.QuotaExceeded)
+    assert not error.transient
+    assert "quota" in str(error)
 
 
-def test_retry_after_a_date_to_come() -> None:
-    at = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
-    error = replies.error_of(429, "", at)
+def test_money_that_is_used_up() -> None:
+    error = replies.error_of(402, {"error": {"message": "Insufficient Balance"}})
+    assert isinstance(error, errors.QuotaExceeded)
+
+
+def test_the_wait_is_read_from_the_reply() -> None:
+    error = replies.error_of(429, "Too Many Requests", {"retry-after": "7"})
     assert isinstance(error, errors.Busy)
-    assert 25 < (error.retry_after or 0) <= 30
+    assert error.retry_after == 7
 
 
 def test_whose_limit_it_is() -> None:

@@ -1,6 +1,8 @@
 """Permits, on a real Redis: never more than fit."""
 
 import asyncio
+import math
+from contextlib import suppress
 
 import pytest
 
@@ -85,12 +87,13 @@ async def test_a_refusal_takes_a_slot_away_and_time_brings_it_back() -> None:
     await slots.refused(server, "", errors.Busy("Too many parallel requests."))
     seen = await slots.occupancy(server)
     assert (seen.limit, seen.limit_reason) == (3, "Too many parallel requests.")
-    assert 0 < (seen.limit_seconds or 0) <= slots.RECOVER_SECONDS
+    most = slots.RECOVER_SECONDS + slots.FIRST_PAUSE_SECONDS
+    assert 0 < (seen.limit_seconds or 0) <= most
     await cancel(rows.pop())
     again = asyncio.create_task(gauge.row(seconds=60))
     await asyncio.sleep(0.1)
     assert gauge.now == 3
-    await later(server, int(slots.RECOVER_SECONDS))
+    await later(server, int(most))
     await settled(server, batch=4)
     assert (await slots.occupancy(server)).limit is None
     await cancel(again, *rows)
@@ -104,6 +107,64 @@ async def test_a_server_may_say_how_long_it_wants_to_be_left_alone(
     async with permit(server, lane=Lane.BATCH), permit(server, lane=Lane.BATCH):
         await slots.refused(server, "", errors.Busy("Wait.", retry_after=60))
         assert (await slots.occupancy(server)).limit == 1
+
+
+async def pause_of(server: Server) -> float:
+    """How long rows are told to wait now, in seconds."""
+    with pytest.raises(errors.Busy) as caught:
+        async with permit(server, lane=Lane.INTERACTIVE):
+            pass
+    assert str(caught.value) == "Rate limit reached."
+    return caught.value.retry_after or 0
+
+
+async def refuse(server: Server, retry_after: float | None = None) -> None:
+    with suppress(errors.Busy):
+        async with permit(server, lane=Lane.BATCH):
+            raise errors.Busy("Rate limit reached.", retry_after)
+
+
+async def test_pauses_grow_until_a_request_is_answered() -> None:
+    server, pauses = a_server(4), []
+    for _ in range(8):
+        await refuse(server)
+        pauses.append(await pause_of(server))
+        await later(server, math.ceil(pauses[-1]))
+    assert pauses == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60], abs=0.9)
+    async with permit(server, lane=Lane.BATCH) as held:
+        held.used(Usage(10, 0, 10))
+    await refuse(server)
+    assert await pause_of(server) == pytest.approx(1, abs=0.9)
+
+
+async def test_what_the_server_says_counts() -> None:
+    server = a_server(4)
+    await refuse(server, retry_after=360)
+    assert await pause_of(server) == pytest.approx(360, abs=5)
+    row = asyncio.create_task(Gauge(server).row())
+    async with asyncio.timeout(PATIENCE):
+        while not (held_back := (await slots.occupancy(server)).held_back):
+            await asyncio.sleep(0.01)
+    assert slots.refused_in_words(held_back).endswith(" s. Rate limit reached.")
+    await cancel(row)
+
+
+async def test_refusals_at_the_same_time_are_one() -> None:
+    server = a_server(4)
+    async with asyncio.TaskGroup() as group:
+        go = asyncio.Event()
+
+        async def refused() -> None:
+            with suppress(errors.Busy):
+                async with permit(server, lane=Lane.BATCH):
+                    await go.wait()
+                    raise errors.Busy("Rate limit reached.")
+
+        for _ in range(4):
+            group.create_task(refused())
+        await settled(server, batch=4)
+        go.set()
+    assert await pause_of(server) <= 1
 
 
 async def test_an_overflowed_context_halves_the_width() -> None:

@@ -3,7 +3,14 @@
 -- ARGV: name, person or "", ms a person stays active, requests, prompt tokens, cached tokens,
 -- completion tokens.
 
+local claim = redis.call('HGET', KEYS[1], ARGV[1])
 redis.call('HDEL', KEYS[1], ARGV[1])
+-- It was answered: should the server refuse again, the first pause is short again.
+if claim and tonumber(ARGV[4]) > 0 then
+  local limit = KEYS[1] .. ':limit:' .. cjson.decode(claim).scope
+  local pause_ends = redis.call('HGET', limit, 'until')
+  if pause_ends and now >= tonumber(pause_ends) then redis.call('HDEL', limit, 'refusals') end
+end
 -- A person is active until some time after the last answer, not the last question.
 if ARGV[2] ~= '' then
   redis.call('ZADD', KEYS[2], now, ARGV[2])

@@ -42,7 +42,7 @@ end
 
 -- A server that has refused requests gets fewer, and one more again every `recover` ms.
 local width = terms.width
-local cut = redis.call('HMGET', KEYS[3], 'width', 'since')
+local cut = redis.call('HMGET', KEYS[3], 'width', 'since', 'until', 'reason')
 if cut[1] then
   local grown = tonumber(cut[1]) + math.floor(math.max(0, now - tonumber(cut[2])) / terms.recover)
   if grown >= width then redis.call('DEL', KEYS[3]) else width = math.max(1, grown) end
@@ -73,6 +73,11 @@ local function refuse(reason)
     redis.call('SET', KEYS[1] .. ':held-back', reason, 'PX', 3000)
   end
   return reason
+end
+
+-- After a refusal nothing is sent for a while: it would be refused as well, and counted.
+if cut[1] and cut[3] and tonumber(cut[3]) > now then
+  return refuse('limit:' .. string.format('%d', cut[3] - now) .. ':' .. (cut[4] or ''))
 end
 
 local function fits(more)
