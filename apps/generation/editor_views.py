@@ -1,5 +1,6 @@
 """The page of a new job: editing a recipe, trying it, queueing it."""
 
+from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -14,6 +15,7 @@ from apps.core.limits import limited
 from apps.datasets.models import Dataset
 from apps.generation import (
     checks,
+    estimates,
     personas,
     previews,
     seeds,
@@ -156,6 +158,7 @@ def _like(owner: User, job: Job) -> Draft:
     batch = job.batch
     draft = Draft.of(job.name, job.recipe)
     filters = job.spec.filters
+    draft.earlier = batch
     draft.target = targets.value_of(batch.server, batch.model)
     if batch.server is None:
         draft.errors["target"] = (
@@ -201,6 +204,7 @@ def _form(request: HttpRequest, draft: Draft, status: int = 200) -> HttpResponse
     context = {
         "draft": draft,
         "offered": targets.offered(draft.target),
+        "before": _before(draft),
         "kinds": COLUMN_KINDS,
         "check_kinds": checks.KINDS,
         "formats": seeds.FORMATS,
@@ -210,6 +214,18 @@ def _form(request: HttpRequest, draft: Draft, status: int = 200) -> HttpResponse
         "saved": versions.kept_of(_owner(request)) if draft.is_untouched else (),
     }
     return render(request, "generation/new.html", context, status=status)
+
+
+def _before(draft: Draft) -> dict[str, Any]:
+    """What is known of a job's time before anything was tried."""
+    if draft.earlier is not None:
+        return {"seconds": estimates.from_job(draft.earlier, draft.earlier.wanted)}
+    try:
+        target = targets.chosen(draft.target)
+    except NoServer:
+        return {}
+    rates = estimates.rates_of(target.server, target.model)
+    return {"rates": (min(rates), max(rates)) if rates else None, "target": target}
 
 
 def _problems(draft: Draft) -> list[tuple[str, str]]:
@@ -254,7 +270,12 @@ async def preview(request: HttpRequest) -> HttpResponse:
             )
             context["rows"] = tried
             context["system"] = plan.recipe.system_message
-            context["estimate"] = await in_db(previews.estimate, target, tried, plan.rows)
+            context["estimate"] = await in_db(
+                partial(estimates.estimate, refill=plan.refill, width=plan.width),
+                target,
+                tried,
+                plan.rows,
+            )
         except RecipeError as error:
             for problem in error.problems:
                 draft.report(problem)

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.http import QueryDict
 
+from apps.batch.models import Batch
 from apps.generation import recipe as recipes
 from apps.generation.params import DEFAULT_PARAMS
 from apps.generation.plan import MAX_ROWS, MAX_SEED, Recipe
@@ -65,6 +66,8 @@ class Draft:
     """By the name of the field on the page."""
     problems: list[Problem] = field(default_factory=list)
     """Of the columns, with their places."""
+    earlier: Batch | None = None
+    """Of the job that this one begins as a copy of."""
     is_untouched: bool = False
     """Nothing was chosen or typed yet."""
 

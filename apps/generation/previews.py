@@ -2,12 +2,12 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from apps.batch.handlers import Outcome
-from apps.generation import services
 from apps.generation.draws import Draw
 from apps.generation.plan import Recipe
 from apps.generation.rows import Told, outcome, tell, tokens_of
@@ -27,6 +27,8 @@ class Preview:
     told: Told | None
     outcome: Outcome | None
     error: str = ""
+    seconds: float | None = None
+    """How long its slot was taken."""
 
     @property
     def pretty(self) -> str:
@@ -64,50 +66,13 @@ async def _try(
             person=person,
             owner=person,
         ) as held:
+            began = time.monotonic()
             told = await tell(recipe, draw, target.client, target.model, thinking=thinking)
+            seconds = time.monotonic() - began
             held.used(told.usage)
     except LLMError as error:
         return Preview(None, None, str(error))
-    return Preview(told, outcome(recipe, told))
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a job of some rows comes to, from rows that were really made."""
-
-    rows: int
-    read: int
-    """Tokens read anew: what is in the cache costs nothing."""
-    written: int
-    seconds: float | None
-    accepted: float
-    """Share of the tried rows that would be accepted."""
-
-
-def estimate(target: Target, tried: list[Preview], rows: int) -> Estimate | None:
-    """Tokens and time of a job, from a preview and the rates of earlier jobs on the same server.
-
-    The first previews fill the cache, so of what is read the cheaper half counts.
-    """
-    told = [each.told for each in tried if each.told is not None]
-    if not told:
-        return None
-    fresh = sorted(one.usage.prompt_tokens - one.usage.cached_tokens for one in told)
-    cheaper = fresh[: max(1, len(fresh) // 2)]
-    read = sum(cheaper) / len(cheaper)
-    written = sum(one.usage.completion_tokens for one in told) / len(told)
-    good = [each for each in tried if each.outcome and not each.outcome.code]
-    rate = services.rate_of(target.server, target.model)
-    if rate is None:
-        speeds = [one.usage.tokens_per_second for one in told if one.usage.tokens_per_second]
-        rate = sum(speeds) / len(speeds) * target.server.slots if speeds else None
-    return Estimate(
-        rows=rows,
-        read=round(read * rows),
-        written=round(written * rows),
-        seconds=written * rows / rate if rate else None,
-        accepted=len(good) / len(tried),
-    )
+    return Preview(told, outcome(recipe, told), seconds=seconds)
 
 
 def pretty(output: Any) -> str:

@@ -107,19 +107,6 @@ def _check_meaning(texts: int) -> None:
         raise RecipeError([Problem(("meaning",), message)])
 
 
-def rate_of(server: Server, model: str) -> float | None:
-    """Tokens written a second by the last jobs on this server, all slots together."""
-    last = Batch.objects.filter(server=server, handler=HANDLER, worked_s__gt=5)
-    if model and model != "default":
-        last = last.filter(model=model)
-    sums = [
-        (batch.completion_tokens, batch.worked_s)
-        for batch in last.order_by("-pk").only("completion_tokens", "worked_s")[:3]
-    ]
-    seconds = sum(worked for _, worked in sums)
-    return sum(tokens for tokens, _ in sums) / seconds if seconds else None
-
-
 def is_large(batch: Batch) -> bool:
     """Whether the same job once more is worth a question first."""
     return batch.wanted >= LARGE_ROWS or batch.spent_tokens >= LARGE_TOKENS
