@@ -22,6 +22,7 @@ from apps.generation.problems import RecipeError
 from apps.generation.prompts import written
 from apps.generation.restoring import can_restore
 from apps.generation.spec import Spec
+from apps.generation.taking_back import remembered, take_back
 from apps.generation.views import jobs_of
 from apps.llm.errors import LLMError
 from apps.llm.models import Use
@@ -38,8 +39,9 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
     """One row at a time: the one asked for, or the first of those left."""
     found = get_object_or_404(jobs_of(request), pk=pk)
     asked = request.GET.get("at", "")
-    after = int(asked) - 1 if asked.isdecimal() and len(asked) < 10 else -1
-    context = _context(found, _filters(request.GET), after=after)
+    at = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 10 else None
+    after = -1 if at is None else at - 1
+    context = _context(found, _filters(request.GET), after=after, exact=at)
     fragment = request.headers.get("HX-Request") and not request.headers.get("HX-Boosted")
     template = "generation/_review.html" if fragment else "generation/review.html"
     return render(request, template, context)
@@ -50,15 +52,33 @@ def judge(request: HttpRequest, pk: int, index: int) -> HttpResponse:
     """Accept, reject or change a row; the next one comes back."""
     found = get_object_or_404(jobs_of(request), pk=pk)
     item = get_object_or_404(Item, batch_id=found.batch_id, index=index)
-    problem = decide(found, item, request.POST)
+    before, action = remembered(item), request.POST.get("action")
+    if action == "undo":
+        problem = _undo(found, item, request.POST.get("before", ""))
+    else:
+        problem = decide(found, item, request.POST)
     filters = _filters(request.POST)
-    # What was changed, or could not be done, stays in sight.
-    stays = bool(problem) or request.POST["action"] == "edit"
-    context = _context(found, filters, after=index - 1 if stays else index, exact=index * stays)
+    # What was changed, taken back, or could not be done, stays in sight.
+    stays = bool(problem) or action in ("edit", "undo")
+    after = index - 1 if stays else index
+    context = _context(found, filters, after=after, exact=index if stays else None)
     context["problem"] = problem
+    if not stays:
+        item.refresh_from_db()
+        context |= {"before": item, "judged": item, "undo": before}
     if not request.headers.get("HX-Request"):
         return redirect(f"{reverse('generation:review', args=[pk])}?status={filters['status']}")
     return render(request, "generation/_review.html", context)
+
+
+def _undo(found: Job, item: Item, before: str) -> str:
+    """Takes the last word about a row back; returns why that could not be done, or nothing."""
+    try:
+        take_back(item, before, found.spec)
+    except batches.WrongState as error:
+        return str(error)
+    wake(found.batch.server_id)
+    return ""
 
 
 def decide(found: Job, item: Item, data: QueryDict) -> str:
@@ -105,10 +125,12 @@ def _filters(data: Any) -> dict[str, Any]:
     }
 
 
-def _context(found: Job, filters: dict[str, Any], *, after: int, exact: int = 0) -> dict[str, Any]:
+def _context(
+    found: Job, filters: dict[str, Any], *, after: int, exact: int | None = None
+) -> dict[str, Any]:
     rows = review.queue(found, filters["status"], unseen=filters["unseen"])
     item = rows.filter(index__gt=after).first()
-    if exact:  # a change makes a row seen, and takes it out of those left
+    if exact is not None:  # a word about a row may have taken it out of those left
         item = Item.objects.filter(batch_id=found.batch_id, index=exact).first() or item
     spec = found.spec
     context: dict[str, Any] = {"job": found, "item": item, **filters}

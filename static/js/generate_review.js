@@ -1,6 +1,6 @@
 // Reviewing with the keyboard: one key a decision, unless one is writing.
 
-const KEYS = { a: "do-accept", r: "do-reject", ArrowRight: "go-next", ArrowLeft: "go-before" };
+const KEYS = { a: "do-accept", r: "do-reject", z: "do-undo", ArrowRight: "go-next", ArrowLeft: "go-before" };
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;

@@ -79,6 +79,52 @@ class TestReview:
         assert "would not fit the schema" in answer.content.decode()
         assert item(job, 0).edited is None
 
+    def judge(self, browser: Client, job: Job, index: int, action: str, **more: str) -> Any:
+        address = f"/generate/{job.pk}/review/{index}/"
+        form = {"action": action, "status": "accepted", **more}
+        return browser.post(address, form, headers={"HX-Request": "true"})
+
+    def test_undo(self, browser: Client, job: Job) -> None:
+        finish(job, 1, ItemStatus.ACCEPTED, fingerprint="x")
+        for action, became in (("reject", "rejected"), ("accept", "accepted")):
+            answer = self.judge(browser, job, 1, action)
+            assert (item(job, 1).status, item(job, 1).reviewed) == (became, True)
+            assert f"Row 2 is {became}." in answer.content.decode()
+            undone = self.judge(browser, job, 1, "undo", before=answer.context["undo"])
+            found = item(job, 1)
+            assert (found.status, found.reviewed, found.code) == ("accepted", False, "")
+            assert found.fingerprint
+            assert undone.context["item"].index == 1
+        Item.objects.filter(batch_id=job.batch_id, index=2).update(
+            status="rejected", code="near_duplicate", reason="About 95 % the same as row 1."
+        )
+        answer = self.judge(browser, job, 2, "accept", status="rejected")
+        assert item(job, 2).status == "accepted"
+        self.judge(browser, job, 2, "undo", before=answer.context["undo"])
+        assert (item(job, 2).status, item(job, 2).code) == ("rejected", "near_duplicate")
+
+    def test_nothing_to_undo(self, browser: Client, job: Job) -> None:
+        before = self.judge(browser, job, 1, "reject").context["undo"]
+        for index, token in ((1, "x"), (1, ""), (2, before)):
+            answer = self.judge(browser, job, index, "undo", before=token)
+            assert answer.context["problem"] == "There is nothing to undo."
+        Item.objects.filter(batch_id=job.batch_id, index=1).update(status="running")
+        answer = self.judge(browser, job, 1, "undo", before=before)
+        assert "cannot be undone" in answer.context["problem"]
+
+    def test_the_last_row_is_one_step_back_also_when_it_was_rejected(
+        self, browser: Client, job: Job
+    ) -> None:
+        for index in range(5):
+            answer = self.judge(browser, job, index, "reject")
+            back = f"?status=accepted&amp;unseen=&amp;at={index}"
+            assert f'id="go-before" hx-get="/generate/{job.pk}/review/{back}' in (
+                answer.content.decode()
+            )
+        page: Any = browser.get(f"/generate/{job.pk}/review/?status=accepted&at=4")
+        assert page.context["item"].index == 4
+        assert "Accept it after all" in page.content.decode()
+
     def test_what_cannot_be_done(self, browser: Client, job: Job) -> None:
         browser_answer = browser.post(
             f"/generate/{job.pk}/review/5/",

@@ -61,6 +61,15 @@ def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
     rejected = heading.inner_text()
     page.keyboard.press("r")
     expect(heading).not_to_have_text(rejected)
+    page.keyboard.press("z")
+    expect(heading).to_have_text(rejected)
+    page.keyboard.press("r")
+    expect(heading).not_to_have_text(rejected)
+    page.keyboard.press("ArrowLeft")
+    expect(heading).to_have_text(rejected)
+    expect(review).to_contain_text("Rejected by you.")
+    page.keyboard.press("ArrowRight")
+    expect(heading).not_to_have_text(rejected)
     page.keyboard.press("e")
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("Edited by hand.")
@@ -86,10 +95,10 @@ def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
 
     page.get_by_role("navigation").get_by_role("link", name="Generate").click()
     page.get_by_role("link", name="Reviews by sentiment").first.click()
-    use = page.get_by_role("link", name="CSV for spreadsheets")
+    use = page.get_by_role("button", name="CSV for spreadsheets")
     with page.expect_download() as download:
         use.click()
-    with Path(download.value.path()).open(encoding="utf-8", newline="") as lines:
+    with Path(download.value.path()).open(encoding="utf-8-sig", newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert len(rows) == 11  # one was rejected by hand
     assert sum(row["text"] == "Edited by hand." for row in rows) == 1
