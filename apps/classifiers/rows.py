@@ -110,9 +110,10 @@ class Rows:
 def gather_rows(classifier: Classifier, *, seed: int) -> Rows:
     """The rows of the dataset and of the test set, each marked whether it judges.
 
-    Judging: the test set that was chosen; else the rows the dataset marks as test; else a fifth
-    of each label, drawn with the seed, rows with the same text together. That fifth is marked in
-    the dataset: the same rows judge every later run, and no queue ever has them relabelled.
+    Judging: the test set that was chosen; else the rows the dataset marks as test; else those it
+    marks as validation; else a fifth of each label, drawn with the seed, rows with the same text
+    together. That fifth is marked in the dataset: the same rows judge every later run, and no queue
+    ever has them relabelled. Rows that had a split keep it.
 
     Raises:
         CannotTrain: the dataset is gone, or too small to hold rows back.
@@ -130,6 +131,9 @@ def gather_rows(classifier: Classifier, *, seed: int) -> Rows:
     elif (marked & rows.labelled).any():
         rows.test = marked
         rows.test_source = "the rows the dataset marks as test"
+    elif (judging := _marked(rows, Split.VALIDATION) & rows.labelled).any():
+        rows.test = judging
+        rows.test_source = "the rows the dataset marks as validation"
     else:
         rows = _set_aside(classifier.dataset, rows, seed)
         rows.test_source = "a fifth of the rows, set aside in the dataset"
@@ -141,15 +145,18 @@ def _set_aside(dataset: Dataset, rows: Rows, seed: int) -> Rows:
     labelled = rows.labelled
     names = [label for label, use in zip(rows.labels, labelled, strict=True) if use]
     _check_counts(names, rows.groups[labelled], minimum=trainer.MIN_TEXTS + 1)
-    make_split(dataset, share=HELD_OUT, seed=seed)
+    try:
+        make_split(dataset, share=HELD_OUT, seed=seed, wait=True)
+    except ValueError as error:
+        raise CannotTrain(str(error)) from error
     rows = Rows()
     rows.add(dataset, source=0)
     rows.test = _marked(rows)
     return rows
 
 
-def _marked(rows: Rows) -> NDArray[np.bool_]:
-    return np.asarray([split == Split.TEST for split in rows.splits], dtype=np.bool_)
+def _marked(rows: Rows, split: Split = Split.TEST) -> NDArray[np.bool_]:
+    return np.asarray([found == split for found in rows.splits], dtype=np.bool_)
 
 
 def check_rows(rows: Rows) -> tuple[list[str], NDArray[np.int64]]:

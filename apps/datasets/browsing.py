@@ -1,6 +1,7 @@
 """A page of rows: filtered, searched, by cursor, so the last page costs what the first does."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import Q, QuerySet
@@ -37,6 +38,14 @@ class Filters:
             "q": self.search or None,
         }
         return urlencode({name: value for name, value in given.items() if value})
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "Filters":
+        issue = value["issue"]
+        return cls(**value | {"issue": Issue(issue) if issue else None})
 
     @property
     def issue_words(self) -> str:

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Field, Router, Schema, Status
 
-from apps.core.api import Page, not_found, owner, page
+from apps.core.api import ApiError, Page, not_found, owner, page
 from apps.core.db import in_db
 from apps.datasets import removal, services, tasks
 from apps.datasets.models import Dataset, Rejection
@@ -82,6 +82,13 @@ def get_mine(request: HttpRequest, pk: int) -> Dataset:
     if dataset is None:
         raise not_found("dataset")
     return dataset
+
+
+def refused(error: ValueError) -> ApiError:
+    """What a change that cannot be made answers."""
+    if isinstance(error, services.BeingChanged):
+        return ApiError(409, "being_changed", str(error))
+    return ApiError(422, "invalid", str(error))
 
 
 @router.get("/datasets", response=Page[DatasetOut])

@@ -1,39 +1,24 @@
 """Changing a dataset. Everything goes through a revision: it can be undone, and read again."""
 
-import json
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import QuerySet
 
-from apps.datasets import formats, splitting
+from apps.datasets import browsing, bulk, formats, splitting
+from apps.datasets.browsing import Filters
+from apps.datasets.bulk import Work
 from apps.datasets.formats import MAX_LABELS, ExampleRow, RejectedRow
 from apps.datasets.intake import count_duplicates
-from apps.datasets.models import Change, Dataset, Example, Revision, Split
-from apps.datasets.writing import insert
+from apps.datasets.models import BulkChange, Dataset, Example, Revision, Split
+from apps.datasets.stepping import FEW, FULL, Counts, Step, finish, locked, pieces, values, write
 
-FEW = 500  # rows a statement: SQLite's older limit is 999 parameters
 TEST_SHARE = 0.2
-T = TypeVar("T")
+WAITED_ROWS = 20_000  # changed while a person waits, about two seconds; more by a worker
 
-FULL = ("text", "label", "split", "origin", "meta")
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What happens to one row: `before` None adds it, `after` None removes it."""
-
-    index: int
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
-
-    @property
-    def back(self) -> "Step":
-        return Step(self.index, self.after, self.before)
+Changed = Revision | BulkChange | None
+"""What was done; what a worker will do; or that there was nothing to do."""
 
 
 def relabel(example: Example, label: str, *, by: User | None = None) -> Example:
@@ -58,99 +43,29 @@ def relabel_rows(
     Raises:
         ValueError: the label is too long, or one too many; the message says so.
     """
-    label = _good_label(dataset, label)
-    steps = [
-        Step(index, {"label": old}, {"label": label})
-        for index, old in _values(dataset, indices, "label")
-        if old != label
-    ]
+    now = locked(dataset)
+    label = _good_label(now, label)
+    steps = _relabelled(now, indices, label)
     if len(steps) == 1:
         assert steps[0].before is not None
         old = steps[0].before["label"]
         what = f"Row {steps[0].index + 1}: {_quoted(old)} became {_quoted(label)}"
     else:
         what = f"{_rows(len(steps))} became {_quoted(label)}"
-    return _revise(dataset, what, steps, by=by)
-
-
-@transaction.atomic
-def merge_labels(
-    dataset: Dataset, labels: Sequence[str], into: str, *, by: User | None = None
-) -> Revision | None:
-    """Makes one label of several.
-
-    Raises:
-        ValueError: the label is empty or too long.
-    """
-    if not into.strip():
-        raise ValueError("Say which label the others become.")
-    into = _good_label(dataset, into)
-    old = [label for label in dict.fromkeys(labels) if label != into]
-    found = dataset.examples.filter(label__in=old).order_by("index").values_list("index", "label")
-    steps = [Step(index, {"label": was}, {"label": into}) for index, was in found.iterator()]
-    names = ", ".join(map(_quoted, old[:3])) + (f" and {len(old) - 3} more" if len(old) > 3 else "")
-    return _revise(dataset, f"{names} became {_quoted(into)} ({_rows(len(steps))})", steps, by=by)
+    return _revise(dataset, now, what, steps, by=by)
 
 
 @transaction.atomic
 def delete_rows(
     dataset: Dataset, indices: Sequence[int], *, by: User | None = None
 ) -> Revision | None:
-    steps = [
-        Step(index, dict(zip(FULL, values, strict=True)), None)
-        for index, *values in _values(dataset, indices, *FULL)
-    ]
+    now = locked(dataset)
+    steps = _deleted(now, indices)
     if len(steps) == 1:
         what = f"Row {steps[0].index + 1} was deleted"
     else:
         what = f"{_rows(len(steps))} were deleted"
-    return _revise(dataset, what, steps, by=by)
-
-
-@transaction.atomic
-def delete_duplicates(dataset: Dataset, *, by: User | None = None) -> Revision | None:
-    """Removes every row whose text and label were there before; where the split says so, a test row
-    stays and its copies in training go."""
-    seen: set[tuple[int, str]] = set()
-    gone = []
-    order = dataset.examples.order_by("index").values_list("index", "text_key", "label", "split")
-    for wanted in (True, False):  # test rows first: they must not lose to a training row
-        for index, key, label, split in order.iterator():
-            if (split == Split.TEST) == wanted:
-                if (key, label) in seen:
-                    gone.append(index)
-                seen.add((key, label))
-    steps = [
-        Step(index, dict(zip(FULL, values, strict=True)), None)
-        for index, *values in _values(dataset, sorted(gone), *FULL)
-    ]
-    return _revise(dataset, f"{_rows(len(steps))} with a repeated text were deleted", steps, by=by)
-
-
-@transaction.atomic
-def add_rows(
-    dataset: Dataset, rows: Sequence[ExampleRow], *, by: User | None = None
-) -> tuple[Revision | None, list[RejectedRow]]:
-    """Adds rows at the end; those that cannot be used are given back with their number and reason.
-
-    Raises:
-        ValueError: there would be too many labels.
-    """
-    dataset = _locked(dataset)
-    rejected: list[RejectedRow] = []
-    steps: list[Step] = []
-    for number, row in enumerate(rows, start=1):
-        good = formats.checked(row, number, unlabelled=True)
-        if isinstance(good, RejectedRow):
-            rejected.append(good)
-            continue
-        values = (good.text, good.label, good.split or "", good.origin or "added here", good.meta)
-        after = dict(zip(FULL, values, strict=True))
-        steps.append(Step(dataset.next_index + len(steps), None, after))
-    labels = {step.after["label"] for step in steps if step.after} - {""}
-    _check_label_count(dataset, labels)
-    added = "1 row was added" if len(steps) == 1 else f"{_rows(len(steps))} were added"
-    return _revise(dataset, added, steps, by=by), rejected
+    return _revise(dataset, now, what, steps, by=by)
 
 
 @transaction.atomic
@@ -160,183 +75,359 @@ def set_split(
     """Raises:
     ValueError: there is no such split.
     """
-    if split not in Split.values:
-        raise ValueError(f"“{split[:40]}” is no split. Use train, validation or test.")
-    steps = [
-        Step(index, {"split": old}, {"split": split})
-        for index, old in _values(dataset, indices, "split")
-        if old != split
-    ]
-    where = f"were marked as {split}" if split else "are in no split any more"
-    return _revise(dataset, f"{_rows(len(steps))} {where}", steps, by=by)
+    _check_split(split)
+    now = locked(dataset)
+    steps = _moved(now, indices, split)
+    return _revise(dataset, now, f"{_rows(len(steps))} {_where(split)}", steps, by=by)
 
 
-@transaction.atomic
+def add_rows(
+    dataset: Dataset, rows: Sequence[ExampleRow], *, by: User | None = None
+) -> tuple[Revision | None, list[RejectedRow]]:
+    """Adds rows at the end; those that cannot be used are given back with their number and reason.
+
+    Raises:
+        ValueError: there would be too many labels.
+    """
+    rejected: list[RejectedRow] = []
+    good: list[dict[str, Any]] = []
+    for number, row in enumerate(rows, start=1):
+        found = formats.checked(row, number, unlabelled=True)
+        if isinstance(found, RejectedRow):
+            rejected.append(found)
+            continue
+        origin = found.origin or "added here"
+        given = (found.text, found.label, found.split or "", origin, found.meta)
+        good.append(dict(zip(FULL, given, strict=True)))
+    labels = {row["label"] for row in good} - {""}
+    added = "1 row was added" if len(good) == 1 else f"{_rows(len(good))} were added"
+
+    def steps(now: Dataset, some: Sequence[dict[str, Any]], skipped: int = 0) -> list[Step]:
+        first = now.next_index + skipped
+        return [Step(first + place, None, row) for place, row in enumerate(some)]
+
+    if len(good) <= FEW:
+        with transaction.atomic():
+            now = locked(dataset)
+            _check_label_count(now, labels)
+            return _revise(dataset, now, added, steps(now, good), by=by), rejected
+
+    def plan(now: Dataset, _: dict[str, Any]) -> Work:
+        _check_label_count(now, labels)
+        return Work(
+            added,
+            len(good),
+            lambda: (steps(now, some, place * FEW) for place, some in enumerate(pieces(good))),
+        )
+
+    return _now(dataset, "add", {}, plan, by=by), rejected
+
+
+# --- Changes of as many rows as there are -------------------------------------
+
+
+def merge_labels(
+    dataset: Dataset, labels: Sequence[str], into: str, *, by: User | None = None
+) -> Changed:
+    """Makes one label of several; of one, it gives it another name.
+
+    Raises:
+        ValueError: the label is empty or too long.
+    """
+    if not into.strip():
+        raise ValueError("Say which label the others become.")
+    _good_label(dataset, into, but=labels)
+    rows = sum(_count(dataset, label) for label in set(labels))
+    return _change(dataset, "merge", {"labels": list(labels), "into": into}, rows, by=by)
+
+
+def delete_duplicates(dataset: Dataset, *, by: User | None = None) -> Changed:
+    """Removes every row whose text and label were there before; where the split says so, a test row
+    stays and its copies in training go."""
+    return _change(dataset, "deduplicate", {}, dataset.rows, by=by)
+
+
 def make_split(
-    dataset: Dataset, *, share: float = TEST_SHARE, seed: int = 0, by: User | None = None
-) -> Revision | None:
+    dataset: Dataset,
+    *,
+    share: float = TEST_SHARE,
+    seed: int = 0,
+    by: User | None = None,
+    wait: bool = False,
+) -> Changed:
     """Marks about `share` of each label's texts as the test split, and all other rows as training.
 
     Rows with the same text stay on one side; a label with one text only stays in training;
-    unlabelled rows are in neither.
+    unlabelled rows are in neither. A row that has a split keeps it.
+
+    Args:
+        wait: makes it in this process, however many rows there are.
 
     Raises:
-        ValueError: no label has two different texts.
+        ValueError: no label has two different texts without a split.
     """
+    args = {"share": share, "seed": seed}
+    return _change(dataset, "split", args, 0 if wait else dataset.rows, by=by)
+
+
+def change_matching(
+    dataset: Dataset, filters: Filters, action: str, value: str = "", *, by: User | None = None
+) -> Changed:
+    """Does one thing to every row that a filter finds.
+
+    Args:
+        action: "label" and "split" give `value`, "delete" removes.
+
+    Raises:
+        ValueError: there is no such action, label or split; the message says so.
+    """
+    if action == "label":
+        value = _good_label(dataset, value)
+    elif action == "split":
+        _check_split(value)
+    elif action != "delete":
+        raise ValueError("Choose what to do with the rows.")
+    args = {"filters": filters.as_json(), "action": action, "value": value}
+    return _change(dataset, "matching", args, dataset.rows, by=by)
+
+
+def undo(dataset: Dataset, *, by: User | None = None) -> Changed:
+    """Takes the last thing back that was not taken back before; None where nothing is left."""
+    with transaction.atomic():
+        now = locked(dataset)
+        last = can_undo(now)
+        if last is None:
+            return None
+        if last.rows <= FEW:
+            changes = last.changes.order_by("index").values_list("index", "before", "after")
+            steps = [Step(*change).back for change in changes]
+            return _revise(dataset, now, f"Undone: {last.what}", steps, by=by, undoes=last)
+    return _change(dataset, "undo", {"number": last.number}, last.rows, by=by)
+
+
+def can_undo(dataset: Dataset) -> Revision | None:
+    """What Undo would take back."""
+    return dataset.revisions.filter(undone=False, undoes=None, complete=True).first()
+
+
+# --- What each of them does ---------------------------------------------------
+
+
+def _plan_merge(dataset: Dataset, args: dict[str, Any]) -> Work:
+    into = _good_label(dataset, args["into"], but=args["labels"])
+    old = [label for label in dict.fromkeys(args["labels"]) if label != into]
+    rows = sum(_count(dataset, label) for label in old)
+    names = ", ".join(map(_quoted, old[:3])) + (f" and {len(old) - 3} more" if len(old) > 3 else "")
+    found = dataset.examples.filter(label__in=old).order_by("index").values_list("index", "label")
+
+    def steps() -> Iterator[list[Step]]:
+        while some := list(found[:FEW]):  # those that were changed are found no more
+            yield [Step(index, {"label": was}, {"label": into}) for index, was in some]
+
+    return Work(f"{names} became {_quoted(into)} ({_rows(rows)})", rows, steps)
+
+
+def _plan_deduplicate(dataset: Dataset, args: dict[str, Any]) -> Work:
+    seen: set[tuple[int, str]] = set()
+    gone = []
+    order = dataset.examples.order_by("index").values_list("index", "text_key", "label", "split")
+    for wanted in (True, False):  # test rows first: they must not lose to a training row
+        for index, key, label, split in order.iterator():
+            if (split == Split.TEST) == wanted:
+                if (key, label) in seen:
+                    gone.append(index)
+                seen.add((key, label))
+    gone.sort()
+    what = f"{_rows(len(gone))} with a repeated text were deleted"
+    return Work(what, len(gone), lambda: (_deleted(dataset, some) for some in pieces(gone)))
+
+
+def _plan_split(dataset: Dataset, args: dict[str, Any]) -> Work:
     rows = list(
         dataset.examples.exclude(label="")
         .order_by("index")
         .values_list("index", "label", "text_key", "split")
     )
+    # A text that has a side in one row has it in all.
+    sides = {key: split for _, _, key, split in rows if split}
+    free = [(index, label, key) for index, label, key, split in rows if not split]
+    open_rows = [row for row in free if row[2] not in sides]
     test = splitting.hold_out(
-        [label for _, label, _, _ in rows], [key for _, _, key, _ in rows], share=share, seed=seed
+        [label for _, label, _ in open_rows],
+        [key for *_, key in open_rows],
+        share=args["share"],
+        seed=args["seed"],
     )
-    if not test.any():
-        raise ValueError("No label has two different texts, so none can be held back.")
-    steps = []
-    for (index, _, _, old), held in zip(rows, test.tolist(), strict=True):
-        new = Split.TEST.value if held else Split.TRAIN.value
-        if old != new:
-            steps.append(Step(index, {"split": old}, {"split": new}))
-    return _revise(dataset, f"{int(test.sum()):,} rows were set aside as test", steps, by=by)
+    held = {index for (index, *_), is_test in zip(open_rows, test, strict=True) if is_test}
+    if not held and (free or Split.TEST not in sides.values()):
+        raise ValueError(
+            "All rows have a split already, and none is test. Mark some rows as test."
+            if rows and not free
+            else "No label has two different texts, so none can be held back."
+        )
+    new = {
+        index: Split.TEST.value if index in held else sides.get(key, Split.TRAIN.value)
+        for index, _, key in free
+    }
+    steps = [Step(index, {"split": ""}, {"split": split}) for index, split in new.items()]
+    what = f"{len(held):,} rows were set aside as test"
+    return Work(what, len(steps), lambda: map(list, pieces(steps)))
 
 
-@transaction.atomic
-def undo(dataset: Dataset, *, by: User | None = None) -> Revision | None:
-    """Takes the last thing back that was not taken back before; None where nothing is left."""
-    dataset = _locked(dataset)
-    last = dataset.revisions.filter(undone=False, undoes=None).first()
-    if last is None:
-        return None
-    changes = last.changes.order_by("index").values_list("index", "before", "after")
-    steps = [Step(*change).back for change in changes]
-    revision = _revise(dataset, f"Undone: {last.what}", steps, by=by, undoes=last)
-    Revision.objects.filter(pk=last.pk).update(undone=True)
-    return revision
+def _plan_matching(dataset: Dataset, args: dict[str, Any]) -> Work:
+    action, value = args["action"], args["value"]
+    filters = Filters.from_json(args["filters"])
+    if action == "label":
+        _check_label_count(dataset, {value} - {""})
+    found = browsing.rows(dataset, filters).order_by("index").values_list("index", flat=True)
+    indices = list(found.iterator())
+    doing: dict[str, tuple[str, Callable[[Sequence[int]], list[Step]]]] = {
+        "label": (f"became {_quoted(value)}", lambda some: _relabelled(dataset, some, value)),
+        "split": (_where(value), lambda some: _moved(dataset, some, value)),
+        "delete": ("were deleted", lambda some: _deleted(dataset, some)),
+    }
+    words, steps_of = doing[action]
+
+    def steps() -> Iterator[list[Step]]:
+        return filter(None, map(steps_of, pieces(indices)))
+
+    return Work(f"{_rows(len(indices))} that match a filter {words}", len(indices), steps)
 
 
-def can_undo(dataset: Dataset) -> Revision | None:
-    """What Undo would take back."""
-    return dataset.revisions.filter(undone=False, undoes=None).first()
+def _plan_undo(dataset: Dataset, args: dict[str, Any]) -> Work:
+    last = dataset.revisions.get(number=args["number"])
+    if last != can_undo(dataset):
+        raise ValueError("The dataset was changed meanwhile.")
+
+    def steps() -> Iterator[list[Step]]:
+        after = -1
+        while some := list(
+            last.changes.filter(index__gt=after)
+            .order_by("index")
+            .values_list("index", "before", "after")[:FEW]
+        ):
+            after = some[-1][0]
+            yield [Step(*change).back for change in some]
+
+    return Work(f"Undone: {last.what}", last.rows, steps, undoes=last)
+
+
+PLANS: dict[str, bulk.Planner] = {
+    "merge": _plan_merge,
+    "deduplicate": _plan_deduplicate,
+    "split": _plan_split,
+    "matching": _plan_matching,
+    "undo": _plan_undo,
+}
 
 
 # --- How it is done -----------------------------------------------------------
 
 
+def _change(
+    dataset: Dataset, kind: str, args: dict[str, Any], rows: int, *, by: User | None
+) -> Changed:
+    """Makes a change in pieces: now, where about so few rows are concerned, else by a worker."""
+    if rows > WAITED_ROWS:
+        return bulk.begin(dataset, kind, args, by=by, held=False)
+    return _now(dataset, kind, args, PLANS[kind], by=by)
+
+
+def _now(
+    dataset: Dataset, kind: str, args: dict[str, Any], plan: bulk.Planner, *, by: User | None
+) -> Revision | None:
+    change = bulk.begin(dataset, kind, args, by=by, held=True)
+    now = Dataset.objects.get(pk=dataset.pk)
+    change.dataset = now
+    try:
+        revision = bulk.make(change, plan(now, args))
+    except BaseException:
+        bulk.give_up(change)
+        raise
+    dataset.refresh_from_db()
+    return revision
+
+
 def _revise(
     dataset: Dataset,
+    now: Dataset,
     what: str,
     steps: Sequence[Step],
     *,
     by: User | None,
     undoes: Revision | None = None,
 ) -> Revision | None:
-    """Does the steps and writes them down. None, and nothing done, where there are none."""
+    """Does a few steps in one transaction. None, and nothing done, where there are none."""
     if not steps:
         return None
-    locked = _locked(dataset)
     revision = Revision.objects.create(
-        dataset=locked,
-        number=locked.version + 1,
+        dataset=now,
+        number=now.version + 1,
         what=what[:300],
         by=by,
         rows=len(steps),
         undoes=undoes,
     )
-    insert(
-        Change,
-        ("revision", "index", "before", "after"),
-        ((revision.pk, s.index, _as_json(s.before), _as_json(s.after)) for s in steps),
-    )
-    _apply(locked, steps)
-    locked.version = revision.number
-    _recount(locked, steps)
-    locked.save()
+    write(now, revision, steps)
+    counts = Counts()
+    counts.add(steps)
+    finish(now, revision, counts, count_duplicates(now) if counts.moved else None)
     dataset.refresh_from_db()
     return revision
 
 
-def _as_json(values: dict[str, Any] | None) -> str | None:
-    return None if values is None else json.dumps(values)
+def _relabelled(dataset: Dataset, indices: Sequence[int], label: str) -> list[Step]:
+    return [
+        Step(index, {"label": old}, {"label": label})
+        for index, old in values(dataset, indices, "label")
+        if old != label
+    ]
 
 
-def _apply(dataset: Dataset, steps: Sequence[Step]) -> None:
-    rows = Example.objects.filter(dataset=dataset)
-    removed = [step.index for step in steps if step.after is None]
-    for some in _pieces(removed):
-        rows.filter(index__in=some).delete()
-    added = [step for step in steps if step.before is None and step.after is not None]
-    Example.objects.bulk_create(
-        [_example(dataset, step) for step in added],
-        batch_size=2_000,
-    )
-    alike: dict[tuple[tuple[str, Any], ...], list[int]] = defaultdict(list)
-    for step in steps:
-        if step.before is not None and step.after is not None:
-            alike[tuple(step.after.items())].append(step.index)
-    for values, indices in alike.items():
-        for some in _pieces(indices):
-            rows.filter(index__in=some).update(**dict(values))
+def _moved(dataset: Dataset, indices: Sequence[int], split: str) -> list[Step]:
+    return [
+        Step(index, {"split": old}, {"split": split})
+        for index, old in values(dataset, indices, "split")
+        if old != split
+    ]
 
 
-def _example(dataset: Dataset, step: Step) -> Example:
-    assert step.after is not None
-    return Example(
-        dataset=dataset,
-        index=step.index,
-        text_key=formats.text_key(step.after["text"]),
-        **step.after,
-    )
+def _deleted(dataset: Dataset, indices: Sequence[int]) -> list[Step]:
+    return [
+        Step(index, dict(zip(FULL, row, strict=True)), None)
+        for index, *row in values(dataset, indices, *FULL)
+    ]
 
 
-def _recount(dataset: Dataset, steps: Sequence[Step]) -> None:
-    labels = Counter({"": dataset.unlabelled}) + Counter(dataset.label_counts)
-    splits = Counter(dataset.split_counts)
-    for counter, field in ((labels, "label"), (splits, "split")):
-        for step in steps:
-            if step.before is not None and field in step.before:
-                counter[step.before[field]] -= 1
-            if step.after is not None and field in step.after:
-                counter[step.after[field]] += 1
-    added = sum(step.before is None for step in steps)
-    removed = sum(step.after is None for step in steps)
-    dataset.rows += added - removed
-    dataset.unlabelled = labels.pop("", 0)
-    dataset.label_counts = {name: n for name, n in labels.most_common() if n > 0}
-    dataset.split_counts = {name: n for name, n in splits.items() if name and n > 0}
-    if added or removed:
-        dataset.next_index = max(dataset.next_index, max(step.index for step in steps) + 1)
-        dataset.duplicates = count_duplicates(dataset)
+def _check_split(split: str) -> None:
+    if split not in Split.values:
+        raise ValueError(f"“{split[:40]}” is no split. Use train, validation or test.")
 
 
-def _locked(dataset: Dataset) -> Dataset:
-    """The dataset as it is now; other changes wait until this transaction is over."""
-    return Dataset.objects.select_for_update().get(pk=dataset.pk)
+def _where(split: str) -> str:
+    return f"were marked as {split}" if split else "are in no split any more"
 
 
-def _good_label(dataset: Dataset, label: str) -> str:
+def _good_label(dataset: Dataset, label: str, *, but: Sequence[str] = ()) -> str:
+    """The label, cleaned. `but` are labels that go.
+
+    Raises:
+        ValueError: it is too long, or one too many.
+    """
     row = formats.checked(ExampleRow("a text", label), 1, unlabelled=True)
     if isinstance(row, RejectedRow):
         raise ValueError(row.reason)
-    _check_label_count(dataset, {row.label} - {""})
+    _check_label_count(dataset, {row.label} - {""}, but=but)
     return row.label
 
 
-def _check_label_count(dataset: Dataset, labels: set[str]) -> None:
-    if len(labels | set(dataset.label_counts)) > MAX_LABELS:
+def _check_label_count(dataset: Dataset, labels: set[str], *, but: Sequence[str] = ()) -> None:
+    if len(labels | set(dataset.label_counts).difference(but)) > MAX_LABELS:
         raise ValueError(f"A dataset has at most {MAX_LABELS:,} different labels.")
 
 
-def _values(dataset: Dataset, indices: Sequence[int], *fields: str) -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = []
-    rows: QuerySet[Example] = dataset.examples.order_by("index")
-    for some in _pieces(indices):
-        found += rows.filter(index__in=some).values_list("index", *fields)
-    return found
-
-
-def _pieces(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (items[start : start + FEW] for start in range(0, len(items), FEW))
+def _count(dataset: Dataset, label: str) -> int:
+    return int(dataset.label_counts.get(label, 0)) if label else dataset.unlabelled
 
 
 def _quoted(label: str) -> str:

@@ -5,13 +5,14 @@ from typing import Annotated, Any, Literal
 from django.http import HttpRequest
 from ninja import Field, Schema, Status
 
-from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.core.api import Page, not_found, owner, page
 from apps.datasets import browsing, services
 from apps.datasets.browsing import Filters
-from apps.datasets.dataset_api import RejectedOut, get_mine, router
+from apps.datasets.dataset_api import RejectedOut, get_mine, refused, router
 from apps.datasets.formats import ExampleRow
 from apps.datasets.models import Dataset, Example
 from apps.datasets.reports import Issue
+from apps.datasets.revision_api import REVISED, revised
 
 MAX_ADDED = 1_000
 
@@ -78,6 +79,32 @@ def list_examples(
     return page(rows, _show_example, limit=limit, after=after)
 
 
+class MatchingIn(Schema):
+    """Filters as in the list of examples; no filter means every row."""
+
+    label: str | None = None
+    split: Literal["", "train", "validation", "test"] | None = None
+    issue: Issue | None = None
+    q: str = Field("", max_length=200)
+    action: Literal["label", "split", "delete"]
+    value: str = Field("", description="The label or the split that the rows get.")
+
+
+@router.post("/datasets/{int:pk}/examples/change-matching", response=REVISED)
+def change_matching(request: HttpRequest, pk: int, data: MatchingIn) -> Any:
+    """Change or delete every row that a filter finds. 204: nothing had to be changed. 202: a worker
+    changes the rows; poll `/change`."""
+    filters = Filters(data.label, data.split, data.issue, data.q.replace("\0", ""))
+    try:
+        return revised(
+            services.change_matching(
+                get_mine(request, pk), filters, data.action, data.value, by=owner(request)
+            )
+        )
+    except ValueError as error:
+        raise refused(error) from error
+
+
 @router.post("/datasets/{int:pk}/examples", response={201: AddedOut})
 def add_examples(request: HttpRequest, pk: int, data: ExamplesIn) -> Any:
     dataset = get_mine(request, pk)
@@ -88,7 +115,7 @@ def add_examples(request: HttpRequest, pk: int, data: ExamplesIn) -> Any:
     try:
         revision, rejected = services.add_rows(dataset, rows, by=owner(request))
     except ValueError as error:
-        raise ApiError(422, "invalid", str(error)) from error
+        raise refused(error) from error
     bad = [{"row": row.row, "column": row.column, "reason": row.reason} for row in rejected]
     added = revision.rows if revision else 0
     return Status(201, {"version": dataset.version, "added": added, "rejected": bad})
@@ -106,12 +133,15 @@ def change_example(request: HttpRequest, pk: int, data: ExamplePatch) -> Any:
             services.set_split(example.dataset, [example.index], data.split, by=owner(request))
             example.refresh_from_db()
     except ValueError as error:
-        raise ApiError(422, "invalid", str(error)) from error
+        raise refused(error) from error
     return _show_example(example)
 
 
 @router.delete("/examples/{int:pk}", response={204: None})
 def delete_example(request: HttpRequest, pk: int) -> Any:
     example = _get_example(request, pk)
-    services.delete_rows(example.dataset, [example.index], by=owner(request))
+    try:
+        services.delete_rows(example.dataset, [example.index], by=owner(request))
+    except ValueError as error:
+        raise refused(error) from error
     return Status(204, None)

@@ -139,6 +139,9 @@ class Revision(models.Model):
     rows = models.PositiveIntegerField(default=0, help_text="How many rows it changed.")
     undoes = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="+")
     undone = models.BooleanField(default=False)
+    complete = models.BooleanField(
+        default=True, help_text="Whether all its rows are changed: else it is no version yet."
+    )
 
     class Meta:
         ordering = ["-number"]
@@ -163,6 +166,28 @@ class Change(models.Model):
 
     def __str__(self) -> str:
         return f"Row {self.index + 1}"
+
+
+class BulkChange(models.Model):
+    """A change of many rows that is being made, or that failed: `bulk` says how."""
+
+    dataset = models.OneToOneField(Dataset, on_delete=models.CASCADE, related_name="bulk_change")
+    kind = models.CharField(max_length=20)
+    args = models.JSONField(default=dict)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created = models.DateTimeField(auto_now_add=True)
+    done = models.PositiveIntegerField(default=0, help_text="Rows.")
+    total = models.PositiveIntegerField(default=0)
+    lease = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    woken = models.DateTimeField(default=timezone.now, help_text="When a worker was last told.")
+    attempts = models.PositiveSmallIntegerField(default=0)
+    error = models.CharField(max_length=300, blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.dataset}"
 
 
 class Rejection(models.Model):

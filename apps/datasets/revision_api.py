@@ -8,9 +8,9 @@ from django.http import HttpRequest
 from ninja import Field, Schema, Status
 
 from apps.core.api import ApiError, Page, owner, page
-from apps.datasets import services
-from apps.datasets.dataset_api import get_mine, router
-from apps.datasets.models import Revision
+from apps.datasets import services, tasks
+from apps.datasets.dataset_api import get_mine, refused, router
+from apps.datasets.models import BulkChange, Revision
 
 
 class RevisionOut(Schema):
@@ -30,6 +30,15 @@ class MergeIn(Schema):
 class SplitIn(Schema):
     share: float = Field(0.2, gt=0, lt=1)
     seed: int = Field(0, ge=0, lt=2**32)
+
+
+class ChangeOut(Schema):
+    """A change of many rows that a worker makes."""
+
+    kind: str
+    done: int = Field(description="Rows.")
+    total: int
+    error: str = Field(description="Why it failed, and was taken back. Empty: it is under way.")
 
 
 class SnapshotOut(Schema):
@@ -55,43 +64,67 @@ def get_snapshot(request: HttpRequest, pk: int) -> Any:
     return services.snapshot(get_mine(request, pk))
 
 
-@router.post("/datasets/{int:pk}/merge-labels", response={200: RevisionOut, 204: None})
+REVISED = {200: RevisionOut, 202: ChangeOut, 204: None}
+
+
+@router.post("/datasets/{int:pk}/merge-labels", response=REVISED)
 def merge(request: HttpRequest, pk: int, data: MergeIn) -> Any:
-    """Makes one label of several; 204 where nothing had to be changed."""
+    """Make one label of several, or rename one. 204: nothing had to be changed. 202: a worker
+    changes the rows; poll `/change`."""
     dataset = get_mine(request, pk)
     try:
-        return _revised(services.merge_labels(dataset, data.labels, data.into, by=owner(request)))
+        return revised(services.merge_labels(dataset, data.labels, data.into, by=owner(request)))
     except ValueError as error:
-        raise ApiError(422, "invalid", str(error)) from error
+        raise refused(error) from error
 
 
-@router.post("/datasets/{int:pk}/split", response={200: RevisionOut, 204: None})
+@router.get("/datasets/{int:pk}/change", response={200: ChangeOut, 204: None})
+def get_change(request: HttpRequest, pk: int) -> Any:
+    """Return the change of many rows that is under way, or that failed. 204: there is none."""
+    change = BulkChange.objects.filter(dataset=get_mine(request, pk)).first()
+    return Status(204, None) if change is None else Status(200, _show_change(change))
+
+
+@router.post("/datasets/{int:pk}/split", response=REVISED)
 def make_split(request: HttpRequest, pk: int, data: SplitIn) -> Any:
-    """Marks a share of each label's texts as test, rows with the same text together."""
+    """Mark a share of each label's texts as test, rows with the same text together. Rows that have
+    a split keep it."""
     dataset = get_mine(request, pk)
     try:
-        return _revised(
+        return revised(
             services.make_split(dataset, share=data.share, seed=data.seed, by=owner(request))
         )
     except ValueError as error:
-        raise ApiError(422, "invalid", str(error)) from error
+        raise refused(error) from error
 
 
-@router.post("/datasets/{int:pk}/undo", response=RevisionOut)
+@router.post("/datasets/{int:pk}/undo", response={200: RevisionOut, 202: ChangeOut})
 def undo(request: HttpRequest, pk: int) -> Any:
-    revision = services.undo(get_mine(request, pk), by=owner(request))
+    """Take the last change back. 202: a worker does, since many rows were changed."""
+    try:
+        revision = services.undo(get_mine(request, pk), by=owner(request))
+    except ValueError as error:
+        raise refused(error) from error
     if revision is None:
         raise ApiError(409, "nothing_to_undo", "There is nothing to undo.")
-    return _show_revision(revision)
+    return revised(revision)
 
 
 @router.get("/datasets/{int:pk}/revisions", response=Page[RevisionOut])
 def list_revisions(
     request: HttpRequest, pk: int, limit: int = 100, after: str | None = None
 ) -> Any:
-    revisions: QuerySet[Revision] = get_mine(request, pk).revisions.select_related("undoes")
+    revisions: QuerySet[Revision] = get_mine(request, pk).revisions.filter(complete=True)
+    revisions = revisions.select_related("undoes")
     return page(revisions, _show_revision, limit=limit, after=after, newest_first=True)
 
 
-def _revised(revision: Revision | None) -> Any:
-    return Status(204, None) if revision is None else Status(200, _show_revision(revision))
+def revised(changed: services.Changed) -> Any:
+    if isinstance(changed, BulkChange):
+        tasks.wake_change(changed)
+        return Status(202, _show_change(changed))
+    return Status(204, None) if changed is None else Status(200, _show_revision(changed))
+
+
+def _show_change(change: BulkChange) -> dict[str, Any]:
+    return {name: getattr(change, name) for name in ("kind", "done", "total", "error")}

@@ -7,8 +7,10 @@ from django.contrib.auth.models import User
 
 from apps.datasets import formats
 from apps.datasets.editing import (
+    Changed,
     add_rows,
     can_undo,
+    change_matching,
     delete_duplicates,
     delete_rows,
     make_split,
@@ -29,13 +31,17 @@ from apps.datasets.history import (
 )
 from apps.datasets.importing import Plan, check_mapping, import_upload
 from apps.datasets.intake import NothingUsable, create_dataset
-from apps.datasets.models import Dataset, Example
+from apps.datasets.models import BulkChange, Dataset, Example
 from apps.datasets.queues import QueueEntry, create_queue
 from apps.datasets.reports import exact_leaks, report
 from apps.datasets.reports import variants as label_variants
+from apps.datasets.stepping import BeingChanged
 from apps.datasets.uploads import TooLarge, remove_upload, store_upload
 
 __all__ = [
+    "BeingChanged",
+    "BulkChange",
+    "Changed",
     "NothingUsable",
     "Plan",
     "QueueEntry",
@@ -45,6 +51,7 @@ __all__ = [
     "TooLarge",
     "add_rows",
     "can_undo",
+    "change_matching",
     "check_mapping",
     "create_dataset",
     "create_example_dataset",

@@ -7,8 +7,8 @@ from celery import shared_task
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
-from apps.datasets import importing, removal
-from apps.datasets.models import Dataset, Upload
+from apps.datasets import bulk, editing, importing, removal
+from apps.datasets.models import BulkChange, Dataset, Upload
 
 log = logging.getLogger(__name__)
 
@@ -23,9 +23,16 @@ def remove_dataset(dataset_id: int) -> None:
     removal.finish(dataset_id)
 
 
+@shared_task(name="apps.datasets.tasks.change_rows")
+def change_rows(change_id: int) -> None:
+    bulk.run(change_id, editing.PLANS)
+
+
 @shared_task(name="apps.datasets.tasks.resume_imports")
 def resume_imports() -> None:
-    """Tells the workers again of imports and removals that nobody works on."""
+    """Tells the workers again of imports, changes and removals that nobody works on."""
+    for change_id in bulk.forgotten():
+        change_rows.delay(change_id)
     for upload_id in importing.forgotten_imports():
         import_upload.delay(upload_id)
     for dataset_id in removal.unfinished():
@@ -35,6 +42,10 @@ def resume_imports() -> None:
 def wake_import(upload: Upload) -> None:
     """Tells a worker of an import, once the transaction that queued it is over."""
     _tell(lambda: import_upload.delay(str(upload.pk)))
+
+
+def wake_change(change: BulkChange) -> None:
+    _tell(lambda: change_rows.delay(change.pk))
 
 
 def wake_removal(dataset: Dataset) -> None:

@@ -22,6 +22,7 @@ urlpatterns = [
     path("<int:pk>/undo/", rows.undo, name="undo"),
     path("<int:pk>/near/", rows.near_copies, name="near"),
     path("<int:pk>/label/", labelling.label, name="label"),
+    path("<int:pk>/change/", datasets.change, name="change"),
     path("<int:pk>/history/", datasets.history, name="history"),
     path("<int:pk>/rejected/", datasets.rejected, name="rejected"),
     path("<int:pk>/export/<str:form>/", datasets.export, name="export"),

@@ -6,7 +6,7 @@ document.addEventListener("change", (event) => {
   if (event.target.matches("[data-tick-all]")) {
     for (const box of boxes(list)) box.checked = event.target.checked;
   }
-  if (event.target.matches("[data-tick-all], [name=row]")) show(list);
+  if (event.target.matches("[data-tick-all], [data-matching], [name=row]")) show(list);
 });
 
 document.addEventListener("keydown", (event) => {
@@ -50,8 +50,10 @@ function boxes(list) {
 function show(list) {
   const all = [...boxes(list)];
   const ticked = all.filter((box) => box.checked).length;
-  list.querySelector("[data-ticked]").textContent = ticked ? `${ticked} ticked` : "None ticked";
-  list.querySelector("#bulk fieldset").disabled = !ticked;
+  const matching = list.querySelector("[data-matching]")?.checked ?? false;
+  const words = ticked ? `${ticked} ticked` : "None ticked";
+  list.querySelector("[data-ticked]").textContent = matching ? "All, on every page" : words;
+  list.querySelector("#bulk fieldset").disabled = !ticked && !matching;
   const tickAll = list.querySelector("[data-tick-all]");
   tickAll.checked = ticked > 0 && ticked === all.length;
   tickAll.indeterminate = ticked > 0 && ticked < all.length;

@@ -175,11 +175,11 @@ def test_a_page_asks_as_much_of_many_rows_as_of_few(
     for dataset in (create_many(alice, 10), create_many(alice, 3_000, labels=150)):
         browser.get(f"/datasets/{dataset.pk}/")
         for query in ("", "?label=label+1", "?issue=duplicate", "?q=text&after=5", "?split=none"):
-            with django_assert_num_queries(5):
+            with django_assert_num_queries(6):
                 browser.get(f"/datasets/{dataset.pk}/{query}")
         with django_assert_num_queries(4):
             browser.get(f"/datasets/{dataset.pk}/examples/?after=3")
         services.relabel_rows(dataset, [1], "label 2")
         browser.get(f"/datasets/{dataset.pk}/summary/")
-        with django_assert_num_queries(15):
+        with django_assert_num_queries(16):
             browser.post(f"/datasets/{dataset.pk}/examples/1/label/", {"label": "label 0"})

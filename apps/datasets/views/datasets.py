@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict, StreamingHttpResponse
 from django.shortcuts import aget_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import content_disposition_header
@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.datasets import browsing, near, removal, reports, services, tasks, uploads
 from apps.datasets.browsing import Filters
 from apps.datasets.exporting import CONTENT_TYPES
-from apps.datasets.models import Dataset, Split
+from apps.datasets.models import BulkChange, Dataset, Split
 from apps.datasets.reports import Issue
 from apps.datasets.views.shared import go, mine, who
 
@@ -49,7 +49,7 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
 def summary(request: HttpRequest, pk: int) -> HttpResponse:
     """The counts, the labels and the report, after a label was changed in the table."""
     dataset = mine(request, pk)
-    context = summary_context(dataset) | {"filters": filters_of(request), "oob": True}
+    context = summary_context(dataset) | {"filters": filters_of(request.GET), "oob": True}
     return render(request, "datasets/_summary.html", context)
 
 
@@ -61,7 +61,7 @@ def examples(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def history(request: HttpRequest, pk: int) -> HttpResponse:
     dataset = mine(request, pk)
-    revisions = dataset.revisions.select_related("by")[:REVISIONS_SHOWN]
+    revisions = dataset.revisions.filter(complete=True).select_related("by")[:REVISIONS_SHOWN]
     context = {
         "dataset": dataset,
         "revisions": revisions,
@@ -69,6 +69,17 @@ def history(request: HttpRequest, pk: int) -> HttpResponse:
         "shown": REVISIONS_SHOWN,
     }
     return render(request, "datasets/history.html", context)
+
+
+@require_safe
+def change(request: HttpRequest, pk: int) -> HttpResponse:
+    """How far a change of many rows is; the whole page again once it is over."""
+    dataset = mine(request, pk)
+    found = BulkChange.objects.filter(dataset=dataset).first()
+    if found is None:
+        messages.success(request, "The rows were changed.")
+        return go(request, reverse("datasets:detail", args=[dataset.pk]))
+    return render(request, "datasets/_change.html", {"dataset": dataset, "change": found})
 
 
 @require_safe
@@ -117,9 +128,8 @@ def export_response(dataset: Dataset, form: str) -> StreamingHttpResponse:
 # --- What the fragments need --------------------------------------------------
 
 
-def filters_of(request: HttpRequest) -> Filters:
-    """What the address asks for; what means nothing there is no filter."""
-    get = request.GET
+def filters_of(get: QueryDict) -> Filters:
+    """What an address asks for; what means nothing there is no filter."""
     label = get.get("label") or ("" if get.get("unlabelled") else None)
     split = get.get("split") or None
     split = "" if split == "none" else split
@@ -133,7 +143,7 @@ def filters_of(request: HttpRequest) -> Filters:
 
 
 def rows_context(request: HttpRequest, dataset: Dataset) -> dict[str, Any]:
-    filters = filters_of(request)
+    filters = filters_of(request.GET)
     found = browsing.page(
         dataset,
         filters,
@@ -160,6 +170,7 @@ def summary_context(dataset: Dataset) -> dict[str, Any]:
         "report": found,
         "nothing_found": bool(counts) and reports.is_clean(found),
         "undoable": services.can_undo(dataset),
+        "change": BulkChange.objects.filter(dataset=dataset).first(),
         "near_available": near.is_available(),
         "near_empty": reports.NEAR_EMPTY,
     }

@@ -1,13 +1,14 @@
 """Changing rows from the page: labels, splits, additions, removals, and taking it back."""
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from apps.datasets import near, services
+from apps.datasets import near, services, tasks
 from apps.datasets.formats import ExampleRow
-from apps.datasets.models import Revision
+from apps.datasets.models import BulkChange, Revision
+from apps.datasets.views.datasets import filters_of
 from apps.datasets.views.shared import back, mine, numbers, who
 
 MAX_ADDED = 1_000
@@ -33,15 +34,19 @@ def label(request: HttpRequest, pk: int, index: int) -> HttpResponse:
 
 @require_POST
 def edit(request: HttpRequest, pk: int) -> HttpResponse:
-    """Does one thing to the rows that are ticked."""
+    """Does one thing to the rows that are ticked, or to all that match the filter."""
     dataset = mine(request, pk)
     chosen = numbers(request.POST.getlist("row"))
     action = request.POST.get("action", "")
-    revision: Revision | None = None
+    revision: services.Changed = None
     try:
-        if not chosen:
+        if "matching" in request.POST:
+            value = request.POST.get({"label": "to_label", "split": "to_split"}.get(action, ""), "")
+            filters = filters_of(QueryDict(request.POST["matching"]))
+            revision = services.change_matching(dataset, filters, action, value, by=who(request))
+        elif not chosen:
             raise ValueError("Tick the rows first.")
-        if action == "label":
+        elif action == "label":
             label = request.POST.get("to_label", "")
             revision = services.relabel_rows(dataset, chosen, label, by=who(request))
         elif action == "split":
@@ -86,10 +91,12 @@ def add(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def merge(request: HttpRequest, pk: int) -> HttpResponse:
-    """Makes one label of those that differ only in case or spacing."""
+    """Renames a label, or makes one of several."""
     dataset = mine(request, pk)
     labels = [label for label in request.POST.getlist("label") if label in dataset.label_counts]
     try:
+        if not labels:
+            raise ValueError("Tick the labels first.")
         into = request.POST.get("into", "")
         _say(request, services.merge_labels(dataset, labels, into, by=who(request)))
     except ValueError as error:
@@ -100,7 +107,10 @@ def merge(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def deduplicate(request: HttpRequest, pk: int) -> HttpResponse:
     dataset = mine(request, pk)
-    _say(request, services.delete_duplicates(dataset, by=who(request)))
+    try:
+        _say(request, services.delete_duplicates(dataset, by=who(request)))
+    except ValueError as error:
+        messages.error(request, str(error))
     return back(request, dataset)
 
 
@@ -118,11 +128,17 @@ def split(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def undo(request: HttpRequest, pk: int) -> HttpResponse:
     dataset = mine(request, pk)
-    revision = services.undo(dataset, by=who(request))
+    try:
+        revision = services.undo(dataset, by=who(request))
+    except ValueError as error:
+        messages.error(request, str(error))
+        return back(request, dataset)
     if revision is None:
         messages.info(request, "There is nothing to undo.")
-    else:
+    elif isinstance(revision, Revision):
         messages.success(request, f"{revision.what}.")
+    else:
+        tasks.wake_change(revision)
     return back(request, dataset)
 
 
@@ -146,8 +162,10 @@ def near_copies(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "datasets/near.html", context)
 
 
-def _say(request: HttpRequest, revision: Revision | None) -> None:
-    if revision is None:
+def _say(request: HttpRequest, revision: services.Changed) -> None:
+    if isinstance(revision, BulkChange):
+        tasks.wake_change(revision)  # the page shows how far it is
+    elif revision is None:
         messages.info(request, "Nothing had to be changed.")
     else:
         messages.success(request, f"{revision.what}. It can be undone.")
