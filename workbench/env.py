@@ -75,6 +75,18 @@ def figures(name: str, defaults: dict[str, int]) -> dict[str, int]:
     return found
 
 
+def file(name: str) -> str:
+    """The path of a file that is there and can be read; "" where none is named."""
+    path = os.environ.get(name, "").strip()
+    if path:
+        try:
+            with Path(path).open("rb"):
+                pass
+        except OSError as error:
+            raise ImproperlyConfigured(f"{name}: cannot read {path}: {error.strerror}.") from error
+    return path
+
+
 def kept_secret(path: Path) -> str:
     """A random secret that is made once and kept in a file only its user can read."""
     try:

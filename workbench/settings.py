@@ -174,6 +174,8 @@ LLM_API_KEY = env.text("LLM_API_KEY")
 LLM_KV_UNIFIED = env.optional_boolean("LLM_KV_UNIFIED")
 EMBED_BASE_URL = env.text("EMBED_BASE_URL")
 EMBED_API_KEY = env.text("EMBED_API_KEY", LLM_API_KEY)
+# Certificates of a CA of one's own (PEM), trusted for model servers beside those of the system.
+CA_FILE = env.file("WORKBENCH_CA_FILE")
 
 # After a person's last request, and while he types, rows leave a slot free for the next one for so
 # many seconds: long enough for a model that calls a tool to go on with what it said. Taking over

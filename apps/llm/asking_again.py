@@ -60,7 +60,7 @@ class Patience:
             case errors.Loading():
                 is_over = has_begun or waited > LOAD_SECONDS
                 return None if is_over else Pause(LOADING_AGAIN_SECONDS)
-            case errors.BackendGone() | errors.BadAddress():
+            case errors.BackendGone() | errors.BadAddress() | errors.CertificateRefused():
                 return None
             case errors.Unreachable() if self._was_ready:
                 is_over = has_begun or waited > AWAY_SECONDS

@@ -11,6 +11,7 @@ and most commands, does without; who does has it loaded before anybody waits (`l
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.core.loops import PerLoop
-from apps.llm import errors, learned, replies
+from apps.llm import certificates, errors, learned, replies
 from apps.llm.addresses import UNSENDABLE_KEY, is_sendable, problem_of
 from apps.llm.chunks import ChunkReader, WholeAnswer
 from apps.llm.endpoint import Endpoint
@@ -399,8 +400,10 @@ def _http_client(endpoint: Endpoint) -> httpx2.AsyncClient:
     """
     address = urlsplit(endpoint.base_url)
     is_proxied = address.scheme in getproxies() and not proxy_bypass(address.netloc)
-    transport = None if is_proxied else Transport(gap=GAP_SECONDS)
-    return httpx2.AsyncClient(transport=transport, follow_redirects=False)
+    if not is_proxied:
+        transport = Transport(gap=GAP_SECONDS, tls=certificates.trusted)
+        return httpx2.AsyncClient(transport=transport, follow_redirects=False)
+    return httpx2.AsyncClient(verify=certificates.trusted(), follow_redirects=False)
 
 
 class _translated:
@@ -423,6 +426,8 @@ class _translated:
                 raise errors.Stalled(
                     "The model server did not answer in time. It may be stuck: look at its log."
                 ) from error
+            case openai.APIConnectionError() if known := _behind(error):
+                raise known from error
             case openai.APIConnectionError():
                 raise errors.Unreachable(
                     "Nobody answers at the model server's address. Is it running?"
@@ -437,6 +442,18 @@ class _translated:
                 ) from error
             case openai.APIError():
                 raise replies.error_of(None, error.body or str(error)) from error
+
+
+def _behind(error: BaseException) -> errors.LLMError | None:
+    """What is known of a connection that could not be made."""
+    cause = error.__cause__
+    while cause is not None:
+        if isinstance(cause, errors.LLMError):
+            return cause
+        if isinstance(cause, ssl.SSLError):
+            return certificates.refused(cause)
+        cause = cause.__cause__
+    return None
 
 
 def _after(begun: Begun, request: ChatRequest) -> ChatRequest:

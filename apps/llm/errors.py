@@ -3,7 +3,8 @@
     LLMError
     ├── Unreachable          nobody answers at this address                       transient
     │   ├── BackendGone      the proxy answers, the server behind it does not     transient
-    │   └── BadAddress       no request can be sent to such an address
+    │   ├── BadAddress       no request can be sent to such an address
+    │   └── CertificateRefused  it answers, and its certificate is not trusted
     ├── Loading              the model is being loaded or started again           transient
     ├── Busy                 a proxy refuses more requests for now                transient
     ├── PoolExhausted        the shared KV cache overflowed, all requests died    transient
@@ -46,6 +47,11 @@ class BackendGone(Unreachable):
 class BadAddress(Unreachable):
     transient = False
     code = "bad_address"
+
+
+class CertificateRefused(Unreachable):
+    transient = False
+    code = "certificate_refused"
 
 
 class Loading(LLMError):

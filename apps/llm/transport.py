@@ -16,7 +16,7 @@ the very moment of use, the request is sent once more: before the first byte, ne
 import asyncio
 import ssl
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple, cast
 
 import httptools
@@ -47,13 +47,14 @@ class Transport(httpx2.AsyncBaseTransport):
     Args:
         gap: seconds a body that has begun may be silent. The request's own read timeout is how
             long its first byte may take.
+        tls: whose certificates are trusted; asked when the first connection needs it.
     """
 
-    def __init__(self, *, gap: float) -> None:
+    def __init__(self, *, gap: float, tls: Callable[[], ssl.SSLContext]) -> None:
         self._gap = gap
         self._idle: defaultdict[_Origin, list[_Connection]] = defaultdict(list)
         self._open: set[_Connection] = set()
-        self._tls: ssl.SSLContext | None = None
+        self._tls = tls
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends a request and waits for the head of its answer.
@@ -125,15 +126,14 @@ class Transport(httpx2.AsyncBaseTransport):
             connection.close()
 
     async def _connect(self, origin: _Origin, seconds: float | None) -> "_Connection":
-        if origin.tls and self._tls is None:
-            self._tls = httpx2.create_ssl_context()
+        context = self._tls() if origin.tls else None
         try:
             async with asyncio.timeout(seconds):
                 _, connection = await asyncio.get_running_loop().create_connection(
                     lambda: _Connection(self, self._gap),
                     origin.host,
                     origin.port,
-                    ssl=self._tls if origin.tls else None,
+                    ssl=context,
                 )
         except TimeoutError as error:
             raise httpx2.ConnectTimeout("No connection in time") from error

@@ -14,6 +14,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from pytest_django import Settings
 
 from apps.llm import errors, transport
 from apps.llm.client import ChatRequest, Client
@@ -278,7 +279,7 @@ async def test_what_cannot_be_a_header_is_not_sent() -> None:
     async with serving(answers) as (server, client):
         request = httpx2.Request("POST", client.endpoint.base_url, headers={"x": "a\r\nb: c"})
         with pytest.raises(httpx2.LocalProtocolError):
-            await Transport(gap=1).handle_async_request(request)
+            await Transport(gap=1, tls=ssl.create_default_context).handle_async_request(request)
         assert server.connections == 0
 
 
@@ -307,18 +308,41 @@ async def test_a_slow_reader_holds_the_server_back(monkeypatch: pytest.MonkeyPat
         await stream.aclose()  # type: ignore[attr-defined]
 
 
-async def test_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_over_tls(tmp_path: Path, settings: Settings) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(self_signed(tmp_path))
     async with serving(answers, context) as (server, client):
-        with pytest.raises(errors.Unreachable):  # nobody vouches for it
+        with pytest.raises(errors.CertificateRefused, match="certificate is not trusted: self"):
             await client.complete(question())
-        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
+        settings.CA_FILE = str(tmp_path / "server.pem")
         trusting = Client(client.endpoint)
         assert (await trusting.complete(question())).text == "word "
         assert (await trusting.complete(question())).text == "word "
         assert server.requests == 2
         await trusting.aclose()
+
+
+async def test_a_file_of_certificates_that_is_none(tmp_path: Path, settings: Settings) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_text("nothing")
+    settings.CA_FILE = str(file)
+    client = Client(Endpoint("https://127.0.0.1:1/v1"))
+    with pytest.raises(errors.CertificateRefused, match=r"WORKBENCH_CA_FILE: .*ca.pem is not"):
+        await client.complete(question())
+    await client.aclose()
+
+
+async def test_https_where_http_is_spoken() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        client = Client(Endpoint(f"https://127.0.0.1:{port}/v1"))
+        with pytest.raises(errors.CertificateRefused, match="not over TLS"):
+            await client.complete(question())
+        await client.aclose()
 
 
 def self_signed(folder: Path) -> Path:
