@@ -114,7 +114,7 @@ def regenerate_answer(request: HttpRequest, pk: int) -> Any:
     """Another answer to the same question, beside this one."""
     try:
         again = services.answer_again(_answer(request, pk))
-    except services.StillAnswering as error:
+    except services.Conflict as error:
         raise ApiError(409, error.code, str(error)) from error
     return Status(202, started(again))
 
@@ -137,7 +137,7 @@ def _decided(
         raise not_found("call")
     try:
         return calling.described(decide(found))
-    except (deciding.NotWaiting, deciding.NotCutOff) as error:
+    except (deciding.NotWaiting, deciding.NotCutOff, services.Conflict) as error:
         raise ApiError(409, error.code, str(error)) from error
 
 

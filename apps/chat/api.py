@@ -196,7 +196,7 @@ def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) 
             raise ApiError(422, error.code, str(error)) from error
     conversation.save()
     if given.get("active_leaf") is not None:
-        message = conversation.messages.filter(pk=given["active_leaf"]).first()
+        message = conversation.messages.filter(pk=given["active_leaf"], removed=None).first()
         if message is None:
             raise not_found("message")
         services.show_branch(message)
@@ -227,7 +227,7 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
     conversation = _get(request, pk)
     parent = None
     if data.parent is not None:
-        parent = conversation.messages.filter(pk=data.parent).first()
+        parent = conversation.messages.filter(pk=data.parent, removed=None).first()
         if parent is None:
             raise not_found("message")
     asked_with: dict[str, Any] = {"params": _given(data.params)}
@@ -244,7 +244,7 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
             request=asked_with,
             files=[str(pk) for pk in data.attachments],
         )
-    except services.StillAnswering as error:
+    except services.Conflict as error:
         raise ApiError(409, error.code, str(error)) from error
     except services.ChatError as error:
         raise ApiError(422, error.code, str(error)) from error

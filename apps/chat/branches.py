@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from apps.chat import attachments, generation, services
@@ -100,37 +101,67 @@ def continued(answer: Message) -> tuple[Message, dict[int, ToolCall]]:
 
 def remove(message: Message) -> Removed:
     """Takes a message and all that follows it away, until Undo or for good a day later."""
-    children = _children(message.conversation_id)
-    gone = _subtree(message.pk, children)
-    running = list(Message.objects.unfinished().filter(pk__in=gone))
-    for unfinished in running:
-        services.stop(unfinished)
+    _stop(_subtree(message.pk, _children(message.conversation_id)))
     with transaction.atomic():
+        # Whoever asks writes this row too: what was asked meanwhile is seen now, or not taken.
+        conversation = Conversation.objects.select_for_update().get(pk=message.conversation_id)
+        children = _children(conversation.pk)
+        gone = _subtree(message.pk, children)
         Message.objects.filter(pk__in=gone).update(removed=timezone.now())
-        conversation = Conversation.objects.get(pk=message.conversation_id)
         if conversation.active_leaf_id in gone:
             siblings = [pk for pk in children[message.parent_id] if pk not in gone]
             beside = _end(siblings[-1], children) if siblings else message.parent_id
             Conversation.objects.filter(pk=conversation.pk).update(active_leaf_id=beside)
+    _stop(gone)
     message.refresh_from_db()
     return Removed(message, len(gone))
 
 
+def _stop(messages: set[int]) -> None:
+    for unfinished in Message.objects.unfinished().filter(pk__in=messages):
+        services.stop(unfinished)
+
+
 def restore(root: Message) -> None:
-    """Undoes `remove`: everything that went with this message comes back and is shown."""
+    """Undoes `remove`: everything that went with this message comes back and is shown.
+
+    With it comes what it answers, where that was removed later: nothing hangs below what is gone.
+    """
     if root.removed is None:
         return
     with transaction.atomic():
-        Message.objects.filter(conversation_id=root.conversation_id, removed=root.removed).update(
-            removed=None
-        )
+        conversation = Conversation.objects.select_for_update().get(pk=root.conversation_id)
+        Message.objects.filter(conversation=conversation, removed=root.removed).update(removed=None)
+        _restore_above(Message.objects.filter(conversation=conversation))
     services.show_branch(root)
 
 
+def _restore_above(messages: QuerySet[Message]) -> None:
+    """Brings back what those of the messages answer that are there."""
+    there = messages.filter(removed=None)
+    while above := set(
+        there.exclude(parent__removed=None).exclude(parent=None).values_list("parent_id", flat=True)
+    ):
+        Message.objects.filter(pk__in=above).update(removed=None)
+
+
 def purge(before: datetime) -> int:
-    """Deletes for good what was removed before a time; how many conversations and messages."""
+    """Deletes for good what was removed before a time; how many conversations and messages.
+
+    Whatever is below a message goes with it. So what is still there keeps what it answers.
+    """
     _, conversations = Conversation.objects.filter(removed__lt=before).delete()
-    _, messages = Message.objects.filter(removed__lt=before).delete()
+    with transaction.atomic():
+        _restore_above(Message.objects.filter(parent__removed__lt=before))
+        old = Message.objects.filter(removed__lt=before)
+        kept: set[int] = set()
+        below = set(Message.objects.filter(removed__gte=before).values_list("parent_id", flat=True))
+        while below := set(
+            old.filter(pk__in=below).exclude(pk__in=kept).values_list("pk", flat=True)
+        ):
+            kept |= below
+            below = set(old.filter(pk__in=below).values_list("parent_id", flat=True))
+        _, messages = old.exclude(pk__in=kept).delete()
     return sum(conversations.values()) + sum(messages.values())
 
 

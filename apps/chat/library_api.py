@@ -221,7 +221,7 @@ def continue_answer(request: HttpRequest, pk: int) -> Any:
         raise not_found("answer")
     try:
         return Status(202, _started(branches.go_on(answer)))
-    except services.StillAnswering as error:
+    except services.Conflict as error:
         raise ApiError(409, error.code, str(error)) from error
     except services.ChatError as error:
         raise ApiError(422, error.code, str(error)) from error
@@ -239,7 +239,7 @@ def compare(request: HttpRequest, pk: int, data: CompareIn) -> Any:
         other = comparing.beside(
             answer, server=server_of(data.server), model=data.model, preset=preset
         )
-    except services.StillAnswering as error:
+    except services.Conflict as error:
         raise ApiError(409, error.code, str(error)) from error
     return Status(202, _started(other))
 

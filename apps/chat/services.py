@@ -8,6 +8,7 @@ from typing import Any, Self
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from apps.chat import attachments, generation, prompting, titles
@@ -36,7 +37,11 @@ PRESETS = {
 }
 
 
-class StillAnswering(ChatError):
+class Conflict(ChatError):
+    """It cannot be done as things are now: the conversation has gone on."""
+
+
+class StillAnswering(Conflict):
     code = "still_answering"
 
     def __init__(self) -> None:
@@ -55,6 +60,13 @@ class WrongParent(ChatError):
 
     def __init__(self) -> None:
         super().__init__("`parent` must be a finished answer of the same conversation.")
+
+
+class Gone(Conflict):
+    code = "message_removed"
+
+    def __init__(self) -> None:
+        super().__init__("This part of the chat was deleted meanwhile. Undo that, or ask anew.")
 
 
 @dataclass(frozen=True)
@@ -162,7 +174,7 @@ def ask(
         files: keys of attachments that go with the question.
 
     Raises:
-        NotAQuestion, StillAnswering, WrongParent
+        NotAQuestion, StillAnswering, WrongParent, Gone
         BadAttachment: a picture for a model that sees none.
     """
     if not content.strip():
@@ -264,7 +276,7 @@ class Branch:
         parents = dict(tree.values_list("pk", "parent_id"))
         path: list[int] = []
         current = conversation.active_leaf_id
-        while current is not None:
+        while current is not None and current in parents:
             path.append(current)
             current = parents[current]
         return cls(conversation, path[::-1], parents)
@@ -346,6 +358,7 @@ def open_answer(question: Message, request: dict[str, Any] | None, **changed: An
 
     Raises:
         LimitReached: as many of this person's are being written or wait.
+        Gone: the question, or what it follows, was taken away meanwhile.
     """
     _check_limit(question.conversation.owner_id)
     answer = Message(
@@ -361,9 +374,17 @@ def open_answer(question: Message, request: dict[str, Any] | None, **changed: An
     for name, value in changed.items():
         setattr(conversation, name, value)
     update(conversation, "active_leaf", "updated", *changed)
+    # Now this row is ours: who takes messages away holds it as well, see `branches.remove`.
+    if _REMOVED.all(question.pk, question.parent_id or question.pk):
+        raise Gone
     return answer
 
 
+_REMOVED = Lookup(
+    lambda question, parent: Message.objects.filter(
+        Q(pk=question) | Q(pk=parent), removed__isnull=False
+    ).only("pk")
+)
 _UNFINISHED = Lookup(
     lambda owner: Message.objects.unfinished().filter(conversation__owner=owner).only("pk")
 )

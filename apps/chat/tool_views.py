@@ -34,7 +34,7 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
         decided = deciding.decide(
             found, run=decision in {"run", "always"}, always=decision == "always"
         )
-    except deciding.NotWaiting as error:
+    except services.ChatError as error:
         return refused(request, error)
     if decided.answer_id != found.answer_id:  # another answer goes on from the one on the page
         return in_place_of_thread(whole_thread(request, decided.answer.conversation_id))
@@ -46,7 +46,7 @@ def run_again(request: HttpRequest, pk: int) -> HttpResponse:
     """Runs a call that was cut off; another answer goes on from its result."""
     try:
         again = deciding.run_again(_get(request, pk))
-    except deciding.NotCutOff as error:
+    except services.ChatError as error:
         return refused(request, error)
     return in_place_of_thread(whole_thread(request, again.answer.conversation_id))
 

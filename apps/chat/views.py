@@ -109,8 +109,14 @@ def earlier(request: HttpRequest, pk: int, before: int) -> HttpResponse:
 
 @require_POST
 def ask(request: HttpRequest, pk: int) -> HttpResponse:
-    """One more question: returns it and its answer, which is being written."""
+    """One more question: returns it and its answer, which is being written.
+
+    `after` is the last message that the page shows: where the conversation has gone on elsewhere,
+    nothing is asked, and the thread is shown as it is now.
+    """
     found = get_conversation(request, pk)
+    if request.POST.get("after", last := str(found.active_leaf_id or "")) != last:
+        return in_place_of_thread(whole_thread(request, pk, status=409, went_on=True))
     try:
         question, answer = services.ask(
             found, request.POST.get("content", ""), files=request.POST.getlist("attachment")
@@ -195,7 +201,7 @@ def answer_again(request: HttpRequest, pk: int) -> HttpResponse:
     found = _get_answer(request, pk)
     try:
         services.answer_again(found)
-    except services.StillAnswering as error:
+    except services.ChatError as error:
         return refused(request, error)
     return whole_thread(request, found.conversation_id)
 
@@ -215,12 +221,12 @@ def refused(request: HttpRequest, error: services.ChatError) -> HttpResponse:
     return said
 
 
-def whole_thread(request: HttpRequest, pk: int, **news: Any) -> HttpResponse:
-    """The active branch; `news` (removed, restored) is what the page says beside it."""
+def whole_thread(request: HttpRequest, pk: int, *, status: int = 200, **news: Any) -> HttpResponse:
+    """The active branch; `news` (removed, restored, went_on) is what the page says beside it."""
     found = get_conversation(request, pk)
     branch = services.Branch.active(found)
     context = _thread(branch, services.window(branch))
-    return render(request, "chat/_thread_changed.html", context | news)
+    return render(request, "chat/_thread_changed.html", context | news, status=status)
 
 
 def in_place_of_thread(thread: HttpResponse) -> HttpResponse:

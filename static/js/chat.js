@@ -173,9 +173,14 @@ if (composer) {
     stick(true);
     if (!composer.hasAttribute("hx-post")) sessionStorage.setItem("begun", input.dataset.draft);
   });
+  // A conversation may have gone on in another window: the server is told what this one shows.
+  composer.addEventListener("htmx:configRequest", ({ target, detail }) => {
+    const last = [...document.querySelectorAll("#thread .question, #thread .answer")].at(-1);
+    if (target === composer) detail.parameters.after = last?.id.split("-")[1] ?? "";
+  });
   composer.addEventListener("htmx:afterRequest", (event) => {
-    // What was refused (422) is swapped in, so htmx calls it successful: the text stays.
-    if (event.target !== composer || !event.detail.successful || event.detail.xhr.status === 422) return;
+    // What was refused is swapped in, so htmx calls it successful: the text stays.
+    if (event.target !== composer || !event.detail.successful || event.detail.xhr.status >= 400) return;
     document.getElementById("refused").replaceChildren();
     input.value = "";
     localStorage.removeItem(draft);
