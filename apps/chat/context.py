@@ -9,7 +9,7 @@ between the system prompt and what was kept.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -27,6 +27,7 @@ SHARE_OF_SLOT = 0.75
 # Pinned turns may take so much of the context: the newest of them, or each turn would need a cut.
 PINNED_SHARE = 0.25
 RECALL = "Summarise what we have said so far."
+LEFT_OUT = "[Left out: the context is full. Call it again if you need it.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,8 @@ class Counted:
     """The first message of that prompt, where its beginning had been cut."""
     front: int = 0
     """Bytes that then stood in the place of what was cut."""
+    left_out: frozenset[int] = frozenset()
+    """Turns of tools whose results that prompt no longer held. They stay away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,8 @@ class Prompt:
     kept_from: int | None
     """The first message kept, None while nothing is cut."""
     front: Front = Front()
+    left_out: frozenset[int] = frozenset()
+    """Turns of tools of the answer in hand whose results are not in it any more."""
 
 
 def build(
@@ -168,6 +173,8 @@ def build(
     """
     if not with_tools:
         turns = [turn for turn in turns if turn.role != "tool" and not turn.calls]
+    left_out = counted.left_out if counted else frozenset()
+    turns = [_without_result(turn) if turn.id in left_out else turn for turn in turns]
     head = _bytes(system or "") + definitions
     start = _index(turns, counted.kept_from) if counted else 0
     most = int(PINNED_SHARE * context / TOKENS_PER_BYTE) if context is not None else None
@@ -180,10 +187,36 @@ def build(
             tokens = _estimate(head, turns, start, counted) + front.tokens
             if tokens <= AFTER_CUT * context:
                 break
+        if must_cut or tokens > NEARLY_FULL * context:
+            # Within an answer there is nowhere to cut: its oldest results make room.
+            rate = _rate(head, turns, counted)
+            for place in _results_in_hand(turns, start, left_out):
+                shorter = _without_result(turns[place])
+                saved = _bytes(turns[place].content) - _bytes(shorter.content)
+                tokens -= round(saved * rate)
+                turns[place], left_out = shorter, left_out | {shorter.id}
+                if tokens <= AFTER_CUT * context:
+                    break
     kept_from = turns[start].id if start else None
     kept = [*front.pinned, *turns[start:]]
     messages = _messages(system, front.messages, kept, keep_reasoning)
-    return Prompt(messages, tokens, kept_from, front)
+    return Prompt(messages, tokens, kept_from, front, left_out)
+
+
+def _without_result(turn: Turn) -> Turn:
+    return replace(turn, content=LEFT_OUT)
+
+
+def _results_in_hand(turns: Sequence[Turn], start: int, left_out: frozenset[int]) -> list[int]:
+    """Where results stand that came since the newest question, the oldest first."""
+    newest = max((i for i, turn in enumerate(turns) if turn.role == "user"), default=0)
+    return [
+        place
+        for place in range(max(start, newest), len(turns))
+        if turns[place].role == "tool"
+        and turns[place].id not in left_out
+        and len(turns[place].content) > len(LEFT_OUT)
+    ]
 
 
 def _front(
@@ -257,12 +290,20 @@ def _estimate(head: int, turns: Sequence[Turn], start: int, counted: Counted | N
         return _guess(_size(head, turns[start:]), len(turns) - start + 1, TOKENS_PER_BYTE)
     counted_start = _index(turns, counted.kept_from)
     counted_end = _index(turns, counted.upto) + 1
-    counted_size = _size(head, turns[counted_start:counted_end])
-    rate = counted.tokens / counted_size if counted_size else TOKENS_PER_BYTE
+    rate = _rate(head, turns, counted)
     new = turns[counted_end:]
     if start == counted_start:
         return counted.tokens + _guess(_size(0, new), len(new), rate)
     return _guess(_size(head, turns[start:]), len(turns) - start + 1, rate)
+
+
+def _rate(head: int, turns: Sequence[Turn], counted: Counted | None) -> float:
+    """Tokens a byte, as the server has counted them."""
+    if counted is None:
+        return TOKENS_PER_BYTE
+    start, end = _index(turns, counted.kept_from), _index(turns, counted.upto) + 1
+    size = _size(head, turns[start:end])
+    return counted.tokens / size if size else TOKENS_PER_BYTE
 
 
 def _guess(size: int, messages: int, rate: float) -> int:

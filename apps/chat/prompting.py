@@ -39,6 +39,8 @@ class Head(TypedDict, total=False):
     pinned: list[int]
     front: int
     """Bytes of summary and pinned turns together."""
+    left_out: list[int]
+    """Turns of tools whose results had to make room."""
 
 
 class Settings(TypedDict):
@@ -212,7 +214,7 @@ def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
             tool_choice="" if ask.may_call else "none",
             parallel_tool_calls=ask.offer.parallel,
         )
-    return Prepared(target, request, prompt.tokens, prompt.kept_from, _head(request, prompt.front))
+    return Prepared(target, request, prompt.tokens, prompt.kept_from, _head(request, prompt))
 
 
 def answer_limit(server: Server, model: str, wanted: int | None) -> int | None:
@@ -229,8 +231,8 @@ def answer_limit(server: Server, model: str, wanted: int | None) -> int | None:
     )
 
 
-def _head(request: ChatRequest, front: context.Front) -> Head:
-    head = Head()
+def _head(request: ChatRequest, prompt: context.Prompt) -> Head:
+    head, front = Head(), prompt.front
     if request.tools:
         definitions = json.dumps(request.tools, sort_keys=True).encode()
         head["tools"] = hashlib.sha256(definitions).hexdigest()[:16]
@@ -240,6 +242,8 @@ def _head(request: ChatRequest, front: context.Front) -> Head:
         head["pinned"] = [turn.id for turn in front.pinned if turn.pinned]
     if front.size:
         head["front"] = front.size
+    if prompt.left_out:
+        head["left_out"] = sorted(prompt.left_out)
     return head
 
 
@@ -348,7 +352,8 @@ def _counted(branch: Sequence[Message]) -> context.Counted | None:
         if message.role == Role.ASSISTANT and message.prompt_tokens:
             tokens = message.prompt_tokens + (message.completion_tokens or 0)
             front = message.prompt_head.get("front", 0)
-            return context.Counted(tokens, message.pk, message.kept_from, front)
+            left_out = frozenset(message.prompt_head.get("left_out", ()))
+            return context.Counted(tokens, message.pk, message.kept_from, front, left_out)
     return None
 
 

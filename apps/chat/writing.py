@@ -150,6 +150,7 @@ async def _call(
         offer=ask.offer,
         log=log,
         context_size=outcome.server.context_of(outcome.model),
+        used=_used(outcome),
     )
     called = (*ask.called, *calls)
     *_, part, _ = history.parts(calling.storable(log.text), calling.storable(log.reasoning), called)
@@ -159,8 +160,15 @@ async def _call(
     if outcome.usage is not None and outcome.usage.prompt_tokens:
         tokens = outcome.usage.prompt_tokens + outcome.usage.completion_tokens
         front = outcome.head.get("front", 0)
-        counted = context.Counted(tokens, turns[0].id, outcome.kept_from, front)
+        left_out = frozenset(outcome.head.get("left_out", ()))
+        counted = context.Counted(tokens, turns[0].id, outcome.kept_from, front, left_out)
     return replace(ask, turns=[*ask.turns, *turns], called=called, counted=counted, prefix=("", ""))
+
+
+def _used(outcome: Outcome) -> int:
+    """Tokens of prompt and answer so far, 0 where the server does not count."""
+    usage = outcome.usage
+    return usage.prompt_tokens + usage.completion_tokens if usage else 0
 
 
 async def _stream(

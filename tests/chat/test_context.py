@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from apps.chat.context import (
     AFTER_CUT,
     ANSWER_TOKENS,
+    LEFT_OUT,
     NEARLY_FULL,
     RECALL,
     Call,
@@ -20,6 +21,7 @@ from apps.chat.context import (
     answer_limit,
     build,
 )
+from apps.chat.tools.calling import SMALLEST_RESULT, result_limit
 
 SYSTEM = "You are a helpful assistant."
 
@@ -194,6 +196,7 @@ def test_the_cut_holds_for_every_branch(
     else:
         assert prompt.kept_from in places
         assert prompt.tokens <= AFTER_CUT * context or prompt.kept_from == places[-1]
+    assert not prompt.left_out or prompt.kept_from == (places[-1] if places else None)
     # The same question is the same bytes.
     again = build(system, turns, context=context, counted=known, must_cut=must_cut)
     assert again.messages == messages
@@ -308,3 +311,59 @@ def test_thoughts_go_back_only_to_templates_that_keep_them() -> None:
     kept = build(None, turns, context=None, keep_reasoning=True).messages
     assert kept[1] == {"role": "assistant", "content": "b", "reasoning_content": "Let me see."}
     assert "reasoning_content" not in build(None, turns, context=None).messages[1]
+
+
+# --- Rounds of calls --------------------------------------------------------------
+
+
+def rounds(number: int, size: int) -> list[Turn]:
+    """A question, and rounds of calls with results of that many bytes."""
+    turns = [Turn(1, "user", "Read all of it.")]
+    for n in range(1, number + 1):
+        turns.append(Turn(-2 * n, "assistant", "", calls=(Call(f"c{n}", "read", "{}"),)))
+        turns.append(Turn(-2 * n - 1, "tool", str(n) * size, call_id=f"c{n}"))
+    return turns
+
+
+@pytest.mark.parametrize("must_cut", [False, True])
+def test_the_oldest_results_make_room_within_an_answer(must_cut: bool) -> None:
+    turns = rounds(8, 6000)
+    prompt = build(SYSTEM, turns, context=8192, must_cut=must_cut)
+    assert prompt.tokens <= AFTER_CUT * 8192
+    results = [m["content"] for m in prompt.messages if m["role"] == "tool"]
+    left = results.count(LEFT_OUT)
+    assert 0 < left < len(results)
+    assert results == [LEFT_OUT] * left + [turn.content for turn in turns[2 + 2 * left :: 2]]
+
+
+def test_a_server_that_finds_it_too_long_gets_less() -> None:
+    """Whatever was estimated."""
+    turns = rounds(3, 300)
+    assert build(None, turns, context=8192).left_out == frozenset()
+    assert build(None, turns, context=8192, must_cut=True).left_out == {-3}
+
+
+def test_what_made_room_stays_away_while_rounds_go_on() -> None:
+    turns, known, before = rounds(1, 3000), None, None
+    for number in range(2, 12):
+        turns = rounds(number, 3000)
+        prompt = build(SYSTEM, turns, context=8192, counted=known)
+        assert prompt.tokens <= NEARLY_FULL * 8192
+        if before is not None:
+            assert before.left_out <= prompt.left_out
+            if before.left_out == prompt.left_out:
+                assert prompt.messages[: len(before.messages)] == before.messages
+        size = sum(len(m["content"]) for m in prompt.messages)
+        known = Counted(size // 2, turns[-2].id, left_out=prompt.left_out)
+        before = prompt
+    assert before is not None
+    assert before.left_out
+
+
+def test_results_share_what_is_left() -> None:
+    used = 0
+    for _ in range(8):
+        room = result_limit(8192, 1, used)
+        assert room >= SMALLEST_RESULT
+        used += room // 3
+    assert used < 8192

@@ -88,13 +88,18 @@ async def work(
     offer: Offer,
     log: AnswerLog,
     context_size: int | None,
+    used: int = 0,
 ) -> list[ToolCall]:
-    """Runs the calls of a round, side by side, and returns when each has its result."""
+    """Runs the calls of a round, side by side, and returns when each has its result.
+
+    Args:
+        used: tokens of the context that prompt and answer take already.
+    """
     states = await asyncio.to_thread(_first_states, calls, offer)
     user, rows = await in_db(_save, calls, states, answer, person, round_number, log)
     for row in rows:
         log.call("tool_call", described(row))
-    await _settle_all(rows, offer, user, log, result_limit(context_size, len(rows)))
+    await _settle_all(rows, offer, user, log, result_limit(context_size, len(rows), used))
     return rows
 
 
@@ -136,11 +141,15 @@ def described(call: ToolCall) -> dict[str, Any]:
     }
 
 
-def result_limit(context_size: int | None, calls: int) -> int:
-    """Characters a result may have, so that the results of a round leave room to answer."""
+def result_limit(context_size: int | None, calls: int, used: int = 0) -> int:
+    """Characters a result may have, so that the results of a round leave room to answer.
+
+    They take at most half of what is left, so that rounds to come find some too.
+    """
     if context_size is None:
         return RESULT_CHARACTERS
-    room = int(context_size * RESULTS_SHARE * CHARACTERS_PER_TOKEN) // max(1, calls)
+    tokens = min(context_size * RESULTS_SHARE, (context.NEARLY_FULL * context_size - used) / 2)
+    room = int(tokens * CHARACTERS_PER_TOKEN) // max(1, calls)
     return max(SMALLEST_RESULT, min(RESULT_CHARACTERS, room))
 
 
