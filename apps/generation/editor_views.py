@@ -114,6 +114,8 @@ def new(request: HttpRequest) -> HttpResponse:
             width=plan.width,
             weight=plan.weight,
             daily_tokens=plan.daily_tokens,
+            for_dataset=Dataset.objects.owned_by(owner).filter(pk=_key(draft.for_dataset)).first(),
+            for_classifier=_key(draft.for_classifier) or None,
             version=versions.save(
                 owner=owner,
                 name=plan.name,
@@ -132,6 +134,11 @@ def new(request: HttpRequest) -> HttpResponse:
         return _form(request, draft, status=422)
     wake(target.server.pk)
     return redirect("generation:job", job.pk)
+
+
+def _key(text: str) -> int:
+    """A key that a form or an address names; 0 where it names none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
 def _first_draft(request: HttpRequest, owner: User) -> Draft:
@@ -171,6 +178,8 @@ def _like(owner: User, job: Job) -> Draft:
     draft.width = "" if batch.width is None else str(batch.width)
     draft.weight = str(batch.weight)
     draft.daily_tokens = "" if batch.daily_tokens is None else str(batch.daily_tokens)
+    draft.for_dataset = "" if job.for_dataset_id is None else str(job.for_dataset_id)
+    draft.for_classifier = "" if job.for_classifier is None else str(job.for_classifier)
     if job.test_dataset:  # its rows were stored with the job: of the dataset the name is left
         same = Dataset.objects.owned_by(owner).filter(name=job.test_dataset).order_by("-pk").first()
         draft.test_dataset = "" if same is None else str(same.pk)
@@ -180,7 +189,8 @@ def _like(owner: User, job: Job) -> Draft:
 def _from_dataset(request: HttpRequest, owner: User, pk: int) -> Draft:
     """More rows of some labels of a dataset: the way back from a classifier's mistakes.
 
-    `dataset`, `label` (once for each; none: all), `rows`, `test` (the dataset it is judged on).
+    `dataset`, `label` (once for each; none: all), `rows`, `test` (the dataset it is judged on),
+    `classifier` (whose mistakes they are).
     """
     mine = Dataset.objects.owned_by(owner)
     dataset = get_object_or_404(mine, pk=pk)
@@ -191,6 +201,8 @@ def _from_dataset(request: HttpRequest, owner: User, pk: int) -> Draft:
     draft = Draft.of(f"More of {dataset.name}"[:200], starters.more_like(dataset.pk, labels, count))
     draft.rows = str(count)
     draft.near = "85"
+    draft.for_dataset = str(dataset.pk)
+    draft.for_classifier = str(_key(request.GET.get("classifier", "")) or "")
     test = request.GET.get("test", "")
     if test.isdecimal():
         draft.test_dataset = str(get_object_or_404(mine, pk=int(test)).pk)

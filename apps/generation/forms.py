@@ -62,6 +62,9 @@ class Draft:
     width: str = ""
     weight: str = "1"
     daily_tokens: str = ""
+    for_dataset: str = ""
+    for_classifier: str = ""
+    """What the rows are meant to make better, as numbers; see `Job`."""
     errors: dict[str, str] = field(default_factory=dict)
     """By the name of the field on the page."""
     problems: list[Problem] = field(default_factory=list)
@@ -114,6 +117,8 @@ class Draft:
             width=line("width"),
             weight=line("weight") or "1",
             daily_tokens=line("daily_tokens"),
+            for_dataset=line("for_dataset"),
+            for_classifier=line("for_classifier"),
         )
 
     def read(self) -> Plan | None:

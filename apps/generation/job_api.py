@@ -108,6 +108,8 @@ class JobOut(Schema):
     near_duplicates: float | None
     near_duplicates_by_meaning: float | None
     recipe_version: int | None
+    for_dataset: int | None = Field(description="The dataset it makes more rows for.")
+    for_classifier: int | None = Field(description="The classifier it was begun from.")
     recipe: dict[str, Any]
 
 
@@ -140,6 +142,8 @@ def _show(job: Job) -> dict[str, Any]:
         "model": batch.model,
         "created": job.created,
         "recipe": job.recipe,
+        "for_dataset": job.for_dataset_id,
+        "for_classifier": job.for_classifier,
         "weight": batch.weight,
         "daily_tokens": batch.daily_tokens,
         "near_duplicates": batch.spec.get("filters", {}).get("near"),

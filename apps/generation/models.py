@@ -5,6 +5,7 @@ from django.db import models
 from apps.batch.fields import OrderedJSONField
 from apps.batch.models import Batch
 from apps.core.models import Owned, OwnedQuerySet
+from apps.datasets.models import Dataset
 from apps.generation.spec import Spec
 from apps.llm.models import Server
 
@@ -69,6 +70,17 @@ class Job(Owned):
     )
     test_dataset = models.CharField(
         max_length=200, blank=True, help_text="The name of the test set nothing may repeat."
+    )
+    for_dataset = models.ForeignKey(
+        Dataset,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The dataset that it was begun to make more rows for.",
+    )
+    for_classifier = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="The classifier whose mistakes it was begun from."
     )
     batch = models.OneToOneField(Batch, on_delete=models.CASCADE, related_name="job")
 

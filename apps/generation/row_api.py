@@ -9,8 +9,9 @@ from ninja import Field, Schema, Status
 from apps.batch import services as batches
 from apps.batch.models import Item, ItemStatus
 from apps.batch.tasks import wake
-from apps.core.api import ApiError, Page, not_found, page
+from apps.core.api import ApiError, Page, not_found, owner, page
 from apps.core.db import in_db
+from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable
 from apps.embeddings.cache import TextsTooLarge
 from apps.generation import comparing, exports, handover, nearness, rejudging, restoring, services
@@ -48,6 +49,21 @@ class DatasetIn(Schema):
     name: str = Field(min_length=1, max_length=200, pattern=r"\S")
     text_field: str
     label_field: str
+
+
+class AddIn(Schema):
+    dataset: int
+    text_field: str
+    label_field: str
+
+
+class AddedOut(Schema):
+    id: int
+    added: int
+    known: int = Field(description="Left out: their text is in the dataset already.")
+    tests: int = Field(description="Left out: they repeat one of its test rows.")
+    unusable: int = Field(description="Left out: they have no usable text or label.")
+    rows: int = Field(description="What the dataset has now.")
 
 
 class DatasetMade(Schema):
@@ -250,3 +266,38 @@ def to_dataset(request: HttpRequest, pk: int, data: DatasetIn) -> Any:
     except NothingUsable as error:
         raise ApiError(422, "nothing_usable", str(error)) from error
     return Status(201, {"id": dataset.pk, "rows": dataset.rows})
+
+
+@router.post("/jobs/{pk}/add-to-dataset", response=AddedOut)
+def add_to_dataset(request: HttpRequest, pk: int, data: AddIn) -> Any:
+    """Adds the accepted rows to a dataset, as training rows of the origin “synthetic”.
+
+    One change of the dataset, which can be undone.
+    """
+    job = get_job_of(request, pk)
+    dataset = Dataset.objects.owned_by(owner(request)).filter(pk=data.dataset).first()
+    if dataset is None:
+        raise not_found("dataset")
+    try:
+        added = handover.add_to_dataset(
+            job=job,
+            dataset=dataset,
+            text_field=data.text_field,
+            label_field=data.label_field,
+            by=owner(request),
+        )
+    except RecipeError as error:
+        raise ApiError(422, "unknown_field", str(error)) from error
+    except handover.NothingAccepted as error:
+        raise ApiError(409, "nothing_accepted", str(error)) from error
+    except ValueError as error:
+        raise ApiError(422, "nothing_usable", str(error)) from error
+    dataset.refresh_from_db()
+    return {
+        "id": dataset.pk,
+        "rows": dataset.rows,
+        "added": added.rows,
+        "known": added.known,
+        "tests": added.tests,
+        "unusable": added.unusable,
+    }

@@ -46,6 +46,8 @@ def create_job(
     weight: int = 1,
     daily_tokens: int | None = None,
     version: RecipeVersion | None = None,
+    for_dataset: Dataset | None = None,
+    for_classifier: int | None = None,
 ) -> Job:
     """A queued job with its pending rows. `apps.batch.tasks.wake` sends the pump to it.
 
@@ -54,6 +56,7 @@ def create_job(
         near: reject a row that has this share of its 5-grams in common with another.
         meaning: reject a row whose embedding has this cosine with that of another.
         test_dataset: reject a row that repeats one of its texts.
+        for_dataset, for_classifier: what its rows are meant to make better.
 
     Raises:
         RecipeError: the rows that a seed column names are not there, or rows cannot be compared by
@@ -89,6 +92,8 @@ def create_job(
         batch=batch,
         version=version,
         test_dataset=test_dataset.name if test_dataset is not None else "",
+        for_dataset=for_dataset,
+        for_classifier=for_classifier,
     )
 
 
@@ -136,6 +141,8 @@ def duplicate(job: Job) -> Job:
         weight=batch.weight,
         daily_tokens=batch.daily_tokens,
         version=job.version,
+        for_dataset=job.for_dataset,
+        for_classifier=job.for_classifier,
     )
     if spec.filters.test_set is not None:
         _copy_test_set(job, copy)

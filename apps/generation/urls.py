@@ -26,6 +26,7 @@ urlpatterns = [
     path("<int:pk>/export/", views.export, name="export"),
     path("<int:pk>/card/", views.card, name="card"),
     path("<int:pk>/dataset/", views.dataset, name="dataset"),
+    path("<int:pk>/add-to-dataset/", views.add_to_dataset, name="add_to_dataset"),
     path("<int:pk>/compare/", views.compare, name="compare"),
     path("<int:pk>/add-rows/", views.add_rows, name="add_rows"),
     path("<int:pk>/duplicate/", views.duplicate, name="duplicate"),

@@ -30,6 +30,7 @@ from apps.generation.standing import standing
 from apps.generation.starters import STARTERS
 
 JOBS_A_PAGE = 20
+DATASETS_SHOWN = 200
 ROWS_A_PAGE = 25
 FIELDS_SHOWN = 4
 
@@ -77,7 +78,9 @@ def job(request: HttpRequest, pk: int) -> HttpResponse:
         "recipe_json": previews.pretty(found.recipe),
         "near_step": near_views.step_of(spec.filters.near),
         "meaning_step": near_views.step_of(spec.filters.meaning),
-        "real": [d for d in Dataset.objects.owned_by(request.user)[:100] if d.test_rows],
+        "real": handover.real_datasets(found.owner),
+        "datasets": Dataset.objects.owned_by(request.user).only("pk", "name")[:DATASETS_SHOWN],
+        "target": _target(request, found),
     }
     return render(request, "generation/job.html", context)
 
@@ -305,3 +308,38 @@ def dataset(request: HttpRequest, pk: int) -> HttpResponse:
         return redirect("generation:job", pk)
     messages.success(request, f"The dataset “{made.name}” has {made.rows:,} rows.")
     return redirect(reverse("datasets:detail", args=[made.pk]))
+
+
+@require_POST
+def add_to_dataset(request: HttpRequest, pk: int) -> HttpResponse:
+    """Adds the accepted rows to a dataset, and where that is asked for has its classifier trained
+    with them."""
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    mine = Dataset.objects.owned_by(request.user)
+    train = bool(request.POST.get("train")) and found.for_classifier is not None
+    chosen = request.POST.get("dataset", "")
+    key = found.for_dataset_id if train else int(chosen) if chosen.isdecimal() else 0
+    dataset = get_object_or_404(mine, pk=key)
+    try:
+        added = handover.add_to_dataset(
+            job=found,
+            dataset=dataset,
+            text_field=request.POST.get("text_field", ""),
+            label_field=request.POST.get("label_field", ""),
+            by=found.owner,
+        )
+    except (RecipeError, NothingUsable, handover.NothingAccepted, ValueError) as error:
+        messages.error(request, str(error))
+        return redirect("generation:job", pk)
+    messages.success(request, f"“{dataset.name}”: {added}")
+    if added.rows and train:
+        # The browser posts on: training is the classifiers' affair.
+        again = reverse("classifiers:train", args=[found.for_classifier])
+        return redirect(again, preserve_request=True)
+    return redirect("datasets:detail", dataset.pk)
+
+
+def _target(request: HttpRequest, found: Job) -> Dataset | None:
+    """The dataset that the rows are meant for, if it is still there."""
+    mine = Dataset.objects.owned_by(request.user)
+    return mine.filter(pk=found.for_dataset_id).first() if found.for_dataset_id else None

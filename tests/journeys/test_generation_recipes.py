@@ -172,6 +172,7 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     expect(said).to_contain_text("No row would be rejected")
 
     page.reload()
+    job = page.url
     page.get_by_label("Real rows, with test rows").select_option(label="post (16 test rows)")
     page.get_by_role("button", name="Train on real, synthetic and both").click()
     verdict = re.compile("The made rows (help|hurt)|No (clear )?difference")
@@ -179,3 +180,10 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     table = page.get_by_role("region", name="The three classifiers").get_by_role("row")
     expect(table.nth(3)).to_contain_text("30")  # 24 real ones and 6 made ones
     expect(main).to_contain_text("F1 by label")
+
+    # Back to the classifier whose mistakes began it: the rows are added, and it learns from them.
+    page.goto(job)
+    page.get_by_role("button", name="Add to “post” and train again").click()
+    arrive(page, r"/classify/\d+/")
+    expect(main).to_contain_text("“post”: ")
+    expect(main).to_contain_text("Judged on 16 rows it never saw", timeout=TRAINING)
