@@ -12,6 +12,7 @@ from apps.classifiers.gates import KEPT_AT_LEAST
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
 from apps.classifiers.models import Status as RunStatus
 from apps.classifiers.predictor import BadArtefact
+from apps.classifiers.rows import CannotTrain, Choices, RareLabels
 from apps.core.api import ApiError, Page, not_found, owner, page
 from apps.core.db import in_db
 from apps.core.limits import limited
@@ -29,6 +30,14 @@ class Options(Schema):
     prefix: str = Field("", max_length=200, description="Put before every text.")
     dimensions: int = Field(0, ge=0, le=100_000, description="Numbers kept of a vector; 0: all.")
     long_texts: LongTexts = "reject"
+    rare_labels: RareLabels = Field(
+        "leave_out",
+        description="Labels with too few training texts: leave_out, pool as “other”, or fail.",
+    )
+    rare_below: int = Field(2, ge=2, le=1000, description="Different texts a label needs.")
+    train_oos: bool = Field(
+        False, description="Train “oos” as a label; else such rows set the out-of-scope threshold."
+    )
 
 
 class ClassifierIn(Schema):
@@ -177,19 +186,25 @@ def add_classifier(request: HttpRequest, data: ClassifierIn) -> Any:
             raise not_found("server")
     if data.test_dataset == data.dataset:
         raise ApiError(422, "invalid", "The test set cannot be the dataset it is trained on.")
-    classifier, run = services.create_classifier(
-        owner=owner(request),
-        name=data.name.strip(),
-        dataset=_dataset(request, data.dataset),
-        test_dataset=_dataset(request, data.test_dataset) if data.test_dataset else None,
-        server=server,
-        model=data.model,
-        seed=data.options.seed,
-        balanced=data.options.balanced,
-        preparation=Preparation(
-            data.options.prefix, data.options.dimensions, data.options.long_texts
-        ),
-    )
+    try:
+        classifier, run = services.create_classifier(
+            owner=owner(request),
+            name=data.name.strip(),
+            dataset=_dataset(request, data.dataset),
+            test_dataset=_dataset(request, data.test_dataset) if data.test_dataset else None,
+            server=server,
+            model=data.model,
+            seed=data.options.seed,
+            balanced=data.options.balanced,
+            preparation=Preparation(
+                data.options.prefix, data.options.dimensions, data.options.long_texts
+            ),
+            choices=Choices(
+                data.options.rare_labels, data.options.rare_below, data.options.train_oos
+            ),
+        )
+    except CannotTrain as error:
+        raise ApiError(422, "cannot_train", str(error)) from error
     tasks.wake(run)
     return Status(202, {"id": classifier.pk, "run": {"id": run.pk, "status": run.status}})
 
@@ -212,7 +227,10 @@ def get_classifier(request: HttpRequest, pk: int) -> Any:
 @router.post("/classifiers/{int:pk}/train", response={202: RunRef})
 def train_again(request: HttpRequest, pk: int) -> Any:
     """A new run, or the one that is going on."""
-    run = services.start_run(get_mine(request, pk))
+    try:
+        run = services.start_run(get_mine(request, pk))
+    except CannotTrain as error:
+        raise ApiError(422, "cannot_train", str(error)) from error
     tasks.wake(run)
     return Status(202, {"id": run.pk, "status": run.status})
 

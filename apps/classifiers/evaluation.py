@@ -32,6 +32,10 @@ class Metrics(TypedDict):
     ece_by_label: float
     """Of the probability of each label whether it is given or not, mean over labels."""
     brier: float
+    unseen_rows: int
+    """Test rows of labels that are never trained: in no other number but the next."""
+    accuracy_with_unseen: float
+    """The accuracy where these count as wrong."""
     majority_baseline: float
     majority_label: str
     random_baseline: float
@@ -92,11 +96,13 @@ def evaluate(
     *,
     temperature: float,
     predicted: Codes | None = None,
+    unseen: int = 0,
 ) -> Report:
     """Judges logits (n, len(labels)) against the true codes (n,).
 
     Args:
         predicted: (n,) the labels it gives, where these are not those with the largest logit.
+        unseen: how many more rows have labels it does not know.
     """
     raw, calibrated = softmax(logits), softmax(logits, temperature)
     said = logits.argmax(axis=1).astype(np.int64) if predicted is None else predicted
@@ -123,6 +129,8 @@ def evaluate(
         ece_expected_high=expected_high,
         ece_by_label=calibration_error_by_label(calibrated, truth),
         brier=brier(calibrated, truth),
+        unseen_rows=unseen,
+        accuracy_with_unseen=right / (len(truth) + unseen),
         majority_baseline=float(support.max() / support.sum()),
         majority_label=labels[int(support.argmax())],
         random_baseline=float(((support / support.sum()) ** 2).sum()),

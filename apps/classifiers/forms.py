@@ -19,13 +19,37 @@ class ClassifierForm(forms.Form):
         queryset=Dataset.objects.none(),
         label="Judged on",
         required=False,
-        empty_label="Rows marked “test”, else a fifth held back",
+        empty_label="Rows marked “test” or “validation”, else a fifth held out",
         help_text="Rows it never sees in training. A test set of your own compares runs best.",
     )
     balanced = forms.BooleanField(
         required=False,
         label="Give rare labels as much weight as common ones",
         help_text="Finds more of the rare labels, and is wrong about them more often.",
+    )
+
+    rare_labels = forms.ChoiceField(
+        required=False,
+        label="Rare labels",
+        choices=[
+            ("leave_out", "Leave out"),
+            ("pool", "Pool as “other”"),
+            ("fail", "Stop the training"),
+        ],
+        help_text="The run lists them.",
+    )
+    rare_below = forms.IntegerField(
+        required=False,
+        min_value=2,
+        max_value=1000,
+        initial=2,
+        label="Rare below",
+        help_text="Different training texts a label needs.",
+    )
+    train_oos = forms.BooleanField(
+        required=False,
+        label="Train “oos” as an ordinary label",
+        help_text="Otherwise rows labelled oos or out of scope show what belongs to no label.",
     )
 
     # Not `prefix`: that is what a form of Django calls the start of its fields' names.

@@ -71,7 +71,7 @@ def judge(
     logits, truth = fit.model.logits(vectors.test), codes[test]
     said = fit.model.choose(logits)
     found = evaluation.evaluate(
-        logits, truth, labels, temperature=fit.model.temperature, predicted=said
+        logits, truth, labels, temperature=fit.model.temperature, predicted=said, unseen=rows.unseen
     )
     confused = evaluation.most_confused(truth, said, labels)
     report(1, STEPS)

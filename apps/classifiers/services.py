@@ -13,12 +13,14 @@ from apps.classifiers import converting, evidence, importing, predictor
 from apps.classifiers.answering import NotReady, warnings
 from apps.classifiers.gates import Gates, of
 from apps.classifiers.models import ACTIVE, Classifier, Run, Status, Worked
+from apps.classifiers.rows import Choices, check_dataset
 from apps.datasets.models import Dataset
 from apps.embeddings.preparation import Preparation
 from apps.llm.models import Server, Use
 from apps.llm.services import default_target
 
 AS_IT_IS = Preparation()
+AS_USUAL = Choices()
 # A run nobody works on is told to the workers again after this long.
 WAKE_AFTER = timedelta(seconds=45)
 
@@ -35,12 +37,15 @@ def create_classifier(
     seed: int = 0,
     balanced: bool = False,
     preparation: Preparation = AS_IT_IS,
+    choices: Choices = AS_USUAL,
 ) -> tuple[Classifier, Run]:
     """A classifier and its first run, which a worker has yet to be told of (`tasks.wake`).
 
     Raises:
         NoServer: no server was given and none is set for embeddings.
+        CannotTrain: the labels of the dataset do not allow it.
     """
+    check_dataset(dataset, choices)
     if server is None:
         target = default_target(Use.EMBEDDINGS)
         server, model = target.server, "" if target.model == "default" else target.model
@@ -51,13 +56,24 @@ def create_classifier(
         test_dataset=test_dataset,
         server=server,
         model=model,
-        options={"seed": seed, "balanced": balanced, **preparation.as_dict()},
+        options={
+            "seed": seed,
+            "balanced": balanced,
+            **preparation.as_dict(),
+            **choices.as_dict(),
+        },
     )
     return classifier, start_run(classifier)
 
 
 def start_run(classifier: Classifier) -> Run:
-    """A new run, or the one that is going on: pressing Train twice trains once."""
+    """A new run, or the one that is going on: pressing Train twice trains once.
+
+    Raises:
+        CannotTrain: the labels of the dataset do not allow it.
+    """
+    if classifier.dataset is not None:
+        check_dataset(classifier.dataset, Choices.read(classifier.options))
     try:
         with transaction.atomic():
             last = classifier.runs.aggregate(Max("number"))["number__max"] or 0

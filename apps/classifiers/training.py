@@ -26,7 +26,7 @@ from apps.classifiers.leases import MAX_ATTEMPTS, Cancelled, Lease, Lost
 from apps.classifiers.models import Classifier, Run, Status
 from apps.classifiers.queueing import find_queue
 from apps.classifiers.row_texts import SHOWN_TEXT
-from apps.classifiers.rows import CannotTrain, Rows, check_rows, gather_rows
+from apps.classifiers.rows import CannotTrain, Choices, Rows, check_rows, gather_rows, settle_labels
 from apps.core.db import in_db
 from apps.core.redis import close_async_redis
 from apps.embeddings import arrays
@@ -123,6 +123,7 @@ class Training:
             seed=self.run.seed, balanced=bool(self.run.options.get("balanced"))
         )
         self.preparation = Preparation.read(self.run.options)
+        self.choices = Choices.read(self.run.options)
 
     def gather(self) -> Rows:
         self.lease.write(
@@ -132,13 +133,18 @@ class Training:
             done=0,
             total=0,
         )
-        return gather_rows(self.run.classifier, seed=self.run.seed)
+        rows = gather_rows(self.run.classifier, seed=self.run.seed, choices=self.choices)
+        # Before hours of embedding, not after: what is wrong with the labels is known now.
+        return settle_labels(rows, self.choices)[0]
 
     def embed(self, rows: Rows) -> Embedded:
         """Vectors for all rows. Those that do not fit into the model are left out and listed."""
         with self._timed(Status.EMBEDDING):
             found = asyncio.run(embed_rows(self.lease, self.run.classifier, rows, self.preparation))
-        rows, vectors = found.rows, found.vectors
+        vectors = found.vectors
+        rows, keep = settle_labels(found.rows, self.choices)  # some may have been too long
+        if not keep.all():
+            vectors = arrays.take(vectors, keep)
         labels, codes = check_rows(rows)
         train = rows.labelled & ~rows.test
         self._next(
@@ -240,8 +246,9 @@ class Training:
                 "strange_rows": len(data.strange),
                 "unlabelled_rows": len(data.unlabelled),
             },
-            notes=judged.notes
-            + _strange_note(len(data.strange), chosen)
+            notes=data.rows.notes
+            + judged.notes
+            + _strange_note(data.rows, chosen)
             + _left_out_note(data.left_out),
         )
         return stored
@@ -367,14 +374,19 @@ class Reporter:
         self._lease.check()
 
 
-def _strange_note(strangers: int, chosen: gates.Gates) -> list[str]:
-    if not strangers:
+def _strange_note(rows: Rows, chosen: gates.Gates) -> list[str]:
+    strange = rows.strange
+    count = int(strange.sum())
+    if not count:
         return []
-    few = strangers < gates.FEW_STRANGERS
-    why = "too few to move the threshold" if few else "half of them chose the threshold"
+    names = sorted({label for label, is_so in zip(rows.labels, strange, strict=True) if is_so})
+    few = count < gates.FEW_STRANGERS
+    why = "They are too few to move the threshold" if few else "Half of them chose the threshold"
     return [
-        f"{strangers:,} rows labelled out of scope are not trained as a label ({why}): the "
-        f"least familiar {1 - chosen.kept:.1%} of in-scope texts are answered “none of these”."
+        f"{count:,} rows labelled out of scope ({', '.join(f'“{name}”' for name in names[:5])}) "
+        f"are not trained as a label. {why}: the least familiar "
+        f"{1 - chosen.kept:.1%} of in-scope texts are answered “none of these”. Where this is a "
+        "label like any other, make a classifier that trains it."
     ]
 
 

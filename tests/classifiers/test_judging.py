@@ -80,7 +80,9 @@ def test_out_of_scope_rows_are_never_a_label(browser: Client, alice: User) -> No
     assert [entry["label"] for entry in run.per_class] == ["card", "hello", "rate"]
     assert run.fit["strange_rows"] == 6
     assert run.train_rows + run.metrics["rows"] == 36
-    assert any("6 rows labelled out of scope are not trained" in note for note in run.notes)
+    assert any(
+        "6 rows labelled out of scope (“OOS”, “oos”) are not trained" in note for note in run.notes
+    )
     assert run.gates["kept"] == 0.99
     page = browser.get(f"/classify/{made.pk}/thresholds/").content.decode()
     assert "of 6 out-of-scope rows" in page

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client as Browser
 from django.utils import timezone
 from pytest_django import Settings
 
 from apps.classifiers import services, tasks, trainer
 from apps.classifiers.leases import Lease, Lost
 from apps.classifiers.models import Run, Status
+from apps.classifiers.rows import Choices
 from apps.datasets.formats import ExampleRow
+from apps.datasets.models import Dataset
 from apps.llm.client import Client
 from apps.llm.models import DefaultServer, Server, Use
 from tests.classifiers import factories
@@ -110,23 +113,60 @@ def test_a_test_set_judges(alice: User) -> None:
     run = factories.newest(made)
     assert (run.train_rows, run.metrics["rows"]) == (24, 15)
     assert "Held" in run.test_source
+    assert any("6 rows that the dataset marks as test are not used" in note for note in run.notes)
     assert any("3 of the 15 test rows also occur" in note for note in run.notes)
 
 
 ONE_LABEL = [ExampleRow(f"text {number}", "only") for number in range(10)]
+ONLY_STRANGE = [*ONE_LABEL, *[ExampleRow(f"strange {number}", "oos") for number in range(10)]]
 RARE = [*factories.rows(5), ExampleRow("a rare thing", "rare")]
 COPIES = [*factories.rows(5), *[ExampleRow("the same text", "copied")] * 5]
-UNSEEN = [*factories.rows(5), ExampleRow("new", "unseen", "test")]
+UNSEEN = [*factories.rows(5), ExampleRow("new", "unseen", "test"), *factories.rows(1, split="test")]
 
 
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        (ONE_LABEL, "only one label"),
-        (RARE, "at least 3 different texts: “rare” has 1"),
-        (COPIES, "at least 3 different texts: “copied” has 1"),
-        (UNSEEN, "“unseen” is in the test rows but never"),
-        (factories.rows(5, split="test"), "no row to train on"),
+        (ONE_LABEL, "only one label to train, “only”"),
+        (ONLY_STRANGE, "only one label to train, “only”"),
+        ([], "Label some rows first"),
+    ],
+)
+def test_data_that_cannot_be_trained_is_refused_before_it_is_queued(
+    alice: User, browser: Browser, api: Browser, rows: list[ExampleRow], says: str
+) -> None:
+    data = factories.dataset(alice, rows or ONE_LABEL)
+    if not rows:
+        data.examples.update(label="")
+        Dataset.objects.update(label_counts={}, unlabelled=10)
+    page = browser.post("/classify/new/", {"name": "x", "dataset": data.pk})
+    assert page.status_code == 422
+    assert says in page.content.decode()
+    body = json.dumps({"name": "x", "dataset": data.pk})
+    answer = api.post("/api/v1/classifiers", body, content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (422, "cannot_train")
+    assert says in answer.json()["detail"]
+    assert not Run.objects.exists()
+
+
+def test_data_that_cannot_be_trained_any_more_is_refused_too(
+    alice: User, browser: Browser, api: Browser
+) -> None:
+    made = factories.classifier(alice)
+    Run.objects.update(status=Status.CANCELLED)
+    Dataset.objects.update(label_counts={})
+    answer = api.post(f"/api/v1/classifiers/{made.pk}/train")
+    assert (answer.status_code, answer.json()["code"]) == (422, "cannot_train")
+    page = browser.post(f"/classify/{made.pk}/train/", follow=True)
+    assert "Label some rows first" in page.content.decode()
+    assert made.runs.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (factories.rows(5, split="test"), "No row to train on has a label"),
+        ([*ONE_LABEL, ExampleRow("rare", "one")], "only one label to train, “only”"),
     ],
 )
 def test_data_that_does_not_do_says_what_is_missing(
@@ -136,6 +176,104 @@ def test_data_that_does_not_do_says_what_is_missing(
     assert run.status == Status.FAILED
     assert says in run.error
     assert run.finished is not None
+
+
+@pytest.mark.parametrize(("rows", "label"), [(RARE, "rare"), (COPIES, "copied")])
+def test_rare_labels_are_left_out_with_a_note(
+    alice: User, rows: list[ExampleRow], label: str
+) -> None:
+    run = run_of(alice, rows)
+    assert run.error == ""
+    assert [entry["label"] for entry in run.per_class] == ["card", "hello", "rate"]
+    assert any(f"1 label with fewer than 2 different training texts (“{label}”: 1)" in note
+               and "left out" in note for note in run.notes)  # fmt: skip
+    assert run.train_rows + run.metrics["rows"] == 15
+
+
+def test_rare_labels_may_be_pooled_or_stop_the_run(alice: User) -> None:
+    rows = factories.rows(6) + [ExampleRow(f"§ {n}", f"rare {n // 2}", "") for n in range(6)]
+    data = factories.dataset(alice, rows)
+    pooled = factories.trained(alice, data, choices=Choices("pool", rare_below=3))
+    run = factories.newest(pooled)
+    assert [entry["label"] for entry in run.per_class] == ["card", "hello", "other", "rate"]
+    assert any("3 labels" in note and "pooled as “other”" in note for note in run.notes)
+    made = factories.classifier(alice, data, choices=Choices("fail", rare_below=3))
+    tasks.train_run(factories.newest(made).pk)
+    assert "There are 3 labels with fewer than 3" in factories.newest(made).error
+
+
+def test_test_rows_of_labels_nobody_trains_are_wrong_and_counted_apart(alice: User) -> None:
+    run = run_of(alice, UNSEEN)
+    assert run.error == ""
+    assert (run.metrics["rows"], run.metrics["unseen_rows"]) == (3, 1)
+    right = round(run.metrics["accuracy"] * 3)
+    assert run.metrics["accuracy_with_unseen"] == pytest.approx(right / 4)
+    assert any("1 test row with labels that are never trained (“unseen”: 1)" in note
+               for note in run.notes)  # fmt: skip
+
+
+def test_what_is_wrong_with_the_labels_is_said_before_anything_is_embedded(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(self: Client, model: str, texts: Sequence[str]) -> None:
+        raise AssertionError("a text was sent")
+
+    monkeypatch.setattr(Client, "embed", refuse)
+    assert "only one label" in run_of(alice, [*ONE_LABEL, ExampleRow("rare", "one")]).error
+
+
+def test_a_validation_split_judges_where_there_is_no_test(alice: User) -> None:
+    rows = factories.rows(6, split="train") + factories.rows(3, split="validation", start=50)
+    data = factories.dataset(alice, rows)
+    run = factories.newest(factories.trained(alice, data))
+    assert (run.train_rows, run.metrics["rows"]) == (18, 9)
+    assert "validation" in run.test_source
+    assert any("validation rows are the test set" in note for note in run.notes)
+    data.refresh_from_db()
+    assert data.split_counts == {"train": 18, "validation": 9}
+    assert data.version == 0
+
+
+def test_marks_that_were_given_are_not_changed(alice: User) -> None:
+    data = factories.dataset(alice, factories.rows(10, split="train"))
+    made = factories.trained(alice, data)
+    first = factories.newest(made)
+    assert first.train_rows + first.metrics["rows"] == 30
+    assert "held out for this run" in first.test_source
+    data.refresh_from_db()
+    assert (data.split_counts, data.version) == ({"train": 30}, 0)
+    tasks.train_run(services.start_run(made).pk)
+    assert factories.newest(made).test_indices == first.test_indices
+
+
+def test_validation_rows_that_are_trained_on_are_said(alice: User) -> None:
+    rows = factories.rows(4, split="train") + factories.rows(2, split="validation", start=50)
+    run = run_of(alice, rows + factories.rows(2, split="test", start=80))
+    assert run.train_rows == 18
+    assert any("6 validation rows are trained on" in note for note in run.notes)
+
+
+def test_rows_that_a_run_held_out_are_trained_on_beside_another_test_set(alice: User) -> None:
+    data = factories.dataset(alice)
+    first = factories.newest(factories.trained(alice, data))
+    assert any("a fifth of each label was marked as test" in note for note in first.notes)
+    test = factories.dataset(alice, factories.rows(4, start=50), "Held")
+    run = factories.newest(factories.trained(alice, data, test_dataset=test))
+    assert (run.train_rows, run.metrics["rows"]) == (36, 12)
+    assert any("6 rows that an earlier run had held out" in note for note in run.notes)
+
+
+def test_a_label_called_oos_may_be_trained(alice: User) -> None:
+    """In a shop it is out of stock."""
+    rows = factories.rows(6) + [ExampleRow(f"sold out {number}", "OOS") for number in range(6)]
+    data = factories.dataset(alice, rows)
+    aside = factories.newest(factories.trained(alice, data))
+    assert [entry["label"] for entry in aside.per_class] == ["card", "hello", "rate"]
+    assert any("6 rows labelled out of scope (“OOS”)" in note for note in aside.notes)
+    run = factories.newest(factories.trained(alice, data, choices=Choices(train_oos=True)))
+    assert [entry["label"] for entry in run.per_class] == ["OOS", "card", "hello", "rate"]
+    assert run.fit["strange_rows"] == 0
+    assert not any("out of scope" in note for note in run.notes)
 
 
 def test_texts_that_are_too_long_are_left_out_and_listed(alice: User) -> None:

@@ -12,6 +12,8 @@ from apps.classifiers import answering, services, tasks
 from apps.classifiers.forms import ClassifierForm
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
 from apps.classifiers.predictor import BadArtefact
+from apps.classifiers.rows import CannotTrain, Choices
+from apps.classifiers.trainer import MIN_TEXTS
 from apps.classifiers.views.shared import EXPECTED, get_classifier, number_of, owner_of
 from apps.core.db import in_db
 from apps.core.limits import limited
@@ -65,10 +67,15 @@ def new(request: HttpRequest) -> HttpResponse:
                     "long_texts": given.pop("long_texts"),
                 }
             )
-            classifier, run = services.create_classifier(
-                owner=user, preparation=preparation, **given
+            choices = Choices(
+                given.pop("rare_labels") or "leave_out",
+                given.pop("rare_below") or MIN_TEXTS,
+                given.pop("train_oos"),
             )
-        except NoServer as error:
+            classifier, run = services.create_classifier(
+                owner=user, preparation=preparation, choices=choices, **given
+            )
+        except (NoServer, CannotTrain) as error:
             form.add_error(None, str(error))
         else:
             tasks.wake(run)
@@ -123,7 +130,10 @@ def charts(request: HttpRequest, pk: int, number: int) -> HttpResponse:
 @require_POST
 def train(request: HttpRequest, pk: int) -> HttpResponse:
     classifier = get_classifier(request, pk)
-    tasks.wake(services.start_run(classifier))
+    try:
+        tasks.wake(services.start_run(classifier))
+    except CannotTrain as error:
+        messages.error(request, str(error))
     return redirect("classifiers:detail", classifier.pk)
 
 

@@ -13,6 +13,7 @@ from apps.classifiers import comparing, services, tasks
 from apps.classifiers import worth as gains
 from apps.classifiers.evidence import NoEvidence
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
+from apps.classifiers.rows import CannotTrain
 from apps.classifiers.views.shared import judged, number_of, owner_of
 from apps.datasets.models import Dataset
 from apps.llm.services import NoServer
@@ -38,7 +39,7 @@ def worth(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         try:
             keys = _train(request, datasets)
-        except NoServer as error:
+        except (NoServer, CannotTrain) as error:
             messages.error(request, str(error))
             keys = []
         query = QueryDict(mutable=True)
