@@ -322,7 +322,7 @@ def _conversation(conversation: Conversation) -> dict[str, Any]:
         "pinned": conversation.pinned,
         "archived": conversation.archived,
         "tags": [tag.name for tag in conversation.tags.all()],
-        "tools": conversation.tools,
+        "tools": {name: value for name, value in conversation.tools.items() if name != "allowed"},
         "created": conversation.created,
         "updated": conversation.updated,
     }

@@ -17,6 +17,8 @@ It raises ToolError where it cannot do what was asked; the model then reads that
 Tools that come and go while the workbench runs are offered by a source, see `register_source`.
 """
 
+import hashlib
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -67,10 +69,20 @@ class Tool:
     """What people call those that belong together; empty for the workbench's own."""
     trouble: str = ""
     """Why a call would fail now, as a sentence for people."""
+    source: str = ""
+    """Where it leads, of a tool that comes from outside: another place is another tool."""
 
     @property
     def default(self) -> Approval:
         return Approval.ASK if self.needs_approval else Approval.ALWAYS
+
+    @property
+    def fingerprint(self) -> str:
+        """What a person allows who lets it run unasked; "" for the workbench's own tools."""
+        if not self.source:
+            return ""
+        told = [self.source, self.name, self.description, self.parameters]
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
     def function(self) -> Run:
         return cast(Run, import_string(self.run)) if isinstance(self.run, str) else self.run

@@ -31,6 +31,7 @@ def tools(person: int) -> list[Tool]:
             seconds=CALL_SECONDS,
             group=server.group,
             trouble=server.error,
+            source=f"mcp:{server.pk}",
         )
         for server in ToolServer.objects.seen_by(person).filter(enabled=True)
         for tool in server.tools

@@ -6,7 +6,8 @@ from django.db import transaction
 from apps.chat import branches, generation
 from apps.chat.errors import ChatError
 from apps.chat.models import CallState, Conversation, Message, Status, ToolCall
-from apps.core.tools import Approval
+from apps.chat.tools import settings
+from apps.core import tools
 
 
 class NotWaiting(ChatError):
@@ -88,6 +89,7 @@ def run_again(call: ToolCall) -> ToolCall:
 
 def _allow(call: ToolCall) -> None:
     conversation = Conversation.objects.get(messages=call.answer_id)
-    use = conversation.tools.get("use") or {}
-    conversation.tools = conversation.tools | {"use": use | {call.name: str(Approval.ALWAYS)}}
-    conversation.save(update_fields=["tools"])
+    known = tools.available(conversation.owner_id)
+    if tool := next((tool for tool in known if tool.name == call.name), None):
+        conversation.tools = settings.allowing(conversation.tools, tool)
+        conversation.save(update_fields=["tools"])

@@ -70,14 +70,32 @@ def _in_order(value: Any) -> Any:
     return value
 
 
+def approval_of(settings: Mapping[str, Any], tool: Tool) -> str:
+    """When a tool may run here. A definition was allowed, not a name: another one asks again."""
+    chosen = str((settings.get("use") or {}).get(tool.name, Approval.NEVER))
+    allowed = (settings.get("allowed") or {}).get(tool.name, "")
+    if chosen == Approval.ALWAYS and allowed != tool.fingerprint:
+        return Approval.ASK
+    return chosen
+
+
+def allowing(settings: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
+    """The settings with this tool, as it is defined now, run unasked."""
+    use = {**(settings.get("use") or {}), tool.name: str(Approval.ALWAYS)}
+    changed = {**settings, "use": use}
+    if tool.fingerprint:
+        changed["allowed"] = {**(settings.get("allowed") or {}), tool.name: tool.fingerprint}
+    return changed
+
+
 def offer(settings: Mapping[str, Any], person: int) -> Offer:
     """What a person's conversation with these settings offers. A tool that is gone is left out."""
-    use = settings.get("use") or {}
-    known = tools.available(person) if use else []
-    chosen = [tool for tool in known if use.get(tool.name, "never") != "never"]
+    known = tools.available(person) if settings.get("use") else []
+    approvals = {tool.name: approval_of(settings, tool) for tool in known}
+    chosen = [tool for tool in known if approvals[tool.name] != Approval.NEVER]
     return Offer(
         tools=tuple(chosen),
-        asks=frozenset(tool.name for tool in chosen if use[tool.name] == Approval.ASK),
+        asks=frozenset(tool.name for tool in chosen if approvals[tool.name] == Approval.ASK),
         rounds=settings.get("rounds") or ROUNDS,
         parallel=settings.get("parallel", True),
     )
@@ -96,8 +114,8 @@ def only(settings: Mapping[str, Any], use: Mapping[str, str | None], person: int
     for name, approval in use.items():
         if name not in known:
             raise BadTools(_unknown(name, list(known)))
-        usual = (settings.get("use") or {}).get(name) or known[name].default
-        chosen[name] = approval or (known[name].default if usual == "never" else usual)
+        usual = approval_of(settings, known[name])
+        chosen[name] = approval or (known[name].default if usual == Approval.NEVER else usual)
     return checked({**settings, "use": chosen}, person)
 
 
@@ -107,16 +125,21 @@ def checked(given: Mapping[str, Any], person: int) -> dict[str, Any]:
     Raises:
         BadTools
     """
-    known = [tool.name for tool in tools.available(person)]
+    known = {tool.name: tool for tool in tools.available(person)}
     kept: dict[str, str] = {}
+    allowed: dict[str, str] = {}
     for name, approval in (given.get("use") or {}).items():
         if name not in known:
-            raise BadTools(_unknown(name, known))
+            raise BadTools(_unknown(name, list(known)))
         if approval not in set(Approval):
             raise BadTools(f"“{name}” is to run always, ask or never, not “{approval}”.")
         if approval != Approval.NEVER:
             kept[name] = str(approval)
+        if approval == Approval.ALWAYS and (fingerprint := known[name].fingerprint):
+            allowed[name] = fingerprint
     stored: dict[str, Any] = {"use": dict(sorted(kept.items()))} if kept else {}
+    if allowed:
+        stored["allowed"] = dict(sorted(allowed.items()))
     rounds = ROUNDS if given.get("rounds") is None else given["rounds"]
     if not (isinstance(rounds, int) and 1 <= rounds <= MAX_ROUNDS):
         raise BadTools(f"Rounds of calls are a number from 1 to {MAX_ROUNDS}.")
@@ -152,6 +175,5 @@ def for_all(prefix: str, approval: str, person: int) -> dict[str, str]:
 
 def choices(settings: Mapping[str, Any], person: int) -> list[Choice]:
     """By group, the workbench's own first, and by name."""
-    use = settings.get("use") or {}
-    found = [Choice(tool, use.get(tool.name, "never")) for tool in tools.available(person)]
+    found = [Choice(tool, approval_of(settings, tool)) for tool in tools.available(person)]
     return sorted(found, key=lambda choice: choice.tool.group)
