@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from django.db import OperationalError, connection
+from django.db import DatabaseError, InterfaceError, connection
 
 # Rows that are in flight are still kept, and so is the reason for which no others start.
 LEAST_BYTES = 64 * 1024 * 1024
@@ -33,7 +33,7 @@ def too_little_room() -> str:
     )
 
 
-def is_full(error: OperationalError) -> bool:
+def is_full(error: DatabaseError | InterfaceError) -> bool:
     """Whether a statement failed because the database's disk is full."""
     cause = error.__cause__
     if isinstance(cause, sqlite3.Error):

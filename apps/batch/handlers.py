@@ -83,7 +83,7 @@ class Outcome:
         """What it cost, read anew or written; where the server says nothing, by its characters."""
         if self.is_counted:
             usage = self.usage
-            return usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens
+            return max(0, usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens)
         return max(1, (len(self.prompt) + len(self.raw)) // CHARACTERS_PER_TOKEN)
 
 

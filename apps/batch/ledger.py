@@ -91,6 +91,7 @@ def recover(lease: Lease) -> int:
 
 def note_all(server_id: int, reason: str) -> None:
     """Says at all active batches of a server why they wait; an empty reason takes that back."""
+    reason = _storable(reason)
     batches = Batch.objects.filter(server_id=server_id, status__in=ACTIVE)
     batches.exclude(reason=reason).update(reason=reason)
 
@@ -164,6 +165,7 @@ def note(lease: Lease, reason: str, batch_ids: Sequence[int] | None = None) -> N
     with fence(lease):
         if batch_ids is None:
             return note_all(lease.server_id, reason)
+        reason = _storable(reason)
         batches = Batch.objects.filter(pk__in=batch_ids, status__in=ACTIVE)
         batches.exclude(reason=reason).update(reason=reason)
 
@@ -172,7 +174,7 @@ def rest(lease: Lease, batch_ids: Sequence[int], *, status: BatchStatus, reason:
     """Takes batches out of the work, with the reason on the page."""
     with fence(lease):
         Batch.objects.filter(pk__in=batch_ids, status__in=ACTIVE).update(
-            status=status, reason=reason
+            status=status, reason=_storable(reason)
         )
 
 
@@ -181,7 +183,7 @@ def withdraw(lease: Lease, rows: Sequence[Withdrawal]) -> None:
     with fence(lease):
         for row in rows:
             Item.objects.filter(pk=row.item_id, status=ItemStatus.ACCEPTED, reviewed=False).update(
-                status=ItemStatus.REJECTED, code=row.code, reason=row.reason
+                status=ItemStatus.REJECTED, code=row.code, reason=_storable(row.reason)
             )
 
 
@@ -220,9 +222,9 @@ def _finish(lease: Lease, entries: list[Finished], now: datetime) -> None:
         if written:
             sums = (
                 sum(entry.worked_s for entry in written),
-                sum(usage.prompt_tokens for usage in usages),
-                sum(usage.cached_tokens for usage in usages),
-                sum(usage.completion_tokens for usage in usages),
+                sum(_countable(usage.prompt_tokens) for usage in usages),
+                sum(_countable(usage.cached_tokens) for usage in usages),
+                sum(_countable(usage.completion_tokens) for usage in usages),
                 sum(e.outcome.tokens for e in written if not e.outcome.is_counted),
             )
             statements.run(statements.COUNT, (*sums, batch_id))
@@ -244,10 +246,10 @@ def _finish_row(lease: Lease, entry: Finished, now: datetime, twins: dict[str, i
     written = statements.run(
         statements.FINISH,
         (
-            *(verdict.value, code, reason, statements.stored(outcome.output)),
+            *(verdict.value, code, _storable(reason), statements.stored(outcome.output)),
             *(_storable(outcome.prompt), _storable(outcome.raw), fingerprint),
             *(outcome.sketch or None, statements.moment(now)),
-            *(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens),
+            *map(_countable, (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)),
             *(entry.row.pk, lease.token),
         ),
     )
@@ -263,13 +265,13 @@ def _put_back(lease: Lease, entry: PutBack, now: datetime) -> None:
         mine.update(
             status=ItemStatus.FAILED,
             code=entry.code,
-            reason=f"{entry.reason}{tries}",
+            reason=_storable(f"{entry.reason}{tries}"),
             finished=now,
         )
         return
     mine.update(
         status=ItemStatus.PENDING,
-        reason=entry.reason,
+        reason=_storable(entry.reason),
         attempts=F("attempts") - (0 if entry.counts else 1),
         not_before=now + timedelta(seconds=entry.wait_s) if entry.wait_s else None,
     )
@@ -323,3 +325,8 @@ def has_orphans(server_id: int) -> bool:
 def _storable(text: str) -> str:
     """PostgreSQL's text holds no NUL, and no database half a surrogate pair."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
+def _countable(tokens: int) -> int:
+    """A server may say anything; a column holds 31 bits."""
+    return min(max(0, tokens), 2**31 - 1)

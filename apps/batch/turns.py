@@ -29,6 +29,7 @@ class Turns:
         current = self._current
         if current is not None and self._credit.get(current, 0.0) > 0:
             return current
+        self._skip_rounds(weights)
         order = sorted(weights)
         at = 0 if current is None else bisect_right(order, current)
         while True:
@@ -38,6 +39,13 @@ class Turns:
                 self._current = job
                 return job
             at += 1
+
+    def _skip_rounds(self, weights: Mapping[int, int]) -> None:
+        """All rounds at once after which nobody has credit yet: a row may have cost millions."""
+        turns = (-self._credit[job] // (self._quantum * weights[job]) for job in weights)
+        if (rounds := min(turns)) > 0:
+            for job, weight in weights.items():
+                self._credit[job] += rounds * self._quantum * weight
 
     def start(self, job: int) -> float:
         """Charges a row of `job` and returns what it was charged."""

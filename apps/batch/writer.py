@@ -12,11 +12,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from django.db import OperationalError, close_old_connections, connection
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
 from apps.batch import disk, ledger
-from apps.batch.leases import Lease
-from apps.batch.ledger import Entry, Started
+from apps.batch.leases import Lease, LeaseLost
+from apps.batch.ledger import Entry, PutBack, Started
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +29,7 @@ RESULT_SECONDS = 0.02
 # So long what has started may wait for a result to be committed with.
 STARTED_SECONDS = 0.2
 MOST_AT_ONCE = 64
+UNSTORABLE = "not_storable"
 RETRY_SECONDS = 1.0
 
 
@@ -101,11 +102,28 @@ class Writer:
                 await self._in_thread(lambda: _write(self._lease, entries))
                 self.is_out_of_room = False
                 return
-            except OperationalError as error:  # locked for longer than the timeout, disk full
+            except (OperationalError, InterfaceError) as error:  # locked, disk full, restarted
                 log.warning("The database takes no rows just now: %s", error)
                 self.is_out_of_room = disk.is_full(error)
                 await self._in_thread(_close_connection)
                 await asyncio.sleep(RETRY_SECONDS)
+            except LeaseLost:
+                raise
+            except Exception as error:  # a value that the database does not take, whatever it is
+                return await self._commit_apart(entries, error)
+
+    async def _commit_apart(self, entries: list[Entry], error: Exception) -> None:
+        """The one entry that cannot be written fails; the others are written without it."""
+        if len(entries) > 1:
+            for entry in entries:
+                await self._commit([entry])
+            return
+        [entry] = entries
+        if isinstance(entry, PutBack) and entry.code == UNSTORABLE:
+            raise error  # no value of the row is in this one: it is not the row's fault
+        log.error("Row %s of batch %s", entry.row.index, entry.row.batch_id, exc_info=error)
+        reason = f"The database does not take what the model wrote: {error}"
+        await self._commit([PutBack(entry.row, reason, UNSTORABLE, permanent=True)])
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function)

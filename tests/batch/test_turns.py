@@ -3,7 +3,7 @@
 from collections import Counter
 from itertools import pairwise
 
-from apps.batch.turns import Turns
+from apps.batch.turns import QUANTUM_TOKENS, Turns
 
 
 def work(turns: Turns, costs: dict[int, int], weights: dict[int, int], rows: int) -> list[int]:
@@ -36,6 +36,15 @@ def test_long_rows_take_no_more_than_their_share() -> None:
 def test_weights() -> None:
     order = work(Turns(quantum=500), {1: 100, 2: 100}, {1: 3, 2: 1}, 400)
     assert 2.5 < order.count(1) / order.count(2) < 3.5
+
+
+def test_a_row_that_cost_as_much_as_a_server_may_say_is_made_up_for_at_once() -> None:
+    turns, weights = Turns(), {1: 1, 2: 3}
+    for job in weights:
+        charged = turns.start(job)
+        turns.finish(job, charged=charged, tokens=2.0**60)
+    assert turns.pick(weights) in weights
+    assert max(turns._credit.values()) <= 3 * QUANTUM_TOKENS
 
 
 def test_a_job_without_rows_saves_nothing_up() -> None:
