@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from apps.batch import holders, statements
 from apps.batch.models import PumpLease
@@ -28,33 +28,38 @@ class Lease:
 
 def take(server_id: int) -> Lease | None:
     """The lease, if nobody holds it; None while another pump does."""
-    now = timezone.now()
     found, _ = PumpLease.objects.get_or_create(
-        server_id=server_id, defaults={"until": now - LEASE, "heartbeat": now}
+        server_id=server_id, defaults={"until": Now() - LEASE, "heartbeat": Now()}
     )
-    if is_held(found):
+    if server_id in held():  # if somebody takes it from now on, the token is another one
         return None
     taken = PumpLease.objects.filter(pk=found.pk, token=found.token).update(
-        token=found.token + 1, until=now + LEASE, heartbeat=now, holder=holders.myself()
+        token=found.token + 1, until=Now() + LEASE, heartbeat=Now(), holder=holders.myself()
     )
     return Lease(server_id, found.token + 1) if taken else None
 
 
-def is_held(lease: PumpLease) -> bool:
-    """Whether somebody may be at work under it."""
-    return lease.until >= timezone.now() and not holders.is_gone(lease.holder)
+def held() -> set[int]:
+    """The servers under whose lease somebody may be at work, by the database's clock.
+
+    The clocks of two machines may be minutes apart: one that is ahead would take every lease away
+    from the other.
+    """
+    leases = PumpLease.objects.filter(until__gte=Now()).values_list("server_id", "holder")
+    return {server_id for server_id, holder in leases if not holders.is_gone(holder)}
 
 
 def give_back(lease: Lease) -> None:
-    now = timezone.now()
     PumpLease.objects.filter(server_id=lease.server_id, token=lease.token).update(
-        until=now - timedelta(seconds=1), heartbeat=now
+        until=Now() - timedelta(seconds=1), heartbeat=Now()
     )
 
 
 @contextmanager
-def fence(lease: Lease) -> Iterator[None]:
+def fence(lease: Lease) -> Iterator[datetime]:
     """A transaction that only the lease's holder gets into. Renews the lease on the way.
+
+    Gives the database's time.
 
     The UPDATE locks the lease's row until the commit, so nobody can take over in between: what is
     written inside was written by the one pump of its server.
@@ -62,12 +67,11 @@ def fence(lease: Lease) -> Iterator[None]:
     Raises:
         LeaseLost: nothing was written.
     """
-    now = timezone.now()
     with transaction.atomic():
-        until, heartbeat = statements.moment(now + LEASE), statements.moment(now)
-        if not statements.run(statements.RENEW, (until, heartbeat, lease.server_id, lease.token)):
+        now = statements.renew(lease.server_id, lease.token, LEASE)
+        if now is None:
             raise LeaseLost(f"The lease of server {lease.server_id} went to another pump.")
-        yield
+        yield now
 
 
 def renew(lease: Lease) -> None:

@@ -193,8 +193,7 @@ def write(lease: Lease, entries: Sequence[Entry]) -> None:
     Raises:
         LeaseLost: nothing was written.
     """
-    with fence(lease):
-        now = timezone.now()
+    with fence(lease) as now:
         _start(lease, [entry for entry in entries if isinstance(entry, Started)], now)
         _finish(lease, [entry for entry in entries if isinstance(entry, Finished)], now)
         for entry in entries:

@@ -339,7 +339,7 @@ def progress(batch: Batch) -> Progress:
         tokens_per_s=tokens_per_s,
         eta_s=_eta(batch, counts, left, rows_per_s) if running else None,
         cached_share=batch.cached_tokens / batch.prompt_tokens if batch.prompt_tokens else None,
-        width=min(batch.width or 10_000, batch.server.slots) if batch.server else 0,
+        width=min(batch.width or 10_000, batch.server.width(batch.model)) if batch.server else 0,
     )
 
 
@@ -389,8 +389,7 @@ def servers_to_wake() -> list[int]:
     """Servers with something to do and no pump at work, the longest without one first."""
     _fail_without_server()
     resume_budgets()
-    leased = PumpLease.objects.filter(until__gte=timezone.now())
-    live = [lease.server_id for lease in leased if leases.is_held(lease)]
+    live = leases.held()
     orphaned = Item.objects.filter(batch=OuterRef("pk"), status=ItemStatus.RUNNING)
     waiting = Batch.objects.filter(server__isnull=False).exclude(server__in=live)
     waiting = waiting.filter(Q(status__in=ACTIVE) | Exists(orphaned))

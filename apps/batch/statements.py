@@ -6,19 +6,29 @@ the CPU that a row costs. The same text does for SQLite and PostgreSQL. Called b
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
+from django.utils import timezone
 
 from apps.batch.models import Batch, Item, PumpLease
 
 _ITEM, _BATCH, _LEASE = (f'"{model._meta.db_table}"' for model in (Item, Batch, PumpLease))
 _output = Item._meta.get_field("output")
 
-RENEW = (
-    f'UPDATE {_LEASE} SET "until" = %s, "heartbeat" = %s WHERE "server_id" = %s AND "token" = %s'  # noqa: S608 - names of ours
-)
+# On the clock of a PostgreSQL, which all machines share; an SQLite has one machine and its clock.
+RENEW = {
+    "sqlite": (
+        f'UPDATE {_LEASE} SET "until" = %s, "heartbeat" = %s '  # noqa: S608 - names of ours
+        'WHERE "server_id" = %s AND "token" = %s RETURNING "heartbeat"'
+    ),
+    "postgresql": (
+        f'UPDATE {_LEASE} SET "until" = statement_timestamp() + %s, '  # noqa: S608
+        '"heartbeat" = statement_timestamp() '
+        'WHERE "server_id" = %s AND "token" = %s RETURNING "heartbeat"'
+    ),
+}
 START = (
     f'UPDATE {_ITEM} SET "status" = \'running\', "token" = %s, '  # noqa: S608
     '"attempts" = "attempts" + 1, "reason" = \'\', "not_before" = NULL '
@@ -50,6 +60,20 @@ def run(statement: str, values: Sequence[Any]) -> int:
         cursor.execute(statement, values)
         changed: int = cursor.rowcount
     return changed
+
+
+def renew(server_id: int, token: int, seconds: timedelta) -> datetime | None:
+    """The database's time; None where the lease has another token."""
+    values: list[Any] = [seconds]
+    if connection.vendor == "sqlite":
+        now = timezone.now()
+        values = [moment(now + seconds), moment(now)]
+    with connection.cursor() as cursor:
+        cursor.execute(RENEW[connection.vendor], [*values, server_id, token])
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    return now if connection.vendor == "sqlite" else row[0]
 
 
 def run_each(statement: str, values: Sequence[Sequence[Any]]) -> None:

@@ -24,6 +24,7 @@ LABELS = {
     "check_expression": "A check of yours says no",
     "bad_prompt": "The prompt could not be put together",
     "worker_died": "The worker ended while it ran",
+    "not_storable": "Could not be stored",
     "internal_error": "A mistake of the workbench",
     "prompt_too_long": "The prompt is longer than a slot",
     "bad_request": "The server does not take the request",

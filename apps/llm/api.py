@@ -105,7 +105,11 @@ def change_server(request: HttpRequest, pk: int, data: ServerPatch) -> Any:
 @router.delete("/servers/{pk}", response={204: None})
 def remove_server(request: HttpRequest, pk: int) -> Any:
     _staff(request)
-    _get(pk).delete()
+    server = _get(pk)
+    if server.from_settings:
+        detail = f"“{server.name}” comes from the settings. Remove it there."
+        raise ApiError(409, "from_settings", detail)
+    server.delete()
     return Status(204, None)
 
 

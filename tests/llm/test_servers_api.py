@@ -45,6 +45,15 @@ def test_it_works(staff_api: Client, llama: LlamaProcess) -> None:
     assert staff_api.get("/api/v1/servers").json()["items"] == [shown]
 
 
+def test_a_server_of_the_settings_is_removed_there(staff_api: Client, server: Server) -> None:
+    Server.objects.filter(pk=server.pk).update(from_settings=True)
+    refused = staff_api.delete(f"/api/v1/servers/{server.pk}")
+    assert (refused.status_code, refused.json()["code"]) == (409, "from_settings")
+    assert Server.objects.filter(pk=server.pk).exists()
+    Server.objects.filter(pk=server.pk).update(from_settings=False)
+    assert staff_api.delete(f"/api/v1/servers/{server.pk}").status_code == 204
+
+
 @pytest.mark.usefixtures("idle_slots")
 def test_slots(api: Client, server: Server) -> None:
     found = api.get(f"/api/v1/servers/{server.pk}/slots").json()
