@@ -1,33 +1,37 @@
 """Prompt templates and expressions: a small, finite part of Jinja2 (pure).
 
-Only the columns are known, and only what grows with the length of template and values is allowed:
-no loops, no calls, no attributes; arithmetic in expressions alone, and there of numbers alone. A
-template can then neither reach the machine nor keep it busy, whatever stands in it; Jinja's own
-immutable sandbox is the second wall behind that.
+Only the columns are known: no calls, no attributes but the fields of objects; loops go over the
+lists of the row, within a budget (`prompt_steps`); arithmetic in expressions alone, and there of
+numbers alone. A template can then neither reach the machine nor keep it busy, whatever stands in
+it; Jinja's own immutable sandbox is the second wall behind that.
 """
 
-import json
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, nodes
 from jinja2.environment import TemplateExpression
 from jinja2.parser import Parser
-from jinja2.runtime import Context
+from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.visitor import NodeTransformer
 
 from apps.generation.problems import RecipeError
+from apps.generation.prompt_steps import FILTERS, MAX_PROMPT, OWN, Budget, budget, field_of
+from apps.generation.prompt_steps import written as written
 
 MAX_TEMPLATE = 50_000  # characters
-MAX_PROMPT = 200_000  # characters a template may come out as
 MAX_EXPRESSION = 2_000  # characters
 MAX_NUMBER = 10**15
 MAX_DEPTH = 100
-FILTERS = ("lower", "upper", "capitalize", "title", "trim")
+MAX_PARTS = 6_000  # names, texts, signs: compiling one takes 25 microseconds and 7 kB
+TOO_LONG_NUMBER = "A number in it has too many digits."
+MAX_LOOPS = 2  # one within the other
+OF_A_LOOP = ("index", "first", "last")
 TESTS = ("eq", "ne", "equalto", "in")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
 # Jinja reads these as its own.
@@ -39,11 +43,10 @@ ALLOWED = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.If),
     *(nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.Concat),
     *(nodes.Filter, nodes.Test, nodes.List, nodes.Tuple),
+    *(nodes.For, nodes.Getattr),
 )
 REFUSED: dict[type[nodes.Node], str] = {
-    nodes.For: "loops",
     nodes.Call: "calls",
-    nodes.Getattr: "attributes",
     nodes.Getitem: "brackets",
     nodes.BinExpr: "arithmetic",
     nodes.UnaryExpr: "arithmetic",
@@ -88,15 +91,10 @@ class _Environment(ImmutableSandboxedEnvironment):
             raise RecipeError.of("Division by zero.")
         return ARITHMETIC[operator](left, right)
 
-
-def written(value: Any) -> str:
-    """A value as a template prints it: nothing for what is not there, JSON for lists and objects.
-
-    As a text of the row, too.
-    """
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if isinstance(obj, LoopContext):
+            return getattr(obj, attribute) if attribute in OF_A_LOOP else None
+        return field_of(obj, attribute)
 
 
 def _environment() -> _Environment:
@@ -104,7 +102,7 @@ def _environment() -> _Environment:
         undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False, finalize=written
     )
     environment.globals.clear()
-    environment.filters = {name: environment.filters[name] for name in FILTERS}
+    environment.filters = {**FILTERS, **OWN}
     environment.tests = {name: environment.tests[name] for name in TESTS}
     return environment
 
@@ -135,12 +133,15 @@ def evaluate(source: str, values: Mapping[str, Any]) -> Any:
     Raises:
         RecipeError: it is not allowed, or cannot be worked out with these values.
     """
+    token = budget.set(Budget())
     try:
         value = _compiled_expression(source)(values)
     except RecipeError:
         raise
     except (TemplateError, RecursionError, TypeError, ValueError, ArithmeticError) as error:
         raise RecipeError.of(f"The expression cannot be worked out: {error}.") from error
+    finally:
+        budget.reset(token)
     if isinstance(value, str) and len(value) > MAX_PROMPT:
         raise RecipeError.of(f"The expression comes out longer than {MAX_PROMPT:,} characters.")
     return list(value) if isinstance(value, tuple) else value
@@ -149,10 +150,27 @@ def evaluate(source: str, values: Mapping[str, Any]) -> Any:
 def _check_names(tree: nodes.Node, columns: Sequence[str] | None) -> None:
     if columns is None:
         return
-    names = [tree] if isinstance(tree, nodes.Name) else tree.find_all(nodes.Name)
-    for name in names:
-        if name.name not in columns:
-            raise RecipeError.of(f"Line {name.lineno}: {_unknown(name.name, columns)}")
+    for name in _unknown_names(tree, frozenset(columns)):
+        raise RecipeError.of(f"Line {name.lineno}: {_unknown(name.name, columns)}")
+
+
+def _unknown_names(tree: nodes.Node, known: frozenset[str]) -> Iterator[nodes.Name]:
+    """A loop gives its body two more names."""
+    if isinstance(tree, nodes.Name):
+        if tree.name not in known:
+            yield tree
+        return
+    if not isinstance(tree, nodes.For):
+        for child in tree.iter_child_nodes():
+            yield from _unknown_names(child, known)
+        return
+    yield from _unknown_names(tree.iter, known)
+    target = tree.target.name if isinstance(tree.target, nodes.Name) else ""
+    inner = known | {target, "loop"}
+    for child in [*([tree.test] if tree.test else []), *tree.body]:
+        yield from _unknown_names(child, inner)
+    for child in tree.else_:
+        yield from _unknown_names(child, known)
 
 
 def render(source: str, values: Mapping[str, Any]) -> str:
@@ -163,6 +181,7 @@ def render(source: str, values: Mapping[str, Any]) -> str:
     """
     parts: list[str] = []
     length = 0
+    token = budget.set(Budget())
     try:
         for part in _compiled(source).generate(values):
             parts.append(part)
@@ -173,6 +192,8 @@ def render(source: str, values: Mapping[str, Any]) -> str:
         if isinstance(error, RecipeError):
             raise
         raise RecipeError.of(f"The prompt cannot be put together: {error}") from error
+    finally:
+        budget.reset(token)
     prompt = "".join(parts).strip()
     if not prompt:
         raise RecipeError.of("The prompt comes out empty for this row.")
@@ -194,14 +215,42 @@ def check_name(name: str) -> None:
 
 @lru_cache(maxsize=256)
 def _compiled(source: str) -> Template:
-    _parsed(source)
-    return _jinja.from_string(source)
+    tree = cast(nodes.Template, _bounded(_parsed(source)))
+    return _jinja.from_string(tree)
 
 
 @lru_cache(maxsize=256)
 def _compiled_expression(source: str) -> TemplateExpression:
-    _parsed_expression(source)
-    return _jinja.compile_expression(source, undefined_to_none=False)
+    tree = cast(nodes.Expr, _bounded(_parsed_expression(source)))
+    result = nodes.Assign(nodes.Name("result", "store"), tree, lineno=1)
+    body = nodes.Template([result], lineno=1)
+    body.set_environment(_jinja)
+    return TemplateExpression(_jinja.from_string(body), undefined_to_none=False)
+
+
+class _Bounds(NodeTransformer):
+    """Puts what counts into a tree: how long joined texts are, how often loops turn."""
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
+        self.generic_visit(node)
+        return _filtered(nodes.List(node.nodes, lineno=node.lineno), "(concat)", [])
+
+    def visit_For(self, node: nodes.For) -> nodes.Node:
+        cost = sum(1 for part in node.body for _ in part.find_all(nodes.Node)) + 1
+        self.generic_visit(node)
+        node.iter = _filtered(
+            cast(nodes.Expr, node.iter), "(each)", [nodes.Const(cost, lineno=node.lineno)]
+        )
+        return node
+
+
+def _filtered(value: nodes.Expr, name: str, arguments: list[nodes.Expr]) -> nodes.Filter:
+    return nodes.Filter(value, name, arguments, [], None, None, lineno=value.lineno)
+
+
+def _bounded(tree: nodes.Node) -> nodes.Node:
+    found: nodes.Node = _Bounds().visit(tree)
+    return found.set_environment(_jinja)
 
 
 def _parsed_expression(source: str) -> nodes.Node:
@@ -218,8 +267,22 @@ def _parsed_expression(source: str) -> nodes.Node:
         raise RecipeError.of(f"Line {error.lineno}: {_sentence(error.message or '')}") from error
     except RecursionError as error:
         raise RecipeError.of("The expression is nested too deeply.") from error
+    except ValueError as error:  # Python reads no whole number of more than 4,300 digits
+        raise RecipeError.of(TOO_LONG_NUMBER) from error
     _walk(tree, arithmetic=True)
     return tree
+
+
+def _check_loops(tree: nodes.Node, around: int = 0) -> None:
+    if isinstance(tree, nodes.For):
+        around += 1
+        if around > MAX_LOOPS:
+            raise RecipeError.of(f"Line {tree.lineno}: at most {MAX_LOOPS} loops in each other.")
+        if tree.recursive or not isinstance(tree.target, nodes.Name):
+            raise RecipeError.of(f"Line {tree.lineno}: write a loop as {{% for item in list %}}.")
+        check_name(tree.target.name)
+    for child in tree.iter_child_nodes():
+        _check_loops(child, around)
 
 
 def _parsed(source: str) -> nodes.Template:
@@ -231,13 +294,20 @@ def _parsed(source: str) -> nodes.Template:
         raise RecipeError.of(f"Line {error.lineno}: {_sentence(error.message or '')}") from error
     except RecursionError as error:
         raise RecipeError.of("The template is nested too deeply.") from error
+    except ValueError as error:
+        raise RecipeError.of(TOO_LONG_NUMBER) from error
     _walk(tree)
+    _check_loops(tree)
     return tree
 
 
 def _walk(tree: nodes.Node, *, arithmetic: bool = False) -> None:
     level: list[nodes.Node] = [tree]
+    parts = 0
     for _ in range(MAX_DEPTH):
+        parts += len(level)
+        if parts > MAX_PARTS:
+            raise RecipeError.of(f"The template has more than {MAX_PARTS:,} parts: shorten it.")
         for node in level:
             if not (arithmetic and isinstance(node, ARITHMETIC_NODES)):
                 _check_node(node)
@@ -255,13 +325,21 @@ def _check_node(node: nodes.Node) -> None:
         raise RecipeError.of(f"Line {node.lineno}: there is no test “{node.name}”.")
     if isinstance(node, nodes.Name) and node.name == "self":  # the one name Jinja adds by itself
         raise RecipeError.of(f"Line {node.lineno}: there is no column “self”.")
-    if isinstance(node, ALLOWED):
-        return
     what = REFUSED.get(type(node), "this part of Jinja")
+    if isinstance(node, nodes.Getattr) and not _is_field(node):
+        what = "attributes"
+    elif isinstance(node, ALLOWED):
+        return
     raise RecipeError.of(
         f"Line {node.lineno}: {what} cannot be used in a prompt. "
-        "Put columns between {{ and }}, and conditions between {% if %} and {% endif %}."
+        "Put columns between {{ and }}, conditions between {% if %} and {% endif %}, and "
+        "repetitions between {% for item in list %} and {% endfor %}."
     )
+
+
+def _is_field(node: nodes.Getattr) -> bool:
+    """Whether it names a field of a column's value, as in `address.city`."""
+    return not node.attr.startswith("_") and isinstance(node.node, nodes.Name | nodes.Getattr)
 
 
 def _unknown(name: str, columns: Sequence[str]) -> str:

@@ -55,7 +55,7 @@ def test_what_is_stored_is_read_again() -> None:
         ({"kind": "matches", "text": "a" * 1001}, "at most 1,000"),
         ({"kind": "contains", "text": " "}, "Say which text"),
         ({"kind": "language", "text": "klingon"}, "no language known here"),
-        ({"kind": "expression", "text": "a.b"}, "attributes cannot be used"),
+        ({"kind": "expression", "text": "a.__b__"}, "attributes cannot be used"),
         ({"kind": "length", "min": 1, "colour": 2}, "no part “colour”"),
     ],
 )

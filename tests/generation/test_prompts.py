@@ -1,6 +1,7 @@
 """Prompt templates: what they may do, and that they can do nothing else."""
 
 import time
+import tracemalloc
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_a_value_is_text_not_template() -> None:
         ("{{ product", "Line 1: unexpected end of template"),
         ("{{ product }", "Line 1: "),
         ("{% if product %}", "Line 1: "),
-        ("{{ product|tojson }}", "filter"),
+        ("{{ product|list }}", "filter"),
         ("{{ product|nosuch }}", "filter"),
         ("{{ range }}", "there is no column “range”"),
         ("{% endfor %}", "Line 1: "),
@@ -108,7 +109,9 @@ ESCAPES = [
 ]
 ENDLESS = [
     "{% for i in range(1000000000) %}{% endfor %}",
-    "{% for a in product %}{% for b in product %}{{ a }}{% endfor %}{% endfor %}",
+    "{% for a in [1] %}{% for b in [1] %}{% for c in [1] %}x{% endfor %}{% endfor %}{% endfor %}",
+    "{% for a in product recursive %}{{ loop(a) }}{% endfor %}",
+    "{% for a, b in product %}x{% endfor %}",
     "{{ 'a' * 10000000000 }}",
     "{{ 10 ** 10 ** 10 }}",
     "{{ '%1000000000d' % 1 }}",
@@ -192,7 +195,7 @@ def test_expressions(source: str, value: object) -> None:
         ("", "empty"),
         ("1 +\nm", "Line 2: there is no column “m”"),
         ("n ** n", "cannot be used"),
-        ("n.real", "attributes cannot be used"),
+        ("n.__class__", "attributes cannot be used"),
         ("n()", "calls cannot be used"),
         ("name[0]", "brackets cannot be used"),
         ("(" * 5000 + "n" + ")" * 5000, "At most 2,000"),
@@ -245,3 +248,118 @@ def test_an_expression_neither_reaches_out_nor_runs_on(source: str) -> None:
 
 def test_what_is_no_text_is_written_as_json() -> None:
     assert render("{{ n }} {{ price }} {{ none }}| {{ flags }}", NUMBERS) == '7 2.5 | ["a", "b"]'
+
+
+STRUCTURED = {
+    "tags": ["new", "for two"],
+    "address": {"city": "Bern", "lines": ["A 1", "B 2"], "items": 3},
+    "people": [{"name": "Ana", "age": 30}, {"name": "Ben"}],
+    "empty": None,
+    "zero": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "prompt"),
+    [
+        ("{% for tag in tags %}- {{ tag }}\n{% endfor %}", "- new\n- for two"),
+        ("{% for tag in tags %}{{ loop.index }} {{ tag }}{% if not loop.last %}, {% endif %}"
+         "{% endfor %}", "1 new, 2 for two"),
+        ("{% for tag in empty %}x{% else %}no tags{% endfor %}", "no tags"),
+        ("{% for p in people if p.age %}{{ p.name }}: {{ p.age }}{% endfor %}", "Ana: 30"),
+        ("{% for p in people %}{% for t in tags %}{{ p.name }}/{{ t }} {% endfor %}{% endfor %}",
+         "Ana/new Ana/for two Ben/new Ben/for two"),
+        ("{{ address.city }}", "Bern"),
+        ("{{ address.lines|join('; ') }}", "A 1; B 2"),
+        ("{{ address.items }}", "3"),  # the field, not the method of a dict
+        ("{{ tags|join }}", "newfor two"),
+        ("{{ empty|default('nothing') }} {{ zero|default(5) }}", "nothing 0"),
+        ("{{ address.street|default('no street') }}", "no street"),
+        ("{{ address|tojson }}", '{"city": "Bern", "lines": ["A 1", "B 2"], "items": 3}'),
+        ("{{ tags|length }} {{ empty|length }}", "2 0"),
+        ("{% if tags|length > 1 %}many{% endif %}", "many"),
+    ],
+)  # fmt: skip
+def test_lists_and_objects_in_words(source: str, prompt: str) -> None:
+    check(source, list(STRUCTURED))
+    assert render(source, STRUCTURED) == prompt
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("{% for a in address %}x{% endfor %}", "“for” needs a list"),
+        ("{{ tags.first }}", "has no field “first”"),
+        ("{{ zero.real }}", "has no field “real”"),
+        ("{{ zero|join }}", "“join” needs a list"),
+        ("{{ zero|length }}", "has no length"),
+    ],
+)
+def test_what_a_value_is_not(source: str, sentence: str) -> None:
+    check(source, list(STRUCTURED))
+    with pytest.raises(RecipeError, match=sentence):
+        render(source, STRUCTURED)
+
+
+def test_names_of_a_loop_end_with_it() -> None:
+    for source in ("{% for t in tags %}x{% endfor %}{{ t }}", "{{ loop.index }}"):
+        with pytest.raises(RecipeError, match="there is no column"):
+            check(source, list(STRUCTURED))
+
+
+LONG = {"a": "x" * 20_000, "many": ["y" * 20_000] * 1_000, "parts": list(range(100_000))}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ " + "~".join(["a"] * 20_000) + " }}",
+        "{{ " + "~".join(["a"] * 5_000) + " }}",
+        "{{ " + "~".join(["(a~a~a~a~a~a~a~a~a~a)"] * 500) + " }}",
+        "{{ " + "~".join(["a|upper"] * 2_900) + " }}",
+        "{{ many|join(a) }}",
+        "{% for x in parts %}{% for y in parts %}{% endfor %}{% endfor %}",
+        "{% for x in many %}{% for y in many %}{% if x|upper == y %}{% endif %}{% endfor %}"
+        "{% endfor %}",
+        "{% for x in parts %}" + "{% if a == x %}{% endif %}" * 1_500 + "{% endfor %}",
+    ],
+    ids=lambda source: source[:30],
+)
+def test_no_template_runs_on_over_long_texts(source: str) -> None:
+    start = time.process_time()
+    with pytest.raises(RecipeError):
+        render(source, LONG)
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ " + "~".join(["a"] * 1_500) + " }}",
+        "{{ " + "~".join(["(a~a~a~a~a~a~a~a~a~a)"] * 150) + " }}",
+        "{{ " + "~".join(["a|upper"] * 750) + " }}",
+        "{{ many|join(a) }}",
+    ],
+    ids=lambda source: source[:30],
+)
+def test_no_text_is_made_that_is_refused_afterwards(source: str) -> None:
+    """Each of them would come to 15 MB or more."""
+    with pytest.raises(RecipeError):
+        render(source, {})  # compiled now
+    tracemalloc.start()
+    try:
+        with pytest.raises(RecipeError):
+            render(source, LONG)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 8_000_000
+
+
+def test_a_number_of_thousands_of_digits_is_a_mistake_of_the_recipe() -> None:
+    for use in (check, check_expression):
+        source = "1" * 4_400 if use is check_expression else "{{ " + "1" * 4_400 + " }}"
+        with pytest.raises(RecipeError):
+            use(source, [])
+    with pytest.raises(RecipeError, match="too many digits"):
+        check("{{ " + "1" * 4_400 + " }}", [])
