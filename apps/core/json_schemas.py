@@ -25,6 +25,11 @@ KEYWORDS: dict[str, set[str]] = {
     "number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"},
     "boolean": set(),
 }
+LIMITS = (
+    *(("minimum", "maximum"), ("minimum", "exclusiveMaximum"), ("exclusiveMinimum", "maximum")),
+    *(("exclusiveMinimum", "exclusiveMaximum"), ("minLength", "maxLength")),
+    ("minItems", "maxItems"),
+)
 LENGTHS = ("minLength", "maxLength", "minItems", "maxItems")
 
 Schema = Mapping[str, Any]
@@ -34,11 +39,12 @@ class BadSchema(ValueError):
     """A schema that cannot be used. The message names the field and what is wrong with it."""
 
 
-def checked(schema: Any, *, of: str = "An answer") -> dict[str, Any]:
+def checked(schema: Any, *, of: str = "An answer", sense: bool = True) -> dict[str, Any]:
     """The schema, if every answer can be made and checked with it.
 
     Args:
         of: what it describes, as the beginning of a sentence.
+        sense: also refuse what no answer can fit, see `contradiction`.
 
     Raises:
         BadSchema
@@ -55,7 +61,24 @@ def checked(schema: Any, *, of: str = "An answer") -> dict[str, Any]:
     except SchemaError as error:
         place = ".".join(str(step) for step in error.absolute_path) or "The schema"
         raise BadSchema(f"{place}: {error.message}.") from error
+    if sense and (problem := contradiction(schema)):
+        raise BadSchema(problem)
     return dict(schema)
+
+
+def contradiction(schema: Schema, name: str = "") -> str:
+    """Why no answer can fit a schema whose limits exclude each other; empty where they do not."""
+    where = f"“{name}”" if name else "The schema"
+    for smallest, largest in LIMITS:
+        low, high = schema.get(smallest), schema.get(largest)
+        if isinstance(low, int | float) and isinstance(high, int | float):
+            strict = "exclusive" in f"{smallest}{largest}"
+            if low > high or (strict and low == high):
+                return f"{where}: no value fits {smallest} {low:g} and {largest} {high:g}."
+    inner = [(name, schema["items"])] if isinstance(schema.get("items"), Mapping) else []
+    for field, found in (schema.get("properties") or {}).items():
+        inner.append((f"{name}.{field}" if name else str(field), found))
+    return next(filter(None, (contradiction(found, where) for where, found in inner)), "")
 
 
 def _check(schema: Any, name: str, depth: int) -> int:

@@ -79,9 +79,14 @@ def _category(column: Category, draw: Draw, values: Mapping[str, Any]) -> str:
         return order[draw.place]
     options = column.options
     if column.depends_on:
-        options = column.branches.get(str(values[column.depends_on]), Options(()))
-        if not options.values:  # the other column was left empty by its condition
+        above = values[column.depends_on]
+        if above is None or above == "":  # that column was left empty by its condition
             return ""
+        options = column.branches.get(str(above), Options(()))
+        if not options.values:
+            raise RecipeError.of(
+                f"“{column.name}” has no values for “{str(above)[:60]}” of “{column.depends_on}”."
+            )
     if not column.quotas:
         return _choice(options, draw.number(column.name))
     places = [at for at, value in enumerate(options.values) if value not in column.quotas]

@@ -1,5 +1,6 @@
 """The page of a new job: editing a recipe, trying it, queueing it."""
 
+import asyncio
 from functools import partial
 from typing import Any
 
@@ -270,7 +271,7 @@ async def preview(request: HttpRequest) -> HttpResponse:
     assert isinstance(owner, User)
     draft = Draft.posted(request.POST)
     draft.name = draft.name or "Preview"
-    plan = draft.read()
+    plan = await asyncio.to_thread(draft.read)  # up to megabytes of seed rows, and templates
     rows = int(request.POST.get("try", "3")) if request.POST.get("try") in {"3", "10"} else 3
     context: dict[str, Any] = {}
     if plan is not None:

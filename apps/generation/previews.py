@@ -10,7 +10,7 @@ from typing import Any
 from apps.batch.handlers import Outcome
 from apps.generation.draws import Draw
 from apps.generation.plan import Recipe
-from apps.generation.rows import Told, outcome, tell, tokens_of
+from apps.generation.rows import Told, in_thread, outcome, tell, tokens_of
 from apps.generation.seeds import Table
 from apps.llm.errors import LLMError
 from apps.llm.services import Target, look_at
@@ -67,12 +67,19 @@ async def _try(
             owner=person,
         ) as held:
             began = time.monotonic()
-            told = await tell(recipe, draw, target.client, target.model, thinking=thinking)
+            told = await tell(
+                recipe,
+                draw,
+                target.client,
+                target.model,
+                thinking=thinking,
+                advance=in_thread,  # templates are people's: they are not run on the event loop
+            )
             seconds = time.monotonic() - began
             held.used(told.usage)
     except LLMError as error:
         return Preview(None, None, str(error))
-    return Preview(told, outcome(recipe, told), seconds=seconds)
+    return Preview(told, await asyncio.to_thread(outcome, recipe, told), seconds=seconds)
 
 
 def pretty(output: Any) -> str:

@@ -6,13 +6,15 @@ recipe, seed and index give the same first request, byte for byte.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from apps.generation import column_forms, columns_written, draws, prompts, schemas
 from apps.generation import params as sampling
 from apps.generation.columns import Answer, Category, Column, Seed, Structured, Text, Written
+from apps.generation.contradictions import contradictions
 from apps.generation.draws import Draw
 from apps.generation.params import DEFAULT_PARAMS
 from apps.generation.plan import MAX_ROWS, Recipe
@@ -36,6 +38,8 @@ class _Reading:
 
     problems: list[Problem] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)
+    attributes: frozenset[str] = frozenset()
+    """The names of columns that were given in the short form, which come first."""
     complete: bool = True
     """Whether every column so far was read: else a name may be missing for another mistake."""
 
@@ -70,11 +74,12 @@ class _Reading:
         self.columns.append(column)
 
 
-def parse(data: Mapping[str, Any], *, rows: int | None = None) -> Recipe:
+def parse(data: Mapping[str, Any], *, rows: int | None = None, sense: bool = True) -> Recipe:
     """The recipe in the API's words, checked in every part.
 
     Args:
         rows: how many rows the job has, to hold the quotas against.
+        sense: also refuse what contradicts itself; a stored recipe is read whatever it says.
 
     Raises:
         RecipeError: with everything that is wrong, each with its place.
@@ -86,11 +91,24 @@ def parse(data: Mapping[str, Any], *, rows: int | None = None) -> Recipe:
     _read_answer(reading, data)
     _set_quotas(reading, data.get("quotas"), rows)
     _check_matches(reading)
+    if sense and reading.complete:
+        reading.problems.extend(_contradictions(reading))
     system = reading.part(("system",), _system, data.get("system")) or ""
     params = reading.part(("params",), sampling.read, data.get("params")) or {}
     if reading.problems:
         raise RecipeError(reading.problems)
     return Recipe(tuple(reading.columns), system, _with_defaults(params))
+
+
+def _contradictions(reading: _Reading) -> Iterator[Problem]:
+    """At the columns' places in what was given: attributes stand before them."""
+    before = sum(1 for column in reading.columns if column.name in reading.attributes)
+    for problem in contradictions(reading.columns):
+        if problem.place[0] == "columns":
+            at = int(problem.place[1]) - before
+            yield Problem(("columns", at, *problem.place[2:]), problem.message)
+        else:
+            yield problem
 
 
 def _with_defaults(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,6 +134,7 @@ def _listed(
     listed: list[tuple[tuple[str | int, ...], Mapping[str, Any]]] = []
     attributes = data.get("attributes") or {}
     if isinstance(attributes, Mapping):
+        reading.attributes = frozenset(map(str, attributes))
         for name, values in attributes.items():
             column = {"name": str(name), "kind": "category", "values": values}
             listed.append((("attributes", str(name)), column))
@@ -358,5 +377,7 @@ def row_values(
         if column.condition and not prompts.evaluate(column.condition, values):
             values[column.name] = None
         else:
-            draws.fill(column, draw, values)
+            with suppress(RecipeError):  # a row of a time when that was let pass
+                values[column.name] = ""
+                draws.fill(column, draw, values)
     return values

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -15,7 +15,7 @@ from apps.generation.guard import Guard, guard_for, stored_tables
 from apps.generation.plan import Recipe, response_format
 from apps.generation.seeds import Table
 from apps.generation.spec import Spec
-from apps.generation.writing import Ask, Reply, Row, write
+from apps.generation.writing import Ask, Reply, Row, Steps, write
 from apps.llm.client import ChatRequest, Client, Message
 from apps.llm.drafts import Draft
 from apps.llm.events import Usage
@@ -75,6 +75,25 @@ def request_for(chosen: Recipe, ask: Ask, model: str) -> ChatRequest:
     )
 
 
+Advance = Callable[[Steps, Reply | None], Awaitable[Ask | Row]]
+
+
+def _step(steps: Steps, reply: Reply | None) -> Ask | Row:
+    try:
+        return next(steps) if reply is None else steps.send(reply)
+    except StopIteration as end:
+        row: Row = end.value
+        return row
+
+
+async def here(steps: Steps, reply: Reply | None) -> Ask | Row:
+    return _step(steps, reply)
+
+
+async def in_thread(steps: Steps, reply: Reply | None) -> Ask | Row:
+    return await asyncio.to_thread(_step, steps, reply)
+
+
 async def tell(
     recipe: Recipe,
     draw: Draw,
@@ -83,6 +102,7 @@ async def tell(
     draft: Draft | None = None,
     passed: Sequence[str] = (),
     thinking: Thinking | None = None,
+    advance: Advance = here,
 ) -> Told:
     """Asks the model for one row.
 
@@ -90,6 +110,8 @@ async def tell(
         draft: what it has been told already.
         passed: the first replies, which a person lets pass: they are not asked for again.
         thinking: what is known of the model's, of all rows that it is asked for.
+        advance: how prompts are made and answers looked at, where that must not keep the event loop
+            of a web process; by default here and now.
 
     Raises:
         LLMError: the server did not answer in full.
@@ -101,31 +123,30 @@ async def tell(
     replies: list[str] = []
     again: list[bool] = []
     usage = Usage(0, 0, 0)
-    try:
-        ask = next(steps)
-        while True:
-            asked.append(ask.messages[-1]["content"])
-            again.append(ask.again)
-            if len(replies) < len(passed):
-                replies.append(passed[len(replies)])
-                ask = steps.send(Reply(replies[-1], "stop", passed=True))
-                continue
-            request = request_for(recipe, ask, model)
-            given = recipe.params_of(ask.column)
-            completion = await thinking.ask(
-                complete, request, given.get("thinking"), given.get("reasoning_effort", "")
-            )
-            replies.append(completion.text)
-            usage = Usage(
-                usage.prompt_tokens + completion.usage.prompt_tokens,
-                usage.cached_tokens + completion.usage.cached_tokens,
-                usage.completion_tokens + completion.usage.completion_tokens,
-                completion.usage.tokens_per_second,
-            )
-            nothing = problem_of(completion, request.max_tokens)
-            ask = steps.send(Reply(completion.text, completion.finish_reason, nothing))
-    except StopIteration as end:
-        return Told(end.value, asked, replies, usage, again)
+    ask = await advance(steps, None)
+    while isinstance(ask, Ask):
+        asked.append(ask.messages[-1]["content"])
+        again.append(ask.again)
+        if len(replies) < len(passed):
+            replies.append(passed[len(replies)])
+            ask = await advance(steps, Reply(replies[-1], "stop", passed=True))
+            continue
+        request = request_for(recipe, ask, model)
+        given = recipe.params_of(ask.column)
+        completion = await thinking.ask(
+            complete, request, given.get("thinking"), given.get("reasoning_effort", "")
+        )
+        replies.append(completion.text)
+        usage = Usage(
+            usage.prompt_tokens + completion.usage.prompt_tokens,
+            usage.cached_tokens + completion.usage.cached_tokens,
+            usage.completion_tokens + completion.usage.completion_tokens,
+            completion.usage.tokens_per_second,
+        )
+        nothing = problem_of(completion, request.max_tokens)
+        reply = Reply(completion.text, completion.finish_reason, nothing)
+        ask = await advance(steps, reply)
+    return Told(ask, asked, replies, usage, again)
 
 
 async def write_row(work: Work, context: Context) -> Outcome:

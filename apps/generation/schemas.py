@@ -29,7 +29,7 @@ def checked(schema: Any) -> dict[str, Any]:
         RecipeError: naming the field and what is wrong with it.
     """
     try:
-        return json_schemas.checked(schema, of="A row")
+        return json_schemas.checked(schema, of="A row", sense=False)
     except json_schemas.BadSchema as error:
         raise RecipeError.of(str(error)) from error
 

@@ -43,7 +43,7 @@ class Spec:
     @classmethod
     def read(cls, data: dict[str, Any]) -> "Spec":
         return cls(
-            recipes.parse(data["recipe"]),
+            recipes.parse(data["recipe"], sense=False),
             data["seed"],
             data["system"],
             data.get("stored", {}),

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from apps.core.json_schemas import BadSchema, checked
 from apps.generation.columns import Written
 from apps.generation.draws import Draw, fill
 from apps.generation.problems import RecipeError
-from apps.generation.recipe import as_dict, parse
+from apps.generation.recipe import Recipe, as_dict, parse
 from apps.generation.seeds import Table
+from apps.generation.writing import Row, write
 
 ASK = {"name": "text", "kind": "text", "prompt": "Write."}
 
@@ -323,3 +325,64 @@ def test_what_cannot_have_a_quota(quotas: dict[str, Any], sentence: str) -> None
 def test_a_recipe_must_ask_the_model_something() -> None:
     with pytest.raises(RecipeError, match="Write the prompt"):
         parse({"columns": [{"name": "u", "kind": "uuid"}]})
+
+
+def _sized(**branches: list[str]) -> dict[str, Any]:
+    return {
+        "columns": [
+            {"name": "kind", "kind": "category", "values": ["Y", "n"]},
+            {"name": "size", "kind": "category", "depends_on": "kind", "values": branches},
+            {"name": "text", "kind": "text", "prompt": "{{ kind }} {{ size }}"},
+        ]
+    }
+
+
+def test_each_value_of_the_column_it_depends_on_has_values() -> None:
+    with pytest.raises(RecipeError) as caught:
+        parse(_sized(y=["big"], n=["small"]))
+    (problem,) = caught.value.problems
+    assert problem.place == ("columns", 1, "values")
+    assert problem.message == "No values for “Y” of “kind”. “y” is not a value of “kind”."
+    parse(_sized(Y=["big"], n=["small"]))
+
+
+def test_a_stored_recipe_is_read_whatever_it_says_and_a_row_without_values_says_so() -> None:
+    recipe = parse(_sized(y=["big"], n=["small"]), sense=False)
+    rows = [next_row(recipe, at) for at in range(20)]
+    bad = [row for row in rows if row is not None]
+    assert bad
+    assert {row.code for row in bad} == {"bad_prompt"}
+    assert "“size” has no values for “Y” of “kind”." in bad[0].reason
+
+
+def next_row(recipe: Recipe, index: int) -> Row | None:
+    """The row if it ends before the model is asked."""
+    try:
+        next(write(recipe, Draw(index, 1)))
+    except StopIteration as end:
+        row: Row = end.value
+        return row
+    return None
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"type": "integer", "minimum": 5, "maximum": 1},
+        {"type": "number", "exclusiveMinimum": 1, "maximum": 1},
+        {"type": "string", "minLength": 5, "maxLength": 4},
+        {"type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 2},
+        {"type": "array", "items": {"type": "integer", "minimum": 2, "maximum": 1}},
+    ],
+)
+def test_limits_that_exclude_each_other_are_refused(limits: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"stars": limits}, "required": ["stars"]}
+    with pytest.raises(RecipeError, match="no value fits") as caught:
+        parse({"prompt": "Write.", "schema": schema})
+    assert caught.value.problems[0].place == ("schema",)
+    with pytest.raises(BadSchema, match="no value fits"):
+        checked(schema)
+    columns = [{"name": "row", "kind": "structured", "prompt": "Write.", "schema": schema}]
+    with pytest.raises(RecipeError) as caught:
+        parse({"attributes": {"a": ["x"]}, "columns": columns})
+    assert caught.value.problems[0].place == ("columns", 0, "schema")

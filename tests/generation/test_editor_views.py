@@ -1,6 +1,7 @@
 """The recipe builder: a new job, what is wrong with it, and a preview of its rows."""
 
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from django.test import AsyncClient, Client
 
 from apps.datasets.formats import ExampleRow
 from apps.datasets.services import create_dataset
+from apps.generation import prompts
+from apps.generation import recipe as recipes
 from apps.generation.models import Job
 from apps.generation.starters import STARTERS
 from apps.llm.models import Server
@@ -248,3 +251,26 @@ class TestPreview:
     async def test_without_a_server(self, async_browser: AsyncClient) -> None:
         page = (await async_browser.post("/generate/preview/", FORM)).content.decode()
         assert "Add one under Servers" in page
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("_closed_connections")
+async def test_a_preview_keeps_the_event_loop_for_nobody(
+    async_browser: AsyncClient, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the recipe nor its templates are worked out on the thread of the loop."""
+    threads: list[threading.Thread] = []
+
+    def noting(told: Any) -> Any:
+        def noted(*given: Any, **named: Any) -> Any:
+            threads.append(threading.current_thread())
+            return told(*given, **named)
+
+        return noted
+
+    monkeypatch.setattr(recipes, "parse", noting(recipes.parse))
+    monkeypatch.setattr(prompts, "render", noting(prompts.render))
+    answer = await async_browser.post("/generate/preview/", FORM)
+    assert answer.context["rows"]
+    assert len(threads) >= 4
+    assert threading.current_thread() not in threads
