@@ -30,6 +30,9 @@ STATED = {"name": "name", "parallel": "parallel", "context": "context_stated"} |
     "unified": "kv_unified"
 }
 
+# What the environment says of a server, and says again at every start.
+SETTINGS_OWN = {"name", "base_url", "api_key"}
+
 
 def _get(pk: int) -> Server:
     server = Server.objects.prefetch_related("defaults").filter(pk=pk).first()
@@ -41,6 +44,10 @@ def _get(pk: int) -> Server:
 def _staff(request: HttpRequest) -> None:
     if not owner(request).is_staff:
         raise ApiError(403, "staff_only", "Only a staff user may change servers.")
+
+
+def _of_the_settings(server: Server, what: str) -> ApiError:
+    return ApiError(409, "from_settings", f"“{server.name}” comes from the settings. {what}")
 
 
 def _save(server: Server) -> None:
@@ -87,14 +94,17 @@ def add_server(request: HttpRequest, data: ServerIn) -> Any:
 @router.patch("/servers/{pk}", response=ServerOut)
 @limited("looks")
 def change_server(request: HttpRequest, pk: int, data: ServerPatch) -> Any:
+    """Change a server. With another address the stored key is forgotten unless one is given."""
     _staff(request)
     server = _get(pk)
     given = data.dict(exclude_unset=True)
+    if server.from_settings and SETTINGS_OWN & {name for name in given if given[name] is not None}:
+        raise _of_the_settings(server, "Only its slots, context and cache can be changed here.")
     for field, column in STATED.items():
         if field in given and (field != "name" or given["name"]):
             setattr(server, column, given[field])
     if given.get("base_url"):
-        server.base_url = given["base_url"]
+        server.move_to(given["base_url"])
     if given.get("api_key") is not None:
         server.set_key(given["api_key"])
     server.forget_facts()
@@ -107,8 +117,7 @@ def remove_server(request: HttpRequest, pk: int) -> Any:
     _staff(request)
     server = _get(pk)
     if server.from_settings:
-        detail = f"“{server.name}” comes from the settings. Remove it there."
-        raise ApiError(409, "from_settings", detail)
+        raise _of_the_settings(server, "Remove it there.")
     server.delete()
     return Status(204, None)
 

@@ -7,7 +7,10 @@ from apps.llm.models import Server
 
 
 class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs alone
-    """Adds a server, or edits one. The stored key is never shown; left empty, it stays."""
+    """Adds a server, or edits one. The stored key is never shown.
+
+    Left empty it stays, as long as the address does.
+    """
 
     # Not the model's own field, which would refuse "localhost:8080" before its scheme is added.
     base_url = forms.CharField(
@@ -46,6 +49,8 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         super().__init__(*args, **kwargs)
         server: Server = self.instance
         self.was = (server.base_url, server.encrypted_key)
+        self.lost_key = False
+        """The address was changed and no new key entered: the stored one is gone."""
         if server.kv_unified is not None:
             self.initial["kv_unified"] = "yes" if server.kv_unified else "no"
         if not server.encrypted_key:
@@ -77,6 +82,9 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
     def save(self, commit: bool = True) -> Any:
         server: Server = self.instance
+        base_url = self.cleaned_data["base_url"]
+        server.base_url = self.was[0]  # validation has written the new one into it
+        self.lost_key = server.move_to(base_url) and not self.cleaned_data["api_key"]
         if self.cleaned_data.get("forget_key"):
             server.set_key("")
         elif self.cleaned_data["api_key"] and not server.from_settings:

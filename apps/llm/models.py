@@ -98,6 +98,15 @@ class Server(models.Model):
     def set_key(self, key: str) -> None:
         self.encrypted_key = crypto.encrypt(key)
 
+    def move_to(self, base_url: str) -> bool:
+        """Gives it another address. The key was for the old one: it is forgotten, never sent to the
+        new one. Returns whether there was a key to forget."""
+        had_key = bool(self.encrypted_key) and base_url != self.base_url
+        if base_url != self.base_url:
+            self.encrypted_key = ""
+        self.base_url = base_url
+        return had_key
+
     def forget_facts(self) -> None:
         """It is another server now, or the same with another key."""
         self.state, self.state_since, self.facts = State.UNKNOWN, None, {}

@@ -16,7 +16,7 @@ from apps.core.db import in_db
 from apps.llm import errors, live, services
 from apps.llm.choices import choices, parse
 from apps.llm.forms import ServerForm
-from apps.llm.models import Server
+from apps.llm.models import Server, State
 
 
 def _viewer(request: HttpRequest) -> User:
@@ -142,7 +142,7 @@ async def add(request: HttpRequest) -> HttpResponse:
     if not await in_db(form.is_valid):
         return await _page(request, form=form, status=422)
     server = await services.look_at(await in_db(form.save))
-    messages.success(request, f"{server.name} was added: {server.get_state_display().lower()}.")
+    _say_how_it_is(request, server, "was added")
     return redirect("llm:index")
 
 
@@ -158,8 +158,23 @@ async def edit(request: HttpRequest, pk: int) -> HttpResponse:
         status = 422 if form.is_bound else 200
         return await in_db(render, request, "llm/edit.html", context, status=status)
     server = await services.look_at(await in_db(form.save), max_age=timedelta(0))
-    messages.success(request, f"{server.name} was saved: {server.get_state_display().lower()}.")
+    _say_how_it_is(request, server, "was saved")
+    if form.lost_key:
+        messages.warning(
+            request,
+            "The address was changed, so the stored key was forgotten. Enter it under Edit.",
+        )
     return redirect("llm:index")
+
+
+def _say_how_it_is(request: HttpRequest, server: Server, done: str) -> None:
+    """Green only where it can be used."""
+    state = server.get_state_display().lower()
+    if server.state == State.READY:
+        messages.success(request, f"{server.name} {done}: {state}.")
+        return
+    error = str(server.facts.get("error") or "")
+    messages.warning(request, " ".join(filter(None, [f"{server.name} {done}: {state}.", error])))
 
 
 @require_POST

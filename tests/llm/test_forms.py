@@ -59,7 +59,21 @@ def test_another_key_is_another_server(server: Server) -> None:
 
 def test_another_address_is_another_server(server: Server) -> None:
     form = ServerForm(given(base_url="http://127.0.0.1:2", api_key=""), instance=server)
-    assert saved(form).state == State.UNKNOWN
+    moved = saved(form)
+    assert (moved.state, moved.endpoint.api_key) == (State.UNKNOWN, "")  # the key was the old one's
+    assert form.lost_key
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1/secret", "https://127.0.0.1:1"])
+def test_a_key_does_not_follow_its_address(server: Server, address: str) -> None:
+    assert (
+        saved(ServerForm(given(base_url=address, api_key=""), instance=server)).encrypted_key == ""
+    )
+
+
+def test_a_new_key_comes_with_a_new_address(server: Server) -> None:
+    form = ServerForm(given(base_url="http://127.0.0.1:2", api_key="new"), instance=server)
+    assert (saved(form).endpoint.api_key, form.lost_key) == ("new", False)
 
 
 def test_a_key_can_be_forgotten(server: Server) -> None:

@@ -103,6 +103,34 @@ def test_nor_does_a_change_bring_one_in(staff_api: Client, server: Server) -> No
     assert Server.objects.get().base_url == server.base_url
 
 
+def test_a_key_does_not_follow_a_changed_address(staff_api: Client, server: Server) -> None:
+    path = f"/api/v1/servers/{server.pk}"
+    moved = {"base_url": server.base_url.replace("/v1", "/elsewhere/v1")}
+    assert staff_api.patch(path, moved, content_type="application/json").status_code == 200
+    assert Server.objects.get().encrypted_key == ""
+    again = {"base_url": "http://127.0.0.1:1", "api_key": "new"}
+    staff_api.patch(path, again, content_type="application/json")
+    assert Server.objects.get().endpoint.api_key == "new"
+    staff_api.patch(path, {"base_url": "http://127.0.0.1:1/v1"}, content_type="application/json")
+    assert Server.objects.get().endpoint.api_key == "new"  # the same address
+
+
+@pytest.mark.parametrize("field", ["name", "base_url", "api_key"])
+def test_what_the_settings_say_is_changed_there(
+    staff_api: Client, server: Server, field: str
+) -> None:
+    Server.objects.update(from_settings=True)
+    path, body = f"/api/v1/servers/{server.pk}", {field: "http://127.0.0.1:2"}
+    answer = staff_api.patch(path, body, content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (409, "from_settings")
+    answer = staff_api.delete(path)
+    assert (answer.status_code, answer.json()["code"]) == (409, "from_settings")
+    left = Server.objects.get()
+    assert (left.name, left.base_url) == (server.name, server.base_url)
+    answer = staff_api.patch(path, {"parallel": 3}, content_type="application/json")
+    assert answer.status_code == 200
+
+
 def test_a_stored_one_breaks_no_page(browser: Client, server: Server) -> None:
     bad = Server.objects.create(name="Bad", base_url="http://256.256.256.256/v1")
     for page in ("/chat/", "/servers/", "/servers/cards/"):

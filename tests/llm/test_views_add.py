@@ -57,7 +57,9 @@ def test_a_name_taken(staff_browser: Client, server: Server) -> None:
 def test_one_that_does_not_answer_is_added_all_the_same(staff_browser: Client) -> None:
     data = {"name": "Later", "base_url": "http://127.0.0.1:1"}
     answer = staff_browser.post("/servers/add/", data, follow=True)
-    assert "Later was added: unreachable." in answer.content.decode()
+    page = answer.content.decode()
+    assert "Later was added: unreachable. Nobody answers" in page
+    assert [str(told.level_tag) for told in answer.context["messages"]] == ["warning"]
 
 
 def test_a_host_name_of_a_compose_file_is_an_address(staff_browser: Client) -> None:
