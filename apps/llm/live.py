@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from apps.core.db import in_db
+from apps.core.loops import PerLoop
 from apps.core.redis import async_redis
 from apps.llm import services, slots
 from apps.llm.cards import Card, card
@@ -16,6 +17,17 @@ from apps.llm.models import Server, State
 # Polling /slots faster keeps requests alive at the server whose client is gone.
 ASK_EVERY_MS = 2_000
 REMEMBER_SECONDS = 10
+# Cards that are put together at once, whoever looks: each needs a few connections to Redis, and a
+# process has a hundred for everything.
+CARDS_AT_ONCE = 8
+MODELS_AT_ONCE = 4
+
+
+async def _none(_: asyncio.Semaphore) -> None:
+    """There is nothing to close."""
+
+
+_few_cards = PerLoop(lambda: asyncio.Semaphore(CARDS_AT_ONCE), _none)
 
 
 async def cards(servers: Sequence[Server], *, viewer: User, ask: bool = True) -> list[Card]:
@@ -37,12 +49,19 @@ async def _card(server: Server, health: services.Health, *, viewer: User, ask: b
     # A router and llama-swap have slots per model; the others one row for all.
     scopes = server.loaded_models if server.swaps else [""]
     may_ask = ask and health.state == State.READY and not server.facts.get("sleeping")
-    occupancies, said, buckets, activities = await asyncio.gather(
-        asyncio.gather(*(slots.occupancy(server, scope) for scope in scopes)),
-        asyncio.gather(*(_slots(server, scope, ask=may_ask) for scope in scopes)),
-        slots.rates(server),
-        in_db(services.activities, server),
-    )
+    few_models = asyncio.Semaphore(MODELS_AT_ONCE)
+
+    async def of_scope(scope: str) -> tuple[slots.Occupancy, list[dict[str, Any]]]:
+        async with few_models:
+            return await slots.occupancy(server, scope), await _slots(server, scope, ask=may_ask)
+
+    async with _few_cards.get():
+        found, buckets, activities = await asyncio.gather(
+            asyncio.gather(*map(of_scope, scopes)),
+            slots.rates(server),
+            in_db(services.activities, server),
+        )
+    occupancies, said = [one for one, _ in found], [one for _, one in found]
     return card(
         server,
         health=health,

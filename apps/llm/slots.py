@@ -7,7 +7,8 @@ its permits lapse.
 
 A question that finds all slots busy takes the slot of the youngest row: its holder hears of it,
 closes the stream, and gets `SlotTaken`. While people are active on a server, rows leave as many
-slots free as there are people, so that the next question finds one.
+slots free as there are people, so that the next question finds one. People take turns: many
+questions of one are not so many places before another's first.
 """
 
 import asyncio
@@ -192,7 +193,8 @@ async def _take(
     patience: float | None = None,
 ) -> None:
     server_id = held.server_id
-    keys = [key(server_id, part) for part in ("", "people", f"limit:{terms['scope']}", "models")]
+    parts = ("", "people", f"limit:{terms['scope']}", "models", f"turns:{terms['scope']}")
+    keys = [key(server_id, part) for part in parts]
     arguments = [held.name, held.claim, json.dumps(terms)]
     if lane is not Lane.INTERACTIVE:
         await here.listen(server_id)  # not to miss that the permit is taken back

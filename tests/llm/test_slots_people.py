@@ -6,6 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from apps.llm import slots
+from apps.llm.models import Server
 from apps.llm.slots import Lane, NoSlot, SlotTaken, permit
 from tests.llm.permits import PATIENCE, Gauge, a_server, cancel, later, settled
 
@@ -71,12 +72,55 @@ async def test_a_question_never_takes_the_slot_of_another_question() -> None:
     assert said == ["waiting"]
 
 
+async def waiting(server: Server, number: int) -> None:
+    """Returns when so many people's requests wait."""
+    async with asyncio.timeout(PATIENCE):
+        while len((await slots.occupancy(server)).waiting) != number:
+            await asyncio.sleep(0.005)
+
+
+async def test_people_take_turns_however_much_one_of_them_asks() -> None:
+    server, order = a_server(1), []
+
+    async def ask(person: int, number: int) -> None:
+        async with permit(server, lane=Lane.INTERACTIVE, person=person):
+            order.append((person, number))
+
+    tasks: list[asyncio.Task[None]] = []
+    async with asyncio.timeout(PATIENCE):
+        async with permit(server, lane=Lane.INTERACTIVE, person=1):
+            for person, number in [*((1, n) for n in range(30)), (2, 0), (2, 1), (3, 0)]:
+                tasks.append(asyncio.create_task(ask(person, number)))
+                await waiting(server, len(tasks))
+        await asyncio.gather(*tasks)
+    assert order[:6] == [(2, 0), (3, 0), (1, 0), (2, 1), (1, 1), (1, 2)]
+    assert [number for person, number in order if person == 1] == list(range(30))
+
+
+async def test_who_holds_a_slot_comes_after_who_holds_none() -> None:
+    server, order = a_server(2), []
+
+    async def ask(person: int) -> None:
+        async with permit(server, lane=Lane.INTERACTIVE, person=person):
+            order.append(person)
+            await asyncio.sleep(0.05)
+
+    async with asyncio.timeout(PATIENCE), permit(server, lane=Lane.INTERACTIVE, person=1):
+        async with permit(server, lane=Lane.INTERACTIVE, person=1):
+            tasks = []
+            for person in (1, 1, 1, 2):
+                tasks.append(asyncio.create_task(ask(person)))
+                await waiting(server, len(tasks))
+        await asyncio.gather(*tasks)
+    assert order == [2, 1, 1, 1]
+
+
 async def test_questions_are_let_in_in_their_order() -> None:
     server = a_server(1)
     order: list[int] = []
 
     async def ask(number: int) -> None:
-        async with permit(server, lane=Lane.INTERACTIVE, person=number):
+        async with permit(server, lane=Lane.INTERACTIVE, person=number + 1):
             order.append(number)
             await asyncio.sleep(0.01)
 

@@ -1,12 +1,17 @@
 """GET /servers/"""
 
+import asyncio
+
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from apps.llm import discovery
+from apps.core.db import in_db
+from apps.core.redis import close_async_redis
+from apps.llm import discovery, live
 from apps.llm.facts import Facts
 from apps.llm.models import DefaultServer, Kind, Server, State, Use
 from tests.llama_process import free_port
@@ -34,6 +39,29 @@ def test_it_works(browser: Client) -> None:
     assert "default: chat" in page
     assert page.count("box-idle") == 2
     assert "Mine: the first model it names" in page
+
+
+def test_many_servers_and_models_and_people_who_look(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis has a hundred connections for a process: three people look, one server holds many."""
+    for number in range(64):
+        create(f"Server {number}", number + 1)
+    models = [{"id": f"model-{number}", "state": "loaded"} for number in range(60)]
+    Server.objects.filter(name="Server 0").update(kind=Kind.ROUTER, facts={"models": models})
+
+    @async_to_sync
+    async def look() -> list[int]:
+        viewer = await in_db(User.objects.get, username="alice")
+        servers = await in_db(lambda: list(Server.objects.prefetch_related("defaults")))
+        shown = await asyncio.gather(
+            *(live.cards(servers, viewer=viewer, ask=False) for _ in range(3))
+        )
+        await close_async_redis()
+        return [len(cards) for cards in shown]
+
+    assert look() == [64, 64, 64]
+    assert browser.get("/servers/").status_code == 200
 
 
 def test_it_waits_for_no_server(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:

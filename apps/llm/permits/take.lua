@@ -2,8 +2,11 @@
 --
 -- KEYS[3]: a hash, the width the server was cut down to after it had refused a request.
 -- KEYS[4]: a sorted set, the models people used, by time.
+-- KEYS[5]: a sorted set, the people who were let in, by the time of the last one.
 -- ARGV: name of the permit, the claim, the terms (both JSON, see slots.py).
 
+-- So long it counts whose turn it was last, in ms.
+local remembered = 600000
 local name, claim, terms = ARGV[1], cjson.decode(ARGV[2]), cjson.decode(ARGV[3])
 local person_waits = claim.lane == 'interactive'
 
@@ -19,16 +22,19 @@ local since = entries[name] and entries[name].since or now
 entries[name] = nil
 
 -- What is in flight where this request wants to go.
-local held, tokens, staying, people, rows, yielding, ahead = 0, 0, 0, 0, 0, 0, 0
-local removable = {}
+local held, tokens, staying, people, rows, yielding = 0, 0, 0, 0, 0, 0
+local removable, waiters, turns = {}, {}, {}
 for other, entry in pairs(entries) do
   entry.name = other
   if entry.scope == claim.scope then
     if entry.lane == 'waiting' then
-      if entry.since < since then ahead = ahead + 1 end
+      waiters[#waiters + 1] = entry
     else
       held, tokens = held + 1, tokens + entry.tokens
-      if entry.lane == 'interactive' then people = people + 1 end
+      if entry.lane == 'interactive' then
+        people = people + 1
+        turns[entry.owner] = (turns[entry.owner] or 0) + 1
+      end
       if entry.lane == 'batch' then rows = rows + 1 end
       if entry.lane == 'yielding' then
         yielding = yielding + 1
@@ -38,6 +44,32 @@ for other, entry in pairs(entries) do
       if entry.lane == 'batch' or entry.lane == 'spare' then removable[#removable + 1] = entry end
     end
   end
+end
+
+-- People take turns: who has one request at the server, or waits with an earlier one, comes after all
+-- who have none. Within a turn those come first who were let in longest ago, then who came first.
+local ahead = 0
+if person_waits then
+  local mine = { name = name, since = since, owner = claim.owner }
+  waiters[#waiters + 1] = mine
+  local function came_first(a, b)
+    if a.since ~= b.since then return a.since < b.since end
+    return a.name < b.name
+  end
+  table.sort(waiters, came_first)
+  local let_in = {}
+  for _, entry in ipairs(waiters) do
+    entry.turn = turns[entry.owner] or 0
+    turns[entry.owner] = entry.turn + 1
+    let_in[entry.owner] = let_in[entry.owner] or tonumber(redis.call('ZSCORE', KEYS[5], entry.owner)) or 0
+    entry.let_in = let_in[entry.owner]
+  end
+  table.sort(waiters, function(a, b)
+    if a.turn ~= b.turn then return a.turn < b.turn end
+    if a.let_in ~= b.let_in then return a.let_in < b.let_in end
+    return came_first(a, b)
+  end)
+  while waiters[ahead + 1] ~= mine do ahead = ahead + 1 end
 end
 
 -- A server that has refused requests gets fewer, and one more again every `recover` ms.
@@ -65,6 +97,11 @@ local function grant()
   claim.since, claim.ends = now, now + terms.lease
   keep(name, claim)
   redis.call('DEL', KEYS[1] .. ':held-back')
+  if person_waits then
+    redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', now - remembered)
+    redis.call('ZADD', KEYS[5], now, claim.owner)
+    redis.call('PEXPIRE', KEYS[5], remembered)
+  end
   return ''
 end
 
