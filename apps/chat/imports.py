@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
-import ijson  # type: ignore[import-untyped]
+import ijson
 
 from apps.chat import imports_chatgpt, imports_open_webui
 from apps.chat.import_guard import PIECE_BYTES, Guarded, TooMuch

@@ -69,7 +69,8 @@ def _show_import(upload: Upload) -> dict[str, Any]:
 def add_dataset(
     request: HttpRequest, form: Form[DatasetForm], file: File[list[UploadedFile]]
 ) -> Any:
-    """Imports files: CSV, TSV, JSONL, plain text, Excel or Parquet. Columns not named are guessed.
+    """Import files: CSV, TSV, JSON, JSONL, plain text, Excel or Parquet. Columns not named are
+    guessed. Fields inside fields are named by their path: `annotations.0.result.0.value.choices.0`.
 
     A large upload is answered with 202 and goes on in the background: see `/imports/{id}`. Of
     several files each may hold one split, told by its name (“train”, “test”).
@@ -116,7 +117,7 @@ def _plan(upload: Upload, form: DatasetForm) -> Plan:
             if there
             else "Only an Excel file has sheets."
         )
-    guess = formats.guess_mapping(layout.columns, formats.sample(upload.path, layout))
+    guess = formats.guess(upload.path, layout)
     label = form.label_column if form.label_column is not None else guess.label
     mapping = Mapping(
         form.text_column or guess.text,

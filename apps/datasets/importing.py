@@ -190,8 +190,8 @@ def check_mapping(layout: Layout, mapping: Mapping) -> None:
     FormatError: a column is not there, or one is asked to be two things.
     """
     for column in mapping.columns:
-        if column not in layout.columns:
-            there = ", ".join(f"“{name}”" for name in layout.columns[:20])
+        if column not in layout.columns and column not in layout.paths:
+            there = ", ".join(f"“{name}”" for name in layout.choices[:20])
             raise FormatError(f"There is no column “{column}”. The columns are {there}.")
     if mapping.label is None and mapping.second_label:
         raise FormatError("Choose the first label column before a second one.")

@@ -176,11 +176,6 @@ def test_ten_thousand_labels(api: Client, settings: Settings) -> None:
     assert "Is another column the label?" in says
 
 
-def test_a_json_array(api: Client, settings: Settings) -> None:
-    rows = json.dumps([{"text": "a", "label": "b"}]).encode()
-    assert "one object per line" in refused(api, settings, rows, "data.json")
-
-
 # --- Taken, with what is wrong said row by row ---------------------------------
 
 
@@ -280,7 +275,7 @@ def test_nested_json(api: Client) -> None:
     assert made["rows"] == 1
     assert made["columns"] == ["meta"]
     assert "list or an object" in reasons(made)[2]
-    assert "list or an object" in reasons(made)[3]
+    assert "It is a list of 2, not a text" in reasons(made)[3]
     assert "not JSON" in reasons(made)[4]
     rows = api.get(f"/api/v1/datasets/{made['id']}/examples").json()["items"]
     assert rows[0]["meta"] == {"meta": '{"source": {"id": [1, 2]}}'}

@@ -17,6 +17,7 @@ from apps.datasets.formats.export import (
 from apps.datasets.formats.files import (
     estimate_rows,
     extra_columns,
+    guess,
     inspect,
     read,
     read_records,
@@ -89,6 +90,7 @@ __all__ = [
     "duplicate_key",
     "estimate_rows",
     "extra_columns",
+    "guess",
     "guess_mapping",
     "guess_split",
     "inspect",

@@ -1,13 +1,16 @@
 """One door for all kinds of files: what it is, its first rows, all its rows."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from apps.datasets.formats import delimited, jsonl, packed
 from apps.datasets.formats.encoding import CHUNK_BYTES, Lines, find_encoding, open_text
+from apps.datasets.formats.guess import guess_mapping
 from apps.datasets.formats.layout import (
     MAX_LINE,
     SAMPLE_CHARACTERS,
@@ -18,6 +21,7 @@ from apps.datasets.formats.layout import (
     Said,
     Tally,
 )
+from apps.datasets.formats.nested import at_path
 from apps.datasets.formats.rows import (
     JOINED_BY,
     MAX_EXTRA_CELL,
@@ -31,7 +35,11 @@ from apps.datasets.formats.rows import (
 )
 
 NOTHING_SAID = Said()
-PACKED = (Kind.EXCEL, Kind.PARQUET)
+BEGINNING = 64_000  # characters
+FIELDS = (Kind.JSONL, Kind.JSON)
+PACKED = (Kind.EXCEL, Kind.PARQUET, Kind.JSON)
+_ARRAY = re.compile(r'\[\s*(?:[{\[\]"0-9]|$)')
+_OPENED = re.compile(r"^\s*\{\s*$|[\[{]\s*$")
 PACKED_NAMES = {".xlsx": "an Excel file", ".parquet": "a Parquet file"}
 SURVEY_LINES = 100_000  # read while a person waits
 
@@ -68,15 +76,14 @@ def inspect(
         encoding = said.encoding
     with open_text(path, encoding) as text:
         lines = Lines(text, most=SAMPLE_CHARACTERS)
-        first = next((line for line in lines if line.strip()), "")
-    if not first.strip():
-        if lines.skipped:
-            raise FormatError(f"The file has a line of more than {MAX_LINE:,} characters.")
+        first, second = [*islice((line for line in lines if line.strip()), 2), "", ""][:2]
+    begins = _begins(path, encoding)
+    if not first.strip() and not begins:
         raise FormatError("The file is empty. Choose one with a text on each row.")
-    if first.lstrip().startswith("[") and _is_json_array(first):
-        raise FormatError(
-            "This looks like a JSON array. Write one object per line instead (JSONL)."
-        )
+    if _is_json(begins, first, second):
+        return packed.inspect(path, Kind.JSON, said=said, encoding=encoding, mark=mark)
+    if not first.strip():
+        raise FormatError(f"The file has a line of more than {MAX_LINE:,} characters.")
     if first.lstrip().startswith("{"):
         return jsonl.inspect(path, encoding=encoding, mark=mark)
     return delimited.inspect(path, name=name, encoding=encoding, mark=mark, said=said)
@@ -98,12 +105,15 @@ def read_records(
     return delimited.records(path, layout, most=most, tally=tally)
 
 
-def sample(path: Path, layout: Layout, *, limit: int = SAMPLE_ROWS) -> list[list[str]]:
-    """The cells of the first data rows, one list a row in the order of `layout.columns`."""
+def sample(
+    path: Path, layout: Layout, *, limit: int = SAMPLE_ROWS, columns: Sequence[str] | None = None
+) -> list[list[str]]:
+    """The cells of the first data rows, one list a row in the order of the columns or paths."""
+    columns = layout.columns if columns is None else columns
     found: list[list[str]] = []
     for seen, (_, cells) in enumerate(read_records(path, layout, most=SAMPLE_CHARACTERS)):
         if not isinstance(cells, RejectedRow):
-            found.append([_shown(cells.get(column)) for column in layout.columns])
+            found.append([_shown(at_path(cells, column)[1]) for column in columns])
         if len(found) == limit or seen == 10 * limit:
             break
     return found
@@ -149,6 +159,12 @@ def read_rows(
             yield number, _mapped(number, cells, layout, mapping, extra)
 
 
+def guess(path: Path, layout: Layout) -> Mapping:
+    """Which column, or which nested field, is what."""
+    columns = layout.choices
+    return guess_mapping(columns, sample(path, layout, columns=columns))
+
+
 def extra_columns(layout: Layout, mapping: Mapping) -> tuple[str, ...]:
     """The columns that are kept with each row, besides text, label and split."""
     if not mapping.keep_extra:
@@ -165,26 +181,34 @@ def _mapped(
         if column is None:
             values.append("")
             continue
-        if column not in cells:
+        there, value = at_path(cells, column) if layout.paths else (column in cells, None)
+        if not there:
             reason = (
                 "This field is missing."
-                if layout.kind is Kind.JSONL
+                if layout.kind in FIELDS
                 else f"The row has only {len(cells)} of {len(layout.columns)} columns."
             )
             if column != mapping.text and mapping.keep_unlabelled:
                 values.append("")
                 continue
             return RejectedRow(number, column, reason)
-        value = cells[column]
+        value = value if layout.paths else cells[column]
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
         if isinstance(value, list | dict):
-            return RejectedRow(number, column, "It is a list or an object, not a text.")
+            return RejectedRow(number, column, _nested(value))
         values.append(plain(value))
     text, label, second = values
     if mapping.second_label:
         label = JOINED_BY.join(part.strip() for part in (label, second) if part.strip())
-    split = plain(cells.get(mapping.split)) if mapping.split else None
+    split = plain(at_path(cells, mapping.split)[1]) if mapping.split else None
     meta = {column: kept for column in extra if (kept := _extra_cell(cells.get(column)))}
     return ExampleRow(text, label, split, f"row {number}", meta)
+
+
+def _nested(value: list[Any] | dict[str, Any]) -> str:
+    what = "a list or an object" if isinstance(value, dict) else f"a list of {len(value):,}"
+    return f"It is {what}, not a text. Choose one of the nested fields."
 
 
 def _extra_cell(value: Any) -> str:
@@ -201,10 +225,36 @@ def _shown(value: Any) -> str:
     return plain(value)
 
 
-def _is_json_array(line: str) -> bool:
-    """Not merely a text that begins with a bracket, such as "[removed],spam"."""
-    inner = line.lstrip()[1:].lstrip()
-    return not inner or inner[0] in '{[]"' or inner[0].isdigit()
+def _begins(path: Path, encoding: str) -> str:
+    """The first characters after any blanks."""
+    with open_text(path, encoding) as text:
+        return text.read(BEGINNING).lstrip()
+
+
+def _is_json(begins: str, first: str, second: str) -> bool:
+    """Whether a file is one JSON value, and not an object a line.
+
+    Args:
+        begins: its first characters.
+        first, second: its first lines with anything in them; empty where they are too long.
+    """
+    if begins.startswith("["):  # not merely a text in brackets, such as "[removed],spam"
+        return bool(_ARRAY.match(begins))
+    if not begins.startswith("{") or second.lstrip().startswith("{"):
+        return False
+    if jsonl.is_large(first):
+        return not second.strip()
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        goes_on = second.lstrip().startswith(('"', "[", "]", "}"))
+        return goes_on or not first.strip() or bool(_OPENED.search(first))
+    if second.strip() or not isinstance(value, dict):
+        return False
+    lists = [inner for inner in value.values() if isinstance(inner, list)]
+    return any(inner and isinstance(inner[0], dict) for inner in lists) and not any(
+        isinstance(inner, str) for inner in value.values()
+    )
 
 
 def estimate_rows(path: Path, layout: Layout) -> int:

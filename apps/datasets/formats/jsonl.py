@@ -13,6 +13,7 @@ from apps.datasets.formats.layout import (
     Layout,
     Records,
 )
+from apps.datasets.formats.nested import Fields
 from apps.datasets.formats.rows import FormatError, RejectedRow
 
 MAX_VALUES = 500_000  # of a line: as Python objects they take 60 bytes each, or more
@@ -22,20 +23,32 @@ def inspect(path: Path, *, encoding: str, mark: bool) -> Layout:
     """Raises:
     FormatError: the first lines hold no object, or too many different fields.
     """
-    names: dict[str, None] = {}
+    fields = Fields()
     with open_text(path, encoding) as file:
         for seen, (_, cells) in enumerate(_records(Lines(file, most=SAMPLE_CHARACTERS))):
             if not isinstance(cells, RejectedRow):
-                names |= dict.fromkeys(cells)
-            if seen == SAMPLE_ROWS or len(names) > MAX_COLUMNS:
+                fields.add(cells)
+            if seen == SAMPLE_ROWS or len(fields.names) > MAX_COLUMNS:
                 break
-    if len(names) > MAX_COLUMNS:
+    if len(fields.names) > MAX_COLUMNS:
         raise FormatError(f"The objects have more than {MAX_COLUMNS:,} different fields.")
-    if not names:
+    if not fields.names:
         raise FormatError(
             'No line holds an object with a text in it: {"text": "...", "label": "..."}.'
         )
-    return Layout(Kind.JSONL, encoding, tuple(names), byte_order_mark=mark)
+    return Layout(
+        Kind.JSONL,
+        encoding,
+        tuple(fields.names),
+        byte_order_mark=mark,
+        paths=fields.paths,
+        objects=fields.objects,
+    )
+
+
+def is_large(line: str) -> bool:
+    """Whether a line would take too much memory as Python objects."""
+    return sum(map(line.count, "[{,")) > MAX_VALUES
 
 
 def records(path: Path, layout: Layout, *, most: int | None = None) -> Records:
@@ -55,7 +68,7 @@ def _records(lines: Lines) -> Records:
         number += 1
         if not line.strip():
             continue
-        if sum(map(line.count, "[{,")) > MAX_VALUES:
+        if is_large(line):
             yield number, RejectedRow(number, "", f"It has more than {MAX_VALUES:,} values.")
             continue
         try:

@@ -44,6 +44,8 @@ class Quoting(StrEnum):
 class Kind(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
+    JSON = "json"
+    """A list of objects, alone or inside an object."""
     TEXT = "text"
     """One text a line."""
     PARQUET = "parquet"
@@ -80,7 +82,19 @@ class Layout:
     """An Excel sheet with formulas, of which the saved values are read."""
     quoting: Quoting = Quoting.AUTO
     claimed_rows: int = 0
-    """What an Excel or Parquet file says of its length; 1 where a sheet says nothing."""
+    """About how many rows an Excel, Parquet or JSON file has; 1 where a sheet says nothing."""
+    paths: tuple[str, ...] = ()
+    """Of JSON: plain values inside columns that are objects or lists, as "data.text"."""
+    objects: tuple[str, ...] = ()
+    """Of JSON: the columns that mostly hold objects, and so no text."""
+    inside: str = ""
+    """Of JSON: the path to the list of rows; empty where the file is the list."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What can be the text, a label or the split: columns, and what is nested in them."""
+        plain = (column for column in self.columns if column not in self.objects)
+        return (*plain, *self.paths)
 
     @property
     def description(self) -> str:
@@ -94,6 +108,9 @@ class Layout:
             return f"Excel{which}, {head}{formulas}"
         mark = " with a byte order mark" if self.byte_order_mark else ""
         written = f"{ENCODINGS.get(self.encoding, self.encoding)}{mark}"
+        if self.kind is Kind.JSON:
+            which = f" in “{self.inside}”" if self.inside else ""
+            return f"JSON, a list of rows{which}, {written}"
         if self.kind is Kind.JSONL:
             return f"JSONL, {written}"
         if self.kind is Kind.TEXT:

@@ -1,4 +1,4 @@
-"""Excel and Parquet, read in a process with limits: a small file may be made to unpack to any size.
+"""Excel, Parquet and JSON, read in a process with limits: little may be made to unpack to anything.
 
 `packed_reader.py` is what runs there; it prints the layout and the rows as lines of JSON.
 """
@@ -21,6 +21,7 @@ MEMORY_BYTES = 1 << 30
 INSPECT_SECONDS = 20  # of CPU; a person waits
 READ_SECONDS = 30
 SECONDS_PER_MEGABYTE = 10  # of the file: what Excel's XML takes on a slow machine
+DAY = 86_400.0
 LINE_BYTES = 64 << 20  # one row
 OUTPUT_PER_BYTE = 2_000  # Parquet and ZIP pack a byte's text a thousandfold at most
 HEAD_CHARACTERS = 2_000_000  # of the first rows, which are kept for the preview
@@ -28,11 +29,14 @@ HEAD_CHARACTERS = 2_000_000  # of the first rows, which are kept for the preview
 Record = tuple[int, dict[str, Any] | RejectedRow]
 
 
-def inspect(path: Path, kind: Kind, *, said: Said) -> Layout:
+def inspect(
+    path: Path, kind: Kind, *, said: Said, encoding: str = "", mark: bool = False
+) -> Layout:
     """Raises:
     FormatError: it cannot be read, or not within the limits.
     """
-    return _inspected(path, _changed(path), kind, replace(said, quoting=None, separator=None))
+    said = replace(said, quoting=None, separator=None, encoding=encoding)
+    return _inspected(path, _changed(path), kind, said, mark)
 
 
 def head(path: Path, layout: Layout) -> tuple[Record, ...]:
@@ -51,14 +55,16 @@ def records(path: Path, layout: Layout) -> Generator[Record, None, None]:
                 yield number, RejectedRow(number, *rest)
             elif kind == "row":
                 yield number, dict(zip(layout.columns, rest[0], strict=False))
+            elif kind == "fields":
+                yield number, rest[0]
 
 
 @lru_cache(maxsize=32)
-def _inspected(path: Path, changed: int, kind: Kind, said: Said) -> Layout:
-    asked = {"path": str(path), "kind": kind, "said": asdict(said)}
+def _inspected(path: Path, changed: int, kind: Kind, said: Said, mark: bool) -> Layout:
+    asked = {"path": str(path), "kind": kind, "said": asdict(said), "mark": mark}
     with closing(_printed(asked, path.stat().st_size, INSPECT_SECONDS)) as printed:
         _, found = next(printed)
-    for name in ("columns", "sheets"):
+    for name in packed_reader.TUPLES:
         found[name] = tuple(found[name])
     return Layout(**found | {"kind": kind, "quoting": Quoting(found["quoting"])})
 
@@ -87,7 +93,7 @@ def _printed(asked: dict[str, Any], size: int, seconds: int) -> Generator[Any, N
     limits = bounded.Limits(
         cpu_seconds=seconds,
         memory_bytes=MEMORY_BYTES,
-        seconds=6.0 * seconds,
+        seconds=DAY,  # what reads the rows may be slow; the CPU has its limit
         output_bytes=(64 << 20) + OUTPUT_PER_BYTE * size,
         line_bytes=LINE_BYTES,
     )

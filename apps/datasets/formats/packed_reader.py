@@ -1,7 +1,8 @@
-"""Reads an Excel or Parquet file and prints it as lines of JSON. Runs under `core.bounded`. Pure.
+"""Prints an Excel, Parquet or JSON file as lines of JSON. Runs under `core.bounded`. Pure.
 
 `python -m apps.datasets.formats.packed_reader '{"path": ..., "kind": ...}'` prints the layout,
-and with a "layout" the rows: ["row", number, cells] or ["bad", number, column, reason].
+and with a "layout" the rows: ["row", number, cells in order], ["fields", number, cells by name] or
+["bad", number, column, reason].
 """
 
 import json
@@ -10,10 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from apps.datasets.formats import excel, parquet
+from apps.datasets.formats import excel, json_items, parquet
 from apps.datasets.formats.layout import Kind, Layout, Quoting, Said
 from apps.datasets.formats.rows import FormatError, RejectedRow
 
+TUPLES = ("columns", "sheets", "paths", "objects")
+READ = {Kind.EXCEL: excel.records, Kind.PARQUET: parquet.records, Kind.JSON: json_items.records}
 MAX_ROW = 8_000_000  # characters
 
 
@@ -35,18 +38,22 @@ def main(request: str) -> None:
 def _inspected(path: Path, asked: dict[str, Any]) -> Layout:
     if asked["kind"] == Kind.PARQUET:
         return parquet.inspect(path)
+    if asked["kind"] == Kind.JSON:
+        said = asked["said"]["encoding"]
+        return json_items.inspect(path, encoding=said, mark=asked["mark"])
     return excel.inspect(path, said=Said(**asked["said"]))
 
 
 def _print_rows(path: Path, given: dict[str, Any]) -> None:
-    given |= {name: tuple(given[name]) for name in ("columns", "sheets")}
+    given |= {name: tuple(given[name]) for name in TUPLES}
     layout = Layout(**given | {"kind": Kind(given["kind"]), "quoting": Quoting(given["quoting"])})
-    read = parquet.records if layout.kind is Kind.PARQUET else excel.records
-    for number, cells in read(path, layout):
+    by_name = layout.kind is Kind.JSON
+    for number, cells in READ[layout.kind](path, layout):
         if isinstance(cells, RejectedRow):
             _print(["bad", number, cells.column, cells.reason])
             continue
-        written = json.dumps(["row", number, list(cells.values())], default=str)
+        row = ["fields", number, cells] if by_name else ["row", number, [*cells.values()]]
+        written = json.dumps(row, default=str)
         if len(written) > MAX_ROW:
             _print(["bad", number, "", f"The row has more than {MAX_ROW:,} characters."])
         else:

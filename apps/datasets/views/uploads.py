@@ -186,18 +186,17 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
     first = found.files[0]
     try:
         layout = formats.inspect(found.path, name=first["name"], said=chosen.said)
-        rows = formats.sample(found.path, layout)
+        guess = formats.guess(found.path, layout)
         problem = ""
     except FormatError as error:  # of what a person said: as it was found, and why not
         chosen = _Chosen(None, Said())
         layout = formats.inspect(found.path, name=first["name"])
-        rows = formats.sample(found.path, layout)
+        guess = formats.guess(found.path, layout)
         problem = str(error)
     mapping = chosen.mapping
-    if mapping is None or not set(mapping.columns) <= set(layout.columns):
-        guess = formats.guess_mapping(layout.columns, rows)  # the header came or went
+    if mapping is None or not set(mapping.columns) <= {*layout.columns, *layout.paths}:
         mapping = (
-            guess
+            guess  # the header came or went
             if mapping is None
             else replace(
                 guess, keep_unlabelled=mapping.keep_unlabelled, keep_extra=mapping.keep_extra
@@ -209,6 +208,9 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
         except FormatError as error:
             problem = str(error)
     extra = formats.extra_columns(layout, mapping)
+    columns = [name for name in mapping.columns if name in layout.paths]
+    columns += [name for name in layout.columns if name not in columns]
+    rows = formats.sample(found.path, layout, limit=PREVIEW_ROWS, columns=columns)
     surveyed = formats.survey(found.path, layout)
     suspects = surveyed[0].suspects if surveyed else []
     return {
@@ -219,7 +221,8 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
         "problem": problem,
         "name": chosen.name or Path(first["name"]).stem,
         "small": not problem and importing.is_small(found, chosen.said),
-        "columns": [{"name": name, "role": _role(name, mapping, extra)} for name in layout.columns],
+        "columns": [{"name": name, "role": _role(name, mapping, extra)} for name in columns],
+        "choices": [name for name in layout.columns if name not in layout.objects],
         "rows": [
             [
                 {
@@ -227,9 +230,9 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
                     "role": _role(name, mapping, extra),
                     "suspect": layout.kind is Kind.CSV and _is_suspect(cell, layout),
                 }
-                for name, cell in zip(layout.columns, row, strict=True)
+                for name, cell in zip(columns, row, strict=True)
             ]
-            for row in rows[:PREVIEW_ROWS]
+            for row in rows
         ],
         "survey": surveyed[0] if surveyed else None,
         "surveyed_all": bool(surveyed and surveyed[1]),
