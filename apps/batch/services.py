@@ -27,7 +27,7 @@ from apps.batch.models import (
     PumpLease,
 )
 from apps.batch.tending import resume_budgets, tend
-from apps.llm.models import Server
+from apps.llm.models import Kind, Server
 
 __all__ = ["tend"]  # the pump's, from the one door of this room
 
@@ -299,6 +299,7 @@ class Progress:
     tokens_per_s: float | None
     eta_s: float | None
     cached_share: float | None
+    """None where the server does not tell."""
     width: int
 
     @property
@@ -338,9 +339,20 @@ def progress(batch: Batch) -> Progress:
         rows_per_s=rows_per_s,
         tokens_per_s=tokens_per_s,
         eta_s=_eta(batch, counts, left, rows_per_s) if running else None,
-        cached_share=batch.cached_tokens / batch.prompt_tokens if batch.prompt_tokens else None,
+        cached_share=(
+            batch.cached_tokens / batch.prompt_tokens
+            if batch.prompt_tokens and tells_cached(batch)
+            else None
+        ),
         width=min(batch.width or 10_000, batch.server.width(batch.model)) if batch.server else 0,
     )
+
+
+def tells_cached(batch: Batch) -> bool:
+    """Whether its server says what of a prompt came from the cache: not all do, and send no 0."""
+    llama = (Kind.LLAMA_SERVER, Kind.ROUTER, Kind.LLAMA_SWAP)
+    told = batch.server is not None and batch.server.kind in llama
+    return told or batch.cached_tokens > 0
 
 
 def _eta(batch: Batch, counts: dict[str, int], left: int, rows_per_s: float | None) -> float | None:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from apps.batch.models import Item, ItemStatus
-from apps.batch.services import progress
+from apps.batch.services import progress, tells_cached
 from apps.core.db import in_db
 from apps.datasets.formats import spreadsheet_safe
 from apps.generation import prompts
@@ -322,7 +322,7 @@ def card(job: Job) -> dict[str, Any]:
         "edited_by_hand": Item.objects.filter(batch=batch, edited__isnull=False).count(),
         "tokens": {
             "prompt": batch.prompt_tokens,
-            "cached": batch.cached_tokens,
+            "cached": batch.cached_tokens if tells_cached(batch) else None,
             "written": batch.completion_tokens,
         },
         "caution": "Models trained on synthetic text do worse on subjective tasks "

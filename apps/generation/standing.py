@@ -30,6 +30,7 @@ def standing(job: Job) -> dict[str, Any]:
         "job": job,
         "reason": batches.reason_of(batch),
         "progress": progress,
+        "extra": max(0, accepted - progress.wanted) if batch.goal is not None else 0,
         "done": min(accepted, progress.wanted) if batch.goal is not None else progress.finished,
         # Of a job that refills the bar ends where its goal is, or where its tries are.
         "bar_total": max(progress.finished + spare, 1),

@@ -237,6 +237,7 @@ def more_like(dataset: int, labels: list[str], rows: int) -> dict[str, Any]:
                 "prompt": "These are real messages with the label “{{ label }}”:\n"
                 "{{ examples }}\n\n"
                 "Write another one with the same label, about something else. Only the message.",
+                "checks": [{"kind": "lacks", "text": '{"'}],  # an answer in JSON all the same
             },
         ],
         "quotas": {"label": quotas},

@@ -93,6 +93,8 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
     answer = render(request, "generation/_progress.html", context)
     if request.GET.get("seen") != str(context["progress"].finished) or not context["live"]:
         answer["HX-Trigger"] = "rows-changed"
+    if not context["live"]:
+        answer["HX-Trigger"] = "rows-changed, job-ended"
     return answer
 
 
@@ -156,6 +158,7 @@ def row(request: HttpRequest, pk: int, index: int) -> HttpResponse:
         "before": items.filter(index__lt=index).order_by("-index").only("index").first(),
         "after": items.filter(index__gt=index).order_by("index").only("index").first(),
         "restorable": can_restore(spec, item),
+        "tells_cached": batches.tells_cached(found.batch),
     }
     return render(request, "generation/row.html", context)
 

@@ -74,3 +74,33 @@ def test_the_page_shows_both_and_the_chart_its_points(
     assert browser.get(course).json() == {"points": [[100.0, 5.0, 20.0, 3, 60]], "slots": 4}
     assert bobs_browser.get(course).status_code == 404
     assert browser.post(course).status_code == 405
+
+
+def test_a_server_that_says_nothing_of_its_cache_has_not_said_0(
+    api: Client, browser: Client, job: Job
+) -> None:
+    def shown() -> tuple[object, str, str]:
+        share = api.get(f"/api/v1/jobs/{job.pk}").json()["cached_share"]
+        pages = [f"/generate/{job.pk}/", f"/generate/{job.pk}/rows/0/"]
+        return share, *(browser.get(page).content.decode() for page in pages)
+
+    Batch.objects.update(cached_tokens=0)
+    Server.objects.update(kind="llama-server")
+    share, page, row = shown()
+    assert share == 0.0
+    assert "not reported" not in page
+    assert "of them from the cache" in row
+    Server.objects.update(kind="openai")
+    share, page, row = shown()
+    assert share is None
+    assert "not reported" in page
+    assert "of them from the cache" not in row
+    assert api.get(f"/api/v1/jobs/{job.pk}/card").json()["tokens"]["cached"] is None
+
+
+def test_more_rows_than_were_wanted_are_explained(browser: Client, job: Job) -> None:
+    Batch.objects.update(goal=4)
+    page = browser.get(f"/generate/{job.pk}/").content.decode()
+    assert "1 more than you asked for" in page
+    Batch.objects.update(goal=5)
+    assert "than you asked for" not in browser.get(f"/generate/{job.pk}/").content.decode()

@@ -102,7 +102,9 @@ class TestProgress:
         Batch.objects.update(status=BatchStatus.DONE)
         done = browser.get(f"/generate/{job.pk}/progress/?seen=10")
         assert b"every 2s" not in done.content
-        assert done["HX-Trigger"] == "rows-changed"
+        assert done["HX-Trigger"] == "rows-changed, job-ended"
+        page = browser.get(f"/generate/{job.pk}/").content.decode()
+        assert 'hx-trigger="load, job-ended from:body' in page  # its figures are measured anew
 
 
 class TestRows:
