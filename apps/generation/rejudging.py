@@ -17,6 +17,7 @@ from apps.core.db import in_db
 from apps.generation import quality
 from apps.generation.comparing import CHUNK, CODES, By, Measured, Preparing, for_each, measure
 from apps.generation.models import Job
+from apps.generation.spec import Spec
 
 T = TypeVar("T")
 
@@ -32,7 +33,8 @@ class Applied:
 
 
 async def apply(job: Job, by: By, step: int | None) -> Applied | Preparing:
-    """Rejects and brings back what a threshold (in percent; None: none) says, all in one step.
+    """Rejects and brings back what a threshold (in percent; None: none) says. If it is broken off
+    some rows are judged and the threshold is as it was; to be asked again.
 
     Raises:
         as `measure`
@@ -52,15 +54,11 @@ def _apply(job: Job, by: By, step: int | None, measured: Measured) -> Applied:
         (*_reason(measured, by, *cause[place]), measured.keys[place])
         for place in np.flatnonzero(goes).tolist()
     ]
+    # In pieces: nobody else who writes waits for 100,000 rows.
+    rejected = sum(map(_reject_some, _parts(out)))
+    restored = _bring_back(job, [measured.keys[at] for at in np.flatnonzero(comes).tolist()])
     with transaction.atomic():
         batch = Batch.objects.select_for_update().get(pk=job.batch_id)
-        rejected = for_each(
-            "UPDATE {} SET status = 'rejected', code = %s, reason = %s "
-            "WHERE id = %s AND status = 'accepted' AND NOT reviewed",
-            out,
-        )
-        keys = [measured.keys[place] for place in np.flatnonzero(comes).tolist()]
-        restored = _bring_back(job, keys)
         filters = {**batch.spec.get("filters", {})}
         filters["near" if by is By.TEXT else "meaning"] = None if step is None else step / 100
         # A pump that is at work sees by this that what it keeps in memory is out of date.
@@ -79,36 +77,49 @@ def _reason(measured: Measured, by: By, place: int, share: float) -> tuple[str, 
     return code, f"About {percent} % {ALIKE[by]} {what} {measured.indices[place] + 1}."
 
 
+@transaction.atomic
+def _reject_some(rows: Sequence[tuple[str, str, int]]) -> int:
+    return for_each(
+        "UPDATE {} SET status = 'rejected', code = %s, reason = %s "
+        "WHERE id = %s AND status = 'accepted' AND NOT reviewed",
+        rows,
+    )
+
+
 def _bring_back(job: Job, keys: list[int]) -> int:
     """Accepts rejected rows, but none that says what an accepted one says to the letter."""
     spec = job.spec
+    mine: dict[str, int] = {}
+    return sum(_bring_back_some(job, spec, part, mine) for part in _parts(keys))
+
+
+@transaction.atomic
+def _bring_back_some(job: Job, spec: Spec, keys: Sequence[int], mine: dict[str, int]) -> int:
+    """As `_bring_back`; `mine` has the fingerprints of rows that came back before."""
     restored: list[tuple[str | None, int]] = []
     twins: list[tuple[str, int]] = []
     replaced: list[Item] = []
-    mine: dict[str, int] = {}
-    for part in _parts(keys):
-        items = list(Item.objects.filter(pk__in=part, status=ItemStatus.REJECTED).order_by("index"))
-        prints = {
-            item.pk: quality.fingerprint(quality.texts_of(spec.recipe, item.output))
-            for item in items
-        }
-        known = mine | dict(
-            Item.objects.filter(
-                batch_id=job.batch_id,
-                status=ItemStatus.ACCEPTED,
-                fingerprint__in=[one for one in prints.values() if one],
-            ).values_list("fingerprint", "index")
-        )
-        for item in items:
-            one = prints[item.pk]
-            if one is not None and one in known:
-                twins.append((f"Duplicate of row {known[one] + 1}.", item.pk))
-                continue
-            if one is not None:
-                known[one] = mine[one] = item.index
-            restored.append((one, item.pk))
-            if item.replaced:
-                replaced.append(item)
+    items = list(Item.objects.filter(pk__in=keys, status=ItemStatus.REJECTED).order_by("index"))
+    prints = {
+        item.pk: quality.fingerprint(quality.texts_of(spec.recipe, item.output)) for item in items
+    }
+    known = mine | dict(
+        Item.objects.filter(
+            batch_id=job.batch_id,
+            status=ItemStatus.ACCEPTED,
+            fingerprint__in=[one for one in prints.values() if one],
+        ).values_list("fingerprint", "index")
+    )
+    for item in items:
+        one = prints[item.pk]
+        if one is not None and one in known:
+            twins.append((f"Duplicate of row {known[one] + 1}.", item.pk))
+            continue
+        if one is not None:
+            known[one] = mine[one] = item.index
+        restored.append((one, item.pk))
+        if item.replaced:
+            replaced.append(item)
     for_each(
         "UPDATE {} SET status = 'accepted', code = '', reason = '', fingerprint = %s "
         "WHERE id = %s AND status = 'rejected'",

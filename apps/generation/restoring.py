@@ -83,14 +83,20 @@ def _is_as_judged(spec: Spec, item: Item) -> bool:
 
 def _accept(item: Item, spec: Spec, output: Mapping[str, Any]) -> None:
     item.output = dict(output) if item.edited is None else item.output
-    item.fingerprint = quality.fingerprint(quality.texts_of(spec.recipe, item.final))
-    twins = Item.objects.filter(
-        batch_id=item.batch_id, status=ItemStatus.ACCEPTED, fingerprint=item.fingerprint
-    )
-    if item.fingerprint is not None and twins.exists():
-        item.fingerprint = None  # two accepted rows never share one
+    item.fingerprint = own_fingerprint(item, spec)
     item.save(update_fields=["output", "fingerprint"])
     batches.restore(item)
+
+
+def own_fingerprint(item: Item, spec: Spec) -> str | None:
+    """What a row is known by once it is accepted; None where another one has that already."""
+    found = quality.fingerprint(quality.texts_of(spec.recipe, item.final))
+    twins = Item.objects.filter(
+        batch_id=item.batch_id, status=ItemStatus.ACCEPTED, fingerprint=found
+    )
+    if found is None or twins.exclude(pk=item.pk).exists():
+        return None  # two accepted rows never share one
+    return found
 
 
 def _tables(spec: Spec) -> Any:

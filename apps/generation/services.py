@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.batch import services as batches
-from apps.batch.models import Batch, Item
+from apps.batch.models import Batch, Item, ItemStatus
 from apps.batch.services import WrongState, create_batch
 from apps.datasets.models import Dataset, Split
 from apps.generation import quality, schemas, seeds
@@ -19,6 +19,7 @@ from apps.generation.exports import is_whole
 from apps.generation.models import Job, RecipeVersion, StoredRows
 from apps.generation.plan import MAX_SEED, Recipe
 from apps.generation.problems import Problem, RecipeError
+from apps.generation.restoring import own_fingerprint
 from apps.generation.seeds import Table
 from apps.generation.spec import HANDLER, Filters, Spec
 from apps.llm.models import Server, Use
@@ -215,7 +216,9 @@ def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
     item.edited = None if changed == item.output else changed
     item.reviewed = True
     item.sketch = None  # of another text; worked out again where it is asked for
-    item.save(update_fields=["edited", "reviewed", "sketch"])
+    if item.status == ItemStatus.ACCEPTED:
+        item.fingerprint = own_fingerprint(item, spec)
+    item.save(update_fields=["edited", "reviewed", "sketch", "fingerprint"])
 
 
 def _like(old: Any, text: str, name: str) -> Any:

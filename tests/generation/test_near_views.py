@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import AsyncClient, Client
 
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.batch.services import restore
 from apps.core.db import in_db
-from apps.generation import comparing
+from apps.generation import comparing, rejudging
 from apps.generation.models import Job, StoredRows
 from apps.llm.models import Server
 from tests.generation.conftest import finish, new_job
@@ -84,6 +85,26 @@ class TestByText:
         assert not Item.objects.filter(batch_id=alike.batch_id, fingerprint=None).exists()
         alike.batch.refresh_from_db()
         assert alike.batch.spec["filters"]["near"] is None
+
+    def test_nobody_waits_for_all_rows_of_a_job(
+        self, browser: Client, alike: Job, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A few rows a transaction; what becomes of them is the same."""
+        in_pieces, written = rejudging._parts, rejudging.for_each
+        pieces: list[tuple[int, int]] = []
+
+        def counted(statement: str, rows: Any) -> int:
+            if rows:
+                pieces.append((len(rows), len(connection.savepoint_ids)))
+            return written(statement, rows)
+
+        monkeypatch.setattr(rejudging, "_parts", lambda rows: in_pieces(rows, 2))
+        monkeypatch.setattr(rejudging, "for_each", counted)
+        apply(browser, alike, 70)
+        assert states(alike) == ["accepted", NEAR, NEAR, "accepted", NEAR]
+        apply(browser, alike, 101)
+        assert states(alike) == ["accepted"] * 5
+        assert pieces == [(2, 0), (1, 0), (2, 0), (1, 0)]
 
     def test_what_a_person_looked_at_stays(self, browser: Client, alike: Job) -> None:
         items = Item.objects.filter(batch_id=alike.batch_id)

@@ -12,6 +12,7 @@ from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.datasets.formats import ExampleRow
 from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset
+from apps.generation import quality
 from apps.generation.duplicates import signature_of, similarity
 from apps.generation.models import Job
 from apps.llm.models import Server
@@ -69,6 +70,13 @@ class TestReview:
             {"action": "edit", "field-text": "Text 0.", "field-label": "positive"},
         )
         assert item(job, 0).edited is None
+
+    def test_a_changed_row_is_known_by_its_new_text(self, browser: Client, job: Job) -> None:
+        for index, text in ((0, "Better."), (1, " better. ")):
+            form = {"action": "edit", "field-text": text, "field-label": "negative"}
+            browser.post(f"/generate/{job.pk}/review/{index}/", form)
+        prints = [item(job, index).fingerprint for index in (0, 1)]
+        assert prints == [quality.fingerprint(["Better."]), None]  # no two share one
 
     def test_an_edit_that_does_not_fit(self, browser: Client, job: Job) -> None:
         answer = browser.post(
