@@ -82,8 +82,19 @@ class ClassifierRow(Schema):
     version: int | None = Field(description="The run whose classifier answers.")
 
 
-class ClassifierOut(ClassifierRow):
+class NewestRun(Schema):
+    """It may be in training, failed, or held back as worse than the run that answers."""
+
+    version: int
     status: str
+    metrics: dict[str, Any]
+    notes: list[str]
+
+
+class ClassifierOut(ClassifierRow):
+    """`metrics` to `versions` are those of the run that answers, named by `version`."""
+
+    status: str = Field(description="Of the newest run, like run, error and progress.")
     run: RunRef
     error: str
     progress: Progress
@@ -94,10 +105,13 @@ class ClassifierOut(ClassifierRow):
     left_out: list[dict[str, Any]]
     options: dict[str, Any]
     versions: dict[str, Any]
+    newest: NewestRun
 
 
 class Texts(Schema):
     texts: list[str] = Field(min_length=1, max_length=answering.MAX_TEXTS)
+    top: int = Field(answering.TOP, ge=1, le=1_000, description="Labels per text, best first.")
+    version: int | None = Field(None, ge=1, description="A run; without it the one that answers.")
 
 
 class Ranked(Schema):
@@ -151,7 +165,9 @@ def _row(classifier: Classifier) -> dict[str, Any]:
 
 
 def _show(classifier: Classifier, run: Run) -> dict[str, Any]:
-    """The newest run; a run that is not ready has no numbers yet."""
+    """Where the newest run is, and the numbers of the run that answers (`version`); of the newest
+    where none does."""
+    shown = classifier.current or run
     return _row(classifier) | {
         "status": run.status,
         "run": {"id": run.pk, "status": run.status},
@@ -163,16 +179,22 @@ def _show(classifier: Classifier, run: Run) -> dict[str, Any]:
             "eta_s": run.eta_s,
             "reason": run.reason,
         },
-        "metrics": run.metrics,
-        "per_class": run.per_class,
+        "metrics": shown.metrics,
+        "per_class": shown.per_class,
         "confusion": {
-            "labels": [entry["label"] for entry in run.per_class],
-            "matrix": run.confusion,
+            "labels": [entry["label"] for entry in shown.per_class],
+            "matrix": shown.confusion,
         },
-        "notes": run.notes,
-        "left_out": run.left_out,
-        "options": run.options,
-        "versions": run.versions | {"data": run.data_hash, "embedding": run.embedding},
+        "notes": shown.notes,
+        "left_out": shown.left_out,
+        "options": shown.options,
+        "versions": shown.versions | {"data": shown.data_hash, "embedding": shown.embedding},
+        "newest": {
+            "version": run.number,
+            "status": run.status,
+            "metrics": run.metrics,
+            "notes": run.notes,
+        },
     }
 
 
@@ -253,8 +275,8 @@ def delete_classifier(request: HttpRequest, pk: int) -> Any:
 async def predict(request: HttpRequest, pk: int, data: Texts) -> Any:
     """The likeliest labels of each text, with calibrated probabilities."""
     try:
-        kept = await in_db(_stored, request, pk, data.texts)
-        predictions = await answering.predict(kept, data.texts)
+        kept = await in_db(_stored, request, pk, data)
+        predictions = await answering.predict(kept, data.texts, top=data.top)
     except answering.NotReady as error:
         raise ApiError(409, "not_ready", str(error)) from error
     except answering.ModelChanged as error:
@@ -285,15 +307,26 @@ async def predict(request: HttpRequest, pk: int, data: Texts) -> Any:
     }
 
 
-def _stored(request: HttpRequest, pk: int, texts: list[str]) -> answering.Stored:
-    """All that a prediction needs of the database, in one query."""
+def _stored(request: HttpRequest, pk: int, data: Texts) -> answering.Stored:
+    """All that a prediction needs of the database, in one query; a run that is named takes two."""
     mine = Classifier.objects.owned_by(owner(request)).with_answer()
     classifier = mine.filter(pk=pk).first()
     if classifier is None:
         raise not_found("classifier")
-    if problems := answering.check_texts(texts):
+    if problems := answering.check_texts(data.texts):
         raise ApiError(422, "invalid", " ".join(problems[:5]))
-    return answering.stored(classifier)
+    if data.version is None:
+        return answering.stored(classifier)
+    run = Run.objects.filter(classifier=classifier, number=data.version).only(
+        "pk", "number", "gates", "classifier_id", "status"
+    )
+    found = run.first()
+    if found is None:
+        raise not_found("run")
+    if found.status != RunStatus.READY:
+        message = f"Run {found.number} is {found.status}: it cannot answer."
+        raise ApiError(409, "not_ready", message)
+    return answering.stored(classifier, found)
 
 
 @router.put("/classifiers/{int:pk}/gates", response=GatesOut)

@@ -131,6 +131,10 @@ def mcnemar(only_old: int, only_new: int) -> float:
     return min(1.0, 2 * tail)
 
 
+def p_words(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
+
+
 def _interval(only_old: int, only_new: int, rows: int) -> tuple[float, float]:
     """Wald's interval with half a row added to each of the four cells: also fit for few rows."""
     old, new, total = only_old + 0.5, only_new + 0.5, rows + 2

@@ -126,6 +126,12 @@ def promote(run: Run) -> None:
     )
 
 
+def set_pinned(classifier: Classifier, pinned: bool) -> None:
+    """Whether the run that answers stays until a person chooses another; else a new run takes its
+    place unless it is worse on the same test rows."""
+    Classifier.objects.filter(pk=classifier.pk).update(pinned=pinned)
+
+
 @transaction.atomic
 def set_gates(run: Run, *, unsure: float, kept: float) -> Gates:
     """The thresholds of this run, and of those to come.

@@ -21,7 +21,7 @@ from django.db import transaction
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from apps.classifiers import converting, evidence, gates, judging, predictor, trainer
+from apps.classifiers import comparing, converting, evidence, gates, judging, predictor, trainer
 from apps.classifiers.leases import MAX_ATTEMPTS, Cancelled, Lease, Lost
 from apps.classifiers.models import Classifier, Run, Status
 from apps.classifiers.queueing import find_queue
@@ -221,7 +221,9 @@ class Training:
         predictor.save(folder, self.run.artefact, stored)
         evidence.save(folder, self.run.artefact, judged.evidence)
         chosen = self._gates(judged, len(data.labels))
+        held_back = self._held_back(judged, data.labels)
         self._finish(
+            answers=not held_back,
             queue=find_queue(data, fit, judged.evidence),
             seconds=self.seconds,
             metrics=judged.report.metrics,
@@ -239,6 +241,7 @@ class Training:
                 "at_edge": fit.at_edge,
                 "mistakes": fit.mistakes,
                 "calibrated": fit.calibrated,
+                "held_back": bool(held_back),
                 "path": [
                     {"C": s.C, "log_loss": s.log_loss, "accuracy": s.accuracy} for s in fit.path
                 ],
@@ -246,7 +249,8 @@ class Training:
                 "strange_rows": len(data.strange),
                 "unlabelled_rows": len(data.unlabelled),
             },
-            notes=data.rows.notes
+            notes=held_back
+            + data.rows.notes
             + judged.notes
             + _strange_note(data.rows, chosen)
             + _left_out_note(data.left_out),
@@ -265,11 +269,39 @@ class Training:
             unsure = gates.least_unsure(labels, balanced=self.options.balanced)
         return gates.of(known, unsure=float(unsure), kept=float(kept), labels=labels)
 
+    def _held_back(self, judged: judging.Judged, labels: list[str]) -> list[str]:
+        """Why the run that answers goes on doing so; empty where this one may take its place."""
+        now = Classifier.objects.select_related("current").get(pk=self.run.classifier_id)
+        if now.current is None or now.pinned:
+            return []
+        try:
+            before = evidence.load(Path(settings.CLASSIFIERS_DIR), now.current.artefact).test
+        except evidence.NoEvidence:
+            return []
+        rows = comparing.shared(
+            comparing.Judged(before, [entry["label"] for entry in now.current.per_class]),
+            comparing.Judged(judged.evidence.test, labels),
+        )
+        if not len(rows):
+            return []
+        found = comparing.paired(rows.old_right, rows.new_right)
+        if not found.certain or found.difference >= 0:
+            return []
+        return [
+            f"Held back: on the {found.rows:,} test rows that both were tested on, it is "
+            f"{-100 * found.difference:.1f} percentage points worse than run {now.current.number} "
+            f"(McNemar’s test, p {comparing.p_words(found.p_value)}), which goes on answering. "
+            "To use this run all the same, choose it under Versions."
+        ]
+
     @transaction.atomic
-    def _finish(self, **values: Any) -> None:
-        """The run is ready and answers from now on, unless another was promoted: all or nothing."""
+    def _finish(self, *, answers: bool, **values: Any) -> None:
+        """The run is ready and answers from now on, unless another was promoted or it is worse than
+        the one that answers: all or nothing."""
         self.lease.end(Status.READY, done=1, total=1, **values)
-        Classifier.objects.filter(pk=self.run.classifier_id, pinned=False).update(current=self.run)
+        if answers:
+            mine = Classifier.objects.filter(pk=self.run.classifier_id, pinned=False)
+            mine.update(current=self.run)
 
     def _next(self, status: Status, *, total: int = 0, **values: Any) -> None:
         self.lease.write(

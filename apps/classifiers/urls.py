@@ -33,6 +33,7 @@ urlpatterns = [
     path("<int:pk>/improve/", improve.improve, name="improve"),
     path("<int:pk>/versions/", versions.versions, name="versions"),
     path("<int:pk>/runs/<int:number>/promote/", versions.promote, name="promote"),
+    path("<int:pk>/pin/", versions.pin, name="pin"),
     path("<int:pk>/chat/", chat.chat_tests_page, name="chat_tests"),
     path("<int:pk>/chat/list/", chat.chat_test_list, name="chat_test_list"),
     path("<int:pk>/chat/<int:test>/cancel/", chat.cancel_chat_test, name="cancel_chat_test"),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apps.classifiers.comparing import Paired
+from apps.classifiers.comparing import Paired, p_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def _gain(before: float | None, now: float | None) -> float | None:
 
 def verdict(found: Paired) -> str:
     """Whether made rows help, in words: real rows only (old) against both (new), row by row."""
-    odds = f"McNemar’s test, p {_p(found.p_value)}"
+    odds = f"McNemar’s test, p {p_words(found.p_value)}"
     if found.only_old == found.only_new == 0:
         return f"No difference: with and without the made rows, {_same(found)}."
     counts = (
@@ -68,7 +68,3 @@ def verdict(found: Paired) -> str:
 
 def _same(found: Paired) -> str:
     return f"the same {found.both:,} of {found.rows:,} test rows are right"
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"= {value:.3f}"

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,6 +71,7 @@ def test_what_is_not_yours_is_not_there(bobs_browser: Client, made: Classifier) 
     for path in ("gates/", "map/", "export.json", "export.zip"):
         assert bobs_browser.get(f"/classify/{made.pk}/runs/1/{path}").status_code == 404
     assert bobs_browser.post(f"/classify/{made.pk}/runs/1/promote/").status_code == 404
+    assert bobs_browser.post(f"/classify/{made.pk}/pin/").status_code == 404
     assert bobs_browser.post(f"/classify/{made.pk}/improve/").status_code == 404
 
 
@@ -310,6 +312,103 @@ def test_roll_back_and_forward(browser: Client, api: Client, made: Classifier) -
     assert (made.current.number, made.pinned) == (3, False)
     assert api.post(f"/api/v1/classifiers/{made.pk}/runs/9/promote").status_code == 404
     assert browser.get(f"/classify/{made.pk}/runs/1/promote/").status_code == 405
+
+
+def worse_run(made: Classifier) -> Run:
+    """Another run of it, after half of the labels were given by lot."""
+    random = np.random.default_rng(0)
+    for example in Example.objects.filter(dataset=made.dataset):
+        relabel(example, str(random.choice(["card", "rate", "hello"])))
+    tasks.train_run(services.start_run(Classifier.objects.get(pk=made.pk)).pk)
+    return factories.newest(made)
+
+
+@pytest.fixture
+def good_then_bad(alice: User) -> Classifier:
+    test = factories.dataset(alice, factories.rows(30, start=100), "Held")
+    made = factories.trained(alice, factories.dataset(alice, factories.rows(20)), test_dataset=test)
+    worse_run(made)
+    made.refresh_from_db()
+    return made
+
+
+def test_a_run_that_is_worse_by_more_than_luck_is_held_back(
+    browser: Client, api: Client, good_then_bad: Classifier
+) -> None:
+    made = good_then_bad
+    second, first = made.runs.order_by("-number")
+    assert (made.current_id, made.pinned) == (first.pk, False)
+    assert second.status == "ready"
+    assert "Held back: on the 90 test rows" in second.notes[0]
+    assert "run 1 (McNemar’s test, p < 0.001)" in second.notes[0]
+    assert (
+        "as the newest is: it was held back"
+        in browser.get(f"/classify/{made.pk}/versions/").content.decode()
+    )
+    # The headline is of the run that answers, on the page and over the API.
+    page = browser.get(f"/classify/{made.pk}/")
+    assert page.context["run"] == first
+    assert "it was held back" in page.content.decode()
+    shown = api.get(f"/api/v1/classifiers/{made.pk}").json()
+    assert (shown["version"], shown["metrics"]) == (1, first.metrics)
+    assert (shown["newest"]["version"], shown["newest"]["metrics"]) == (2, second.metrics)
+    assert "Held back" in shown["newest"]["notes"][0]
+    # Whoever wants it all the same may have it.
+    browser.post(f"/classify/{made.pk}/runs/2/promote/")
+    assert browser.get(f"/classify/{made.pk}/").context["run"] == second
+    assert api.get(f"/api/v1/classifiers/{made.pk}").json()["metrics"] == second.metrics
+
+
+def test_a_run_that_is_not_worse_answers(made: Classifier) -> None:
+    tasks.train_run(services.start_run(made).pk)
+    made.refresh_from_db()
+    assert made.current == factories.newest(made)
+
+
+def test_after_a_rollback_the_headline_is_of_the_run_that_answers(
+    browser: Client, api: Client, made: Classifier
+) -> None:
+    tasks.train_run(services.start_run(made).pk)
+    browser.post(f"/classify/{made.pk}/runs/1/promote/")
+    Run.objects.filter(number=1).update(metrics={"accuracy": 0.123, "rows": 6})
+    page = browser.get(f"/classify/{made.pk}/").content.decode()
+    assert "12.3" in page
+    assert "you chose the earlier one" in page
+    assert "12.3" in browser.get(f"/classify/{made.pk}/progress/").content.decode()
+    assert api.get(f"/api/v1/classifiers/{made.pk}").json()["metrics"]["accuracy"] == 0.123
+    assert "This run does not answer" in browser.get(f"/classify/{made.pk}/?run=2").content.decode()
+
+
+def test_new_runs_wait_where_a_person_wants_to_choose(browser: Client, made: Classifier) -> None:
+    url = f"/classify/{made.pk}/versions/"
+    assert "Have new runs wait for me" in browser.get(url).content.decode()
+    assert browser.post(f"/classify/{made.pk}/pin/", {"pinned": "1"}).status_code == 302
+    tasks.train_run(services.start_run(made).pk)
+    made.refresh_from_db()
+    assert made.current is not None
+    assert made.current.number == 1
+    browser.post(f"/classify/{made.pk}/pin/", {"pinned": "0"})
+    tasks.train_run(services.start_run(made).pk)
+    made.refresh_from_db()
+    assert made.current.number == 3
+
+
+def test_a_named_version_answers(api: Client, made: Classifier) -> None:
+    tasks.train_run(services.start_run(made).pk)
+    path = f"/api/v1/classifiers/{made.pk}/predict"
+
+    def asked(**more: int) -> Any:
+        return factories.post(
+            api, path, {"texts": ["hello"], **more}, content_type="application/json"
+        )
+
+    answer = asked(version=1, top=1).json()
+    assert answer["version"] == 1
+    assert len(answer["predictions"][0]["top"]) == 1
+    assert asked().json()["version"] == 2
+    assert asked(version=9).status_code == 404
+    Run.objects.filter(number=2).update(status="failed")
+    assert asked(version=2).status_code == 409
 
 
 def test_a_prefix_and_a_truncation_are_kept_with_the_classifier(

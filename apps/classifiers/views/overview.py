@@ -178,13 +178,18 @@ async def try_text(request: HttpRequest, pk: int) -> HttpResponse:
 def _run_context(
     request: HttpRequest, classifier: Classifier, number: int | None
 ) -> dict[str, Any]:
-    """The run to show: the one asked for, else the newest."""
+    """The run to show: the one asked for; else the newest while it has no numbers to show, and then
+    the one that answers."""
     runs = classifier.runs
-    run = get_object_or_404(runs, number=number) if number else runs.first()
+    run = newest = get_object_or_404(runs, number=number) if number else runs.first()
+    answers = classifier.current_id
+    if number is None and run is not None and run.is_ready and answers not in {None, run.pk}:
+        run = runs.filter(pk=answers).first() or run
     return {
         "classifier": classifier,
         "tab": "overview",
         "run": run,
+        "waiting": newest if newest != run else None,
         "variants": _variants(classifier, run) if number is None else [],
         "runs": runs.for_lists()[:RUNS_SHOWN],
         "older": number is not None,

@@ -13,6 +13,7 @@ from apps.classifiers.evidence import NoEvidence
 from apps.classifiers.models import Classifier, Run, Status
 from apps.classifiers.row_texts import texts_of
 from apps.classifiers.views.shared import (
+    get_classifier,
     get_run,
     judged,
     number_of,
@@ -45,6 +46,10 @@ def versions(request: HttpRequest, pk: int) -> HttpResponse:
     classifier: Classifier = context["classifier"]
     ready = list(classifier.runs.filter(status=Status.READY).for_lists()[:RUNS_SHOWN])
     context |= {"runs": ready, "pinned": classifier.pinned}
+    if ready:
+        newest = ready[0]
+        waits = newest.pk != classifier.current_id
+        context["held_back"] = waits and bool(newest.fit.get("held_back"))
     if len(ready) > 1:
         context |= _compared(
             classifier,
@@ -100,6 +105,13 @@ def compare(old: Run, new: Run) -> dict[str, Any]:
             for place, text in zip(shown, texts, strict=True)
         ],
     }
+
+
+@require_POST
+def pin(request: HttpRequest, pk: int) -> HttpResponse:
+    """Whether new runs wait for a person."""
+    services.set_pinned(get_classifier(request, pk), request.POST.get("pinned") == "1")
+    return redirect("classifiers:versions", pk)
 
 
 @require_POST
