@@ -36,4 +36,4 @@ RUN WORKBENCH_SECRET_KEY=unused WORKBENCH_DATA=/tmp/none manage.py collectstatic
 USER workbench
 VOLUME /data
 EXPOSE 8000
-CMD ["uvicorn", "workbench.asgi:application", "--host=0.0.0.0", "--port=8000", "--lifespan=off"]
+CMD ["uvicorn", "workbench.asgi:application", "--host=0.0.0.0", "--port=8000", "--lifespan=off", "--no-proxy-headers"]

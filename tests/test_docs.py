@@ -9,7 +9,7 @@ from django.test import Client
 
 ROOT = Path(__file__).parent.parent
 READ_BY_SETTINGS = re.compile(
-    r'env\.(?:text|integer|seconds|boolean|words|figures)\(\s*"(\w+)"', re.MULTILINE
+    r'env\.(?:text|integer|seconds|boolean|words|figures|networks)\(\s*"(\w+)"', re.MULTILINE
 )
 
 

@@ -18,6 +18,7 @@ from django.urls import get_resolver  # noqa: E402
 from apps.core.bodies import LimitedBodies  # noqa: E402
 from apps.core.handler import Handler  # noqa: E402
 from apps.core.health import Health  # noqa: E402
+from apps.core.proxies import behind  # noqa: E402
 from apps.core.threads import InWarmThreads, hand_back_ourselves  # noqa: E402
 from apps.llm.client import load_sdk  # noqa: E402
 
@@ -26,4 +27,5 @@ load_sdk()
 hand_back_ourselves()
 # What there is now stays: going through it to collect garbage would stop every answer for 120 ms.
 gc.freeze()
-application = Health(InWarmThreads(LimitedBodies(Handler(), settings.UPLOAD_LIMIT_BYTES)))
+served = LimitedBodies(Handler(), settings.UPLOAD_LIMIT_BYTES)
+application = behind(settings.PROXIES, Health(InWarmThreads(served)))

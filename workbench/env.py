@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from ipaddress import ip_network
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -61,6 +62,18 @@ def words(name: str, default: list[str]) -> list[str]:
     """A comma-separated list."""
     value = text(name)
     return [word.strip() for word in value.split(",") if word.strip()] if value else default
+
+
+def networks(name: str) -> list[str]:
+    """A comma-separated list of addresses and networks, as in 10.0.0.0/8."""
+    found = words(name, [])
+    for word in found:
+        try:
+            ip_network(word)
+        except ValueError as error:
+            detail = f"{name} takes addresses and networks, as in 10.0.0.0/8, not {word!r}."
+            raise ImproperlyConfigured(detail) from error
+    return found
 
 
 def figures(name: str, defaults: dict[str, int]) -> dict[str, int]:

@@ -31,6 +31,9 @@ PUBLIC_ORIGIN = next(
 
 # Set it when a proxy in front speaks HTTPS: cookies then travel over HTTPS only.
 HTTPS = env.boolean("WORKBENCH_HTTPS")
+# Proxies whose X-Forwarded-For is believed: others could choose an address for each guess at a
+# password. Our processes start uvicorn without its own trust in this machine.
+PROXIES = env.networks("WORKBENCH_PROXIES")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None

@@ -33,6 +33,15 @@ def is_public(address: str) -> bool:
         inner = parsed.ipv4_mapped or parsed.sixtofour or (parsed.teredo and parsed.teredo[1])
         if inner:
             return is_public(str(inner))
-        if parsed in ipaddress.ip_network("64:ff9b::/96"):  # an IPv4 address through NAT64
+        if any(parsed in network for network in _WITH_IPV4):
             return is_public(str(ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)))
-    return parsed.is_global and not parsed.is_multicast
+        return parsed in _IPV6 and parsed.is_global
+    return parsed.is_global and not parsed.is_multicast and parsed not in _PROTOCOLS
+
+
+# Their last 32 bits are an IPv4 address: through NAT64, IPv4-compatible, translated.
+_WITH_IPV4 = [ipaddress.ip_network(text) for text in ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")]
+# All that was ever given out. What is outside is for one site, one machine or experiments.
+_IPV6 = ipaddress.ip_network("2000::/3")
+# For protocols; some clouds answer with secrets there. Older Pythons take parts of it for public.
+_PROTOCOLS = ipaddress.ip_network("192.0.0.0/24")

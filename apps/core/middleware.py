@@ -23,8 +23,12 @@ from apps.core.refusals import UNAUTHORIZED, Refusal
 logger = logging.getLogger(__name__)
 
 
+# What no page here asks for. The clipboard is not in it: buttons copy.
+NO_DEVICES = "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"
+
+
 class ContentSecurityPolicy(MiddlewareMixin):
-    """The policy of the settings, for every response alike.
+    """The policy of the settings, for every response alike; and that nothing is kept of it.
 
     The library's own middleware writes it anew for each of them, and once more to report.
     """
@@ -33,6 +37,9 @@ class ContentSecurityPolicy(MiddlewareMixin):
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
         response.headers.setdefault(HEADER, _policy())
+        response.headers.setdefault("Permissions-Policy", NO_DEVICES)
+        # What a person read is not left behind in a browser that others use, nor in a proxy.
+        response.headers.setdefault("Cache-Control", "no-store")
         return response
 
 

@@ -113,7 +113,7 @@ def _django(options: Options, env: Mapping[str, str], servers: list[str]) -> lis
                 *(sys.executable, "-m", "uvicorn", "workbench.asgi:application"),
                 *("--host", options.host, "--port", str(options.port)),
                 *("--loop", "uvloop", "--http", "httptools", "--lifespan", "off"),
-                *("--no-access-log", "--timeout-graceful-shutdown", "2"),
+                *("--no-access-log", "--no-proxy-headers", "--timeout-graceful-shutdown", "2"),
             ],
             env=env,
             # Any answer but a failure: WORKBENCH_HOSTS may not list the address asked here.

@@ -108,8 +108,12 @@ def test_private_addresses_are_refused_however_they_are_written(host: str) -> No
 
 @pytest.mark.parametrize(
     ("address", "public"),
-    [("8.8.8.8", True), ("2001:4860:4860::8888", True), ("64:ff9b::808:808", True), ("::", False)],
-)
+    [
+        ("8.8.8.8", True), ("2001:4860:4860::8888", True), ("64:ff9b::808:808", True),
+        ("::", False), ("::7f00:1", False), ("::ffff:0:7f00:1", False), ("fec0::1", False),
+        ("64:ff9b:1::1", False), ("5f00::1", False), ("192.0.0.192", False), ("ff02::1", False),
+    ],
+)  # fmt: skip
 def test_public_addresses(address: str, public: bool) -> None:
     assert is_public(address) is public
 

@@ -17,3 +17,24 @@ def test_what_is_no_time_is_refused(value: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("WORKBENCH_X", value)
     with pytest.raises(ImproperlyConfigured, match="WORKBENCH_X must be a number of seconds"):
         env.seconds("WORKBENCH_X", 0.3)
+
+
+def test_figures_change_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_X", "b = 7")
+    assert env.figures("WORKBENCH_X", {"a": 1, "b": 2}) == {"a": 1, "b": 7}
+
+
+@pytest.mark.parametrize("value", ["c=1", "a", "a=", "a=-1", "a=1.5", "a=x", "a=12345678901"])
+def test_what_is_no_figure_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_X", value)
+    with pytest.raises(ImproperlyConfigured, match="WORKBENCH_X takes figures as in a=1"):
+        env.figures("WORKBENCH_X", {"a": 1})
+
+
+def test_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_X", "127.0.0.1, 10.0.0.0/8,::1")
+    assert env.networks("WORKBENCH_X") == ["127.0.0.1", "10.0.0.0/8", "::1"]
+    for wrong in ("proxy", "10.0.0.1/8", "*"):
+        monkeypatch.setenv("WORKBENCH_X", wrong)
+        with pytest.raises(ImproperlyConfigured, match="takes addresses and networks"):
+            env.networks("WORKBENCH_X")

@@ -95,3 +95,34 @@ def test_without_redis_one_can_still_log_in(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_the_wait_in_words(seconds: int, words: str) -> None:
     assert login_throttle.wait_in_words(seconds) == words
+
+
+def test_a_network_of_ipv6_is_one_address() -> None:
+    for number in range(5):
+        guess(1, address=f"2001:db8:1:2::{number}")
+    assert log_in("alice", RIGHT, "2001:db8:1:2:ffff::9").status_code == 429
+    assert log_in("alice", RIGHT, "2001:db8:1:3::1").status_code == 302
+    guess(5, address="::ffff:10.9.9.9")
+    assert log_in("alice", RIGHT, "10.9.9.9").status_code == 429
+
+
+def test_one_name_is_not_guessed_from_many_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(login_throttle, "TRIES_OF_NAME", 6)
+    assert log_in("alice", RIGHT, "10.2.0.1").status_code == 302  # here alice is known
+    for number in range(6):
+        guess(1, address=f"10.1.0.{number}")
+    assert log_in("alice", RIGHT, "10.1.0.99").status_code == 429
+    assert log_in("alice", RIGHT, "10.2.0.1").status_code == 302  # and is not locked out
+
+
+def test_others_at_an_address_do_not_lock_out_who_is_known_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(login_throttle, "TRIES_OF_ADDRESS", 7)
+    assert log_in("alice", RIGHT).status_code == 302
+    for number in range(7):
+        guess(1, f"person{number}")
+    assert log_in("nobody", "wrong").status_code == 429
+    assert log_in("alice", RIGHT).status_code == 302
+    guess(5)
+    assert log_in("alice", RIGHT).status_code == 429  # their own tries count

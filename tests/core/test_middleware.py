@@ -48,3 +48,6 @@ def test_pages_keep_their_headers(browser: Client) -> None:
     assert answer["X-Frame-Options"] == "DENY"
     assert answer["X-Content-Type-Options"] == "nosniff"
     assert answer["Referrer-Policy"] == "same-origin"
+    assert "no-store" in answer["Cache-Control"]
+    assert browser.get("/datasets/")["Cache-Control"] == "no-store"
+    assert "camera=()" in answer["Permissions-Policy"]

@@ -112,7 +112,6 @@ def test_the_app_reads_what_it_is_given(name: str) -> None:
     read = set(re.findall(r'env\.\w+\(\s*"(\w+)"', source))
     if "dj_database_url.config(" in source:
         read.add("DATABASE_URL")
-    read.add("FORWARDED_ALLOW_IPS")  # by uvicorn
     assert set(SERVICES[name]["environment"]) <= read
 
 
