@@ -44,6 +44,7 @@ PURE = [
     "classifiers/improving.py",
     "classifiers/comparing.py",
     "classifiers/worth.py",
+    "classifiers/wording.py",
     "classifiers/converting.py",
     "classifiers/evidence.py",
     "classifiers/splits.py",

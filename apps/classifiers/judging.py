@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.classifiers import evaluation, leaks, mapping, trainer
+from apps.classifiers import comparing, evaluation, leaks, mapping, trainer
 from apps.classifiers.calibration import ENOUGH_MISTAKES
 from apps.classifiers.evidence import Evidence, Map, Side, text_key
 from apps.classifiers.familiarity import Familiarity, learn
 from apps.classifiers.rows import Rows
+from apps.embeddings import arrays
 from apps.embeddings.nearest import MOST_PAIRS, NEAR, VERY_NEAR, nearest
 
 Floats = NDArray[np.float32]
@@ -89,10 +90,13 @@ def judge(
             check=lambda: report(3, STEPS),
         )
     report(4, STEPS)
-    curve = []
+    curve: list[dict[str, Any]] = []
+    before: NDArray[np.bool_] | None = None
     parts = trainer.growing(codes[train], CURVE_SHARES, seed=options.seed)
     for step, part in enumerate(parts):
-        curve.append(_point(part, vectors, codes[train], truth, len(labels), fit, options))
+        right = _right_after(part, vectors, codes[train], truth, len(labels), fit, options)
+        curve.append(_point(int(part.sum()), right, before))
+        before = right
         report(5 + step, STEPS)
     return Judged(
         found,
@@ -215,7 +219,7 @@ def _cited(rows: Rows, place: int) -> dict[str, Any]:
     }
 
 
-def _point(
+def _right_after(
     part: NDArray[np.bool_],
     vectors: Vectors,
     codes: Codes,
@@ -223,19 +227,25 @@ def _point(
     count: int,
     fit: trainer.Fit,
     options: trainer.Options,
-) -> dict[str, Any]:
-    """The accuracy on the test rows after training on a part: the last part is all of it."""
+) -> NDArray[np.bool_]:
+    """Which test rows are right after training on a part of the rows; the last part is all."""
     model = fit.model
     if not part.all():
-        model = trainer.fit_once(vectors.train[part], codes[part], count, C=fit.C, options=options)
-    right = int((model.choose(model.logits(vectors.test)) == truth).sum())
-    low, high = evaluation.wilson(right, len(truth))
-    return {
-        "rows": int(part.sum()),
-        "accuracy": right / len(truth),
-        "low": low,
-        "high": high,
-    }
+        given = arrays.take(vectors.train, part)
+        model = trainer.fit_once(given, codes[part], count, C=fit.C, options=options)
+    right: NDArray[np.bool_] = model.choose(model.logits(vectors.test)) == truth
+    return right
+
+
+def _point(rows: int, right: NDArray[np.bool_], before: NDArray[np.bool_] | None) -> dict[str, Any]:
+    """One point of the learning curve, and whether the step to it is more than luck."""
+    hits = int(right.sum())
+    low, high = evaluation.wilson(hits, len(right))
+    point = {"rows": rows, "accuracy": hits / len(right), "low": low, "high": high}
+    if before is not None:
+        step = comparing.paired(before, right)
+        point |= {"p_value": step.p_value, "gain_low": step.low, "gain_high": step.high}
+    return point
 
 
 def with_texts(confused: list[evaluation.Confused], rows: Rows) -> list[dict[str, Any]]:
@@ -271,6 +281,15 @@ def _notes(
         notes.append(
             f"{copied['test_exact']:,} of the {copied['test_rows']:,} test rows also occur in the "
             "training rows: the score is that much too kind."
+        )
+    untested = [entry["label"] for entry in found.per_class if not entry["support"]]
+    if untested:
+        names = ", ".join(f"“{name}”" for name in untested[:5])
+        more = f" and {len(untested) - 5:,} more" if len(untested) > 5 else ""
+        notes.append(
+            f"{len(untested):,} of {len(found.per_class):,} labels have no test row "
+            f"({names}{more}): how well they are found is not known, and macro F1 leaves out those "
+            "that no other text was taken for."
         )
     if len(known.test) < 100:
         notes.append(

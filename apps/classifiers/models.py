@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.batch.models import Batch
+from apps.classifiers import wording
 from apps.core.models import Owned, OwnedQuerySet
 from apps.datasets.models import Dataset
 from apps.llm.models import Server
@@ -232,22 +233,16 @@ class Run(Worked):
     @property
     def curve_words(self) -> str:
         """Whether more rows would help, from the last step of the curve."""
-        if len(self.curve) < 2:
-            return ""
-        before, last = self.curve[-2], self.curve[-1]
-        gain = last["accuracy"] - before["accuracy"]
-        step = (
-            f"From {before['rows']:,} to {last['rows']:,} rows the accuracy rose by "
-            f"{100 * gain:.1f} percentage points"
-        )
-        if gain > 0.01:
-            return f"{step}: more rows of the same kind will help further."
-        if gain > 0.003:
-            return f"{step}: more rows help a little; mending labels may help more."
-        return (
-            f"From {before['rows']:,} to {last['rows']:,} rows the accuracy hardly changed: more "
-            "rows of the same kind will not help much. Look at the labels it confuses instead."
-        )
+        return wording.curve(self.curve)
+
+    @property
+    def calibration_words(self) -> str:
+        """What the calibration error says, as far as so many test rows can tell."""
+        return wording.calibration(self.metrics)
+
+    @property
+    def knows_calibration(self) -> bool:
+        return bool(self.metrics.get("rows", 0) >= wording.FEWEST_FOR_CALIBRATION)
 
     @property
     def accuracy(self) -> float | None:

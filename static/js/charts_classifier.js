@@ -35,8 +35,10 @@ function makeReliability(element, { reliability: bins }) {
     const bin = bins[idx - 1];
     return bin ? `says ${percent(bin.confidence)}\nis right ${percent(bin.accuracy)}\n${bin.count.toLocaleString("en")} rows` : "";
   };
-  const points = (chart) => bins.forEach((bin) =>
-    dot(chart, bin.confidence, bin.accuracy, 3 + 8 * Math.sqrt(bin.count / most)));
+  const points = (chart) => bins.forEach((bin) => {
+    if (bin.low !== undefined) bar(chart, bin.confidence, bin.low, bin.high); // older runs have none
+    dot(chart, bin.confidence, bin.accuracy, 3 + 8 * Math.sqrt(bin.count / most));
+  });
   const chart = makeChart(element, {
     tell,
     padding: [12, 30, 0, 0],
@@ -102,6 +104,17 @@ function dot({ ctx, valToPos }, x, y, radius) {
   ctx.beginPath();
   ctx.arc(valToPos(x, "x", true), valToPos(y, "y", true), radius * uPlot.pxRatio, 0, 2 * Math.PI);
   ctx.fill();
+  ctx.restore();
+}
+
+function bar({ ctx, valToPos }, x, low, high) {
+  ctx.save();
+  ctx.strokeStyle = colours().accent;
+  ctx.lineWidth = uPlot.pxRatio;
+  ctx.beginPath();
+  ctx.moveTo(valToPos(x, "x", true), valToPos(low, "y", true));
+  ctx.lineTo(valToPos(x, "x", true), valToPos(high, "y", true));
+  ctx.stroke();
   ctx.restore();
 }
 

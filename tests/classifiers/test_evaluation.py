@@ -45,6 +45,41 @@ def test_calibration_error_by_hand() -> None:
     assert evaluation.calibration_error(probabilities, truth) == pytest.approx(0.3, abs=1e-6)
 
 
+def test_calibration_by_label_sees_what_averaging_over_answers_hides() -> None:
+    """Half of the rows too sure of one label, half too sure of the other: the answers even out."""
+    probabilities = np.asarray([[0.55, 0.45]] * 100, dtype=np.float32)
+    truth = np.asarray([0] * 90 + [1] * 10)
+    assert evaluation.calibration_error_by_label(probabilities, truth) == pytest.approx(0.35)
+    sure = np.asarray([0.6] * 200, dtype=np.float32)
+    right = np.asarray(([True] * 9 + [False]) * 10 + ([True] * 3 + [False] * 7) * 10)
+    assert evaluation.calibration_error_of(sure, right) == pytest.approx(0, abs=1e-6)
+    rare = np.repeat([[0.4, 0.6], [0.6, 0.4]], 100, axis=0).astype(np.float32)
+    given = np.repeat([1, 0], 100)
+    codes = np.where(right, given, 1 - given)
+    assert evaluation.calibration_error(rare, codes) == pytest.approx(0, abs=1e-6)
+    assert evaluation.calibration_error_by_label(rare, codes) == pytest.approx(0.3, abs=1e-6)
+
+
+def test_brier_by_hand() -> None:
+    probabilities = evaluation.softmax(LOGITS, 1.5)
+    expected = np.square(probabilities - np.eye(5)[TRUTH]).sum(axis=1).mean()
+    assert evaluation.brier(probabilities, TRUTH) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(20, 0.097), (80, 0.052), (600, 0.019)])
+def test_what_a_calibrated_model_would_show(rows: int, expected: float) -> None:
+    sure = np.random.default_rng(0).beta(6, 1.2, size=rows).astype(np.float32) / 2 + 0.5
+    mean, high = evaluation.expected_calibration_error(sure)
+    assert mean == pytest.approx(expected, rel=0.2)
+    assert mean < high < 2.5 * mean
+
+
+def test_rows_of_unknown_labels_count_as_wrong_apart() -> None:
+    found = evaluation.evaluate(LOGITS, TRUTH, LABELS, temperature=1.5, unseen=100).metrics
+    assert found["rows"] == 400
+    assert found["accuracy_with_unseen"] == pytest.approx(found["accuracy"] * 400 / 500)
+
+
 def test_what_cannot_be_measured_is_none() -> None:
     matrix = np.asarray([[3, 1, 0], [0, 4, 0], [0, 0, 0]])
     absent = evaluation.label_metrics(matrix, ["a", "b", "c"])[2]

@@ -201,7 +201,8 @@ def test_the_learning_curve_ends_at_the_score(made: Classifier) -> None:
     assert [point["rows"] for point in run.curve] == sorted(point["rows"] for point in run.curve)
     assert run.curve[-1]["accuracy"] == run.metrics["accuracy"]
     assert run.curve[-1]["rows"] == run.train_rows
-    assert run.curve_words
+    assert "too few test rows to tell" in run.curve_words  # there are six
+    assert not run.knows_calibration
 
 
 def test_the_queue_never_holds_a_test_row(alice: User) -> None:

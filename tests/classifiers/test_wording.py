@@ -1,0 +1,62 @@
+"""A sentence is said only where the rows carry it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from apps.classifiers import wording
+from apps.classifiers.comparing import paired
+from apps.classifiers.evaluation import expected_calibration_error
+
+
+def step(before: int, after: int, rows: int) -> list[dict[str, Any]]:
+    """A curve whose last step turns wrong rows right, or right ones wrong."""
+    sides = [np.arange(rows) < count for count in (before, after)]
+    found = paired(*sides)
+    first, last = (
+        {"rows": n, "accuracy": side.mean()} for n, side in zip((70, 100), sides, strict=True)
+    )
+    last |= {"p_value": found.p_value, "gain_low": found.low, "gain_high": found.high}
+    return [first, last]
+
+
+@pytest.mark.parametrize(
+    ("curve", "says"),
+    [
+        (step(16, 17, 20), "too few test rows to tell"),  # +5 points, one row
+        (step(18, 16, 20), "too few test rows to tell"),
+        (step(8, 8, 10), "too few test rows to tell"),
+        (step(800, 860, 1000), "+6.0 percentage points (95 % interval +4.5 to +7.5): more rows of"),
+        (step(860, 800, 1000), "made it worse"),
+        (step(930, 930, 1000), "will not help much"),
+    ],
+)
+def test_what_a_curve_says(curve: list[dict[str, Any]], says: str) -> None:
+    assert says in wording.curve(curve)
+
+
+def test_a_curve_of_an_older_run_says_nothing() -> None:
+    assert wording.curve([{"rows": 7, "accuracy": 0.5}, {"rows": 10, "accuracy": 0.9}]) == ""
+    assert wording.curve([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "says"),
+    [
+        (10, 0.025, "Too few test rows (10)"),
+        (100, 0.05, "within what chance shows"),
+        (5000, 0.05, "Chance alone does not explain it"),
+    ],
+)
+def test_what_a_calibration_error_says(rows: int, error: float, says: str) -> None:
+    sure = np.random.default_rng(0).beta(6, 1.2, size=rows).astype(np.float32) / 2 + 0.5
+    expected, high = expected_calibration_error(sure)
+    found = {"rows": rows, "ece": error, "ece_expected": expected, "ece_expected_high": high}
+    assert says in wording.calibration(found)
+    assert "90 %" not in wording.calibration(found)
+
+
+def test_an_imported_run_knows_no_more_than_its_number() -> None:
+    assert wording.calibration({"rows": 500, "ece": 0.02}) == ""
+    assert wording.calibration({}) == ""
