@@ -203,7 +203,9 @@ FETCH_PRIVATE_URLS = env.boolean("WORKBENCH_FETCH_PRIVATE_URLS", default=False)
 MCP_COMMANDS = env.boolean("WORKBENCH_MCP_COMMANDS", default=False)
 # Their addresses are typed by staff, as those of model servers: they may be in private networks.
 MCP_PRIVATE_URLS = env.boolean("WORKBENCH_MCP_PRIVATE_URLS", default=True)
-# Everybody may add servers for himself alone. What this machine can reach is not his to ask.
+# Whether people may add servers for themselves alone, and whether those that were added are used.
+MCP_OWN = env.boolean("WORKBENCH_MCP_OWN", default=True)
+# What this machine can reach is not theirs to ask.
 MCP_OWN_PRIVATE_URLS = env.boolean("WORKBENCH_MCP_OWN_PRIVATE_URLS", default=False)
 
 # What `manage.py up` serves when no server is named: a GGUF file or owner/repo:file.gguf.

@@ -21,7 +21,7 @@ from apps.mcp.models import Target, Transport
 CONNECT_SECONDS = 30.0
 READ_SECONDS = 120.0
 LAST_WORDS = 400
-# Of a server that only its owner trusts, before it is decoded: results are cut to far less.
+# Of one answer, before it is decoded: results are cut to far less.
 MOST_BYTES = 10 * 1024 * 1024
 
 # "$$" is the command: the shell becomes it. The other one looks after both ends.
@@ -35,7 +35,15 @@ exec "$@"
 
 
 class Away(Exception):
-    """It cannot be used now. The message is a sentence that says why."""
+    """It cannot be used now. The message is a sentence that says why.
+
+    Args:
+        words: what its command said last, which may hold a key: for admins alone.
+    """
+
+    def __init__(self, message: str, words: str = "") -> None:
+        super().__init__(message)
+        self.words = words
 
 
 class Connection(Protocol):
@@ -69,7 +77,8 @@ async def connect(target: Target) -> AsyncIterator[Connection]:
                     connection: Connection = await stack.enter_async_context(client)
                 yield connection
         except Exception as error:
-            raise Away(_sentence(error, target, said, refusals)) from error
+            words = _last_words(said) if target.transport == Transport.STDIO else ""
+            raise Away(_sentence(error, target, words, refusals), words) from error
 
 
 def failed(error: BaseException) -> str | None:
@@ -102,7 +111,7 @@ async def _transport(
         headers=dict(target.headers),
         event_hooks={"response": [note]},
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=READ_SECONDS),
-        transport=None if target.may_be_private else _PublicOnly(),
+        transport=_Bounded() if target.may_be_private else _PublicOnly(),
     )
     await stack.enter_async_context(client)
     return streamable_http_client(target.url, http_client=client)
@@ -124,18 +133,10 @@ def _process(mcp: Any, target: Target, said: TextIO) -> Any:
     return stdio_client(parameters, errlog=said)
 
 
-class _PublicOnly(httpx2.AsyncHTTPTransport):
-    """Connects to the address that was looked at, whatever the name says a moment later.
-
-    What comes back may have been made to fill our memory: it is counted, and not unpacked.
-    """
+class _Bounded(httpx2.AsyncHTTPTransport):
+    """What comes back may have been made to fill our memory: it is counted, and not unpacked."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        url = request.url
-        port = url.port or (443 if url.scheme == "https" else 80)
-        address = await asyncio.to_thread(addresses.address_of, url.host, port, allow_private=False)
-        request.extensions = {**request.extensions, "sni_hostname": url.host}
-        request.url = url.copy_with(host=address)  # the Host header keeps the name
         request.headers["Accept-Encoding"] = "identity"
         response = await super().handle_async_request(request)
         if response.headers.get("Content-Encoding", "identity") != "identity":
@@ -144,6 +145,18 @@ class _PublicOnly(httpx2.AsyncHTTPTransport):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = _Counted(response.stream)
         return response
+
+
+class _PublicOnly(_Bounded):
+    """Connects to the address that was looked at, whatever the name says a moment later."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        url = request.url
+        port = url.port or (443 if url.scheme == "https" else 80)
+        address = await asyncio.to_thread(addresses.address_of, url.host, port, allow_private=False)
+        request.extensions = {**request.extensions, "sni_hostname": url.host}
+        request.url = url.copy_with(host=address)  # the Host header keeps the name
+        return await super().handle_async_request(request)
 
 
 class _Counted(httpx2.AsyncByteStream):
@@ -172,7 +185,13 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-def _sentence(error: BaseException, target: Target, said: TextIO, refusals: list[int]) -> str:
+def _last_words(said: TextIO) -> str:
+    said.seek(0, os.SEEK_END)
+    said.seek(max(0, said.tell() - 4 * LAST_WORDS))
+    return " ".join(said.read().split())[-LAST_WORDS:]
+
+
+def _sentence(error: BaseException, target: Target, words: str, refusals: list[int]) -> str:
     found = list(_leaves(error))
     for leaf in found:
         if isinstance(leaf, (Away, addresses.NotAllowed)):
@@ -181,14 +200,12 @@ def _sentence(error: BaseException, target: Target, said: TextIO, refusals: list
         return _refused(refusals[-1])
     if any(isinstance(leaf, httpx2.TransportError) for leaf in found):
         return "Nobody answers at its address."
-    if target.transport == Transport.STDIO:
-        said.seek(0)
-        if words := " ".join(said.read().split())[-LAST_WORDS:]:
-            return f"Its command did not answer. It said: {words}"
+    if target.transport == Transport.STDIO and words:
+        return "Its command did not answer."
     if any(isinstance(leaf, TimeoutError) for leaf in found):
         return f"It did not answer within {CONNECT_SECONDS:g} seconds."
-    words = str(found[0]).strip(" .") or type(found[0]).__name__
-    return f"It could not be used: {words[:LAST_WORDS]}."
+    why = str(found[0]).strip(" .") or type(found[0]).__name__
+    return f"It could not be used: {why[:LAST_WORDS]}."
 
 
 def _refused(status: int) -> str:

@@ -19,12 +19,18 @@ from apps.mcp.models import ToolServer
 MOST_TOOLS = 100
 PAGES = 20
 DESCRIPTION_CHARACTERS = 2000
-LOOK_SECONDS = 40.0  # for all of it, beside CONNECT_SECONDS: a page waits
+MOST_TOLD = 1000
+MOST_LEFT_OUT = 20
+LOOK_SECONDS = 30.0  # for all of it: a page waits
 NAME_CHARACTERS = 64  # what the OpenAI API takes
 
 
 async def look(server: ToolServer) -> ToolServer:
-    """Asks now, and saves what it said. Never raises for a server that is away: it says so."""
+    """Asks now, and saves what it said. Never raises for a server that is away: it says so.
+
+    If it was changed meanwhile, what the old one said is forgotten.
+    """
+    reached = server.reached()
     try:
         async with (
             asyncio.timeout(LOOK_SECONDS),
@@ -33,19 +39,21 @@ async def look(server: ToolServer) -> ToolServer:
             told = await _all_tools(connection)
     except TimeoutError:
         server.error = f"It did not say within {LOOK_SECONDS:.0f} seconds which tools it has."
+        server.error_words = ""
         server.error_since = server.error_since or timezone.now()
     except (Away, SecretLost) as error:
-        server.error = str(error)
+        server.error, server.error_words = str(error), getattr(error, "words", "")
         server.error_since = server.error_since or timezone.now()
     else:
         server.tools, server.left_out = await asyncio.to_thread(kept, server.slug, told)
         server.looked, server.error, server.error_since = timezone.now(), "", None
-    await in_db(_save, server)
+        server.error_words = ""
+    await in_db(_save, server, reached)
     return server
 
 
-def _save(server: ToolServer) -> None:
-    ToolServer.objects.filter(pk=server.pk).update(**server.as_seen())
+def _save(server: ToolServer, reached: dict[str, str]) -> None:
+    ToolServer.objects.filter(pk=server.pk, **reached).update(**server.as_seen())
 
 
 async def _all_tools(connection: Connection) -> list[Any]:
@@ -55,7 +63,7 @@ async def _all_tools(connection: Connection) -> list[Any]:
         page = await connection.list_tools(cursor=cursor)
         found += page.tools
         cursor = page.next_cursor
-        if cursor is None:
+        if cursor is None or len(found) >= MOST_TOLD:
             break
     return found
 
@@ -79,6 +87,8 @@ def kept(slug: str, told: Iterable[Any]) -> tuple[list[dict[str, Any]], list[str
             "description": (tool.description or "").strip()[:DESCRIPTION_CHARACTERS],
             "parameters": tool.input_schema,
         }
+    if (more := len(left_out) - MOST_LEFT_OUT) > 0:
+        left_out = [*left_out[:MOST_LEFT_OUT], f"{more:,} more were left out."]
     return [found[name] for name in sorted(found)], left_out
 
 

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from django import forms
 from django.conf import settings
@@ -14,7 +15,7 @@ from django.core.validators import RegexValidator
 from django.db.models import Q
 
 from apps.core import crypto
-from apps.mcp.models import ToolServer, Transport
+from apps.mcp.models import SECRETS, ToolServer, Transport
 
 # As of model servers: no user name, password or backslash in it. A query may be.
 ADDRESS = RegexValidator(
@@ -32,7 +33,10 @@ TAKEN_HEADERS = re.compile(
 
 
 class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs alone
-    """The stored key, headers and environment are never shown; left empty, they stay."""
+    """The stored key, headers and environment are never shown; left empty, they stay.
+
+    They do not follow a changed address: at another host they have to be entered again.
+    """
 
     api_key = forms.CharField(
         required=False,
@@ -76,8 +80,8 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         server: ToolServer = self.instance
-        self.was = _reached(server)
-        if not any(_secrets(server)):
+        self.was = server.reached()
+        if not any(self.was[name] for name in SECRETS):
             del self.fields["forget"]
         is_own = server.owner_id is not None
         if is_own or not settings.MCP_COMMANDS:
@@ -133,7 +137,8 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
 
     def save(self, commit: bool = True) -> Any:
         server: ToolServer = self.instance
-        if self.cleaned_data.get("forget"):
+        if self.cleaned_data.get("forget") or origin(server.url) != origin(self.was["url"]):
+            # Another host is not to be sent what was stored for this one.
             server.encrypted_key = server.encrypted_headers = server.encrypted_environment = ""
         if key := self.cleaned_data["api_key"]:
             server.encrypted_key = crypto.encrypt(key)
@@ -143,17 +148,15 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
             server.encrypted_environment = crypto.encrypt(environment)
         if not server.slug:
             server.slug = free_slug(server)
-        if _reached(server) != self.was:
+        if server.reached() != self.was:
             server.forget()
         return super().save(commit)
 
 
-def _reached(server: ToolServer) -> tuple[str, ...]:
-    return (server.transport, server.url, server.command, *_secrets(server))
-
-
-def _secrets(server: ToolServer) -> tuple[str, ...]:
-    return (server.encrypted_key, server.encrypted_headers, server.encrypted_environment)
+def origin(url: str) -> tuple[str, str]:
+    """Scheme, host and port of an address."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.lower()
 
 
 def _lines_of(text: str, read: Callable[[str], str], shape: str) -> str:

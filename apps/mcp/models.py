@@ -19,6 +19,9 @@ class Transport(models.TextChoices):
     STDIO = "stdio", "A command on this machine"
 
 
+SECRETS = ("encrypted_key", "encrypted_headers", "encrypted_environment")
+
+
 @dataclass(frozen=True)
 class Target:
     """What a connection needs to know. Two that are equal lead to the same place."""
@@ -35,8 +38,13 @@ class Target:
 
 class ToolServerQuerySet(models.QuerySet["ToolServer"]):
     def seen_by(self, person: int) -> Self:
-        """Those for everybody and his own: another person's are not there."""
+        """Those for everybody and their own: another person's are not there."""
         return self.filter(Q(owner=None) | Q(owner=person))
+
+    def usable_by(self, person: int) -> Self:
+        """Those whose tools may be used now."""
+        seen = self.seen_by(person).filter(enabled=True)
+        return seen if settings.MCP_OWN else seen.filter(owner=None)
 
 
 class ToolServer(models.Model):
@@ -69,6 +77,9 @@ class ToolServer(models.Model):
     left_out = models.JSONField(default=list, blank=True, help_text="Sentences: which, and why.")
     looked = models.DateTimeField(null=True, blank=True, help_text="When it told its tools.")
     error = models.TextField(blank=True, default="")
+    error_words = models.TextField(
+        blank=True, default="", help_text="What its command said last. It may hold a key."
+    )
     error_since = models.DateTimeField(null=True, blank=True)
 
     objects = ToolServerQuerySet.as_manager()
@@ -146,9 +157,14 @@ class ToolServer(models.Model):
     def forget(self) -> None:
         """It is another server now: what was seen of it says nothing any more."""
         self.tools, self.left_out, self.looked = [], [], None
-        self.error, self.error_since = "", None
+        self.error, self.error_words, self.error_since = "", "", None
+
+    def reached(self) -> dict[str, str]:
+        """The fields that say where it is and with which secrets: others make it another server."""
+        names = ("transport", "url", "command", *SECRETS)
+        return {name: getattr(self, name) for name in names}
 
     def as_seen(self) -> dict[str, Any]:
         """The fields that a look at it changes."""
-        names = ("tools", "left_out", "looked", "error", "error_since")
+        names = ("tools", "left_out", "looked", "error", "error_words", "error_since")
         return {name: getattr(self, name) for name in names}

@@ -33,7 +33,7 @@ def tools(person: int) -> list[Tool]:
             trouble=server.error,
             source=f"mcp:{server.pk}",
         )
-        for server in ToolServer.objects.seen_by(person).filter(enabled=True)
+        for server in ToolServer.objects.usable_by(person)
         for tool in server.tools
     ]
 
@@ -44,7 +44,7 @@ async def run(server: int, tool: str, user: User, arguments: Arguments) -> str:
     try:
         result = await sessions.call(target, user.pk, tool, arguments)
     except Away as error:
-        await in_db(_note, server, str(error))
+        await in_db(_note, server, str(error), error.words)
         raise ToolError(f"{name} cannot be used now. {error} Go on without it.") from error
     except sessions.CallRefused as error:
         raise ToolError(str(error)) from error
@@ -56,7 +56,7 @@ async def run(server: int, tool: str, user: User, arguments: Arguments) -> str:
 
 
 def _target(pk: int, user: User) -> tuple[str, Target]:
-    server = ToolServer.objects.seen_by(user.pk).filter(pk=pk, enabled=True).first()
+    server = ToolServer.objects.usable_by(user.pk).filter(pk=pk).first()
     if server is None:
         raise ToolError("This tool is not there any more. Go on without it.")
     try:
@@ -65,11 +65,11 @@ def _target(pk: int, user: User) -> tuple[str, Target]:
         raise ToolError(f"{server.name} cannot be used: its key is lost.") from error
 
 
-def _note(pk: int, error: str) -> None:
+def _note(pk: int, error: str, words: str = "") -> None:
     """Keeps for people whether it could be reached."""
     server = ToolServer.objects.filter(pk=pk)
     if error:
         server.filter(error="").update(error_since=timezone.now())
-        server.update(error=error)
+        server.update(error=error, error_words=words)
     else:
-        server.exclude(error="").update(error="", error_since=None)
+        server.exclude(error="").update(error="", error_words="", error_since=None)

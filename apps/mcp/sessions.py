@@ -20,8 +20,10 @@ from apps.mcp.models import Target
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 120.0
-MOST = 32
+MOST = 64
 """Open at a time, in one process."""
+MOST_OF_ONE = 8
+"""Of one person: others find some, too."""
 
 Key = tuple[Target, int]
 
@@ -135,10 +137,14 @@ def _pool() -> dict[Key, _Session]:
 async def _take(key: Key) -> _Session:
     pool = _pool()
     if key not in pool:
-        if len(pool) >= MOST:
-            idle = [session for session in pool.values() if not session.users]
+        own = [session for (_, person), session in pool.items() if person == key[1]]
+        for held, most in ((own, MOST_OF_ONE), (list(pool.values()), MOST)):
+            if len(held) < most:
+                continue
+            idle = [session for session in held if not session.users]
             if not idle:
-                raise Away("Too many connections to tool servers are in use. Try again later.")
+                raise Away(f"{most} connections to tool servers are in use. Try again later.")
             min(idle, key=lambda session: session.used).close()
+            break
         pool[key] = _Session(key)
     return pool[key]

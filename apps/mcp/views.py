@@ -1,7 +1,10 @@
 """The tool servers: each person's own, and those for everybody, which staff manages."""
 
+import asyncio
+import contextvars
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -15,6 +18,8 @@ from apps.mcp import discovery
 from apps.mcp.forms import MOST_OWN, ToolServerForm
 from apps.mcp.models import ToolServer
 
+_looking: set[asyncio.Task[ToolServer]] = set()  # the loop itself holds tasks weakly
+
 
 def _require_staff(request: HttpRequest) -> None:
     if not owner(request).is_staff:
@@ -26,7 +31,14 @@ def _to_change(request: HttpRequest, pk: int) -> ToolServer:
     server = get_object_or_404(ToolServer.objects.seen_by(owner(request).pk), pk=pk)
     if server.owner_id is None:
         _require_staff(request)
+    else:
+        _require_own()
     return server
+
+
+def _require_own() -> None:
+    if not settings.MCP_OWN:
+        raise PermissionDenied("Personal tool servers are switched off here (WORKBENCH_MCP_OWN).")
 
 
 @require_safe
@@ -53,6 +65,7 @@ def _page(
         "shared_form": refused if refused and not is_own else _form(shared),
         "own_form": refused if refused and is_own else _form(own),
         "most_own": MOST_OWN,
+        "may_have_own": settings.MCP_OWN,
     }
     return render(request, "mcp/index.html", context, status=status)
 
@@ -68,6 +81,7 @@ async def add(request: HttpRequest) -> HttpResponse:
 @require_POST
 @limited("looks")
 async def add_own(request: HttpRequest) -> HttpResponse:
+    _require_own()
     return await _added(request, ToolServer(owner=await in_db(owner, request)))
 
 
@@ -99,7 +113,12 @@ async def look(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 async def _looked_at(request: HttpRequest, server: ToolServer, what: str) -> HttpResponse:
-    server = await discovery.look(server)
+    # Also when the page is left meanwhile: else it would stay "not asked yet". In a context of its
+    # own: the request's would bind it to the thread that ends with the request.
+    looking = asyncio.create_task(discovery.look(server), context=contextvars.Context())
+    _looking.add(looking)
+    looking.add_done_callback(_looking.discard)
+    server = await asyncio.shield(looking)
     if server.error:
         messages.warning(request, f"{server.name} {what}. {server.error}")
     else:
@@ -111,7 +130,10 @@ async def _looked_at(request: HttpRequest, server: ToolServer, what: str) -> Htt
 
 @require_POST
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
-    server = _to_change(request, pk)
+    """Also one's own where they are switched off: what is stored may go."""
+    server = get_object_or_404(ToolServer.objects.seen_by(owner(request).pk), pk=pk)
+    if server.owner_id is None:
+        _require_staff(request)
     server.delete()
     messages.success(request, f"{server.name} was removed. What its tools said stays in the chats.")
     return redirect("mcp:index")

@@ -133,7 +133,8 @@ async def test_a_command_that_is_no_server_says_why(
     if command.startswith("sleep"):
         monkeypatch.setattr(connecting, "CONNECT_SECONDS", 0.5)
     server = await discovery.look(await in_db(create_command, "Broken", command))
-    assert said in server.error
+    assert said in f"{server.error} It said: {server.error_words}"
+    assert "lid" not in server.error  # which everybody may read
     assert server.error_since is not None
     assert await in_db(offering.tools, NOBODY) == []
 

@@ -1,19 +1,24 @@
 """Tool servers of one's own: seen, used and changed by nobody else, and no way into our network."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.test import Client
+from django.test import Client, RequestFactory
 
 from apps.chat import prompting, sharing
 from apps.core import crypto, tools
 from apps.core.db import in_db
 from apps.core.tools import ToolError
-from apps.mcp import connecting, discovery, offering
+from apps.mcp import connecting, discovery, offering, sessions, views
 from apps.mcp.forms import MOST_OWN
-from apps.mcp.models import ToolServer, Transport
+from apps.mcp.models import Target, ToolServer, Transport
 from tests.chat.conftest import told
 from tests.conftest import NOBODY
 from tests.mcp.conftest import KEY, create_command
@@ -189,3 +194,80 @@ async def test_it_cannot_fill_our_memory(
     assert await offering.run(server.pk, "story", alice, {"characters": 20_000}) == "x" * 20_000
     with pytest.raises(ToolError, match="Go on without it"):
         await offering.run(server.pk, "story", alice, {"characters": 200_000})
+
+
+async def test_a_look_that_an_edit_has_overtaken_is_forgotten(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await in_db(create_own, alice, tools=[])
+    told: list[ToolServer] = []
+
+    async def tools(connection: object) -> list[object]:
+        await ToolServer.objects.filter(pk=server.pk).aupdate(url="https://other.example/mcp")
+        return []
+
+    @asynccontextmanager
+    async def connect(target: object) -> AsyncIterator[object]:
+        yield told
+
+    monkeypatch.setattr(connecting, "connect", connect)
+    monkeypatch.setattr(discovery, "_all_tools", tools)
+    await discovery.look(server)
+    assert (await ToolServer.objects.aget()).looked is None
+
+
+def test_switched_off(alice: User, browser: Client, settings: Any) -> None:
+    mine = create_own(alice)
+    assert [tool.name for tool in offering.tools(alice.pk)] == ["kettle__pour"]
+    settings.MCP_OWN = False
+    assert offering.tools(alice.pk) == []
+    page = browser.get("/tools/").content.decode()
+    assert "Personal tool servers are switched off here." in page
+    assert "/tools/add-own/" not in page
+    assert browser.post("/tools/add-own/", given("https://x.example/mcp")).status_code == 403
+    for action in ("", "look/"):
+        assert browser.post(f"/tools/{mine.pk}/{action}").status_code == 403
+    assert browser.post(f"/tools/{mine.pk}/remove/").status_code == 302
+    assert not ToolServer.objects.exists()
+
+
+async def test_one_person_does_not_have_all_connections(
+    alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MOST_OF_ONE", 2)
+    for number in range(2):
+        session = await sessions._take((Target(number, "http"), alice.pk))
+        session.users += 1
+    with pytest.raises(connecting.Away, match="2 connections to tool servers are in use"):
+        await sessions._take((Target(3, "http"), alice.pk))
+    await sessions._take((Target(3, "http"), bob.pk))
+
+
+def test_what_is_left_out_is_a_few_words(alice: User) -> None:
+    bad = [SimpleNamespace(name=f"t{n}", input_schema={}) for n in range(500)]
+    found, left_out = discovery.kept("k", bad)
+    assert found == []
+    assert left_out[-1] == "480 more were left out."
+
+
+async def test_a_page_that_is_left_is_looked_for_all_the_same(
+    alice: User, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    began, may_end, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def look(server: ToolServer) -> ToolServer:
+        began.set()
+        await may_end.wait()
+        ended.set()
+        return server
+
+    monkeypatch.setattr(discovery, "look", look)
+    request = RequestFactory().post("/tools/1/look/")
+    request.user = alice
+    server = await in_db(create_own, alice)
+    asking = asyncio.create_task(views.look(request, server.pk))
+    await began.wait()
+    asking.cancel()
+    await asyncio.wait([asking])
+    may_end.set()
+    await ended.wait()

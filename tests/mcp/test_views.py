@@ -65,7 +65,20 @@ def test_another_address_is_another_server(staff: Client, http_kettle: str) -> N
     assert "Nobody answers at its address." in page
     server.refresh_from_db()
     assert (server.tools, server.looked) == ([], None)
-    assert server.headers == {"Authorization": f"Bearer {KEY}"}  # left empty, it stays
+    assert server.headers == {}  # another host is not sent what was stored for this one
+
+
+def test_what_is_stored_stays_where_the_host_does(staff: Client, http_server: ToolServer) -> None:
+    form = given(name="Far", transport="http", url=f"{http_server.url}?a=1", command="")
+    staff.post(f"/tools/{http_server.pk}/", form)
+    http_server.refresh_from_db()
+    assert http_server.headers == {"Authorization": f"Bearer {KEY}"}
+
+
+def test_last_words_are_for_admins(staff: Client, browser: Client) -> None:
+    create_command(error="Its command did not answer.", error_words="key=123", enabled=True)
+    assert "It said: key=123" in staff.get("/tools/").content.decode()
+    assert "key=123" not in browser.get("/tools/").content.decode()
 
 
 @pytest.mark.parametrize(
