@@ -69,7 +69,8 @@ class Outcome:
     def measured(self) -> dict[str, Any]:
         """The numbers of this answer; an answer that was cut short has those of its beginning."""
         if self.usage is not None:
-            prompt, cached = self.usage.prompt_tokens, self.usage.cached_tokens
+            prompt = self.usage.prompt_tokens
+            cached = self.usage.cached_tokens if self.usage.tells_cached else None
             completion = self.usage.completion_tokens
         elif self.progress is not None:
             prompt, cached = self.progress.total, self.progress.cached
@@ -86,9 +87,9 @@ class Outcome:
 
     @property
     def tokens_read(self) -> int:
-        """What of the prompt did not come from the server's cache."""
+        """What of the prompt did not come from the server's cache; 0 where it does not say."""
         told = self.usage or self.progress
-        if told is None:
+        if told is None or (isinstance(told, Usage) and not told.tells_cached):
             return 0
         size = told.prompt_tokens if isinstance(told, Usage) else told.total
         return size - (told.cached_tokens if isinstance(told, Usage) else told.cached)

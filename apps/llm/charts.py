@@ -39,7 +39,9 @@ def charts(buckets: Sequence[Bucket], *, embeds: bool) -> list[Chart]:
             f"{waited:,} in 15 minutes" if waited else "in 15 minutes",
         )
     )
-    if not embeds:
+    if not embeds and not any(bucket.told for bucket in buckets):
+        shown.append(Chart("cached", "Prompt from cache", "not reported", ""))
+    elif not embeds:
         shown.append(
             Chart("cached", "Prompt from cache", _share(recent), f"{_share(buckets)} in all")
         )
@@ -55,8 +57,8 @@ def _rate_chart(
 
 
 def _share(buckets: Sequence[Bucket]) -> str:
-    prompt = sum(bucket.prompt for bucket in buckets)
-    return f"{sum(bucket.cached for bucket in buckets) / prompt * 100:.0f} %" if prompt else "–"
+    told = sum(bucket.told for bucket in buckets)
+    return f"{sum(bucket.cached for bucket in buckets) / told * 100:.0f} %" if told else "–"
 
 
 def series(buckets: Sequence[Bucket]) -> str:
@@ -69,8 +71,7 @@ def series(buckets: Sequence[Bucket]) -> str:
             "completion": [bucket.completion / BUCKET_SECONDS for bucket in buckets],
             "waited": [bucket.waited for bucket in buckets],
             "cached": [
-                round(bucket.cached / bucket.prompt, 3) if bucket.prompt else None
-                for bucket in buckets
+                round(bucket.cached / bucket.told, 3) if bucket.told else None for bucket in buckets
             ],
         },
         separators=(",", ":"),

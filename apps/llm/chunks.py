@@ -7,6 +7,8 @@ from typing import Any
 from apps.llm import errors, replies
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, ToolCall, Usage
 
+NOT_A_CHUNK = "The model server wrote something into its answer that is no part of one."
+
 
 class ChunkReader:
     """Takes a stream of server-sent events apart, however it was cut on the way.
@@ -16,8 +18,8 @@ class ChunkReader:
         for event in reader.feed(data): ...
     """
 
-    def __init__(self) -> None:
-        self._rest = b""
+    def __init__(self, begun: bytes = b"") -> None:
+        self._rest = begun
 
     def feed(self, data: bytes) -> list[Event]:
         """The events that are complete now.
@@ -35,6 +37,12 @@ class ChunkReader:
                 # its own kind of event.
                 raise replies.error_of(None, _lenient(line.removeprefix(b"error: ")))
         return found
+
+    def end(self) -> list[Event]:
+        """Nothing more comes: a last line may have no end. One that broke off says nothing."""
+        if self._rest.startswith(b"data") and not _is_whole(self._rest[5:]):
+            self._rest = b""
+        return self.feed(b"\n")
 
 
 class WholeAnswer:
@@ -56,16 +64,20 @@ class WholeAnswer:
         lines = whole.split(b"\n")
         chunks = [line[5:] for line in lines if line.startswith((b"data: {", b"data:{"))]
         # Errors are said line by line: with their words, and after what came before them.
+        decoded = None
         if b"error" not in whole:
             with suppress(ValueError):
-                for chunk in json.loads(b"[" + b",".join(chunks) + b"]"):
-                    self._add(chunk)
-                return
+                decoded = json.loads(b"[" + b",".join(chunks) + b"]")
+        if decoded is not None:
+            for chunk in decoded:
+                self._add(chunk)
+            return
         self._take(ChunkReader().feed(whole + b"\n"))
 
     def end(self) -> None:
-        """Nothing more comes: a last line may have no end."""
-        self.feed(b"\n")
+        """Nothing more comes: a last line may have no end. One that broke off says nothing."""
+        reader, self._rest = ChunkReader(self._rest), b""
+        self._take(reader.end())
 
     def _add(self, chunk: dict[str, Any]) -> None:
         match chunk:
@@ -98,9 +110,19 @@ def _decoded(line: bytes) -> dict[str, Any]:
         raise errors.ServerFailed(
             "The model server wrote something into its answer that is not JSON."
         ) from error
-    if "error" in data:
+    if not isinstance(data, dict):
+        raise errors.ServerFailed(NOT_A_CHUNK)
+    if data.get("error") is not None:
         raise replies.error_of(None, data)
-    return data  # type: ignore[no-any-return]
+    return data
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
 
 
 def _lenient(line: bytes) -> Any:
@@ -111,32 +133,59 @@ def _lenient(line: bytes) -> Any:
 
 
 def _add_events(found: list[Event], data: dict[str, Any]) -> None:
-    """The events of one chunk. Fields may be missing and unknown ones may come."""
+    """The events of one chunk. Fields may be missing and unknown ones may come.
+
+    Raises:
+        ServerFailed: a field has a value that no server gives it.
+    """
+    try:
+        _read_chunk(found, data)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise errors.ServerFailed(NOT_A_CHUNK) from error
+
+
+def _read_chunk(found: list[Event], data: dict[str, Any]) -> None:
     if progress := data.get("prompt_progress"):
         found.append(
-            Progress(
-                progress.get("total", 0), progress.get("cache", 0), progress.get("processed", 0)
-            )
+            Progress(*(_number(progress.get(name)) for name in ("total", "cache", "processed")))
         )
     for choice in data.get("choices") or ():
         delta = choice.get("delta") or {}
         # What a proxy streams about loading the model has no id and is nobody's reasoning.
-        if (reasoning := delta.get("reasoning_content")) and data.get("id"):
-            found.append(Reasoning(reasoning))
+        # llama.cpp and DeepSeek call it the one, Ollama, vLLM and OpenRouter the other.
+        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+        if reasoning and data.get("id"):
+            found.append(Reasoning(_text(reasoning)))
         if content := delta.get("content"):
-            found.append(Token(content))
+            found.append(Token(_text(content)))
         if calls := delta.get("tool_calls"):
             found.extend(ToolCall(call) for call in calls)
         if reason := choice.get("finish_reason"):
-            found.append(Done(reason))
+            found.append(Done(_text(reason)))
     if usage := data.get("usage"):
         details = usage.get("prompt_tokens_details") or {}
         timings = data.get("timings") or {}
         found.append(
             Usage(
-                usage.get("prompt_tokens", 0),
-                details.get("cached_tokens") or 0,
-                usage.get("completion_tokens", 0),
+                _number(usage.get("prompt_tokens")),
+                _number(details.get("cached_tokens")),
+                _number(usage.get("completion_tokens")),
                 timings.get("predicted_per_second") or None,
+                tells_cached=details.get("cached_tokens") is not None,
             )
         )
+
+
+def _number(value: Any) -> int:
+    """A count; 0 where the server says null, or nothing."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise ValueError(value)
+    return int(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value

@@ -12,7 +12,7 @@ and most commands, does without; who does has it loaded before anybody waits (`l
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -32,6 +32,7 @@ from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Event, Token, Usage
 from apps.llm.going_on import Rest
 from apps.llm.request_fields import refused_fields, without
+from apps.llm.think_tags import ThinkTags
 from apps.llm.transport import LEFT, READ, READ_MUCH, Transport
 from apps.llm.vectors import vectors_of
 
@@ -45,6 +46,8 @@ CONNECT_SECONDS = 5.0
 # afterwards llama-server breaks its silence every 30 s.
 FIRST_BYTE_SECONDS = 300.0
 GAP_SECONDS = 65.0
+# Those are comments. For so long they may be all that comes: a slow machine reads a prompt.
+QUIET_SECONDS = 900.0
 NATIVE_SECONDS = 5.0
 # A shorter beginning of an answer is written again: it costs nothing, and what follows might begin
 # like it without repeating it.
@@ -142,7 +145,7 @@ class Client:
             LLMError: anything short of a complete answer, also after some events.
         """
         finished = False
-        rest = _rest_of(request)
+        rest, tags = _rest_of(request), ThinkTags()
         with _translated():
             response = await self._ask(request)
             try:
@@ -150,11 +153,12 @@ class Client:
                 while data := await read():
                     for event in reader.feed(data):
                         finished = finished or isinstance(event, Done)
-                        if rest is None:
-                            yield event
-                            continue
-                        for new in _new(event, rest):
+                        for new in _parted(event, tags) if rest is None else _new(event, rest):
                             yield new
+                for event in reader.end():
+                    finished = finished or isinstance(event, Done)
+                    for new in _parted(event, tags) if rest is None else _new(event, rest):
+                        yield new
             finally:
                 await response.aclose()
         if not finished:
@@ -401,7 +405,7 @@ def _http_client(endpoint: Endpoint) -> httpx2.AsyncClient:
     address = urlsplit(endpoint.base_url)
     is_proxied = address.scheme in getproxies() and not proxy_bypass(address.netloc)
     if not is_proxied:
-        transport = Transport(gap=GAP_SECONDS, tls=certificates.trusted)
+        transport = Transport(gap=GAP_SECONDS, quiet=QUIET_SECONDS, tls=certificates.trusted)
         return httpx2.AsyncClient(transport=transport, follow_redirects=False)
     return httpx2.AsyncClient(verify=certificates.trusted(), follow_redirects=False)
 
@@ -434,7 +438,7 @@ class _translated:
                 ) from error
             case httpx2.ReadTimeout():
                 raise errors.Stalled(
-                    f"The model server fell silent for {GAP_SECONDS:.0f} seconds."
+                    "The model server fell silent amid its answer. It may be stuck."
                 ) from error
             case httpx2.TransportError():
                 raise errors.CutOff(
@@ -465,6 +469,16 @@ def _rest_of(request: ChatRequest) -> Rest | None:
     """For what follows a begun answer; None where none was begun, which is nearly always."""
     last = request.messages[-1] if request.messages else None
     return Rest(last["content"]) if last and last["role"] == "assistant" else None
+
+
+def _parted(event: Event, tags: ThinkTags) -> Iterable[Event]:
+    """An event of an answer, a thought in its text told apart."""
+    match event:
+        case Token():
+            return tags.take(event.text)
+        case Done():
+            return (*tags.end(), event)
+    return (event,)
 
 
 def _new(event: Event, rest: Rest) -> list[Event]:

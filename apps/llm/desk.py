@@ -108,9 +108,12 @@ class Desk:
         self._held.pop(permit.name, None)
         cost = permit.usage
         counted = (
-            [1, cost.prompt_tokens, cost.cached_tokens, cost.completion_tokens]
+            [
+                *(1, cost.prompt_tokens, cost.cached_tokens, cost.completion_tokens),
+                cost.prompt_tokens if cost.tells_cached else 0,
+            ]
             if cost is not None
-            else [0, 0, 0, 0]
+            else [0, 0, 0, 0, 0]
         )
         async with self._in_order:
             try:

@@ -1,6 +1,6 @@
 """What happens while a model answers. The last event of a complete answer is Done."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -34,12 +34,14 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the answer cost. Zero where the server does not say."""
+    """What the answer cost. Zero where the server does not say; `tells_cached` says whether it does
+    of the cache."""
 
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
     tokens_per_second: float | None = None
+    tells_cached: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,14 @@ _QUOTA = re.compile(
     re.IGNORECASE,
 )
 
+_CONTEXT = re.compile(
+    r"(?:maximum context length|maximum model length|model'?s context length|context length)"
+    r"(?: of| is|:)?\s*\(?(\d[\d,]{0,11})"
+    r"|(\d[\d,]{0,11})\s+(?:tokens\s+)?maximum context length",
+    re.IGNORECASE,
+)
+_SIZE = re.compile(r"\b\d[\d,]{0,11}\b")
+
 
 def error_of(status: int | None, body: Any, headers: Mapping[str, str] = NO_HEADERS) -> LLMError:
     """The error behind a reply that is none.
@@ -45,6 +53,8 @@ def error_of(status: int | None, body: Any, headers: Mapping[str, str] = NO_HEAD
     detail = detail_of(body)
     status = status or _code_of(detail)
     message = message_of(body)
+    if status in {None, 400, 413, 422} and (overflow := _overflow(detail, message)):
+        return overflow
     if detail.get("type") == "exceed_context_size_error":
         return PromptTooLong(detail.get("n_prompt_tokens"), detail.get("n_ctx"))
     if status in {402, 403, 429} and _is_used_up(status, detail, message):
@@ -56,6 +66,16 @@ def error_of(status: int | None, body: Any, headers: Mapping[str, str] = NO_HEAD
         if found := pattern.search(message):
             return make(found, message)
     return _by_status(status, body, message or _status_words(status), headers)
+
+
+def _overflow(detail: dict[str, Any], message: str) -> PromptTooLong | None:
+    """A prompt longer than the context, as OpenAI, vLLM, SGLang and others word it."""
+    limit = _CONTEXT.search(message)
+    if limit is None and detail.get("code") != "context_length_exceeded":
+        return None
+    context = int((limit[1] or limit[2]).replace(",", "")) if limit else None
+    sizes = [int(size.replace(",", "")) for size in _SIZE.findall(message)]
+    return PromptTooLong(max((n for n in sizes if context and n > context), default=None), context)
 
 
 def _too_long(found: re.Match[str], message: str) -> LLMError:

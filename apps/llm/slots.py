@@ -367,6 +367,8 @@ class Bucket:
     """Tokens of prompts, those from the cache among them."""
     cached: int = 0
     completion: int = 0
+    told: int = 0
+    """Tokens of prompts of which the server told how many came from its cache."""
 
 
 async def rates(server: Server, *, minutes: int = 15) -> list[Bucket]:

@@ -47,11 +47,12 @@ class Transport(httpx2.AsyncBaseTransport):
     Args:
         gap: seconds a body that has begun may be silent. The request's own read timeout is how
             long its first byte may take.
+        quiet: seconds in which comments may be all that comes of a stream of events.
         tls: whose certificates are trusted; asked when the first connection needs it.
     """
 
-    def __init__(self, *, gap: float, tls: Callable[[], ssl.SSLContext]) -> None:
-        self._gap = gap
+    def __init__(self, *, gap: float, quiet: float, tls: Callable[[], ssl.SSLContext]) -> None:
+        self._gap, self._quiet = gap, quiet
         self._idle: defaultdict[_Origin, list[_Connection]] = defaultdict(list)
         self._open: set[_Connection] = set()
         self._tls = tls
@@ -130,7 +131,7 @@ class Transport(httpx2.AsyncBaseTransport):
         try:
             async with asyncio.timeout(seconds):
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: _Connection(self, self._gap),
+                    lambda: _Connection(self, self._gap, self._quiet),
                     origin.host,
                     origin.port,
                     ssl=context,
@@ -151,9 +152,9 @@ class _Head(NamedTuple):
 class _Connection(asyncio.Protocol):
     """One connection and the answer that is coming over it."""
 
-    def __init__(self, owner: Transport, gap: float) -> None:
+    def __init__(self, owner: Transport, gap: float, quiet: float) -> None:
         self._owner = owner
-        self._gap = gap
+        self._gap, self._quiet = gap, quiet
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -172,6 +173,7 @@ class _Connection(asyncio.Protocol):
         self._is_paused = False
         self._is_patient = False
         self._error: Exception | None = None
+        self._said_at = self._loop.time()
         self.is_silent = True
         """Not a byte has come in answer to the request."""
 
@@ -193,7 +195,7 @@ class _Connection(asyncio.Protocol):
         while not self._body:
             if self._is_complete:
                 return b""
-            await self._wait(self._gap)
+            await self._wait(self._left_to_wait())
         data = self.left()
         if self._is_paused and self._transport is not None:
             self._is_paused = False
@@ -206,7 +208,7 @@ class _Connection(asyncio.Protocol):
         self._is_patient = True
         try:
             while not self._has_much:
-                await self._wait(self._gap)
+                await self._wait(self._left_to_wait())
         finally:
             self._is_patient = False
         return await self.read()
@@ -260,6 +262,9 @@ class _Connection(asyncio.Protocol):
         if self._error is not None and not self._body:
             raise self._error
 
+    def _left_to_wait(self) -> float:
+        return min(self._gap, max(0.0, self._said_at + self._quiet - self._loop.time()))
+
     def _set_timer(self) -> None:
         self._stop_timer()
         self._timer_at = self._deadline
@@ -307,7 +312,7 @@ class _Connection(asyncio.Protocol):
             self._is_paused = True
             self._transport.pause_reading()
         if self._is_patient and not self._has_much:
-            self._deadline = self._loop.time() + self._gap
+            self._deadline = self._loop.time() + self._left_to_wait()
         else:
             self._wake()
 
@@ -332,10 +337,13 @@ class _Connection(asyncio.Protocol):
             self._headers.clear()
             return
         self._has_head = True
+        self._said_at = self._loop.time()
         names = {name.lower() for name, _ in self._headers}
         self._ends_with_connection = names.isdisjoint({b"content-length", b"transfer-encoding"})
 
     def on_body(self, data: bytes) -> None:
+        if not data.startswith(b":") or b"data:" in data:  # a comment says only that it is there
+            self._said_at = self._loop.time()
         self._body.append(data)
         self._size += len(data)
 

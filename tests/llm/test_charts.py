@@ -6,7 +6,10 @@ from apps.llm.charts import charts, series
 from apps.llm.slots import Bucket
 
 QUIET = [Bucket(start=10 * place) for place in range(90)]
-ASKED = [*QUIET[:-1], Bucket(start=890, requests=1, prompt=600, cached=540, completion=120)]
+ASKED = [
+    *QUIET[:-1],
+    Bucket(start=890, requests=1, prompt=600, cached=540, completion=120, told=600),
+]
 
 
 def test_four_charts_with_their_numbers() -> None:
@@ -31,3 +34,10 @@ def test_no_chart_where_nothing_was_asked() -> None:
 
 def test_a_share_of_nothing_is_no_number() -> None:
     assert json.loads(series(ASKED))["cached"][-2:] == [None, 0.9]
+
+
+def test_what_the_server_does_not_tell_is_not_zero() -> None:
+    silent = [*QUIET[:-1], Bucket(start=890, requests=1, prompt=600, completion=120)]
+    chart = next(chart for chart in charts(silent, embeds=False) if chart.name == "cached")
+    assert (chart.now, chart.most) == ("not reported", "")
+    assert json.loads(series(silent))["cached"][-1] is None

@@ -1,9 +1,12 @@
 """The lines of a chat stream, without a server."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from apps.llm import errors
 from apps.llm.chunks import ChunkReader, WholeAnswer
@@ -70,6 +73,95 @@ def test_the_noise_of_a_proxy_that_loads_is_nobodys_reasoning() -> None:
 def test_errors_in_the_stream(data: bytes) -> None:
     with pytest.raises(errors.ServerFailed, match="Compute error"):
         ChunkReader().feed(data)
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_both_names_of_a_thought(field: str) -> None:
+    data = line(**delta(**{field: "hm"}))
+    assert ChunkReader().feed(data) == [Reasoning("hm")]
+    answer = WholeAnswer()
+    answer.feed(data)
+    assert answer.reasoning == ["hm"]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_error_that_is_null_is_none(whole: bool) -> None:
+    data = line(**delta(content="a"), error=None, usage=None)
+    answer = WholeAnswer()
+    answer.feed(data)
+    assert (answer.text, ChunkReader().feed(data)) == (["a"], [Token("a")])
+
+
+def test_counts_that_are_null_are_not_told() -> None:
+    usage = {"prompt_tokens": None, "completion_tokens": None, "prompt_tokens_details": None}
+    [event] = ChunkReader().feed(line(choices=[], usage=usage))
+    assert isinstance(event, Usage)
+    assert (event, event.tells_cached) == (Usage(0, 0, 0), False)
+    told = usage | {"prompt_tokens_details": {"cached_tokens": 0}}
+    [event] = ChunkReader().feed(line(choices=[], usage=told))
+    assert isinstance(event, Usage)
+    assert event.tells_cached
+
+
+def test_a_last_line_may_have_no_end() -> None:
+    for data in (line(**delta("stop")).rstrip(), b'{"error": {"message": "Broken."}}'):
+        reader, answer = ChunkReader(), WholeAnswer()
+        assert reader.feed(data) == []
+        answer.feed(data)
+        if data.startswith(b"data"):
+            assert reader.end() == [Done("stop")]
+            answer.end()
+            assert answer.finish_reason == "stop"
+            continue
+        for end in (reader.end, answer.end):
+            with pytest.raises(errors.ServerFailed, match="Broken"):
+                end()
+
+
+def test_a_line_that_broke_off_says_nothing() -> None:
+    reader, answer = ChunkReader(), WholeAnswer()
+    answer.feed(b'data: {"choices": [{"del')
+    answer.end()
+    assert reader.feed(b'data: {"choices": [{"del') == reader.end() == []
+    assert answer.finish_reason == ""
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    *(
+                        "choices",
+                        "delta",
+                        "content",
+                        "reasoning",
+                        "usage",
+                        "error",
+                        "message",
+                        "id",
+                    ),
+                    *("prompt_tokens", "prompt_tokens_details", "timings", "prompt_progress"),
+                    *("tool_calls", "finish_reason", "code", "cached_tokens", "total"),
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+@settings(max_examples=200, deadline=None)
+def test_whatever_a_server_writes_is_an_answer_or_an_error(value: Any) -> None:
+    data = b"data: " + json.dumps(value).encode() + b"\n\n"
+    for feed in (ChunkReader().feed, WholeAnswer().feed):
+        with suppress(errors.LLMError):
+            feed(data)
 
 
 def test_what_is_no_json() -> None:

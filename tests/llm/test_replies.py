@@ -335,3 +335,50 @@ def test_a_long_message_is_cut() -> None:
 def test_a_key_that_a_server_repeats_is_left_out(secret: str) -> None:
     error = replies.error_of(400, {"error": {"message": f"got {secret} in the header"}})
     assert "abcdef" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("body", "tokens", "context"),
+    [
+        (
+            {
+                "error": {
+                    "message": "This model's maximum context length is 8192 tokens. However, your "
+                    "messages resulted in 9000 tokens.",
+                    "code": "context_length_exceeded",
+                }
+            },
+            9000,
+            8192,
+        ),
+        (
+            {
+                "object": "error",
+                "message": "This model's maximum context length is 2048 tokens. However, you "
+                "requested 2500 tokens (2000 in the messages, 500 in the completion).",
+                "code": 400,
+            },
+            2500,
+            2048,
+        ),
+        (
+            {"message": "The decoder prompt (length 2500) is longer than the maximum model length "
+             "of 2048."},
+            2500,
+            2048,
+        ),
+        (
+            {"error": {"message": "The input (9000 tokens) is longer than the model's context "
+             "length (8,192 tokens)."}},
+            9000,
+            8192,
+        ),
+        ({"error": {"message": "Too long.", "code": "context_length_exceeded"}}, None, None),
+    ],
+)  # fmt: skip
+def test_a_prompt_too_long_for_other_servers(
+    body: Any, tokens: int | None, context: int | None
+) -> None:
+    error = replies.error_of(400, body)
+    assert isinstance(error, errors.PromptTooLong)
+    assert (error.tokens, error.context) == (tokens, context)

@@ -279,7 +279,9 @@ async def test_what_cannot_be_a_header_is_not_sent() -> None:
     async with serving(answers) as (server, client):
         request = httpx2.Request("POST", client.endpoint.base_url, headers={"x": "a\r\nb: c"})
         with pytest.raises(httpx2.LocalProtocolError):
-            await Transport(gap=1, tls=ssl.create_default_context).handle_async_request(request)
+            await Transport(gap=1, quiet=1, tls=ssl.create_default_context).handle_async_request(
+                request
+            )
         assert server.connections == 0
 
 
@@ -306,6 +308,29 @@ async def test_a_slow_reader_holds_the_server_back(monkeypatch: pytest.MonkeyPat
             await anext(stream)
         assert sent > held
         await stream.aclose()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("watched", [True, False])
+async def test_comments_alone_are_no_answer_for_ever(
+    monkeypatch: pytest.MonkeyPatch, watched: bool
+) -> None:
+    monkeypatch.setattr("apps.llm.client.QUIET_SECONDS", 0.3)
+
+    async def pings(peer: Peer) -> None:
+        await peer.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        while True:
+            await peer.send(b": ping\n\n")
+            await asyncio.sleep(0.01)
+
+    async def ask(client: Client) -> None:
+        if watched:
+            _ = [event async for event in client.stream_chat(question())]
+        else:
+            await client.complete(question())
+
+    async with serving(pings) as (_, client), asyncio.timeout(60):
+        with pytest.raises(errors.Stalled, match="fell silent"):
+            await ask(client)
 
 
 async def test_over_tls(tmp_path: Path, settings: Settings) -> None:

@@ -1,7 +1,7 @@
 -- Gives a permit back (or ends the wait for one) and counts what its request cost.
 --
 -- ARGV: name, person or "", ms a person stays active, requests, prompt tokens, cached tokens,
--- completion tokens.
+-- completion tokens, prompt tokens of which the server told how many were cached.
 
 local claim = redis.call('HGET', KEYS[1], ARGV[1])
 redis.call('HDEL', KEYS[1], ARGV[1])
@@ -16,7 +16,7 @@ if ARGV[2] ~= '' then
   redis.call('ZADD', KEYS[2], now, ARGV[2])
   redis.call('PEXPIRE', KEYS[2], ARGV[3] + forgotten)
 end
-for i, what in ipairs({ 'requests', 'prompt', 'cached', 'completion' }) do
+for i, what in ipairs({ 'requests', 'prompt', 'cached', 'completion', 'told' }) do
   if tonumber(ARGV[i + 3]) > 0 then count(what, ARGV[i + 3]) end
 end
 say('free')
