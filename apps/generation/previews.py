@@ -49,19 +49,25 @@ async def preview(
     chosen = Target(server, target.model)
     draws = [Draw(at, seed, tables=tables or {}) for at in range(rows)]
     thinking = Thinking(server.model(target.model))
-    tried = (_try(chosen, recipe, draw, person, thinking) for draw in draws)
+    tokens = await asyncio.to_thread(tokens_of, recipe, thinking.facts, None, tables or {})
+    tried = (_try(chosen, recipe, draw, person, thinking, tokens) for draw in draws)
     return list(await asyncio.gather(*tried))
 
 
 async def _try(
-    target: Target, recipe: Recipe, draw: Draw, person: int | None, thinking: Thinking
+    target: Target,
+    recipe: Recipe,
+    draw: Draw,
+    person: int | None,
+    thinking: Thinking,
+    tokens: int,
 ) -> Preview:
     try:
         async with permit(
             target.server,
             lane=Lane.INTERACTIVE,
             model=target.model,
-            tokens=tokens_of(recipe, thinking.facts),
+            tokens=tokens,
             label="Preview",
             person=person,
             owner=person,

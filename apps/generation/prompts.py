@@ -154,6 +154,17 @@ def _check_names(tree: nodes.Node, columns: Sequence[str] | None) -> None:
         raise RecipeError.of(f"Line {name.lineno}: {_unknown(name.name, columns)}")
 
 
+def names_in(source: str, *, expression: bool = False) -> list[str]:
+    """The names a template or an expression reads, each as often as it does.
+
+    Raises:
+        RecipeError: it is not allowed.
+    """
+    tree = _parsed_expression(source) if expression else _parsed(source)
+    found = [tree] if isinstance(tree, nodes.Name) else [*tree.find_all(nodes.Name)]
+    return [name.name for name in found]
+
+
 def _unknown_names(tree: nodes.Node, known: frozenset[str]) -> Iterator[nodes.Name]:
     """A loop gives its body two more names."""
     if isinstance(tree, nodes.Name):

@@ -13,6 +13,7 @@ from apps.generation import quality
 from apps.generation.draws import Draw
 from apps.generation.guard import Guard, guard_for, stored_tables
 from apps.generation.plan import Recipe, response_format
+from apps.generation.prompt_size import prompt_tokens
 from apps.generation.seeds import Table
 from apps.generation.spec import Spec
 from apps.generation.writing import Ask, Reply, Row, Steps, write
@@ -21,7 +22,8 @@ from apps.llm.drafts import Draft
 from apps.llm.events import Usage
 from apps.llm.thinking import Thinking, plan, problem_of
 
-CHARACTERS_A_TOKEN = 3  # cautious: English has about four
+Tables = Mapping[str, Table]
+NO_TABLES: Tables = {}
 LIST = "\x1e"  # begins a list where one text is usual (RFC 7464 begins JSON with it)
 AGAIN = "again"  # marks a question about the answer to the one before
 
@@ -239,14 +241,22 @@ def replies_of(recipe: Recipe, prompt: str, raw: str) -> list[str]:
 
 
 def row_tokens(data: dict[str, Any], facts: Mapping[str, Any]) -> int:
-    """The most tokens a row's requests may come to, answers included, as far as it can be told."""
-    return tokens_of(Spec.read(data).recipe, facts)
+    """The most tokens a row's requests may come to, answers included."""
+    spec = Spec.read(data)
+    return tokens_of(spec.recipe, facts, spec.prompt_tokens)
 
 
-def tokens_of(recipe: Recipe, facts: Mapping[str, Any]) -> int:
-    told = len(recipe.system_message) + sum(len(column.prompt) for column in recipe.written)
+def tokens_of(
+    recipe: Recipe, facts: Mapping[str, Any], prompt: int | None = None, tables: Tables = NO_TABLES
+) -> int:
+    """
+    Args:
+        prompt: tokens of the prompts, where they were counted before.
+        tables: else the seed rows.
+    """
     thoughts = 0
     for column in recipe.written:
         given = recipe.params_of(column)
         thoughts += plan(facts, given.get("thinking"), given.get("reasoning_effort", "")).room
-    return told // CHARACTERS_A_TOKEN + recipe.max_tokens + thoughts
+    told = prompt_tokens(recipe, tables) if prompt is None else prompt
+    return told + recipe.max_tokens + thoughts

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,16 @@ FORMATS = {
     "csv": "CSV with a header",
     "jsonl": "JSON lines",
     "document": "A document, cut into passages",
+}
+FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
+TABLE_RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*\|?")
+SENTENCE_END = re.compile(r"[.!?]\s|[。！？]")
+# How files begin that are no text, and what they are.
+NO_TEXT = {
+    "%PDF-": "a PDF file",
+    "PK\x03\x04": "a Word, Excel, EPUB or zip file",
+    "{\\rtf": "an RTF file",
+    "\ufffd\ufffd\x11\ufffd": "an old Word or Excel file",
 }
 
 Row = Mapping[str, str]
@@ -71,6 +81,7 @@ def read(data: Any) -> Table:
     if "rows" in data:
         rows = _objects(data["rows"])
     elif isinstance(data.get("text"), str):
+        _check_text(data["text"].lstrip("\ufeff \r\n\t"))
         rows = _FORMATS.get(data.get("format", "lines"), _unknown)(data["text"])
     else:
         raise RecipeError.of("Seed rows come from a dataset, from rows or from a text.")
@@ -162,22 +173,98 @@ _FORMATS: dict[str, Callable[[str], list[Row]]] = {
 }
 
 
+def _check_text(text: str) -> None:
+    """That it is text: a file's bytes would be taken as lines."""
+    kind = next((kind for mark, kind in NO_TEXT.items() if text.startswith(mark)), "")
+    if kind:
+        raise RecipeError.of(
+            f"This is {kind}, not text. Copy the text out of it, or save it as .txt or .md."
+        )
+    if "\x00" in text:
+        raise RecipeError.of("This is a binary file, not text. Save it as .txt, .csv or .jsonl.")
+
+
 def passages(text: str, longest: int = PASSAGE) -> list[str]:
-    """A document in pieces of at most `longest` characters, cut at paragraphs or sentences."""
-    pieces: list[str] = []
-    for paragraph in re.split(r"\n\s*\n", text):
-        paragraph = " ".join(paragraph.split())
-        while len(paragraph) > longest:
-            ends = [found.end() for found in re.finditer(r"[.!?。]\s", paragraph[:longest])]
-            at = ends[-1] if ends else (paragraph.rfind(" ", 0, longest) + 1 or longest)
-            pieces.append(paragraph[:at].strip())
-            paragraph = paragraph[at:]
-        if paragraph:
-            pieces.append(paragraph)
+    """A document in pieces of at most `longest` characters, its lines as they are.
+
+    Cut at blank lines, else at line ends, sentences or spaces. A block of code stays fenced and a
+    table keeps its head where they have to be cut.
+    """
     merged: list[str] = []
-    for piece in pieces:
-        if merged and len(merged[-1]) + len(piece) + 2 <= longest:
-            merged[-1] = f"{merged[-1]}\n\n{piece}"
-        else:
-            merged.append(piece)
+    for block in _blocks(text):
+        for piece in _cut(block, longest):
+            if merged and len(merged[-1]) + len(piece) + 2 <= longest:
+                merged[-1] = f"{merged[-1]}\n\n{piece}"
+            else:
+                merged.append(piece)
     return merged
+
+
+def _blocks(text: str) -> Iterator[list[str]]:
+    """Lines without a blank one between them; a fenced block of code is one, blank lines or not."""
+    block: list[str] = []
+    fence = ""
+    for line in text.splitlines():
+        line = line.rstrip()
+        opened = FENCE.match(line)
+        if fence:
+            block.append(line)
+            if opened and line.strip() == opened[1] and opened[1].startswith(fence):
+                yield block
+                block, fence = [], ""
+            continue
+        if block and (opened or not line):
+            yield block
+            block = []
+        if opened:
+            fence = opened[1]
+        if line:
+            block.append(line)
+    if block:
+        yield block
+
+
+def _cut(block: list[str], longest: int) -> list[str]:
+    """A block in pieces that fit."""
+    whole = "\n".join(block)
+    if len(whole) <= longest:
+        return [whole]
+    head, lines, tail = _frame(block)
+    room = longest - sum(len(line) + 1 for line in [*head, *tail])
+    if room < longest // 2:  # a frame as large as that is none
+        head, lines, tail, room = [], block, [], longest
+    pieces: list[list[str]] = [[]]
+    filled = 0
+    for line in lines:
+        for part in _parts(line, room):
+            if filled + len(part) + 1 > room + 1 and pieces[-1]:
+                pieces.append([])
+                filled = 0
+            pieces[-1].append(part)
+            filled += len(part) + 1
+    return ["\n".join([*head, *piece, *tail]) for piece in pieces if piece]
+
+
+def _frame(block: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """What each piece of a block begins and ends with: its fence, or the head of its table."""
+    if opened := FENCE.match(block[0]):
+        is_closed = len(block) > 1 and block[-1].strip().startswith(opened[1])
+        return [block[0]], block[1 : -1 if is_closed else None], [opened[1]]
+    if len(block) > 2 and TABLE_RULE.fullmatch(block[1].strip()) and "|" in block[0]:
+        return block[:2], block[2:], []
+    return [], block, []
+
+
+def _parts(line: str, longest: int) -> Iterator[str]:
+    """A line that is too long, cut at sentences, else at spaces, else anywhere."""
+    start = 0
+    while len(line) - start > longest:
+        window = line[start : start + longest]
+        ends = [found.end() for found in SENTENCE_END.finditer(window)]
+        at = ends[-1] if ends else (window.rfind(" ") + 1 or longest)
+        yield window[:at].rstrip()
+        start += at
+        while line[start : start + 1] == " ":
+            start += 1
+    if start < len(line):
+        yield line[start:]

@@ -19,6 +19,7 @@ from apps.generation.exports import is_whole
 from apps.generation.models import Job, RecipeVersion, StoredRows
 from apps.generation.plan import MAX_SEED, Recipe
 from apps.generation.problems import Problem, RecipeError
+from apps.generation.prompt_size import prompt_tokens
 from apps.generation.restoring import own_fingerprint
 from apps.generation.seeds import Table
 from apps.generation.spec import HANDLER, Filters, Spec
@@ -73,7 +74,14 @@ def create_job(
     if test_dataset is not None and tests is not None:
         test_set = _store(owner, tests, test_dataset.name)
     kept = with_stored_rows(recipe, stored)
-    spec = Spec(kept, seed, recipe.system_message, stored, Filters(near, test_set, meaning))
+    spec = Spec(
+        kept,
+        seed,
+        recipe.system_message,
+        stored,
+        Filters(near, test_set, meaning),
+        prompt_tokens(recipe, tables),
+    )
     batch = create_batch(
         owner=owner,
         server=server,

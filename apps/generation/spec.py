@@ -39,6 +39,8 @@ class Spec:
     stored: Mapping[str, int] = field(default_factory=dict)
     """Seed column to the key of its stored rows."""
     filters: Filters = field(default_factory=Filters)
+    prompt_tokens: int | None = None
+    """What a row's prompts may come to, see `prompt_size`; None: of a job from before that."""
 
     @classmethod
     def read(cls, data: dict[str, Any]) -> "Spec":
@@ -48,6 +50,7 @@ class Spec:
             data["system"],
             data.get("stored", {}),
             Filters(**data.get("filters", {})),
+            data.get("prompt_tokens"),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -57,4 +60,5 @@ class Spec:
             "system": self.system,
             "stored": dict(self.stored),
             "filters": self.filters.as_dict(),
+            **({} if self.prompt_tokens is None else {"prompt_tokens": self.prompt_tokens}),
         }

@@ -325,8 +325,17 @@ async function upload(input) {
   const [file] = input.files;
   const found = input.closest("[data-column]");
   const format = { csv: "csv", tsv: "csv", jsonl: "jsonl", json: "jsonl", md: "document" }[file.name.split(".").pop().toLowerCase()];
+  const said = found.querySelector("[data-said]");
+  said.textContent = "";
   if (file.size > 4_000_000) {
-    found.querySelector("[data-problem]").textContent = "The file is larger than 4 MB. Import it as a dataset and choose that.";
+    said.textContent = "The file is larger than 4 MB. Import it as a dataset and choose that.";
+    return;
+  }
+  const start = await file.slice(0, 5).text();
+  if (start.startsWith("%PDF-") || start.startsWith("PK\u0003\u0004")) {
+    const kind = start.startsWith("%") ? "PDF" : "Word, Excel, EPUB or zip";
+    said.textContent = `“${file.name}” is a ${kind} file, not text. Copy the text out of it, or save it as .txt or .md.`;
+    input.value = "";
     return;
   }
   if (format) found.querySelector("[data-key=format]").value = format;

@@ -1,8 +1,12 @@
 """Seed rows, from whatever they were pasted as."""
 
+import time
+from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from apps.generation.problems import RecipeError
 from apps.generation.seeds import Table, field_names, passages, read
@@ -64,3 +68,86 @@ def test_picks_different_rows_without_listing_all() -> None:
         picked = table.pick(None, 3, lambda what, of, start=start: (start * 7 + int(what)) % of)
         assert len({row["n"] for row in picked}) == 3
     assert len(table.pick([1, 2], 9, lambda what, of: 0)) == 2
+
+
+DOCUMENT = """# Setup
+
+Install it with one command:
+
+```sh
+make install
+
+  make run
+```
+
+| option | meaning |
+|--------|---------|
+| -np    | slots   |
+
+First line
+second line
+  - indented"""
+
+
+def test_a_document_keeps_its_lines_code_and_tables() -> None:
+    assert passages(DOCUMENT) == [DOCUMENT]
+
+
+def test_code_that_is_cut_stays_fenced_and_a_table_keeps_its_head() -> None:
+    code = "```py\n" + "print('a line of code')\n\n" * 40 + "```"
+    table = "| a | b |\n|---|---|\n" + "| some | cells |\n" * 60
+    for text in (code, table):
+        found = passages(text, longest=300)
+        assert len(found) > 2
+        assert all(len(passage) <= 300 for passage in found)
+        head = text.splitlines()[: 1 if text is code else 2]
+        assert all(passage.splitlines()[: len(head)] == head for passage in found)
+    assert all(passage.endswith("\n```") for passage in passages(code, longest=300))
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["word " * 9, "", "x" * 50, "A. B! 好。", "```", "| a | b |", "|-|-|", "  i"]
+        ),
+        max_size=40,
+    ),
+    st.integers(40, 200),
+)
+@settings(max_examples=150, deadline=None)
+def test_nothing_of_a_document_is_lost_and_no_passage_too_long(
+    lines: list[str], longest: int
+) -> None:
+    text = "\n".join(lines)
+    found = passages(text, longest=longest)
+    assert all(0 < len(passage) <= longest for passage in found)
+    letters = Counter(sign for sign in text if sign.isalnum() and sign not in "ab")
+    kept = Counter(
+        sign for passage in found for sign in passage if sign.isalnum() and sign not in "ab"
+    )
+    assert letters == kept  # heads of tables may come more often
+
+
+def test_a_document_of_one_long_line_is_cut_in_linear_time() -> None:
+    def seconds(size: int) -> float:
+        start = time.process_time()
+        passages("word " * size)
+        return time.process_time() - start
+
+    seconds(10_000)
+    assert seconds(400_000) < 20 * max(seconds(40_000), 0.005)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("%PDF-1.4\n1 0 obj", "This is a PDF file, not text"),
+        ("\n%PDF-1.7", "This is a PDF file, not text"),
+        ("PK\x03\x04\x14", "a Word, Excel, EPUB or zip file"),
+        ("a\x00b", "a binary file"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["lines", "document", "csv", "jsonl"])
+def test_files_that_are_no_text_are_refused(text: str, sentence: str, kind: str) -> None:
+    with pytest.raises(RecipeError, match=sentence):
+        read({"text": text, "format": kind})

@@ -187,3 +187,43 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     arrive(page, r"/classify/\d+/")
     expect(main).to_contain_text("“post”: ")
     expect(main).to_contain_text("Judged on 16 rows it never saw", timeout=TRAINING)
+
+
+def test_what_the_editor_has_no_field_for_is_kept_and_files_that_are_no_text_are_refused(
+    page: Page, tmp_path: Path
+) -> None:
+    recipe = {
+        "params": {"top_p": 0.9},
+        "columns": [
+            {"name": "doc", "kind": "seed", "text": "One.", "format": "document"},
+            {
+                "name": "text",
+                "kind": "text",
+                "prompt": "About {{ doc_text }}",
+                "params": {"stop": ["END"], "temperature": 0.5},
+            },
+        ],
+    }
+    page.goto("/generate/new/")
+    expect(page.get_by_label("Model")).to_contain_text("Default (")
+    page.get_by_role("button", name="As JSON").click()
+    page.get_by_label("The recipe as JSON").fill(json.dumps(recipe))
+    page.get_by_role("button", name="As JSON").click()
+    cards = page.locator("[data-column]")
+    expect(cards).to_have_count(2)
+    pdf = tmp_path / "paper.pdf"
+    pdf.write_bytes(b"%PDF-1.4 1 0 obj")
+    cards.nth(0).locator("input[type=file]").set_input_files(pdf)
+    expect(cards.nth(0)).to_contain_text("“paper.pdf” is a PDF file, not text.")
+    expect(cards.nth(0).get_by_label("Rows", exact=True)).to_have_value("One.")
+    page.get_by_label("Name of the job").fill("Kept params")
+    page.get_by_label("Rows", exact=True).last.fill("1")
+    page.get_by_label("Thinking").select_option("1024")
+    queue(page)
+    page.get_by_role("link", name="New job like this").click()
+    arrive(page, r"/generate/new/")
+    expect(page.get_by_label("Thinking")).to_have_value("1024")
+    page.get_by_role("button", name="As JSON").click()
+    shown = json.loads(page.get_by_label("The recipe as JSON").input_value())
+    assert shown["params"] == {"top_p": 0.9}
+    assert shown["columns"][1]["params"] == {"stop": ["END"], "temperature": 0.5}
