@@ -21,7 +21,7 @@ class Sides:
 
     @classmethod
     def of(cls, recipe: Recipe) -> "Sides | None":
-        """The first two texts that the model wrote; None where there is but one."""
+        """The last two texts that the model wrote; None where there is but one."""
         found = [
             name
             for column in recipe.written
@@ -29,7 +29,7 @@ class Sides:
             for name in column.names
             if schemas.is_free_text(column.schema, name)
         ]
-        return cls(found[0], found[1]) if len(found) > 1 else None
+        return cls(*found[-2:]) if len(found) > 1 else None
 
     @classmethod
     def asked_for(cls, recipe: Recipe, user: str | None, assistant: str | None) -> "Sides | None":

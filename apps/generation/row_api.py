@@ -226,7 +226,7 @@ def export_job(
     With `numbered` each has its `number` as the first field, `row` (not in the format `chat`).
 
     In the format `chat` each row is a conversation: `user` and `assistant` name its two fields,
-    which are otherwise the first two texts that the model wrote. An empty `user`, or a recipe with
+    which are otherwise the last two texts that the model wrote. An empty `user`, or a recipe with
     one text, gives what was asked and answered.
     """
     job = get_job_of(request, pk)

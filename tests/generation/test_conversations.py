@@ -88,6 +88,18 @@ def test_the_likeliest_sides(starter: str, sides: Sides | None) -> None:
     assert Sides.of(parse(BY_KEY[starter].recipe)) == sides
 
 
+def test_a_title_is_no_side_where_a_text_and_an_answer_follow() -> None:
+    ticket = {
+        "type": "object",
+        "properties": {"title": {"type": "string"}, "body": {"type": "string"}},
+    }
+    columns = [
+        {"name": "ticket", "kind": "structured", "prompt": "Go.", "schema": ticket},
+        {"name": "reply", "kind": "text", "prompt": "Answer."},
+    ]
+    assert Sides.of(parse({"columns": columns})) == Sides("body", "reply")
+
+
 def test_one_side_is_none() -> None:
     recipe: Any = parse(BY_KEY["qa"].recipe)
     with pytest.raises(RecipeError, match="for each side"):

@@ -1,15 +1,20 @@
 """A row as a conversation: what is asked when, and what becomes of the answers."""
 
+import itertools
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from apps.generation.draws import Draw
 from apps.generation.plan import Recipe
 from apps.generation.recipe import parse
-from apps.generation.writing import Ask, Reply, Row, write
+from apps.generation.writing import Ask, Reply, Row, rebuilt, write
 
 SCHEMA = {
     "type": "object",
@@ -212,3 +217,89 @@ def test_a_row_that_cannot_be_put_together_is_rejected() -> None:
     ]
     asks, row = tell(parse({"columns": columns, "prompt": "{{ m }}"}))
     assert (asks, row.code, row.reason) == ([], "bad_prompt", "Division by zero.")
+
+
+FACTS = {
+    "type": "object",
+    "required": ["place", "stars"],
+    "properties": {"place": {"type": "string", "maxLength": 9}, "stars": {"type": "integer"}},
+}
+KINDS: dict[str, dict[str, Any]] = {
+    "text": {"kind": "text", "prompt": "Go on.", "checks": [{"kind": "lacks", "text": "bad"}]},
+    "help": {"kind": "text", "prompt": "Go on.", "keep": False},
+    "maybe": {"kind": "text", "prompt": "Go on.", "condition": "first == 'a'"},
+    "drawn": {"kind": "category", "values": ["x", "y", "z"]},
+    "facts": {"kind": "structured", "prompt": "Go on.", "schema": FACTS},
+    "judge": {"kind": "judge", "criteria": [{"name": "score", "at_least": 3}]},
+}
+GIVEN: dict[str, list[Any]] = {
+    "text": ["fine", "bad", " ", ("fine", "length")],
+    "structured": [
+        {"place": "here", "stars": 2},
+        {"place": "far too long", "stars": 2},
+        {"place": "here"},
+        "{",
+        ('{"pl', "length"),
+    ],
+    "judge": [{"judge_reason": "So.", "score": 4}, {"judge_reason": "So.", "score": 1}, "{"],
+}
+
+
+def answered(ask: Ask, choice: int) -> Reply:
+    given = GIVEN[type(ask.column).__name__.lower()]
+    reply = given[choice % len(given)]
+    text, finish = reply if isinstance(reply, tuple) else (reply, "stop")
+    return Reply(text if isinstance(text, str) else json.dumps(text), finish)
+
+
+def told(
+    recipe: Recipe, draw: Draw, passed: list[str], choices: Iterator[int]
+) -> tuple[Row, list[str]]:
+    """A row, and the last reply to each of its questions."""
+    steps, replies = write(recipe, draw), list[str]()
+    try:
+        ask = next(steps)
+        while True:
+            if len(replies) < len(passed):
+                reply = Reply(passed[len(replies)], "stop", passed=True)
+            else:
+                reply = answered(ask, next(choices))
+            replies[len(replies) - ask.again :] = [reply.text]
+            ask = steps.send(reply)
+    except StopIteration as end:
+        row: Row = end.value
+        return row, replies
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.sampled_from(sorted(KINDS)), max_size=4, unique=True),
+    st.lists(st.integers(0, 4), min_size=12, max_size=12),
+    st.integers(0, 50),
+)
+def test_a_row_that_is_wanted_after_all_comes_out_whole(
+    kinds: list[str], choices: list[int], index: int
+) -> None:
+    """Wherever it was given up: what was drawn and said stays, what is missing is asked for."""
+    columns = [{"name": "first", "values": ["a", "b"]}, {"name": "begin", **KINDS["text"]}]
+    recipe = parse({"columns": [*columns, *({"name": kind, **KINDS[kind]} for kind in kinds)]})
+    draw = Draw(index, 7)
+    row, replies = told(recipe, draw, [], iter(choices))
+    first = row.output or {}
+    for turn in range(1, 9):
+        if not row.code:
+            break
+        again, used = rebuilt(recipe, draw, replies)
+        if not again.code:
+            row = again
+            break
+        if not used:
+            return  # nothing in it could be read
+        draw = replace(draw, turn=turn)
+        row, replies = told(recipe, draw, replies[:used], itertools.repeat(0))
+    assert not row.code
+    assert row.output is not None
+    assert list(row.output) == recipe.field_names
+    for name in ("first", "drawn"):
+        assert row.output.get(name) == first.get(name, row.output.get(name))
+    assert row.output["begin"].strip()
