@@ -165,6 +165,7 @@ CELERY_BEAT_SCHEDULE = {
     "resume-imports": {"task": "apps.datasets.tasks.resume_imports", "schedule": 30.0},
     "purge-chat": {"task": "apps.chat.tasks.purge", "schedule": 3600.0},
     "remove-people": {"task": "apps.core.tasks.remove_people", "schedule": 300.0},
+    "sweep-vectors": {"task": "apps.embeddings.tasks.sweep_vectors", "schedule": 3600.0},
     "resume-training": {"task": "apps.classifiers.tasks.resume_training", "schedule": 30.0},
 }
 
@@ -190,6 +191,11 @@ KEEP_MODEL_SECONDS = env.integer("WORKBENCH_KEEP_MODEL", 300)
 
 # Whether a conversation's prompt is read ahead on an idle slot while its person types.
 READ_AHEAD = env.boolean("WORKBENCH_READ_AHEAD", default=True)
+
+# Days after which vectors go: of texts in datasets and jobs counted from their last use, and of
+# texts that were only predicted (0: they are not kept). A text can be guessed from its vector.
+KEEP_VECTORS_DAYS = max(1, env.integer("WORKBENCH_KEEP_VECTORS_DAYS", 180))
+KEEP_PREDICTED_DAYS = max(0, env.integer("WORKBENCH_KEEP_PREDICTED_DAYS", 7))
 
 # Whether the model titles conversations, on an idle slot and from the prompt it has read.
 TITLES = env.boolean("WORKBENCH_TITLES", default=True)

@@ -18,6 +18,7 @@ from apps.classifiers.predictor import Predictor, Ranked
 from apps.classifiers.training import embedding_target
 from apps.core.db import in_db
 from apps.embeddings.cache import Embedder, fingerprint_of, identify
+from apps.embeddings.models import EmbeddingModel
 from apps.embeddings.preparation import Preparation, embed_prepared
 from apps.llm.models import Server, Use
 from apps.llm.services import Target, default_target
@@ -131,7 +132,8 @@ def warnings(card: predictor.Card, server: Server) -> list[str]:
             f"It was trained on vectors of “{name}” and asks “{server.name}”, {there}. It refuses "
             f"to answer until that server offers “{name}”."
         ]
-    if fingerprint_of(server, name) != card.embedding_fingerprint:
+    here = EmbeddingModel.objects.filter(fingerprint=card.embedding_fingerprint, name=name)
+    if fingerprint_of(server, name) != card.embedding_fingerprint and not here.exists():
         return [_changed(card, name)]
     default = default_target(Use.EMBEDDINGS).model
     if default not in {name, "default"}:
@@ -151,8 +153,8 @@ def _changed(card: predictor.Card, now: str) -> str:
             "Start the old one, or train again."
         )
     return (
-        f"Another model than at training answers under the name “{name}”: its size or its address "
-        "is not the same, so its vectors mean something else. Start the old one, or train again."
+        f"Another model than at training answers under the name “{name}”: its vectors are "
+        "not the same and mean something else. Start the old one, or train again."
     )
 
 
@@ -166,7 +168,12 @@ async def classify(
         LLMError, TextsTooLarge: the embedding server failed, or a text does not fit.
     """
     prepared = await embed_prepared(
-        ready.embedder, texts, ready.preparation, lane=lane, save_later=lane is Lane.INTERACTIVE
+        ready.embedder,
+        texts,
+        ready.preparation,
+        lane=lane,
+        save_later=lane is Lane.INTERACTIVE,
+        lasting=False,
     )
     if prepared.vectors.shape[1] != ready.predictor.card.dimensions:
         raise ModelChanged(

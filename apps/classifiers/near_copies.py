@@ -60,7 +60,7 @@ async def _embed(dataset_id: int, target: Target, texts: list[str]) -> tuple[Vec
         await in_db(near.progress, dataset_id, done, total)
 
     try:
-        embedder = await identify(target)
+        embedder = await identify(target, lane=Lane.BATCH)
         # A text that is too long is compared by its beginning: better than not at all.
         prepared = await embed_prepared(
             embedder, texts, Preparation(long_texts="cut"), lane=Lane.BATCH, progress=progress

@@ -29,7 +29,7 @@ from apps.classifiers.row_texts import SHOWN_TEXT
 from apps.classifiers.rows import CannotTrain, Choices, Rows, check_rows, gather_rows, settle_labels
 from apps.core.db import in_db
 from apps.core.redis import close_async_redis
-from apps.embeddings import arrays
+from apps.embeddings import arrays, canary, retention
 from apps.embeddings.cache import Embedder, Stats, TextsTooLarge, identify
 from apps.embeddings.preparation import Preparation, TooFewDimensions, embed_prepared
 from apps.embeddings.sending import Vectors
@@ -41,6 +41,7 @@ from apps.llm.slots import Lane
 log = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 0.5
+SAME_VECTOR = 1e-6  # more apart than rounding puts two runs of one computation
 
 
 def train(run_id: int) -> None:
@@ -339,7 +340,10 @@ async def embed_rows(
     """The vectors of all rows, and the rows that are too long for the model: left out or cut."""
     try:
         reporter = Reporter(lease)
-        embedder = await identify(await in_db(embedding_target, classifier))
+        target = await in_db(embedding_target, classifier)
+        embedder = await identify(target, lane=Lane.BATCH, anew=True)
+        notes = _batch_notes(await canary.batch_difference(embedder.target, lane=Lane.BATCH))
+        newest = await in_db(retention.newest)
         stats = Stats()
 
         async def progress(done: int, total: int) -> None:
@@ -364,10 +368,29 @@ async def embed_rows(
             prepared = await embed_prepared(
                 embedder, rows.texts, preparation, lane=Lane.BATCH, stats=stats
             )
+        now = await identify(target, lane=Lane.BATCH, anew=True)
+        if now.fingerprint != embedder.fingerprint:
+            await in_db(retention.forget_after, embedder.fingerprint, newest)
+            raise CannotTrain(
+                "Another embedding model answered before all rows had their vectors. Train again "
+                "when it stays."
+            )
+        rows.notes.extend(notes)
         return _Found(embedder, prepared.vectors, rows, left_out, stats)
     finally:
         await close_clients()
         await close_async_redis()
+
+
+def _batch_notes(difference: float) -> list[str]:
+    if difference <= SAME_VECTOR:
+        return []
+    return [
+        f"This embedding server's vectors depend on what is embedded beside a text, by up to "
+        f"{difference:.1g} a number: it computes several texts together. What a program gets for "
+        "the same text can differ in the third digit of a probability. Start the server with "
+        "`-np 1` to end that."
+    ]
 
 
 def _listed(rows: Rows, place: int, reason: str) -> dict[str, Any]:

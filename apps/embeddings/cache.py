@@ -10,12 +10,13 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apps.core.db import in_db
-from apps.embeddings import arrays, later
+from apps.embeddings import arrays, canary, later, retention
 from apps.embeddings.keeping import Keeper, check_width
 from apps.embeddings.models import Embedding
 from apps.embeddings.sending import Part, Sender, Vectors
@@ -63,11 +64,17 @@ class Embedder:
     fingerprint: str
 
 
-async def identify(target: Target) -> Embedder:
-    """Which model is behind a target now.
+async def identify(
+    target: Target, *, lane: Lane = Lane.INTERACTIVE, anew: bool = False
+) -> Embedder:
+    """Which model is behind a target now: two fixed texts are embedded from time to time.
+
+    Args:
+        anew: embed them, however lately that was done.
 
     Raises:
         Unreachable, Loading, Unauthorized: the server is not ready.
+        LLMError: the server failed.
     """
     server = await look_at(target.server)
     if server.state != State.READY:
@@ -77,11 +84,16 @@ async def identify(target: Target) -> Embedder:
     # A target chosen before the server was ever seen could not name its model.
     unnamed = target.model in {"", "default"}
     model = choose(server, use=Use.EMBEDDINGS).model if unnamed else target.model
-    return Embedder(Target(server, model), fingerprint_of(server, model))
+    known = Target(server, model)
+    told = fingerprint_of(server, model)
+    return Embedder(known, await canary.fingerprint(known, told, lane=lane, anew=anew))
 
 
 def fingerprint_of(server: Server, model: str) -> str:
-    """By what was last seen of the server: two models under one name have two of them."""
+    """By what was last seen of the server, without asking it: of another size, another one.
+
+    Models that look alike to the server are told apart by their vectors (`canary`).
+    """
     known = {facts["id"]: facts for facts in server.model_facts}
     weights = known.get(model, {}).get("weights") or []
     # Where the server says nothing of the weights, the address has to do.
@@ -103,7 +115,8 @@ async def embed_texts(
             without them sends nothing.
         LLMError: the server failed, also when asked again.
     """
-    return await embed(await identify(target), texts, lane=lane, progress=progress)
+    embedder = await identify(target, lane=lane)
+    return await embed(embedder, texts, lane=lane, progress=progress)
 
 
 async def embed(
@@ -114,10 +127,12 @@ async def embed(
     progress: Progress | None = None,
     stats: Stats | None = None,
     save_later: bool = False,
+    lasting: bool = True,
 ) -> Vectors:
     """Like `embed_texts`, with a model that was identified before. `stats` is added to.
 
     Args:
+        lasting: texts of a dataset or a job, which use them again; else of a single question.
         save_later: return before new vectors are in the database (see `later.settled`).
     """
     if not texts:
@@ -129,9 +144,10 @@ async def embed(
         count=len(texts),
     )
     hashes = list(places)
-    vectors, known = await in_db(_look_up, embedder.fingerprint, hashes)
+    vectors, known = await in_db(_look_up, embedder.fingerprint, hashes, lasting)
     unseen = _first_texts(texts, inverse, known, len(hashes))
-    work = _Work(embedder, lane, hashes, vectors, progress, stats or Stats())
+    expires = retention.end_of(lasting=lasting)
+    work = _Work(embedder, lane, hashes, vectors, progress, stats or Stats(), expires)
     await work.run(unseen, save_later=save_later)
     if work.problems:
         raise TextsTooLarge(
@@ -165,7 +181,9 @@ def _first_texts(
     return sorted(first.items(), key=lambda item: len(item[1]))
 
 
-def _look_up(fingerprint: str, hashes: list[bytes]) -> tuple[Vectors | None, NDArray[np.bool_]]:
+def _look_up(
+    fingerprint: str, hashes: list[bytes], lasting: bool
+) -> tuple[Vectors | None, NDArray[np.bool_]]:
     """The vectors that are there, and which those are; None where there are none."""
     known = np.zeros(len(hashes), dtype=np.bool_)
     places = {value: place for place, value in enumerate(hashes)}
@@ -173,7 +191,10 @@ def _look_up(fingerprint: str, hashes: list[bytes]) -> tuple[Vectors | None, NDA
     # The model by its fingerprint in the same query: a single text costs one trip, not two.
     rows = Embedding.objects.filter(model__fingerprint=fingerprint)
     for start in range(0, len(hashes), LOOKUP_HASHES):
-        found = rows.filter(text_hash__in=hashes[start : start + LOOKUP_HASHES])
+        some = hashes[start : start + LOOKUP_HASHES]
+        if lasting:
+            retention.renew(fingerprint, some)
+        found = rows.filter(text_hash__in=some)
         for value, stored in found.values_list("text_hash", "vector"):
             vector = np.frombuffer(stored, dtype="<f4")
             if vectors is None:
@@ -195,6 +216,7 @@ class _Work:
         vectors: Vectors | None,
         progress: Progress | None,
         stats: Stats,
+        expires: date | None,
     ) -> None:
         self.hashes = hashes
         self.vectors = vectors
@@ -202,7 +224,9 @@ class _Work:
         self.stats = stats
         self._done = 0
         self._total = 0
-        self._keeper = Keeper(embedder.fingerprint, embedder.target.model, self._tell)
+        self._keeper = Keeper(
+            embedder.fingerprint, embedder.target.model, self._tell, expires=expires
+        )
         self._sender = Sender(embedder.target, lane, self._arrived, self._keeper.room)
 
     @property

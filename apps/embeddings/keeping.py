@@ -7,6 +7,7 @@ saving costs a quarter of the CPU that a transaction for each batch would.
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import date
 
 import numpy as np
 from django.db import connection, transaction
@@ -34,11 +35,15 @@ class OtherModel(errors.ServerFailed):
 class Keeper:
     """The vectors of one call, saved while `run` runs."""
 
-    def __init__(self, fingerprint: str, name: str, saved: Saved) -> None:
-        """`saved` is awaited with how many texts have just been saved. What it raises ends it."""
+    def __init__(self, fingerprint: str, name: str, saved: Saved, *, expires: date | None) -> None:
+        """`saved` is awaited with how many texts have just been saved. What it raises ends it.
+
+        `expires`: the day from which on the vectors may be deleted; None saves none.
+        """
         self._fingerprint = fingerprint
         self._name = name
         self._saved = saved
+        self._expires = expires
         self._model: EmbeddingModel | None = None
         self._waiting: Group = []
         self._enough = asyncio.Event()
@@ -86,6 +91,8 @@ class Keeper:
                 await self._saved(len(group))
 
     def _save(self, group: Group) -> None:
+        if self._expires is None:
+            return
         if self._model is None:
             dimensions = len(group[0][1])
             model, _ = EmbeddingModel.objects.get_or_create(
@@ -96,7 +103,7 @@ class Keeper:
             self._model = model
         # In one order everywhere: two runs that save the same texts never wait for each other.
         rows = [
-            (self._model.pk, value, vector.astype("<f4", copy=False).tobytes())
+            (self._model.pk, value, vector.astype("<f4", copy=False).tobytes(), self._expires)
             for value, vector in sorted(group, key=lambda pair: pair[0])
         ]
         # Not bulk_create: making objects and asking each field of each takes three times as long.
@@ -104,8 +111,8 @@ class Keeper:
         table = connection.ops.quote_name(Embedding._meta.db_table)
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.executemany(
-                f"INSERT INTO {table} (model_id, text_hash, vector) VALUES (%s, %s, %s) "  # noqa: S608 - a name of ours
-                "ON CONFLICT DO NOTHING",
+                f"INSERT INTO {table} (model_id, text_hash, vector, expires) "  # noqa: S608 - a name of ours
+                "VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
                 rows,
             )
 

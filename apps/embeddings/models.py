@@ -4,11 +4,14 @@ from django.db import models
 
 
 class EmbeddingModel(models.Model):
-    """A model as told apart by what its server says of it, not merely by its name."""
+    """A model as told apart by the vectors it gives, not merely by what its server says of it."""
 
     fingerprint = models.CharField(max_length=64, unique=True)
     name = models.CharField(max_length=300)
     dimensions = models.PositiveIntegerField()
+    canary = models.BinaryField(
+        null=True, help_text="Vectors of two fixed texts, float32, little-endian: see canary.py."
+    )
     created = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -19,6 +22,9 @@ class Embedding(models.Model):
     model = models.ForeignKey(EmbeddingModel, on_delete=models.CASCADE, related_name="embeddings")
     text_hash = models.BinaryField(max_length=32, help_text="SHA-256 of the text in UTF-8.")
     vector = models.BinaryField(help_text="Unit length, float32, little-endian.")
+    expires = models.DateField(
+        null=True, db_index=True, help_text="Deleted from that day on: see retention.py."
+    )
 
     class Meta:
         constraints = [

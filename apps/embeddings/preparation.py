@@ -73,6 +73,7 @@ async def embed_prepared(
     progress: Progress | None = None,
     stats: Stats | None = None,
     save_later: bool = False,
+    lasting: bool = True,
 ) -> Prepared:
     """Like `embed`, with the preparation.
 
@@ -85,13 +86,19 @@ async def embed_prepared(
     shortened: dict[int, str] = {}
     try:
         vectors = await embed(
-            embedder, sent, lane=lane, progress=progress, stats=stats, save_later=save_later
+            embedder,
+            sent,
+            lane=lane,
+            progress=progress,
+            stats=stats,
+            save_later=save_later,
+            lasting=lasting,
         )
     except TextsTooLarge as error:
         if preparation.long_texts == "reject":
             raise
         work = _Parts(sent, error, preparation)
-        vectors = await work.embed(embedder, lane, stats)
+        vectors = await work.embed(embedder, lane, stats, lasting)
         shortened = work.notices
     return Prepared(truncated(vectors, preparation.dimensions), shortened)
 
@@ -135,7 +142,9 @@ class _Parts:
         pieces = split_text(text.removeprefix(self._prefix), max(1, int(len(text) * share)))
         return [self._prefix + piece for piece in (pieces if self._whole else pieces[:1])]
 
-    async def embed(self, embedder: Embedder, lane: Lane, stats: Stats | None) -> Vectors:
+    async def embed(
+        self, embedder: Embedder, lane: Lane, stats: Stats | None, lasting: bool
+    ) -> Vectors:
         for _ in range(ROUNDS):
             flat: list[str] = []
             owners: list[int] = []
@@ -144,7 +153,7 @@ class _Parts:
                     flat.append(part)
                     owners.append(place)
             try:
-                vectors = await embed(embedder, flat, lane=lane, stats=stats)
+                vectors = await embed(embedder, flat, lane=lane, stats=stats, lasting=lasting)
             except TextsTooLarge as error:
                 self._split_again(flat, owners, error)
                 continue

@@ -6,7 +6,7 @@ half a second: where a batch takes 20 ms, asking Redis for each would cost as mu
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -148,3 +148,23 @@ def unit(vectors: Vectors) -> tuple[Vectors, bool]:
         raise errors.ServerFailed("The embedding server answered with a vector that is no vector.")
     were_unit = bool(np.allclose(norms, 1, atol=1e-4))
     return vectors if were_unit else (vectors / norms).astype(np.float32), were_unit
+
+
+async def embed_few(
+    target: Target, texts: Sequence[str], *, lane: Lane
+) -> tuple[dict[int, NDArray[np.float32]], dict[int, errors.LLMError]]:
+    """The unit vectors of a few texts by place, and why others have none. Nothing is kept.
+
+    Raises:
+        LLMError: the server failed, also when asked again.
+    """
+    vectors: dict[int, NDArray[np.float32]] = {}
+
+    def arrived(part: Part, found: Vectors, were_unit: bool) -> None:
+        vectors.update((place, vector) for (place, _), vector in zip(part, found, strict=True))
+
+    room = asyncio.Event()
+    room.set()
+    sender = Sender(target, lane, arrived, room)
+    await sender.run(list(enumerate(texts)))
+    return vectors, sender.problems

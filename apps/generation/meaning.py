@@ -87,7 +87,7 @@ class Comparison:
     async def __call__(self) -> list[Withdrawal] | None:
         """Raises NotNow: the embedding server cannot be asked."""
         try:
-            embedder = await identify(await in_db(default_target, Use.EMBEDDINGS))
+            embedder = await identify(await in_db(default_target, Use.EMBEDDINGS), lane=Lane.BATCH)
             if embedder.fingerprint != self._fingerprint:  # cosines of two models mean nothing
                 self._forget()
                 await self._read_texts(embedder)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -13,6 +14,8 @@ from apps.classifiers import predictor, tasks
 from apps.classifiers.models import Classifier, Run, Status
 from apps.core.redis import sync_redis
 from apps.datasets.models import Dataset
+from apps.embeddings import canary
+from apps.embeddings.models import EmbeddingModel
 from apps.llm.desk import key
 from apps.llm.models import Server
 from tests.classifiers import factories
@@ -154,9 +157,11 @@ def test_bad_texts_are_refused(api: Client, alice: User, texts: list[str], says:
 
 def test_another_embedding_model_is_refused(api: Client, alice: User) -> None:
     made = factories.trained(alice)
-    server = Server.objects.get()
-    server.facts["models"][0]["weights"] = [1, 2, 3]
-    server.save()
+    known = EmbeddingModel.objects.get()
+    assert known.canary is not None
+    changed = -np.frombuffer(known.canary, dtype="<f4")
+    EmbeddingModel.objects.update(canary=changed.tobytes())
+    canary.forget()
     answer = post(api, f"/classifiers/{made.pk}/predict", {"texts": ["x"]})
     assert answer.status_code == 409
     assert answer.json()["code"] == "model_changed"

@@ -1,5 +1,7 @@
 """How vectors are written down."""
 
+from datetime import date
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ async def saved(count: int) -> None:
 async def test_vectors_are_saved_in_one_order_however_they_come() -> None:
     """Two runs that save the same texts in two orders would wait for each other for ever."""
     hashes = [bytes([number]) * 32 for number in (9, 3, 7, 1)]
-    keeper = Keeper("fingerprint", "model", saved)
+    keeper = Keeper("fingerprint", "model", saved, expires=date(2100, 1, 1))
     keeper.put(hashes, np.eye(4, dtype=np.float32))
     keeper.end()
     await keeper.run()

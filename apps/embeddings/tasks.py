@@ -1,0 +1,8 @@
+from celery import shared_task
+
+from apps.embeddings import retention
+
+
+@shared_task
+def sweep_vectors() -> None:
+    retention.sweep()
