@@ -142,7 +142,7 @@ def threshold(scores: Floats, kept: float) -> float:
 
     With enough rows their own order says it: of n + 1 rows alike each is as often the lowest (split
     conformal prediction, Vovk et al. 2005). A hundredth of twenty rows is none of them; there it
-    is the bound of Student's prediction interval, but nothing that one of the rows fell below.
+    is a bound as for normal scores, but nothing that one of the rows fell below.
 
     Args:
         scores: (n,) of in-scope rows, each by a model that had not seen it.
@@ -154,8 +154,10 @@ def threshold(scores: Floats, kept: float) -> float:
     if rank >= 1:
         return float(np.partition(scores, rank - 1)[rank - 1])
     values = scores.astype(np.float64)
-    spread = float(values.std(ddof=1)) * sqrt(1 + 1 / rows)
-    return min(float(values.min()), float(values.mean()) - _student(share, rows - 1) * spread)
+    factor = max(_student(share, rows - 1) * sqrt(1 + 1 / rows), _tolerance(3 * share, rows))
+    if factor == float("inf"):
+        return -factor
+    return min(float(values.min()), float(values.mean() - factor * values.std(ddof=1)))
 
 
 def _student(share: float, freedom: int) -> float:
@@ -166,6 +168,18 @@ def _student(share: float, freedom: int) -> float:
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
     return z + first / freedom + second / freedom**2 + third / freedom**3
+
+
+def _tolerance(share: float, rows: int) -> float:
+    """So many standard deviations below the mean lies, 99 times of 100, no more than the share of
+    texts to come (Natrella 1963, one-sided tolerance limits). Infinite for a handful of rows."""
+    normal = NormalDist()
+    content, certain = normal.inv_cdf(1 - min(share, 0.5)), normal.inv_cdf(0.99)
+    a = 1 - certain**2 / (2 * (rows - 1))
+    if a <= 0:
+        return float("inf")
+    b = content**2 - certain**2 / rows
+    return (content + sqrt(content**2 - a * b)) / a
 
 
 def passed(

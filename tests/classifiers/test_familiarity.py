@@ -148,3 +148,21 @@ def test_a_crafted_sample_is_refused(tmp_path: Path, change: dict[str, object]) 
     predictor.save(tmp_path, "run-3", bad)
     with pytest.raises(BadArtefact):
         predictor.load(tmp_path, "run-3")
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("labels", "per_label"), [(2, 10), (2, 20), (3, 8), (5, 20), (10, 40)])
+def test_a_handful_of_strangers_never_costs_more_than_three_in_a_hundred(
+    labels: int, per_label: int, seed: int
+) -> None:
+    vectors, codes = texts(labels, per_label, seed=seed)
+    groups = np.arange(len(codes))
+    fit = trainer.fit(vectors, codes, groups)
+    found, among = familiarity.learn(vectors, codes, groups, fit.out_of_fold.max(axis=1))
+    good, _ = texts(labels, 2000 // labels, seed=100 + seed)
+    score = found.of(good, fit.model.logits(good).max(axis=1))
+    hard = texts(1, 5, seed=7, first=0)[0]  # labelled strangers that are like a label
+    for count in range(1, 6):
+        strange = found.of(hard[:count], fit.model.logits(hard[:count]).max(axis=1))
+        limit = gates.threshold(among, gates.best_kept(among, strange))
+        assert (score < limit).mean() <= 0.03

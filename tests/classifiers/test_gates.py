@@ -1,6 +1,7 @@
 """The two gates on rows whose answer is known."""
 
 import json
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -86,6 +87,19 @@ def test_whatever_the_scores_no_more_than_the_share_are_below(
 def test_students_quantiles_are_scipys() -> None:
     for share, freedom, exact in ((0.01, 4, 3.7469), (0.01, 19, 2.5395), (0.05, 7, 1.8946)):
         assert gates._student(share, freedom) == pytest.approx(exact, rel=0.02)
+
+
+@pytest.mark.parametrize(("share", "rows"), [(0.1, 20), (0.03, 40), (0.01, 50)])
+def test_tolerance_limits_hold_99_times_of_100(share: float, rows: int) -> None:
+    random = np.random.default_rng(rows)
+    drawn = random.normal(size=(4000, rows))
+    limits = drawn.mean(axis=1) - gates._tolerance(share, rows) * drawn.std(axis=1, ddof=1)
+    below = np.asarray([NormalDist().cdf(limit) for limit in limits])
+    assert (below <= share).mean() == pytest.approx(0.99, abs=0.006)
+
+
+def test_a_handful_of_rows_makes_no_threshold() -> None:
+    assert gates._tolerance(0.03, 3) == float("inf")
 
 
 def strangers(count: int, mean: float) -> tuple[gates.Floats, gates.Floats]:
