@@ -7,6 +7,7 @@ pause, resume and cancel. Whoever takes the lease later finds in the rows all th
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
@@ -50,21 +51,28 @@ STOPPED = "The worker was stopped while this row was running. The row starts aga
 SAME_FAILURES = 20
 
 
-async def run(server_id: int, *, should_stop: Stop = lambda: False) -> bool:
+async def run(
+    server_id: int, *, seconds: float = math.inf, should_stop: Stop = lambda: False
+) -> bool:
     """Works off a server's jobs until there are none, however long a row takes.
 
     Does nothing while another pump holds the server's lease. Returns whether there is more to do,
-    because a stop was asked for.
+    because a stop was asked for or so many seconds have passed.
     """
+    deadline = time.monotonic() + seconds
+
+    def is_over() -> bool:
+        return should_stop() or time.monotonic() >= deadline
+
     while await in_db(ledger.has_work, server_id) or await in_db(ledger.has_orphans, server_id):
-        if should_stop():
+        if is_over():
             return True
         lease = await in_db(leases.take, server_id)
         if lease is None:
             return False
         replaced = False
         try:
-            await Pump(lease, should_stop=should_stop).work()
+            await Pump(lease, should_stop=is_over).work()
         except* LeaseLost as lost:
             log.warning("%s", lost.exceptions[0])
             replaced = True

@@ -3,14 +3,14 @@
 What is decided for a whole job while it runs (refill, yield, budget) is in `tending`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Case, Count, Exists, F, Min, OuterRef, Q, Sum, When
+from django.db.models import Case, Count, Exists, F, Min, OuterRef, Q, QuerySet, Sum, When
 from django.utils import timezone
 from redis.exceptions import RedisError
 
@@ -145,8 +145,21 @@ def _add_rows(batch_id: int, rows: int) -> None:
 
 
 def delete(batch: Batch) -> None:
-    """With all its rows. What is in flight is closed within a second; nothing can be undone."""
+    """With all its rows. What is in flight is closed within a second; nothing can be undone.
+
+    Rows go some thousand at a time: everybody else writes in between. Should it be broken off,
+    what is left is a cancelled job that can be deleted.
+    """
+    Batch.objects.filter(pk=batch.pk).update(status=BatchStatus.CANCELLED)
+    for keys in _keys_of(Item.objects.filter(batch=batch)):
+        Item.objects.filter(pk__in=keys).delete()
     batch.delete()
+
+
+def _keys_of(items: QuerySet[Item]) -> Iterator[list[int]]:
+    """Some thousand at a time, as long as there are any: each is a transaction of its own."""
+    while keys := list(items.order_by("pk").values_list("pk", flat=True)[:INSERT_ROWS]):
+        yield keys
 
 
 @transaction.atomic
@@ -257,15 +270,22 @@ def cancel(batch: Batch) -> None:
     Batch.objects.filter(pk=batch.pk).update(finished=timezone.now())
 
 
-@transaction.atomic
 def retry_failed(batch: Batch) -> int:
     """Failed rows are pending again, with all their attempts. Returns how many."""
     if batch.status == BatchStatus.CANCELLED:
         raise WrongState("The job was cancelled. Start a new one.")
     # One that was replaced is no gap any more.
-    count = Item.objects.filter(batch=batch, status=ItemStatus.FAILED, replaced=False).update(
-        status=ItemStatus.PENDING, code="", reason="", attempts=0, not_before=None, finished=None
-    )
+    failed = Item.objects.filter(batch=batch, status=ItemStatus.FAILED, replaced=False)
+    count = 0
+    for keys in _keys_of(failed):
+        count += failed.filter(pk__in=keys).update(
+            status=ItemStatus.PENDING,
+            code="",
+            reason="",
+            attempts=0,
+            not_before=None,
+            finished=None,
+        )
     if not count:
         raise WrongState("No row has failed.")
     Batch.objects.filter(pk=batch.pk, status__in=(BatchStatus.DONE, BatchStatus.FAILED)).update(

@@ -172,13 +172,12 @@ def _copy_test_set(job: Job, copy: Job) -> None:
     copy.save(update_fields=["test_dataset"])
 
 
-@transaction.atomic
 def delete(job: Job) -> None:
     """With its rows and the real rows that were stored for it. Its datasets stay."""
     spec = job.batch.spec
     stored = [*spec.get("stored", {}).values(), spec.get("filters", {}).get("test_set")]
+    batches.delete(job.batch)  # takes the job along, in pieces
     StoredRows.objects.owned_by(job.owner).filter(pk__in=[pk for pk in stored if pk]).delete()
-    batches.delete(job.batch)  # takes the job along
 
 
 def rename(job: Job, name: str) -> None:

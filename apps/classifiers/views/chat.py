@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.batch.services import WrongState, cancel
+from apps.batch.services import WrongState, cancel, delete
 from apps.batch.tasks import wake
 from apps.classifiers import chat_labels, chat_tests
 from apps.classifiers.evidence import NoEvidence
@@ -144,7 +144,7 @@ def cancel_chat_test(request: HttpRequest, pk: int, test: int) -> HttpResponse:
 
 @require_POST
 def remove_chat_test(request: HttpRequest, pk: int, test: int) -> HttpResponse:
-    _get(request, pk, test).batch.delete()
+    delete(_get(request, pk, test).batch)
     return redirect("classifiers:chat_tests", pk)
 
 
