@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from apps.embedded.errors import StartError
+from apps.embedded.gguf_size import CUT_OFF, is_cut_off
 
 # Threads that wait for each other by spinning take the core the other one needs as soon as anything
 # else runs: beside a training run, embedding fell to 5 texts a second, and to 25 when they sleep.
@@ -67,6 +68,8 @@ def check_model(path: Path) -> None:
         raise StartError(f"The model file {path} cannot be read: {error.strerror}.") from error
     if magic != GGUF_MAGIC:
         raise StartError(f"The model file {path} is not a GGUF file.")
+    if is_cut_off(path):
+        raise StartError(f"The model file {path} {CUT_OFF}")
 
 
 def read_key(path: Path) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from apps.embedded import embedding_model
 from apps.embedded.errors import StartError
+from apps.embedded.gguf_size import CUT_OFF, is_cut_off
 
 GGUF_MAGIC = b"GGUF"
 DEMO_MODEL = Path("demo/workbench-demo.gguf")
@@ -65,6 +66,8 @@ def check_gguf(path: Path, setting: str) -> None:
         ) from error
     if magic != GGUF_MAGIC:
         raise StartError(f"The model file {path} ({setting}) is not a GGUF file.")
+    if is_cut_off(path):
+        raise StartError(f"The model file {path} ({setting}) {CUT_OFF}")
 
 
 def _resolve(chosen: str, setting: str, folder: Path, report: Report) -> Path:

@@ -207,7 +207,7 @@ def test_another_kind_of_file_is_one_sentence(tmp_path: Path) -> None:
 def test_half_a_model_is_explained_in_a_sentence(tiny: Path, tmp_path: Path) -> None:
     half = tmp_path / "half.gguf"
     half.write_bytes(tiny.read_bytes()[:200_000])
-    assert f"llama.cpp could not load {half} or" in refused(server_command(tmp_path, half))
+    assert f"The model file {half} is incomplete" in refused(server_command(tmp_path, half))
 
 
 def test_an_empty_key_file_is_refused(tiny: Path, tmp_path: Path) -> None:
