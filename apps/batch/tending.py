@@ -74,6 +74,13 @@ def _replace(batch: Batch, chosen: Sequence[Item]) -> int:
     # Who adds rows right now takes the same indexes: the refill has time until the next second.
     if not Batch.objects.select_for_update(skip_locked=True).filter(pk=batch.pk).exists():
         return 0
+    # A person may have accepted one of them since they were read.
+    keys = [item.pk for item in chosen]
+    bad = Item.objects.filter(pk__in=keys, status__in=BAD, replaced=False)
+    still = set(bad.values_list("pk", flat=True))
+    chosen = [item for item in chosen if item.pk in still]
+    if not chosen:
+        return 0
     first = next_index(batch)
     add_items(batch, ({"for": item.place} for item in chosen), first=first)
     Item.objects.filter(pk__in=[item.pk for item in chosen]).update(replaced=True)

@@ -168,6 +168,31 @@ async def test_a_restored_row_takes_the_place_of_its_replacement(make: Any, serv
         await in_db(services.restore, item)
 
 
+async def test_a_row_that_is_restored_while_a_refill_looks_at_it_is_not_replaced(make: Any) -> None:
+    batch = await make(3, refill=True)
+    await batch.items.filter(index__lt=2).aupdate(
+        status=ItemStatus.REJECTED, output={"place": 0}, finished=timezone.now()
+    )
+    bad = [item async for item in batch.items.filter(status=ItemStatus.REJECTED)]
+    item = await batch.items.aget(index=0)
+    await in_db(services.restore, item)
+    assert await in_db(tending._replace, batch, bad) == 1
+    assert [row.input async for row in batch.items.filter(index=3)] == [{"for": 1}]
+    await item.arefresh_from_db()
+    assert not item.replaced
+
+
+async def test_a_spare_that_begins_at_this_moment_stays(make: Any, server: Server) -> None:
+    batch = await make(1, refill=True)
+    await batch.items.aupdate(status=ItemStatus.REJECTED, output={}, finished=timezone.now())
+    await in_db(tending.tend, server.pk)
+    await batch.items.filter(index=1).aupdate(status=ItemStatus.RUNNING)
+    item = await batch.items.aget(index=0)
+    await in_db(services.restore, item)
+    assert await batch.items.acount() == 2
+    assert item.replaced
+
+
 async def test_a_row_taken_out_by_hand_is_made_anew(make: Any, server: Server) -> None:
     batch = await make(3, refill=True)
     await batch.items.filter(index=1).aupdate(status=ItemStatus.ACCEPTED, finished=timezone.now())
