@@ -126,7 +126,7 @@ def test_a_round_trip_through_a_spreadsheet_changes_nothing(api: Client, alice: 
     made = send(api, "\n".join(lines).encode(), "cells.jsonl").json()
     answer, written = download(alice, made["id"], "csv")
     assert "attachment" in answer["Content-Disposition"]
-    assert written.startswith(b"\xef\xbb\xbftext,label,split")
+    assert written.startswith(b'\xef\xbb\xbf"text",label,split')
     assert b",'=0," in written
     again = send(api, written).json()
     assert again["labels"] == made["labels"]

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from apps.datasets.formats.encoding import Lines, open_text
-from apps.datasets.formats.export import FORMULA_START
+from apps.datasets.formats.export import FORMULA_START, OWN_HEADER
 from apps.datasets.formats.guess import KNOWN_NAMES
 from apps.datasets.formats.layout import (
     MAX_CELL,
@@ -31,6 +31,7 @@ from apps.datasets.formats.rows import FormatError, RejectedRow
 SCORED_ROWS = 50
 PLAIN_TEXT_NAMES = (".txt", ".text", ".md", ".log")
 TABLE_NAMES = (".csv", ".tsv", ".tab")
+HEADER_ROWS = 5_000  # among which the values of the first row are looked for
 QUOTING_LINES = 20_000  # of which is told whether quotes mean anything
 _ESCAPED_FORMULA = re.compile(rf"'+[{re.escape(FORMULA_START)}]")
 
@@ -45,7 +46,7 @@ def inspect(path: Path, *, name: str, encoding: str, mark: bool, said: Said) -> 
     if not separator:
         return _inspect_plain(path, name, encoding, mark, said)
     quoting = said.quoting or _find_quoting(path, encoding, separator)
-    rows = _sample_cells(path, encoding, separator, quoting=quoting)
+    rows = _sample_cells(path, encoding, separator, quoting=quoting, limit=HEADER_ROWS)
     if len(rows[0]) > MAX_COLUMNS:
         raise FormatError(
             f"The first row has {len(rows[0]):,} columns; at most {MAX_COLUMNS:,} are read. "
@@ -53,7 +54,16 @@ def inspect(path: Path, *, name: str, encoding: str, mark: bool, said: Said) -> 
         )
     header = looks_like_header(rows, KNOWN_NAMES) if said.header is None else said.header
     columns, cleaned = column_names(rows[0], header)
-    return Layout(Kind.CSV, encoding, columns, separator, header, mark, cleaned, quoting=quoting)
+    return Layout(
+        *(Kind.CSV, encoding, columns, separator, header, mark, cleaned),
+        quoting=quoting,
+        escaped=header and _is_ours(path, encoding),
+    )
+
+
+def _is_ours(path: Path, encoding: str) -> bool:
+    with open_text(path, encoding) as file:
+        return file.read(len(OWN_HEADER)) == OWN_HEADER
 
 
 def _find_quoting(path: Path, encoding: str, separator: str) -> Quoting:
@@ -132,10 +142,9 @@ def _named(
             f"It has {len(cells):,} cells{of}, the table has {len(layout.columns)} columns. "
             "Are quotes missing around a text with the separator in it?",
         )
-    return {
-        column: cell[1:] if cell[:1] == "'" and _ESCAPED_FORMULA.match(cell) else cell
-        for column, cell in zip(layout.columns, cells, strict=False)
-    }
+    if layout.escaped:
+        cells = [cell[1:] if _ESCAPED_FORMULA.match(cell) else cell for cell in cells]
+    return dict(zip(layout.columns, cells, strict=False))
 
 
 def _plain_records(lines: Lines, layout: Layout, tally: Tally) -> Records:

@@ -16,7 +16,12 @@ SAMPLE_BYTES = 8 << 20
 PIECE_BYTES = 256 << 10
 UTF8 = "utf-8-sig"
 OLD_WINDOWS = "cp1252"
+CYRILLIC = "cp1251"
 CONTINUATION = bytes(range(0x80, 0xC0))
+LETTERS = 6  # different ones, at least, of which an alphabet is told
+HIGH = bytes(range(0x80, 0x100))
+_HIGH_WORD = re.compile(rb"[\xa8\xb8\xc0-\xff]{3,}")
+_LOWER = re.compile(rb"[\xb8\xe0-\xff]")
 _UNDECODED = re.compile("[\udc80-\udcff]")
 
 REFUSED = (
@@ -49,6 +54,8 @@ def find_encoding(path: Path) -> tuple[str, bool]:
     for magic, what in REFUSED:
         if start.startswith(magic):
             raise FormatError(f"This is {what} and choose that.")
+    if wide := _wide(start):
+        return wide, False
     # Text has hardly a control character; a stray NUL costs its row only.
     controls = sum(start[:65536].count(byte) for byte in (0, 1, 2, 3, 4, 5, 6, 14, 15, 16))
     if controls > len(start[:65536]) // 100 + 2:
@@ -68,7 +75,7 @@ def settled_encoding(path: Path, encoding: str) -> str:
         FormatError: most of the file is written in another one than the pieces. It names the first
             byte outside UTF-8.
     """
-    if encoding not in {UTF8, OLD_WINDOWS} or path.stat().st_size <= SAMPLE_BYTES:
+    if encoding not in {UTF8, OLD_WINDOWS, CYRILLIC} or path.stat().st_size <= SAMPLE_BYTES:
         return encoding
     changed = path.stat().st_mtime_ns
     whole, _ = _encoding_of(path, changed, True)
@@ -90,8 +97,41 @@ def _encoding_of(path: Path, changed: int, whole: bool) -> tuple[str, bool]:
     Remembered, since a preview asks again with every choice of a column.
     """
     good, bad = _outside_ascii(path, whole)
-    is_utf8 = bad <= good or not _decodes(path, OLD_WINDOWS, whole)
-    return UTF8 if is_utf8 else OLD_WINDOWS, good + bad > 0
+    told = good + bad > 0
+    if bad <= good:
+        return UTF8, told
+    if _is_cyrillic(path, whole) and _decodes(path, CYRILLIC, whole):
+        return CYRILLIC, told
+    return OLD_WINDOWS if _decodes(path, OLD_WINDOWS, whole) else UTF8, told
+
+
+def _wide(start: bytes) -> str:
+    """UTF-16 without a byte order mark: of Western text every second byte is zero."""
+    start = start[:65536]
+    half = len(start) // 2
+    even, odd = start[: 2 * half : 2].count(0), start[1 : 2 * half : 2].count(0)
+    if half > 1 and odd > half // 3 and even <= half // 100:
+        return "utf-16-le"
+    if half > 1 and even > half // 3 and odd <= half // 100:
+        return "utf-16-be"
+    return ""
+
+
+def _is_cyrillic(path: Path, whole: bool) -> bool:
+    """Whether most letters outside ASCII stand together in words, in lower case as Windows-1251 has
+    it. In Western text they stand alone among others."""
+    inside = lower = total = 0
+    different: set[int] = set()
+    for piece in _pieces(path, whole):
+        for chunk in piece:
+            words = _HIGH_WORD.findall(chunk)
+            inside += sum(map(len, words))
+            if len(different) < LETTERS:
+                different.update(*words)
+            lower += sum(len(_LOWER.findall(word)) for word in words)
+            total += len(chunk) - len(chunk.translate(None, HIGH))
+    several = len(different) >= LETTERS
+    return several and inside > 0.6 * total and lower > 0.6 * inside
 
 
 def _outside_ascii(path: Path, whole: bool) -> tuple[int, int]:

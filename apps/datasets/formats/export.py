@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 FORMULA_START = "=+-@\t\r\n\0＝＋－＠"
 _FORMULA = re.compile(rf"'*[{re.escape(FORMULA_START)}]")
 FIELDS = ("text", "label", "split")
+# A header no other program writes: one name is in quotes for no need. `read` knows it.
+OWN_HEADER = '"text",label,split'
 
 
 def jsonl_line(row: ExampleRow) -> str:
@@ -30,7 +32,8 @@ def csv_lines(
 ) -> str:
     """Rows for a spreadsheet: a cell that would be a formula gets an apostrophe in front.
 
-    `read` takes that apostrophe away again, so a round trip changes nothing.
+    `read` takes that apostrophe away again, from files with our header, so a round trip changes
+    nothing.
 
     Args:
         extra: the names of the extra columns, in order.
@@ -39,6 +42,7 @@ def csv_lines(
     writer = csv.writer(out, lineterminator="\r\n")
     if header:
         writer.writerow(map(spreadsheet_safe, (*FIELDS, *_free(extra))))
+        out.parts[0] = OWN_HEADER + out.parts[0].removeprefix(",".join(FIELDS))
     for row in rows:
         cells = (row.text, row.label, row.split or "", *_extra(row, extra).values())
         writer.writerow(map(spreadsheet_safe, cells))

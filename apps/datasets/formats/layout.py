@@ -19,6 +19,8 @@ SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical b
 ENCODINGS = {
     "utf-8-sig": "UTF-8",
     "utf-16": "UTF-16",
+    "utf-16-le": "UTF-16 little-endian",
+    "utf-16-be": "UTF-16 big-endian",
     "utf-32": "UTF-32",
     "cp1252": "Windows-1252",
     "iso-8859-2": "ISO-8859-2",
@@ -81,6 +83,8 @@ class Layout:
     formulas: bool = False
     """An Excel sheet with formulas, of which the saved values are read."""
     quoting: Quoting = Quoting.AUTO
+    escaped: bool = False
+    """A CSV of our own: an apostrophe before a formula was put there, and is taken away."""
     claimed_rows: int = 0
     """About how many rows an Excel, Parquet or JSON file has; 1 where a sheet says nothing."""
     paths: tuple[str, ...] = ()

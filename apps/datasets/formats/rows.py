@@ -1,6 +1,7 @@
 """What a row of a dataset is, and what makes one unusable. Knows nothing of files."""
 
 import hashlib
+import math
 import re
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -161,6 +162,9 @@ def plain(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
+    if isinstance(value, float):
+        if not math.isfinite(value):  # how pandas and NumPy write a cell that is not there
+            return ""
+        if value.is_integer() and abs(value) < 1e15:
+            return str(int(value))
     return str(value)
