@@ -91,6 +91,7 @@ class Intake:
 
         Raises:
             TooManyLabels: more than can be told apart.
+            NothingUsable: so many rows were rejected, and none was taken.
         """
         examples: list[Values] = []
         rejections: list[Rejection] = []
@@ -112,6 +113,8 @@ class Intake:
         self.rejected += len(rejections)
         if len(self.labels) > MAX_LABELS + 1:  # "no label" is none
             raise TooManyLabels(self.names.label or "label", filter(None, self.labels))
+        if not self.labels and self.rejected > MAX_REJECTIONS:  # the rest would be no better
+            raise self._nothing_usable()
 
     def finish(self, notes: Sequence[str] = ()) -> None:
         """Writes the counts into the dataset and saves it.
@@ -121,10 +124,7 @@ class Intake:
         """
         dataset = self.dataset
         if not self.labels:
-            first = dataset.rejections.all()[:20]
-            raise NothingUsable(
-                [RejectedRow(r.row, r.column, r.reason) for r in first], self.rejected
-            )
+            raise self._nothing_usable()
         dataset.rows = dataset.next_index = self._next
         dataset.unlabelled = self.labels.pop("", 0)
         dataset.label_counts = dict(self.labels.most_common())
@@ -139,6 +139,10 @@ class Intake:
                 f"Of the {self.rejected:,} rejected rows the first {MAX_REJECTIONS:,} are listed."
             )
         dataset.save()
+
+    def _nothing_usable(self) -> NothingUsable:
+        first = self.dataset.rejections.all()[:20]
+        return NothingUsable([RejectedRow(r.row, r.column, r.reason) for r in first], self.rejected)
 
     def _values(self, row: ExampleRow, file: str, split: str) -> Values:
         origin = f"{file[: 58 - len(row.origin)]}, {row.origin}" if file else row.origin

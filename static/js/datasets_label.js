@@ -1,5 +1,6 @@
 // One text at a time: 1 to 9 give a label, Enter keeps the one there is, s skips, u undoes,
-// / looks for a label among many.
+// / looks for a label among many. One that is not there yet is made by a choice of its own, so that
+// a slip of a key makes no label.
 
 document.addEventListener("keydown", (event) => {
   const page = document.getElementById("labelling");
@@ -44,14 +45,16 @@ function typed(event, page, filter) {
     const wanted = filter.value.trim();
     if (!wanted) return;
     const first = page.querySelector(".choice-first");
-    give(page, first ? first.dataset.label : wanted);
+    if (first) give(page, first.dataset.label);
+    else page.querySelector("[data-create] button").focus(); // Enter again creates it
   }
 }
 
-// The first of the labels that hold what was typed is the one Enter gives; none: a new label.
+// The first of the labels that hold what was typed is the one Enter gives.
 function narrow(filter) {
   const wanted = filter.value.trim().toLowerCase();
-  const choices = [...filter.closest(".choices").querySelectorAll(".choice")];
+  const list = filter.closest(".choices");
+  const choices = [...list.querySelectorAll("li:not([data-create]) .choice")];
   const score = (choice) => {
     const label = choice.dataset.label.toLowerCase();
     return label === wanted ? 0 : label.startsWith(wanted) ? 1 : label.includes(wanted) ? 2 : 3;
@@ -64,6 +67,11 @@ function narrow(filter) {
     if (wanted && found && (!first || score(choice) < score(first))) first = choice;
   }
   first?.classList.add("choice-first");
+  const create = list.querySelector("[data-create]");
+  const typed = filter.value.trim();
+  create.hidden = !typed || choices.some((choice) => choice.dataset.label === typed);
+  create.querySelector("button").dataset.label = typed;
+  create.querySelector("[data-create-name]").textContent = typed;
 }
 
 function give(page, label) {

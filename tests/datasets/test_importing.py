@@ -119,6 +119,17 @@ def test_one_that_fails_leaves_nothing_but_its_reason(alice: User, content: str,
     assert importing.enqueue(upload, Plan("Again", Mapping("label", "text")))
 
 
+def test_one_that_is_all_wrong_is_not_read_to_its_end(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "MAX_REJECTIONS", 25)
+    upload = queued(alice, "text,label\n" + ",a\n" * 500)
+    importing.run(str(upload.pk))
+    upload.refresh_from_db()
+    assert "None of the 30 rows can be used" in upload.error
+    assert nothing_left()
+
+
 def test_a_file_that_is_gone_is_told(alice: User) -> None:
     upload = queued(alice)
     upload.path.unlink()
