@@ -132,8 +132,7 @@ def warnings(card: predictor.Card, server: Server) -> list[str]:
             f"It was trained on vectors of “{name}” and asks “{server.name}”, {there}. It refuses "
             f"to answer until that server offers “{name}”."
         ]
-    here = EmbeddingModel.objects.filter(fingerprint=card.embedding_fingerprint, name=name)
-    if fingerprint_of(server, name) != card.embedding_fingerprint and not here.exists():
+    if fingerprint_of(server, name) != card.embedding_fingerprint and not _may_be(server, card):
         return [_changed(card, name)]
     default = default_target(Use.EMBEDDINGS).model
     if default not in {name, "default"}:
@@ -142,6 +141,14 @@ def warnings(card: predictor.Card, server: Server) -> list[str]:
             "has to go on offering both."
         ]
     return []
+
+
+def _may_be(server: Server, card: predictor.Card) -> bool:
+    """Whether a server that tells nothing of its weights may have the model of a card."""
+    name = card.embedding_model
+    told = any(model["id"] == name and model.get("weights") for model in server.model_facts)
+    here = EmbeddingModel.objects.filter(fingerprint=card.embedding_fingerprint, name=name)
+    return not told and here.exists()
 
 
 def _changed(card: predictor.Card, now: str) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
@@ -12,7 +13,9 @@ from apps.core.redis import close_async_redis
 from apps.datasets.formats import ExampleRow
 from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset
+from apps.embeddings import canary
 from apps.embeddings.later import settled
+from apps.embeddings.models import EmbeddingModel
 from apps.llm.client import close_clients
 
 TOPICS = {
@@ -94,3 +97,12 @@ def _over_asgi(client: Client) -> AsyncClient:
 def _headers(client: Client) -> dict[str, str]:
     key = client.defaults.get("HTTP_AUTHORIZATION")
     return {"authorization": key} if key else {}
+
+
+def exchange_embedding_model() -> None:
+    """As if another model of the same name and size answered than when it was last asked."""
+    known = EmbeddingModel.objects.get()
+    assert known.canary is not None
+    other = -np.frombuffer(known.canary, dtype="<f4")
+    EmbeddingModel.objects.update(canary=other.tobytes())
+    canary.forget()

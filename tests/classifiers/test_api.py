@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -14,8 +13,6 @@ from apps.classifiers import predictor, tasks
 from apps.classifiers.models import Classifier, Run, Status
 from apps.core.redis import sync_redis
 from apps.datasets.models import Dataset
-from apps.embeddings import canary
-from apps.embeddings.models import EmbeddingModel
 from apps.llm.desk import key
 from apps.llm.models import Server
 from tests.classifiers import factories
@@ -157,11 +154,7 @@ def test_bad_texts_are_refused(api: Client, alice: User, texts: list[str], says:
 
 def test_another_embedding_model_is_refused(api: Client, alice: User) -> None:
     made = factories.trained(alice)
-    known = EmbeddingModel.objects.get()
-    assert known.canary is not None
-    changed = -np.frombuffer(known.canary, dtype="<f4")
-    EmbeddingModel.objects.update(canary=changed.tobytes())
-    canary.forget()
+    factories.exchange_embedding_model()
     answer = post(api, f"/classifiers/{made.pk}/predict", {"texts": ["x"]})
     assert answer.status_code == 409
     assert answer.json()["code"] == "model_changed"

@@ -143,9 +143,7 @@ def test_an_untrained_classifier_says_so(
 
 
 def test_another_embedding_model_ends_it_with_the_reason(api: Client, made: Classifier) -> None:
-    server = Server.objects.get()
-    server.facts["models"][0]["weights"] = [1, 2, 3]
-    server.save()
+    factories.exchange_embedding_model()
     done = finished(api, made, send(api, made, MANY))
     assert done.json()["status"] == "failed"
     assert "Another model than at training" in done.json()["error"]
