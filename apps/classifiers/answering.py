@@ -5,8 +5,10 @@ for all that is stored, one for vectors that are there already, and the new vect
 answer is on its way.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from django.conf import settings
@@ -27,6 +29,7 @@ from apps.llm.slots import Lane
 MAX_TEXTS = 1_000
 MAX_TEXT = 100_000  # characters
 TOP = 3
+AT_ONCE = 32  # texts judged in a millisecond or two; more would keep the event loop waiting
 
 
 class NotReady(Exception):
@@ -187,13 +190,15 @@ async def classify(
             f"It was trained on vectors of {ready.predictor.card.dimensions} numbers and the "
             f"embedding model now answers with {prepared.vectors.shape[1]}. Train again."
         )
+    judge = partial(ready.predictor.judge, prepared.vectors, count=top)
+    judged = await asyncio.to_thread(judge) if len(texts) > AT_ONCE else judge()
     return [
         Prediction(
             judgement.top,
             ready.gates.decide(judgement.top[0].confidence, judgement.score),
             prepared.shortened.get(place, ""),
         )
-        for place, judgement in enumerate(ready.predictor.judge(prepared.vectors, count=top))
+        for place, judgement in enumerate(judged)
     ]
 
 

@@ -1,5 +1,6 @@
 """Classifiers over HTTP, as a program sees them."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.classifiers import predictor, tasks
 from apps.classifiers.models import Classifier, Run, Status
+from apps.classifiers.predictor import Predictor
 from apps.core.redis import sync_redis
 from apps.datasets.models import Dataset
 from apps.llm.desk import key
@@ -200,3 +202,28 @@ def test_a_prediction_asks_the_database_three_times(
     # The key with its user, the classifier with its run, the vectors.
     with django_assert_num_queries(3):
         assert post(api, path, {"texts": ["HELLO again"]}).json() == first
+
+
+def test_many_texts_are_judged_beside_the_event_loop(
+    api: Client, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = factories.trained(alice)
+    threads: list[bool] = []
+    judge = Predictor.judge
+
+    def watched(self: Predictor, *given: Any, **more: Any) -> Any:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            threads.append(True)
+        else:
+            threads.append(False)
+        return judge(self, *given, **more)
+
+    monkeypatch.setattr(Predictor, "judge", watched)
+    path = f"/api/v1/classifiers/{made.pk}/predict"
+    for count in (1, 40):
+        body = {"texts": [f"hello {number}" for number in range(count)]}
+        answer = factories.post(api, path, body, content_type="application/json")
+        assert len(answer.json()["predictions"]) == count
+    assert threads == [False, True]
