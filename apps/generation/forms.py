@@ -194,7 +194,7 @@ class Draft:
         budgets = {str(tokens): f"Up to {tokens:,} tokens" for tokens in BUDGETS}
         if chosen.isdecimal():
             budgets.setdefault(chosen, f"Up to {chosen} tokens")
-        return [("", "Off where possible"), ("off", "Off"), ("on", "On"), *budgets.items()]
+        return [("", "Off"), ("off", "Off, always sent"), ("on", "On"), *budgets.items()]
 
     def report(self, problem: Problem) -> None:
         """Where it stands on the page: at its column, or at a field of the form."""

@@ -259,4 +259,5 @@ def tokens_of(
         given = recipe.params_of(column)
         thoughts += plan(facts, given.get("thinking"), given.get("reasoning_effort", "")).room
     told = prompt_tokens(recipe, tables) if prompt is None else prompt
+    # An answer that is asked for again is rare and not counted: it would halve the width of all.
     return told + recipe.max_tokens + thoughts

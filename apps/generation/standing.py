@@ -11,9 +11,15 @@ from apps.batch.models import ACTIVE, Batch, BatchStatus, Course, ItemStatus
 from apps.core.redis import sync_redis
 from apps.generation.models import Job
 from apps.generation.reasons import label_of
+from apps.llm import capacity
 from apps.llm.desk import key
 from apps.llm.models import Server
 from apps.llm.slots import refused_in_words
+
+ONE_BY_ONE = (
+    "The server does not report how many requests it takes at once, so rows go one by one. "
+    "Set its slots on the Servers page."
+)
 
 
 def standing(job: Job) -> dict[str, Any]:
@@ -77,7 +83,7 @@ def why_fewer(batch: Batch, running: int) -> str:
     assert server is not None
     slots = server.width(batch.model)
     if running >= slots:
-        return ""
+        return ONE_BY_ONE if server.width_source(batch.model) == capacity.ASSUMED else ""
     if batch.width is not None and running >= batch.width:
         return f"At most {batch.width} at once, as you set it below: the server has {slots} slots."
     if sentence := _too_large(batch, server, slots):

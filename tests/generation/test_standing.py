@@ -48,6 +48,14 @@ def test_other_reasons_and_none(batch: Batch) -> None:
     assert why_fewer(batch, 2).startswith("At most 2 at once, as you set it")
 
 
+def test_a_server_that_does_not_report_its_slots(batch: Batch) -> None:
+    assert batch.server is not None
+    batch.server.facts = {}
+    assert "does not report how many requests it takes at once" in why_fewer(batch, 1)
+    batch.server.parallel = 1
+    assert why_fewer(batch, 1) == ""
+
+
 @pytest.mark.parametrize(
     ("best", "fixed", "said"),
     [
