@@ -246,6 +246,9 @@ LIMITS = env.figures(
     },
 )
 
+# All files that one person has attached to questions, together.
+ATTACHMENTS_MB = env.integer("WORKBENCH_ATTACHMENTS_MB", default=5000)
+
 # --- Files -------------------------------------------------------------------
 
 STATIC_URL = "static/"

@@ -28,8 +28,31 @@ def from_form(typed: str) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": described}
 
 
+def checked(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A format as programs send it, in the OpenAI API's shape; {} for free text.
+
+    Raises:
+        BadSchema: it is another shape, or a schema that cannot be used: see `core.json_schemas`.
+    """
+    if not given or given == {"type": "text"}:
+        return {}
+    if given == {"type": "json_object"}:
+        return dict(given)
+    described = given.get("json_schema")
+    if given.get("type") != "json_schema" or not isinstance(described, Mapping):
+        raise json_schemas.BadSchema(
+            '`response_format` is {"type": "text"}, {"type": "json_object"} or '
+            '{"type": "json_schema", "json_schema": {"name": "...", "schema": {...}}}.'
+        )
+    schema = json_schemas.checked(described.get("schema"))
+    name = described.get("name")
+    named = {"name": name[:64] if isinstance(name, str) and name else "answer"}
+    strict = {"strict": described["strict"]} if isinstance(described.get("strict"), bool) else {}
+    return {"type": "json_schema", "json_schema": {**named, "schema": schema, **strict}}
+
+
 def schema_of(response_format: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of a format, {} without one."""
-    described = response_format.get("json_schema") or {}
-    found: dict[str, Any] = described.get("schema") or {}
-    return found
+    described = response_format.get("json_schema")
+    found = described.get("schema") if isinstance(described, Mapping) else None
+    return dict(found) if isinstance(found, Mapping) else {}

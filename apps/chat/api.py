@@ -7,7 +7,17 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 from pydantic_core import to_json
 
-from apps.chat import answers_api, cut_api, generation, library, library_api, services, sse, titles
+from apps.chat import (
+    answer_format,
+    answers_api,
+    cut_api,
+    generation,
+    library,
+    library_api,
+    services,
+    sse,
+    titles,
+)
 from apps.chat.answers_api import AnswerStarted, MessageOut, message_out, started
 from apps.chat.library_api import preset_of, prompt_of, server_of
 from apps.chat.models import TITLE_LENGTH, Conversation, Preset, SystemPrompt
@@ -15,6 +25,7 @@ from apps.chat.params import Params
 from apps.chat.tools import settings as tool_settings
 from apps.core import tools
 from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.core.json_schemas import BadSchema
 from apps.core.tools import Approval
 
 router = Router(tags=["chat"])
@@ -156,7 +167,7 @@ def open_conversation(request: HttpRequest, data: ConversationIn) -> Any:
         model=data.model or preset.model,
         system_prompt=prompt_of(request, data.system_prompt) or preset.system_prompt,
         params=preset.params | _given(data.params),
-        response_format=data.response_format or preset.response_format,
+        response_format=_format(data.response_format) or preset.response_format,
         tools=None if data.tools is None else _checked(request, data.tools.dict()),
     )
     return Status(201, _conversation(conversation))
@@ -178,23 +189,29 @@ def get_conversation(request: HttpRequest, pk: int, tree: bool = False) -> Any:
 def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) -> Any:
     conversation = _get(request, pk)
     given = data.dict(exclude_unset=True)
+    changed: dict[str, Any] = {}
     if "server" in given:
-        conversation.server = server_of(given["server"])
+        changed["server"] = server_of(given["server"])
     if "system_prompt" in given:
-        conversation.system_prompt = prompt_of(request, given["system_prompt"])
+        changed["system_prompt"] = prompt_of(request, given["system_prompt"])
     if "params" in given:
-        conversation.params = _given(data.params)
+        changed["params"] = _given(data.params)
     if data.tools is not None:
-        conversation.tools = _checked(request, data.tools.dict())
-    for name in ("title", "model", "response_format", "pinned", "archived"):
+        changed["tools"] = _checked(request, data.tools.dict())
+    if data.response_format is not None:
+        changed["response_format"] = _format(data.response_format)
+    for name in ("title", "model", "pinned", "archived"):
         if given.get(name) is not None:
-            setattr(conversation, name, given[name])
+            changed[name] = given[name]
     if given.get("tags") is not None:
         try:
             library.set_tags(conversation, library.tag_names(",".join(given["tags"])))
         except library.BadTags as error:
             raise ApiError(422, error.code, str(error)) from error
-    conversation.save()
+    for name, value in changed.items():
+        setattr(conversation, name, value)
+    # No other field: a question may begin meanwhile, and writes its own.
+    conversation.save(update_fields=[*changed, "updated"])
     if given.get("active_leaf") is not None:
         message = conversation.messages.filter(pk=given["active_leaf"], removed=None).first()
         if message is None:
@@ -232,7 +249,7 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
             raise not_found("message")
     asked_with: dict[str, Any] = {"params": _given(data.params)}
     if data.response_format is not None:
-        asked_with["response_format"] = data.response_format
+        asked_with["response_format"] = _format(data.response_format)
     if data.tools is not None:
         asked_with["tools"] = _tools_of_one_answer(conversation, data.tools)
     held = sse.place(request) if sse.is_wanted(request) else None
@@ -274,6 +291,13 @@ def _get(request: HttpRequest, pk: int) -> Conversation:
     if conversation is None:
         raise not_found("conversation")
     return conversation
+
+
+def _format(given: dict[str, Any] | None) -> dict[str, Any]:
+    try:
+        return answer_format.checked(given)
+    except BadSchema as error:
+        raise ApiError(422, "bad_response_format", str(error)) from error
 
 
 def _checked(request: HttpRequest, given: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def attach(request: HttpRequest) -> HttpResponse:
     out.
     """
     if request.method != "POST":
-        ids = [int(pk) for pk in request.GET.getlist("id") if pk.isdecimal()]
+        ids = [int(pk) for pk in request.GET.getlist("id") if pk.isdecimal() and len(pk) < 19]
         unsent = Attachment.objects.owned_by(owner(request)).filter(message=None, pk__in=ids)
         found, target = list(unsent.order_by("pk")), _target(request)
         attachments.count_pictures(found, target)  # perhaps it is another model's turn to see them
@@ -33,7 +33,8 @@ def attach(request: HttpRequest) -> HttpResponse:
     try:
         made = attachments.receive(owner(request), file.name or "", cast(IO[bytes], file), target)
     except attachments.BadAttachment as error:
-        return render(request, "chat/_refused.html", {"sentence": str(error)}, status=422)
+        status = 413 if isinstance(error, attachments.NoRoom) else 422
+        return render(request, "chat/_refused.html", {"sentence": str(error)}, status=status)
     return _composed(request, [made], target)
 
 

@@ -18,6 +18,7 @@ from typing import IO
 from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db.models import Sum
 
 from apps.chat import pdf_text, pictures
 from apps.chat.context import TOKENS_PER_BYTE
@@ -28,7 +29,9 @@ from apps.core.prepared import Lookup
 from apps.llm import services as llm
 from apps.llm.errors import LLMError
 
-MAX_BYTES = 20 * 1024 * 1024
+MB = 1024**2
+MAX_BYTES = 20 * MB
+UNSENT_MB = 200  # of one person; in all as many as WORKBENCH_ATTACHMENTS_MB says
 MAX_CHARACTERS = 400_000
 MAX_AT_ONCE = 10
 COUNT_SECONDS = 2.0
@@ -42,6 +45,12 @@ IMAGES = (
 
 class BadAttachment(ChatError):
     code = "bad_attachment"
+
+
+class NoRoom(BadAttachment):
+    """One person's files are as large together as they may be."""
+
+    code = "no_room"
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,7 @@ def receive(owner: User, name: str, file: IO[bytes], target: llm.Target | None) 
 
     Raises:
         BadAttachment: it cannot be read. The message says why.
+        NoRoom: they have too many bytes of files.
         LimitReached
     """
     unsent = Attachment.objects.owned_by(owner).filter(message=None)
@@ -79,6 +89,7 @@ def _received(owner: User, name: str, file: IO[bytes], target: llm.Target | None
         raise BadAttachment(f"“{name}” is larger than {MAX_BYTES // 1024**2} MB.")
     if not data:
         raise BadAttachment(f"“{name}” is empty.")
+    _check_room(owner, name, len(data))
     kind, media_type = kind_of(data)
     attachment = Attachment(
         owner=owner, name=name, kind=kind, media_type=media_type, size=len(data)
@@ -95,6 +106,23 @@ def _received(owner: User, name: str, file: IO[bytes], target: llm.Target | None
         attachment.path.unlink(missing_ok=True)
         raise
     return attachment
+
+
+def _check_room(owner: User, name: str, size: int) -> None:
+    """Raises NoRoom where a file would be too much beside the others of its owner."""
+    mine = Attachment.objects.owned_by(owner)
+    all_of, most = mine.aggregate(size=Sum("size"))["size"] or 0, settings.ATTACHMENTS_MB
+    unsent = mine.filter(message=None).aggregate(size=Sum("size"))["size"] or 0
+    if unsent + size > UNSENT_MB * MB:
+        raise NoRoom(
+            f"“{name}” was not kept: your unsent files have {unsent // MB} MB already, and the "
+            f"limit is {UNSENT_MB} MB. Send or remove some."
+        )
+    if all_of + size > most * MB:
+        raise NoRoom(
+            f"“{name}” was not kept: your files have {all_of // MB} MB already, and the limit is "
+            f"{most} MB. Delete chats that have files."
+        )
 
 
 def kind_of(data: bytes) -> tuple[AttachmentKind, str]:
@@ -135,10 +163,25 @@ def count_pictures(found: Iterable[Attachment], target: llm.Target | None) -> No
 
 
 def claim(owner_id: int, ids: Sequence[str], message: Message) -> None:
-    """Files that were taken in go with this message. What belongs to another one stays there."""
-    numbers = [int(pk) for pk in ids if pk.isdecimal()][:MAX_AT_ONCE]
+    """Files that were taken in go with this message. What belongs to another one stays there.
+
+    Raises:
+        BadAttachment: too many, or one that is not there: sent before, removed, or another's.
+    """
+    numbers = list(dict.fromkeys(int(pk) for pk in ids if pk.isdecimal() and len(pk) < 19))
+    if len(numbers) > MAX_AT_ONCE:
+        raise BadAttachment(
+            f"The message has {len(numbers)} files. The limit is {MAX_AT_ONCE}. Remove some."
+        )
+    if len(ids) and not numbers:
+        raise BadAttachment("`attachments` are the ids of files that were uploaded before.")
     if numbers:
         unsent = Attachment.objects.filter(owner_id=owner_id, message=None, pk__in=numbers)
+        there = set(unsent.values_list("pk", flat=True))
+        if missing := [pk for pk in numbers if pk not in there]:
+            raise BadAttachment(
+                f"File {missing[0]} is not there: it was sent before, or removed. Attach it again."
+            )
         unsent.update(message=message)
 
 

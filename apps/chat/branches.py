@@ -40,12 +40,11 @@ def edit(question: Message, content: str) -> tuple[Message, Message]:
     """The question in other words: a sibling, with an answer of its own. The old one stays.
 
     Raises:
-        NotAQuestion, NotAnswerable
+        NotAQuestion, QuestionTooLong, NotAnswerable
     """
     if question.role != Role.USER:
         raise NotAnswerable
-    if not content.strip():
-        raise services.NotAQuestion
+    content = services.asked(content)
     with transaction.atomic():
         edited = Message.objects.create(
             conversation_id=question.conversation_id,

@@ -198,7 +198,8 @@ def attach(request: HttpRequest, file: File[UploadedFile]) -> Any:
     try:
         made = attachments.receive(owner(request), file.name or "", cast(IO[bytes], file), target)
     except attachments.BadAttachment as error:
-        raise ApiError(422, error.code, str(error)) from error
+        status = 413 if isinstance(error, attachments.NoRoom) else 422
+        raise ApiError(status, error.code, str(error)) from error
     return Status(201, made)
 
 

@@ -29,6 +29,7 @@ from apps.llm.models import Server
 
 # A page of a long conversation begins with so many; the rest comes when it is scrolled to.
 MESSAGES_AT_ONCE = 30
+MAX_QUESTION = 400_000  # characters, as many as a file may have
 PRESETS = {
     "Helpful assistant": "You are a helpful assistant.",
     "Short answers": "Answer in one or two short sentences.",
@@ -53,6 +54,15 @@ class NotAQuestion(ChatError):
 
     def __init__(self) -> None:
         super().__init__("Write something first: the message is empty.")
+
+
+class QuestionTooLong(ChatError):
+    code = "message_too_long"
+
+    def __init__(self, characters: int) -> None:
+        super().__init__(
+            f"The message has {characters:,} characters. The limit is {MAX_QUESTION:,}. Shorten it."
+        )
 
 
 class WrongParent(ChatError):
@@ -174,11 +184,10 @@ def ask(
         files: keys of attachments that go with the question.
 
     Raises:
-        NotAQuestion, StillAnswering, WrongParent, Gone
-        BadAttachment: a picture for a model that sees none.
+        NotAQuestion, QuestionTooLong, StillAnswering, WrongParent, Gone
+        BadAttachment: a file that is not there, or a picture for a model that sees none.
     """
-    if not content.strip():
-        raise NotAQuestion
+    content = asked(content)
     with transaction.atomic():
         if parent is not None and (
             parent.conversation_id != conversation.pk or parent.role != Role.ASSISTANT
@@ -203,6 +212,19 @@ def ask(
         answer = open_answer(question, request, title=conversation.title)
     generation.begin(answer)
     return question, answer
+
+
+def asked(content: str) -> str:
+    """A question's text as it is kept.
+
+    Raises:
+        NotAQuestion, QuestionTooLong
+    """
+    if not content.strip():
+        raise NotAQuestion
+    if len(content) > MAX_QUESTION:
+        raise QuestionTooLong(len(content))
+    return content.replace("\0", "\ufffd")
 
 
 def _check_seen(conversation: Conversation, question: Message) -> None:

@@ -66,8 +66,10 @@ def begin(request: HttpRequest) -> HttpResponse:
         return redirect("chat:index")
     prompt = get_prompt(request, request.POST.get("system_prompt", ""))
     content = request.POST.get("content", "")
-    if not content.strip():
-        messages.error(request, str(services.NotAQuestion()))
+    try:
+        services.asked(content)
+    except services.ChatError as error:
+        messages.error(request, str(error))
         return redirect("chat:index")
     conversation = services.open_conversation(
         owner=owner(request),

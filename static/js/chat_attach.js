@@ -52,12 +52,22 @@ async function add(files) {
     const html = await fetch(place.dataset.attachments, { method: "POST", headers, body })
       .then(async (answer) => {
         if (answer.ok) return [place, await answer.text()];
-        if (answer.status === 422) return [refused, await answer.text()];
+        const text = await answer.text();
+        if ([413, 422, 429].includes(answer.status)) return [refused, inNotice(answer, text)];
         throw new Error(answer.status);
       })
       .catch(() => [null, null]);
     show(waiting, ...html);
   }
+}
+
+// Some refusals are a sentence, others the notice with it.
+function inNotice(answer, text) {
+  if (!answer.headers.get("Content-Type")?.startsWith("text/plain")) return text;
+  const notice = document.createElement("p");
+  notice.className = "notice notice-warn";
+  notice.textContent = text;
+  return notice.outerHTML;
 }
 
 function show(waiting, where, html) {

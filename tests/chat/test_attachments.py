@@ -191,11 +191,12 @@ def test_an_edited_question_keeps_its_files(alice: User) -> None:
 
 def test_nobody_takes_anothers_file(alice: User, bob: User) -> None:
     his = receive(bob, "a.txt", b"Secret")
-    question = with_files(alice, his)
-    assert not question.attachments.exists()
+    with pytest.raises(attachments.BadAttachment, match="is not there"):
+        with_files(alice, his)
     taken = with_files(bob, his)
     assert list(taken.attachments.all()) == [his]
-    assert not with_files(bob, his).attachments.exists()  # not twice
+    with pytest.raises(attachments.BadAttachment, match="it was sent before"):
+        with_files(bob, his)
 
 
 def test_what_was_never_sent_goes(alice: User) -> None:
