@@ -13,19 +13,17 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from django.db import models, transaction
+from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
 from apps.datasets import formats
 from apps.datasets.formats import FormatError, Layout, Mapping, Quoting, Said, Tally
-from apps.datasets.intake import Intake, NothingUsable, Numbered, batches
+from apps.datasets.intake import Intake, NothingUsable, Numbered, batches, remove_in_pieces
 from apps.datasets.models import (
     IN_PROGRESS,
     Dataset,
     DatasetState,
-    Example,
-    Rejection,
     Upload,
     UploadState,
 )
@@ -39,7 +37,6 @@ SMALL_ROWS = 30_000
 LEASE = timedelta(seconds=120)
 WAKE_AFTER = timedelta(seconds=45)
 MAX_ATTEMPTS = 3
-PIECE_ROWS = 5_000
 
 
 class Lost(Exception):
@@ -351,16 +348,6 @@ def _undo(upload: Upload, tick: Callable[[], None] = lambda: None) -> None:
     if dataset is not None and dataset.state != DatasetState.READY:
         remove_in_pieces(dataset, tick)
         upload.dataset = None
-
-
-def remove_in_pieces(dataset: Dataset, tick: Callable[[], None] = lambda: None) -> None:
-    """Deletes a dataset of any size without holding the database for long."""
-    for model in (Example, Rejection):
-        rows: models.QuerySet[Any] = model._default_manager.filter(dataset=dataset)
-        while keys := list(rows.order_by("pk").values_list("pk", flat=True)[:PIECE_ROWS]):
-            rows.filter(pk__gte=keys[0], pk__lte=keys[-1]).delete()
-            tick()
-    dataset.delete()
 
 
 class _Lease:

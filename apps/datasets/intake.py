@@ -2,12 +2,12 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import models, transaction
 from django.db.models import Count
 
 from apps.datasets.formats import (
@@ -19,11 +19,26 @@ from apps.datasets.formats import (
     text_key,
 )
 from apps.datasets.formats.rows import NAMES
-from apps.datasets.models import Dataset, Example, Rejection
+from apps.datasets.models import (
+    Change,
+    Dataset,
+    DatasetState,
+    Example,
+    NearCopy,
+    QueueItem,
+    Rejection,
+)
 from apps.datasets.writing import insert
 
 BATCH_ROWS = 1_000  # one transaction: others write meanwhile
 BATCH_CHARACTERS = 4_000_000
+# What is deleted before its dataset is: there may be millions of them. A piece is a transaction.
+PARTS: dict[type[models.Model], str] = {
+    **dict.fromkeys((Example, Rejection, NearCopy), "dataset"),
+    Change: "revision__dataset",
+    QueueItem: "queue__dataset",
+}
+PIECE_ROWS = 900  # SQLite's older limit is 999 parameters
 # A file whose every row is wrong has one reason, not a million.
 MAX_REJECTIONS = 100_000
 
@@ -184,7 +199,6 @@ def batches(rows: Iterable[Numbered]) -> Iterator[list[Numbered]]:
         yield batch
 
 
-@transaction.atomic
 def create_dataset(
     *,
     owner: User,
@@ -194,7 +208,8 @@ def create_dataset(
     notes: Sequence[str] = (),
     unlabelled: bool = False,
 ) -> Dataset:
-    """A dataset of these rows, all of it or nothing. Rows are taken one by one, in order.
+    """A dataset of these rows, all of it or nothing. Rows are taken one by one, in order, and
+    written a batch in a transaction; nobody sees the dataset before the last one is in.
 
     Every row is checked (`formats.checked`): one with an empty text or label, say, is kept as a
     rejection with its number (counted from 1, unless the source numbered it) and reason.
@@ -202,14 +217,33 @@ def create_dataset(
     Raises:
         NothingUsable: no row is left, or there are too many labels.
     """
-    dataset = Dataset.objects.create(owner=owner, name=name[:200], origin=origin[:300])
+    dataset = Dataset.objects.create(
+        owner=owner, name=name[:200], origin=origin[:300], state=DatasetState.IMPORTING
+    )
     intake = Intake(dataset, unlabelled=unlabelled)
     extra: dict[str, None] = {}
-    for batch in batches(enumerate(rows, start=1)):
-        intake.write(batch)
-        for _, row in batch:
-            if isinstance(row, ExampleRow) and row.meta:
-                extra |= dict.fromkeys(row.meta)
-    dataset.extra_columns = list(extra)
-    intake.finish(notes)
+    try:
+        for batch in batches(enumerate(rows, start=1)):
+            with transaction.atomic():
+                intake.write(batch)
+            for _, row in batch:
+                if isinstance(row, ExampleRow) and row.meta:
+                    extra |= dict.fromkeys(row.meta)
+        dataset.extra_columns = list(extra)
+        dataset.state = DatasetState.READY
+        with transaction.atomic():
+            intake.finish(notes)
+    except BaseException:
+        remove_in_pieces(dataset)
+        raise
     return dataset
+
+
+def remove_in_pieces(dataset: Dataset, tick: Callable[[], None] = lambda: None) -> None:
+    """Deletes a dataset of any size without holding the database for long."""
+    for model, of in PARTS.items():
+        rows: models.QuerySet[Any] = model._default_manager.filter(**{of: dataset}).order_by("pk")
+        while keys := list(rows.values_list("pk", flat=True)[:PIECE_ROWS]):
+            model._default_manager.filter(pk__in=keys).delete()
+            tick()
+    dataset.delete()

@@ -1,7 +1,7 @@
 """Changes of many rows: in pieces, by a worker, undone whole, never two at a time."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from apps.datasets import bulk, editing, services, stepping, tasks
+from apps.datasets import bulk, editing, intake, removal, services, stepping, tasks
 from apps.datasets.browsing import Filters
 from apps.datasets.formats import ExampleRow
 from apps.datasets.models import BulkChange, Dataset, Revision
@@ -261,3 +261,44 @@ def test_two_changes_of_one_row_at_once(alice: User, deleting: bool) -> None:
     while services.undo(dataset) is not None:
         check_counts(dataset)
     assert [label for _, _, label, _ in shown(dataset)] == [f"label {n % 3}" for n in range(30)]
+
+
+def test_a_dataset_comes_and_goes_in_pieces(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "BATCH_ROWS", 10)
+    monkeypatch.setattr(intake, "PIECE_ROWS", 10)
+    rows = [ExampleRow(f"text {n}", f"label {n % 2}") for n in range(60)]
+    seen: list[int] = []
+
+    def looked_at() -> Iterator[ExampleRow]:
+        for row in rows:
+            seen.append(Dataset.objects.owned_by(alice).count())
+            yield row
+
+    with CaptureQueriesContext(connection) as queries:
+        dataset = services.create_dataset(owner=alice, name="x", rows=looked_at(), origin="x")
+    assert sum(query["sql"].startswith("BEGIN") for query in queries.captured_queries) >= 6
+    assert set(seen) == {0}
+    services.merge_labels(dataset, ["label 0"], "label 1")
+    with CaptureQueriesContext(connection) as queries:
+        assert removal.remove(dataset)
+    deleted = [q["sql"] for q in queries.captured_queries if q["sql"].startswith("DELETE")]
+    assert len(deleted) >= 6 + 3
+    assert not Dataset.objects.exists()
+
+
+def test_half_a_dataset_does_not_stay(alice: User) -> None:
+    def breaking() -> Iterator[ExampleRow]:
+        for n in range(1_500):
+            yield ExampleRow(f"text {n}", "a")
+        raise Killed
+
+    with pytest.raises(Killed):
+        services.create_dataset(owner=alice, name="x", rows=breaking(), origin="x")
+    assert not Dataset.objects.exists()
+    left = create_many(alice, 5)  # its process was killed
+    Dataset.objects.filter(pk=left.pk).update(state="importing")
+    assert removal.unfinished() == []
+    Dataset.objects.update(created=timezone.now() - timedelta(days=2))
+    assert removal.unfinished() == [left.pk]
+    tasks.remove_dataset(left.pk)
+    assert not Dataset.objects.exists()

@@ -296,7 +296,7 @@ def test_a_large_dataset_is_removed_by_a_worker(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removal, "SMALL_ROWS", 10)
-    monkeypatch.setattr(importing, "PIECE_ROWS", 7)
+    monkeypatch.setattr(intake, "PIECE_ROWS", 7)
     dataset = create_many(alice, 30)
     assert not removal.remove(dataset)
     assert not Dataset.objects.owned_by(alice).exists()

@@ -13,6 +13,7 @@ from apps.datasets.formats.rows import FormatError
 CHUNK_BYTES = 1 << 20
 # Of a larger file so much is looked at while a person waits: its beginning, and pieces all over it.
 SAMPLE_BYTES = 8 << 20
+LEAST_COST = 80  # characters
 PIECE_BYTES = 256 << 10
 UTF8 = "utf-8-sig"
 OLD_WINDOWS = "cp1252"
@@ -206,7 +207,8 @@ class Lines:
     """
 
     def __init__(self, file: TextIO, *, most: int | None = None) -> None:
-        """`most`: how many characters are read; None for all."""
+        """`most`: about how many characters are read; None for all. Short lines count for more, as
+        each costs time."""
         self._file = file
         self._left = most
         self.given = 0
@@ -241,5 +243,5 @@ class Lines:
         except UnicodeError as error:
             raise FormatError(f"The file is cut off or damaged: {error}.") from error
         if self._left is not None:
-            self._left -= len(line)
+            self._left -= max(len(line), LEAST_COST)
         return line
