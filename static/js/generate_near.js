@@ -65,7 +65,7 @@ function tell({ cursor: { idx } }) {
 // The first bar is nearly always by far the tallest, and says the least.
 function top() {
   const tallest = Math.max(...drawn.histogram, 1);
-  return drawn.below > 3 * tallest ? 2 * tallest : 1.1 * Math.max(drawn.below, tallest);
+  return drawn.below > 3 * tallest ? Math.max(10, 2 * tallest) : 1.1 * Math.max(drawn.below, tallest);
 }
 
 // What does not fit is written onto the bar.
