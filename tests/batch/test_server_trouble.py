@@ -1,7 +1,9 @@
 """A server that fails, a key or an address that changes, a job that cannot be read: who pays."""
 
 import asyncio
+import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,13 +11,14 @@ from asgiref.sync import sync_to_async
 from django.db import OperationalError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from apps.batch import breaker, failures, handlers, pump, services
+from apps.batch import breaker, failures, handlers, leases, ledger, pump, services
 from apps.batch.breaker import Breaker
 from apps.batch.handlers import Context, Outcome, Verdict, Work
+from apps.batch.jobs import Jobs
 from apps.batch.models import Batch, BatchStatus, ItemStatus
 from apps.core.db import in_db
 from apps.llm import errors, slots
-from apps.llm.models import Server
+from apps.llm.models import Kind, Server
 from tests.batch.conftest import MakeBatch, run_pump
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -218,3 +221,68 @@ def test_rows_in_flight_at_a_server_that_was_removed_are_put_back(
     batch.refresh_from_db()
     assert batch.status == BatchStatus.FAILED
     assert not batch.items.filter(status=ItemStatus.RUNNING).exists()
+
+
+async def test_a_row_may_take_hours(
+    make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing ends a pump at work but its jobs and who stops it."""
+    trouble.gate = asyncio.Event()
+    batch = await sync_to_async(make_batch)(4, handler="tests.troubled")
+    working = asyncio.create_task(run_pump(server))
+    await until(lambda: batch.items.filter(status=ItemStatus.RUNNING).count() == 4)
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + 10 * 3600, time=time.time)
+    monkeypatch.setattr(pump, "time", later)
+    await asyncio.sleep(0.5)  # ten looks of the watcher
+    assert not working.done()
+    trouble.gate.set()
+    assert await working is False
+    rows = [(item.status, item.attempts) async for item in batch.items.all()]
+    assert (rows, trouble.asked) == ([(ItemStatus.ACCEPTED, 1)] * 4, 4)
+
+
+async def test_a_server_that_refuses_is_named_at_the_job(
+    make_batch: MakeBatch, server: Server
+) -> None:
+    trouble.error = errors.Busy("The server takes no more requests for now: 20 a minute.", 0.05)
+    batch = await sync_to_async(make_batch)(4, handler="tests.troubled")
+    working = asyncio.create_task(run_pump(server))
+    await until(lambda: reason(batch).startswith("Slowed down: The server takes no more requests"))
+    trouble.error = None
+    await working
+    found = await Batch.objects.aget(pk=batch.pk)
+    assert (found.status, found.reason) == (BatchStatus.DONE, "")
+    assert not await batch.items.exclude(attempts=1).aexists()
+
+
+async def test_a_job_is_not_done_while_a_row_is_not_written_yet(
+    make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a row may be accepted a moment later, and has then to be compared with the others."""
+    batch = await sync_to_async(make_batch)(1, handler="tests.unreadable")
+    lease = await in_db(leases.take, server.pk)
+    assert lease is not None
+    jobs = Jobs(lease)
+    [job] = await jobs.look(server, finish=True)
+    await jobs.read(job, 10)
+    asked: list[list[int]] = []
+
+    def finish_batches(lease: object, batch_ids: list[int]) -> list[int]:
+        asked.append(list(batch_ids))
+        return []
+
+    monkeypatch.setattr(ledger, "finish_batches", finish_batches)
+    await jobs.look(server, finish=True)
+    [row] = job.ready
+    job.ready.clear()
+    jobs.written(row, went_back=False)
+    await jobs.look(server, finish=True)
+    assert asked == [[], [batch.pk]]
+
+
+def test_the_width_of_a_job_behind_a_router_is_its_models(make_batch: MakeBatch) -> None:
+    batch = make_batch(1)
+    server = Server(kind=Kind.ROUTER, state="ready")
+    server.facts = {"slots": 2, "models": [{"id": "a", "slots": 2}, {"id": "b", "slots": 4}]}
+    batch.server, batch.model = server, "b"
+    assert services.progress(batch).width == 4
