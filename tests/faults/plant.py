@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -149,8 +150,8 @@ class Plant:
 
     def start_redis(self, *, empty: bool = False) -> None:
         if empty:
-            for path in self.folder.glob("appendonly*"):
-                path.unlink()
+            for path in self.folder.glob("appendonly*"):  # a folder, from Redis 7 on
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.redis.start()
         until(self._redis_answers, within=60, what="Redis's start")
 
