@@ -19,8 +19,6 @@ from django.http import HttpRequest
 
 View = TypeVar("View", bound=Callable[..., Any])
 
-RETRY_AFTER_SECONDS = 2
-
 
 @dataclass(frozen=True)
 class Kind:
@@ -29,22 +27,24 @@ class Kind:
     what: str
     """What they have too much of; stands after a number."""
     remedy: str
-    passes: bool = True
-    """Whether waiting helps."""
+    retry_after: int | None
+    """Seconds after which it is worth asking again: about as long as such a thing takes. None where
+    waiting does not help."""
 
 
 # By the names of WORKBENCH_LIMITS.
 KINDS = {
-    "questions": Kind("answers that are being written or wait", "Wait until one has ended."),
-    "previews": Kind("previews that are being made", "Wait until one has ended."),
-    "predictions": Kind("predictions that are being made", "Send fewer requests at once."),
-    "looks": Kind("servers that are being asked what they offer", "Wait for their answers."),
-    "uploads": Kind("uploads that are on their way", "Wait until one has arrived."),
-    "streams": Kind("streams of events open", "Close one."),
-    "readings": Kind("files that are being read", "Wait until one has been read."),
-    "attachments": Kind("attachments that were not sent", "Send or remove one.", passes=False),
-    "keys": Kind("API keys", "Revoke one that is no longer used.", passes=False),
-    "shares": Kind("shared copies", "End one that is no longer needed.", passes=False),
+    "requests": Kind("requests that wait for their turn", "Send fewer at once.", 2),
+    "questions": Kind("answers that are being written or wait", "Wait until one has ended.", 10),
+    "previews": Kind("previews that are being made", "Wait until one has ended.", 5),
+    "predictions": Kind("predictions that are being made", "Send fewer requests at once.", 1),
+    "looks": Kind("servers that are being asked what they offer", "Wait for their answers.", 10),
+    "uploads": Kind("uploads that are on their way", "Wait until one has arrived.", 10),
+    "streams": Kind("streams of events open", "Close one.", 5),
+    "readings": Kind("files that are being read", "Wait until one has been read.", 5),
+    "attachments": Kind("attachments that were not sent", "Send or remove one.", None),
+    "keys": Kind("API keys", "Revoke one that is no longer used.", None),
+    "shares": Kind("shared copies", "End one that is no longer needed.", None),
 }
 
 
@@ -58,7 +58,7 @@ class LimitReached(Exception):
         )
         self.kind = kind
         self.most = most
-        self.retry_after = RETRY_AFTER_SECONDS if named.passes else None
+        self.retry_after = named.retry_after
 
 
 def most(kind: str) -> int:

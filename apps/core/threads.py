@@ -6,30 +6,41 @@ connection it has (see `CONN_MAX_AGE` and the pool in the settings); after every
 what must not be kept. A request holds a thread only while it runs in it, so an open stream of
 events holds neither thread nor connection.
 
-Calls wait in the order in which they came. More threads would not be faster, since one at a time
-runs Python, but they make everybody slow instead of one after the other fast. Only where the
-threads are held up, by a slow disk or a view that waits for a model server, is another one started.
+Who waits takes turns with others who do, and their own calls come in their order: a page is not
+behind a hundred requests of somebody else. Who has too many waiting is told so.
+
+More threads would not be faster, since one at a time runs Python, but they make everybody slow
+instead of one after the other fast. Only where the threads are held up, by a slow disk or a view
+that waits for a model server, is another one started.
 """
 
 import asyncio
 import contextvars
+import json
 import threading
 import time
-from collections import deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
 from asgiref.sync import ThreadSensitiveContext
+from django.conf import settings
 from django.core import signals
 from django.db import close_old_connections, connections, reset_queries
+
+from apps.core import limits
+from apps.core.limits import LimitReached
 
 FEW = 2
 # So long nobody's turn comes before one more thread is started, up to MANY.
 HELD_UP_SECONDS = 0.05
 MANY = 64
+# Of these one person, or program, has no more at a time: others find one however long those take.
+MOST_OF_ONE = 16
 # A thread beyond FEW ends when it had nothing to do for so long.
 SPARE_SECONDS = 10.0
+SESSION = f"{settings.SESSION_COOKIE_NAME}=".encode()
 
 Scope = Any
 Receive = Callable[[], Awaitable[Any]]
@@ -62,16 +73,45 @@ class InWarmThreads:
         self._application = application
         self._pool = pool or WarmThreads()
 
+    async def _refuse(self, scope: Scope, send: Send) -> None:
+        error = LimitReached("requests", limits.most("requests"))
+        said = {"code": "too_many", "detail": str(error), "errors": []}
+        is_route = scope["path"].startswith("/api/")
+        headers = [
+            (b"content-type", b"application/json" if is_route else b"text/plain; charset=utf-8"),
+            (b"retry-after", str(error.retry_after).encode()),
+            (b"connection", b"close"),
+        ]
+        body = json.dumps(said) if is_route else str(error)
+        await send({"type": "http.response.start", "status": 429, "headers": headers})
+        await send({"type": "http.response.body", "body": body.encode()})
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        async with ThreadSensitiveContext(executor=_Turns(self._pool)):
+        person = _who(scope)
+        if self._pool.waiting(person) >= limits.most("requests"):
+            await self._refuse(scope, send)
+            return
+        async with ThreadSensitiveContext(executor=_Turns(self._pool, person)):
             token = _loop.set(asyncio.get_running_loop())
             try:
                 await self._application(scope, receive, send)
             finally:
                 _loop.reset(token)
+
+
+def _who(scope: Scope) -> bytes:
+    """Who takes turns with others: a key, a login, else an address. Nothing is looked up."""
+    found = b""
+    for name, value in scope.get("headers", ()):
+        if name == b"authorization":
+            return bytes(value)
+        if name == b"cookie":
+            found = value.partition(SESSION)[2].partition(b";")[0]
+    client = scope.get("client")
+    return found or (client[0].encode() if client else b"")
 
 
 class _Call:
@@ -93,8 +133,9 @@ class _Call:
 class _Turns(Executor):
     """The calls of one request: one at a time, in whichever thread is free."""
 
-    def __init__(self, pool: "WarmThreads") -> None:
+    def __init__(self, pool: "WarmThreads", person: bytes) -> None:
         self._pool = pool
+        self._person = person
         self._waiting: deque[_Call] = deque()
         self._is_running = False
         self._lock = threading.Lock()
@@ -106,7 +147,7 @@ class _Turns(Executor):
                 self._waiting.append(call)
                 return call.future
             self._is_running = True
-        self._pool.run(call, self._next)
+        self._pool.run(call, self._next, self._person)
         return call.future
 
     def _next(self) -> None:
@@ -115,7 +156,7 @@ class _Turns(Executor):
                 self._is_running = False
                 return
             call = self._waiting.popleft()
-        self._pool.run(call, self._next)
+        self._pool.run(call, self._next, self._person)
 
 
 class WarmThreads:
@@ -123,7 +164,9 @@ class WarmThreads:
 
     def __init__(self, few: int = FEW, many: int = MANY) -> None:
         self._few, self._many = few, many
-        self._calls: deque[tuple[_Call, Callable[[], None]]] = deque()
+        # Who has waited longest for a turn is first.
+        self._calls: OrderedDict[bytes, deque[tuple[_Call, Callable[[], None]]]] = OrderedDict()
+        self._running: Counter[bytes] = Counter()
         self._threads = 0
         self._idle = 0
         self._condition = threading.Condition()
@@ -136,11 +179,19 @@ class WarmThreads:
         """How many threads there are now."""
         return self._threads
 
-    def run(self, call: _Call, done: Callable[[], None]) -> None:
+    def waiting(self, person: bytes) -> int:
+        """How many calls of one person wait for a thread."""
+        return len(self._calls.get(person, ()))
+
+    def run(self, call: _Call, done: Callable[[], None], person: bytes = b"") -> None:
         """Runs a call in one of the threads, and then `done`."""
         with self._condition:
-            self._calls.append((call, done))
-            if self._idle >= len(self._calls):
+            self._calls.setdefault(person, deque()).append((call, done))
+            ready = sum(
+                min(len(calls), MOST_OF_ONE - self._running[who])
+                for who, calls in self._calls.items()
+            )
+            if self._idle >= ready:
                 self._condition.notify()
             elif self._threads < self._few:
                 self._start()
@@ -154,9 +205,13 @@ class WarmThreads:
     def _work(self) -> None:
         try:
             while (work := self._take()) is not None:
-                call, done = work
+                call, done, person = work
                 call.run()
                 _hand_back()
+                with self._condition:
+                    self._running[person] -= 1
+                    if not self._running[person]:
+                        del self._running[person]
                 done()
                 del work, call, done  # nothing of a request outlives it here
         finally:
@@ -164,20 +219,31 @@ class WarmThreads:
             with self._condition:
                 self._threads -= 1
 
-    def _take(self) -> tuple[_Call, Callable[[], None]] | None:
+    def _take(self) -> tuple[_Call, Callable[[], None], bytes] | None:
         """What is to be done next; None where this thread is no longer needed."""
         with self._condition:
             self._idle += 1
             try:
-                while not self._calls:
+                while (person := self._next_person()) is None:
                     is_spare = self._threads > self._few
                     was_called = self._condition.wait(SPARE_SECONDS if is_spare else None)
-                    if is_spare and not was_called and not self._calls:
+                    if is_spare and not was_called and self._next_person() is None:
                         return None
                 self._taken += 1
-                return self._calls.popleft()
+                return *self._turn(person), person
             finally:
                 self._idle -= 1
+
+    def _next_person(self) -> bytes | None:
+        """Whose turn it is; None where nobody waits who may have one more thread."""
+        return next((who for who in self._calls if self._running[who] < MOST_OF_ONE), None)
+
+    def _turn(self, person: bytes) -> tuple[_Call, Callable[[], None]]:
+        calls = self._calls.pop(person)
+        if len(calls) > 1:
+            self._calls[person] = calls  # behind the others
+        self._running[person] += 1
+        return calls.popleft()
 
     def _watch_the_backlog(self) -> None:
         self._backlog.set()
@@ -190,7 +256,7 @@ class WarmThreads:
             taken = self._taken
             time.sleep(HELD_UP_SECONDS)
             with self._condition:
-                if not self._calls:
+                if self._next_person() is None:
                     self._backlog.clear()
                 elif self._taken == taken and self._threads < self._many:
                     self._start()

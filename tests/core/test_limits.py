@@ -99,6 +99,6 @@ def test_who_asked_reads_it(path: str, headers: dict[str, Any], kind: str) -> No
     reason = refusals.reason_of(LimitReached("previews", 4))
     assert reason is not None
     answer = refusals.answer(request, reason)
-    assert (answer.status_code, answer["Retry-After"]) == (429, "2")
+    assert (answer.status_code, answer["Retry-After"]) == (429, "5")
     assert answer["Content-Type"].startswith(kind)
     assert b"You have 4 previews" in answer.content

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
+from django.conf import settings as project
 from django.contrib.auth.models import User
 from django.db import connection
+from pytest_django import Settings
 
 from apps.core import threads
 from apps.core.threads import InWarmThreads, WarmThreads, serving_loop
@@ -94,6 +96,78 @@ async def test_in_their_order() -> None:
         for number in range(30):
             group.create_task(application(number)({"type": "http"}, None, None))
     assert said == list(range(30))
+
+
+def asks(pool: WarmThreads, person: str, work: Callable[[], Any]) -> "asyncio.Task[list[Any]]":
+    """A request of a person; sooner or later the messages that were sent to them."""
+    sent: list[Any] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await sync_to_async(work)()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def served() -> list[Any]:
+        headers = [(b"cookie", f"a=b; {project.SESSION_COOKIE_NAME}={person}; c=d".encode())]
+        scope = {"type": "http", "path": "/api/", "headers": headers}
+        await InWarmThreads(application, pool)(scope, None, send)
+        return sent
+
+    return asyncio.create_task(served())
+
+
+async def test_people_take_turns() -> None:
+    pool = WarmThreads(few=1, many=1)
+    until = threading.Event()
+    said: list[str] = []
+    work = [asks(pool, "greedy", until.wait)]
+    await asyncio.sleep(0)
+    work += [asks(pool, "greedy", lambda: said.append("greedy")) for _ in range(20)]
+    await asyncio.sleep(0)
+    work += [asks(pool, name, lambda name=name: said.append(name)) for name in ("ann", "ben")]
+    await asyncio.sleep(0)
+    until.set()
+    await asyncio.gather(*work)
+    assert {"ann", "ben"} <= set(said[:4])
+
+
+async def test_one_person_does_not_hold_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(threads, "HELD_UP_SECONDS", 0.001)
+    pool = WarmThreads(few=2, many=4)
+    until = threading.Event()
+    held = [asks(pool, "greedy", until.wait) for _ in range(20)]
+    try:
+        async with asyncio.timeout(60):
+            while pool.size < 3:
+                await asyncio.sleep(0.001)
+            for _ in range(5):
+                await asks(pool, "other", lambda: None)
+        assert pool.waiting(b"greedy") == 17
+    finally:
+        until.set()
+    await asyncio.gather(*held)
+    assert pool.waiting(b"greedy") == 0
+
+
+async def test_who_has_too_many_waiting_is_told_so(settings: Settings) -> None:
+    settings.LIMITS = {**settings.LIMITS, "requests": 2}
+    pool = WarmThreads(few=1, many=1)
+    until = threading.Event()
+    held = [asks(pool, "greedy", until.wait)]
+    async with asyncio.timeout(60):
+        while not pool.size or pool.waiting(b"greedy"):
+            await asyncio.sleep(0.001)
+    held += [asks(pool, "greedy", until.wait) for _ in range(2)]
+    await asyncio.sleep(0)
+    start, body = await asks(pool, "greedy", until.wait)
+    assert start["status"] == 429
+    assert b"You have 2 requests that wait" in body["body"]
+    other = asks(pool, "other", lambda: None)
+    until.set()
+    assert await other == []
+    await asyncio.gather(*held)
 
 
 async def test_errors_reach_the_request() -> None:

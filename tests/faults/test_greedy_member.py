@@ -49,7 +49,7 @@ def test_questions(api: Client, alice: User, bobs_api: Client, bob: User, server
     answers = [waiting_answer(alice) for _ in range(2)]
     answer = ask(api, alice)
     refused(answer, "You have 2 answers that are being written or wait")
-    assert answer["Retry-After"] == "2"
+    assert answer["Retry-After"] == "10"
     assert Message.objects.count() == 4  # nothing stays of a question that was refused
     for address in (
         f"/api/v1/answers/{answers[0].pk}/regenerate",
