@@ -10,7 +10,7 @@ import json
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -202,13 +202,15 @@ async def _work(lease: Lease) -> None:
         counts: Counter[str] = Counter()
         done = 0
         partial = _partial(file)
+        kept = own_columns(layout.columns, file.column)
         with partial.open("w", encoding="utf-8", newline="") as out:
             partial.chmod(0o600)
-            writer = _Writer(out, file.form)
+            writer = _Writer(out, file.form, list(kept.values()))
             records = formats.read_records(upload_path(file), layout)
             while chunk := list(islice(records, ROWS_AT_ONCE)):
-                for row in await _classified(ready, _texts(chunk, file.column)):
-                    writer.write(row)
+                found = await _classified(ready, _texts(chunk, file.column))
+                for row, (_, cells) in zip(found, chunk, strict=True):
+                    writer.write(row | _kept(cells, kept))
                     counts[row["gate"] or row["label"] or "no label"] += 1
                 done += len(chunk)
                 await in_db(lease.write, done=done, total=total)
@@ -230,6 +232,33 @@ def _begin(lease: Lease) -> FilePrediction:
     lease.write(status=FileStatus.RUNNING, started=file.started or timezone.now(), done=0, total=0)
     lease.check()
     return file
+
+
+def own_columns(columns: Sequence[str], text: str) -> dict[str, str]:
+    """The file's other columns, each with its name in the result, where ours keep theirs."""
+    others = [name for name in columns if name != text]
+    taken = {*COLUMNS, *others}
+    names = {}
+    for name in others:
+        shown = name
+        while shown in COLUMNS or (shown != name and shown in taken):
+            shown += " (file)"
+        taken.add(shown)
+        names[name] = shown
+    return names
+
+
+def _kept(cells: dict[str, Any] | RejectedRow, names: dict[str, str]) -> dict[str, Any]:
+    """The file's other cells; none of a row that could not be read."""
+    if isinstance(cells, RejectedRow):
+        return dict.fromkeys(names.values(), "")
+    return {shown: _cell(cells.get(name)) for name, shown in names.items()}
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    return value if isinstance(value, str | int | float | bool) else str(value)
 
 
 def _texts(
@@ -292,13 +321,14 @@ def _row(number: int, text: str, answer: Prediction | None, note: str) -> dict[s
 class _Writer:
     """Rows as they come, as CSV that no spreadsheet runs, or as JSON lines."""
 
-    def __init__(self, out: TextIO, form: str) -> None:
+    def __init__(self, out: TextIO, form: str, more: list[str]) -> None:
+        """`more`: the names of the columns after ours."""
         self._out = out
         self._csv = None
         if form == "csv":
             out.write("\ufeff")  # without it Excel reads UTF-8 as something else
             self._csv = csv.writer(out, lineterminator="\r\n")
-            self._csv.writerow(COLUMNS)
+            self._csv.writerow([*COLUMNS, *map(formats.spreadsheet_safe, more)])
 
     def write(self, row: dict[str, Any]) -> None:
         if self._csv is None:

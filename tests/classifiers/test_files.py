@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from openpyxl import Workbook
 from pytest_django import Settings
 
 from apps.classifiers import file_predictions, services, tasks
@@ -81,6 +82,33 @@ def test_every_row_comes_back_also_a_bad_one(api: Client, made: Classifier) -> N
     assert [bool(row["label"]) for row in rows] == [True, False, False, True]
     assert "empty" in rows[1]["note"]
     assert "tokens" in rows[2]["note"]
+
+
+def test_the_other_columns_come_back(api: Client, made: Classifier) -> None:
+    """Whoever sent ids wants them beside the labels; a name of ours stays ours."""
+    sent = 'ID,text,label,=x\n007,"HELLO THERE GOOD MORNING 1",old,=1+1\n8,,,\n'
+    done = finished(api, made, send(api, made, sent, column="text"))
+    [first, second] = labelled(api, done)
+    assert (first["ID"], second["ID"]) == ("007", "8")
+    assert first["label"] == "hello"
+    assert first["label (file)"] == "old"
+    assert first["'=x"] == "'=1+1"
+    assert second["note"] == "The text is empty."
+
+    done = finished(api, made, send(api, made, sent, column="text", format="jsonl"))
+    body = factories.download(api, done.json()["download"]).decode()
+    assert [json.loads(line).get("ID") for line in body.splitlines()] == ["007", "8"]
+
+
+def test_an_excel_file_is_labelled_too(api: Client, made: Classifier) -> None:
+    book = Workbook()
+    book.active.append(["id", "text"])
+    book.active.append([7, "HELLO THERE GOOD MORNING 2"])
+    out = io.BytesIO()
+    book.save(out)
+    done = finished(api, made, send(api, made, out.getvalue(), name="a.xlsx", column="text"))
+    [row] = labelled(api, done)
+    assert (row["id"], row["label"]) == ("7", "hello")
 
 
 def test_a_spreadsheet_runs_nothing_of_it(api: Client, made: Classifier) -> None:

@@ -91,6 +91,40 @@ def test_one_button_trains_all_three(
     assert "cannot be said" in browser.get(address).content.decode()
 
 
+@pytest.mark.usefixtures("embedding_server")
+def test_the_verdict_needs_no_classifier_of_synthetic_rows_alone(
+    browser: Client, alice: User, sides: dict[str, int], told: list[int], settings: Settings
+) -> None:
+    """Rows made for one confused label: beside real rows they are worth something."""
+    one_label = factories.dataset(
+        alice, [row for row in factories.rows(4) if row.label == "card"], name="made"
+    )
+    assert set(one_label.examples.values_list("label", flat=True)) == {"card"}
+    address = browser.post("/classify/worth/", sides | {"synthetic": one_label.pk})["location"]
+    trained = parse_qs(urlsplit(address).query)["trained"]
+    assert trained[1] == "0"
+    assert len(told) == 2
+    assert "cannot be trained alone" in browser.get(address).content.decode()
+    ended(told[0], 28, 0.5, settings)
+    ended(told[1], 36, 0.75, settings)
+    answer = browser.get(address)
+    assert "The made rows help, by more than luck" in answer.content.decode()
+    assert answer.context["labels"][0].cells[1].f1 is None
+
+
+@pytest.mark.usefixtures("embedding_server")
+def test_a_synthetic_run_that_failed_holds_no_verdict_up(
+    browser: Client, sides: dict[str, int], told: list[int], settings: Settings
+) -> None:
+    address = browser.post("/classify/worth/", sides)["location"]
+    ended(told[0], 28, 0.5, settings)
+    Run.objects.filter(pk=told[1]).update(status="failed", error="No test row has its label.")
+    ended(told[2], 36, 0.75, settings)
+    page = browser.get(address).content.decode()
+    assert "The made rows help, by more than luck" in page
+    assert "No test row has its label." in page
+
+
 @pytest.mark.parametrize(
     ("right", "says"),
     [

@@ -52,32 +52,50 @@ def worth(request: HttpRequest) -> HttpResponse:
 
 
 def _train(request: HttpRequest, datasets: list[Dataset]) -> list[int]:
-    runs = []
-    with transaction.atomic():  # all three, or none
-        for dataset in datasets:
-            made = services.create_classifier(
-                owner=owner_of(request), name=dataset.name, dataset=dataset
-            )
-            runs.append(made[1])
-    for run in runs:
+    """The keys of the classifiers, 0 where synthetic rows alone allow none: rows made for a few
+    labels are worth something beside real ones, and that is the question.
+
+    Raises:
+        NoServer: no server is set for embeddings.
+        CannotTrain: real rows, or both together, allow no classifier.
+    """
+    runs: list[Run | None] = []
+    with transaction.atomic():  # what the verdict compares, or nothing
+        for (side, _), dataset in zip(SIDES, datasets, strict=True):
+            try:
+                made = services.create_classifier(
+                    owner=owner_of(request), name=dataset.name, dataset=dataset
+                )
+            except CannotTrain as error:
+                if side != "synthetic":
+                    raise
+                messages.info(request, f"Synthetic rows alone are not trained on: {error}")
+                runs.append(None)
+            else:
+                runs.append(made[1])
+    for run in filter(None, runs):
         tasks.wake(run)
-    return [run.classifier_id for run in runs]
+    return [run.classifier_id if run else 0 for run in runs]
 
 
 def _standing(request: HttpRequest, datasets: list[Dataset], trained: list[str]) -> dict[str, Any]:
     mine = Classifier.objects.owned_by(request.user)
     if trained and len(trained) != len(SIDES):
         raise Http404
-    classifiers = [get_object_or_404(mine, pk=number_of(key) or 0) for key in trained]
-    runs = [_last_run(classifier) for classifier in classifiers]
+    runs = [
+        None
+        if key == "0" and name == "synthetic"
+        else _last_run(get_object_or_404(mine, pk=number_of(key) or 0))
+        for key, (name, _) in zip(trained, SIDES, strict=False)
+    ]
     sides = [
         {"label": label, "dataset": dataset, "rows": dataset.rows - dataset.test_rows}
         for (_, label), dataset in zip(SIDES, datasets, strict=True)
     ]
     for side, run in zip(sides, runs, strict=False):
         side |= {"run": run}
-    ready = [run for run in runs if run and run.is_ready and run.accuracy is not None]
-    more = _compared(sides, ready) if len(ready) == len(SIDES) else {}
+    ready = [run if run and run.is_ready and run.accuracy is not None else None for run in runs]
+    more = _compared(sides, ready) if trained else {}
     names = [(name, dataset.pk) for (name, _), dataset in zip(SIDES, datasets, strict=True)]
     return {
         "sides": sides,
@@ -88,15 +106,22 @@ def _standing(request: HttpRequest, datasets: list[Dataset], trained: list[str])
     }
 
 
-def _compared(sides: list[dict[str, Any]], runs: list[Run]) -> dict[str, Any]:
-    """What all three came to; adds to each side its numbers and its gain over the first."""
+def _compared(sides: list[dict[str, Any]], runs: list[Run | None]) -> dict[str, Any]:
+    """What those that are ready came to; adds to each side its numbers and its gain over the first.
+
+    The verdict compares real rows with both and waits for no other.
+    """
     real, _, both = runs
     for side, run in zip(sides, runs, strict=True):
-        gain = run.metrics["accuracy"] - real.metrics["accuracy"]
-        side |= {"metrics": run.metrics, "gain": gain}
+        if run is not None:
+            side |= {"metrics": run.metrics}
+            if real is not None:
+                side |= {"gain": run.metrics["accuracy"] - real.metrics["accuracy"]}
+    if real is None or both is None:
+        return {}
     return {
         "compared": True,
-        "labels": gains.by_label([run.per_class for run in runs]),
+        "labels": gains.by_label([run.per_class if run else [] for run in runs]),
         "verdict": _verdict(real, both),
     }
 
