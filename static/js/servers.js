@@ -28,4 +28,6 @@ function openLinked() {
   part.querySelector("input:not([type=hidden])")?.focus({ preventScroll: true });
 }
 window.addEventListener("hashchange", openLinked);
-openLinked();
+// Later than the browser's own turn to the linked part, which takes the focus away again.
+if (document.readyState === "complete") openLinked();
+else window.addEventListener("load", () => setTimeout(openLinked));

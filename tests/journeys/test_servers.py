@@ -162,3 +162,22 @@ def test_a_server_is_added_used_and_removed(page: Page, router: Standin) -> None
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Remove this server").click()
     expect(page.get_by_role("article")).to_have_count(before)
+
+
+def test_a_link_opens_the_form_and_a_mistake_is_seen(page: Page) -> None:
+    page.goto("/servers/#add")
+    name = page.get_by_label("Name", exact=True)
+    expect(name).to_be_focused()
+    name.fill("Mistyped")
+    address = page.get_by_label("Address", exact=True)
+    address.fill("256.256.256.256:8080")
+    page.get_by_role("button", name="Add", exact=True).click()
+    error = page.get_by_text("is not a valid address")
+    expect(error).to_be_in_viewport()
+    expect(address).to_be_focused()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/servers/")
+    expect(card(page, "Mistyped")).to_have_count(0)
+    page.get_by_role("link", name="Add a server").click()
+    expect(name).to_be_focused()
+    page.set_viewport_size({"width": 1440, "height": 900})

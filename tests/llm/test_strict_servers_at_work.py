@@ -59,4 +59,4 @@ async def test_a_job(alice: User, server: Server, strict: Standin) -> None:
     answers = [asked for asked in strict.asked[before:] if "chat" in asked["path"]]
     refused = [asked for asked in answers if asked["status"] == 400]
     assert len(refused) <= 3  # at most once for each row that was in flight, and never again
-    assert all("min_p" in asked["fields"] for asked in refused)
+    assert all("max_tokens" in asked["fields"] for asked in refused)
