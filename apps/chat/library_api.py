@@ -1,6 +1,7 @@
 """Chat over HTTP, beside conversations and answers: presets, search, branches, files, shares."""
 
 import uuid
+from datetime import datetime
 from typing import IO, Any, Literal, cast
 
 from django.http import HttpRequest, StreamingHttpResponse
@@ -128,8 +129,9 @@ def delete_preset(request: HttpRequest, pk: int) -> Any:
 
 
 @router.get("/search", response=list[HitOut])
-def find(request: HttpRequest, q: str, limit: int = search.LIMIT) -> Any:
+def find(request: HttpRequest, q: str, limit: int = search.LIMIT, together: bool = False) -> Any:
     """Messages and titles with all these words, the newest first."""
+    hits = search.find(owner(request), q[:200], limit=max(1, min(limit, 200)))
     return [
         {
             "conversation": hit.conversation,
@@ -138,7 +140,7 @@ def find(request: HttpRequest, q: str, limit: int = search.LIMIT) -> Any:
             "role": hit.role,
             "snippet": "".join(piece.text for piece in hit.snippet),
         }
-        for hit in search.find(owner(request), q[:200], limit=max(1, min(limit, 200)))
+        for hit in (search.together(hits) if together else hits)
     ]
 
 
@@ -158,6 +160,12 @@ def export_one(
     return download([_conversation(request, pk).pk], format)
 
 
+class SharedOut(ShareOut):
+    title: str
+    conversation: int
+    created: datetime
+
+
 @router.post("/conversations/import", response={201: ImportedOut})
 @limited("readings")
 def import_file(request: HttpRequest, file: File[UploadedFile]) -> Any:
@@ -171,13 +179,29 @@ def import_file(request: HttpRequest, file: File[UploadedFile]) -> Any:
 
 
 @router.post("/conversations/{int:pk}/shares", response={201: ShareOut})
-def share(request: HttpRequest, pk: int) -> Any:
-    """A read-only copy for everybody who has a login here."""
+def share(request: HttpRequest, pk: int, thinking: bool = True) -> Any:
+    """A read-only copy for everybody with a login here; `thinking`: with the model's thoughts."""
     try:
-        made = sharing.share(owner(request), _conversation(request, pk))
+        made = sharing.share(owner(request), _conversation(request, pk), with_thinking=thinking)
     except services.ChatError as error:
         raise ApiError(422, error.code, str(error)) from error
     return Status(201, {"token": made.token, "url": reverse("chat:shared", args=[made.token])})
+
+
+@router.get("/shares", response=list[SharedOut])
+def list_shares(request: HttpRequest) -> Any:
+    """List the copies you share, newest first. DELETE one to end it."""
+    mine = Share.objects.owned_by(owner(request)).filter(conversation__removed=None)
+    return [
+        {
+            "token": share.token,
+            "url": reverse("chat:shared", args=[share.token]),
+            "title": share.title,
+            "conversation": share.conversation_id,
+            "created": share.created,
+        }
+        for share in mine
+    ]
 
 
 @router.delete("/shares/{uuid:token}", response={204: None})

@@ -24,7 +24,7 @@ def find(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("q", "").strip()[:200]
     if not text:
         return render(request, "chat/_list.html", shelf_of(request))
-    context = {"hits": search.find(owner(request), text), "sought": text}
+    context = {"hits": search.together(search.find(owner(request), text)), "sought": text}
     return render(request, "chat/_found.html", context)
 
 

@@ -13,7 +13,7 @@ from apps.chat.models import Conversation, Preset, SystemPrompt
 from apps.chat.services import ChatError
 from apps.llm import services as llm
 from apps.llm.choices import writes
-from apps.llm.models import Server
+from apps.llm.models import Server, State
 
 
 class NoName(ChatError):
@@ -53,11 +53,22 @@ def key_of(server: int | None, model: str) -> str:
     return f"{server} {model}" if server is not None else ""
 
 
-def choices() -> list[tuple[Server, list[Choice]]]:
-    """Every server with its models, as it was last seen; embedding models are left out."""
+def choices(keep: int | None = None) -> list[tuple[Server, list[Choice]]]:
+    """Every server with its models, as it was last seen; embedding models are left out.
+
+    Args:
+        keep: the server that is chosen, which stays among them whatever its state.
+    """
     servers = list(Server.objects.prefetch_related("defaults"))
     look_for_first_time(servers)
-    return [(server, _models(server)) for server in servers]
+    away = {State.UNREACHABLE, State.UNAUTHORIZED}
+    found = [(server, _models(server)) for server in servers]
+    # Without a model that writes: one that only embeds, or whose models nobody can ask for.
+    return [
+        (server, models)
+        for server, models in found
+        if models or server.pk == keep or not (server.model_ids or server.state in away)
+    ]
 
 
 def _models(server: Server) -> list[Choice]:

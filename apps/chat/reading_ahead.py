@@ -19,13 +19,14 @@ from django.conf import settings
 from redis.exceptions import RedisError
 
 from apps.chat import prompting
-from apps.chat.models import Conversation
+from apps.chat.models import Conversation, Preferences
 from apps.core.db import in_db
 from apps.core.threads import serving_loop
 from apps.llm import services as llm
 from apps.llm import slots
 from apps.llm.errors import LLMError
 from apps.llm.events import Progress, Token, Usage
+from apps.llm.models import Server
 from apps.llm.slots import Lane, NoSlot, SlotTaken, permit
 
 logger = logging.getLogger(__name__)
@@ -101,6 +102,8 @@ async def _read(conversation: Conversation, draft: str) -> None:
     try:
         ask = await in_db(prompting.for_next, conversation, draft)
         server = await llm.look_at(ask.server)
+        if not server.goes_on:  # nothing is known of a cache that would make it worth while
+            return
         prepared = prompting.prepare(ask, server)
         if prepared.prompt_tokens < WORTH_TOKENS:
             return
@@ -199,14 +202,29 @@ def _reader() -> _Reader:
     return _by_loop.setdefault(asyncio.get_running_loop(), _Reader())
 
 
+def allowed(person: int, server: Server | None) -> bool:
+    """Whether what a person is writing may be sent to a server before it is asked. Synchronous.
+
+    Only llama.cpp's, whose slots are known to keep what they have read: anywhere else it would be a
+    request more, perhaps one that is paid for, and nothing gained.
+    """
+    if not settings.READ_AHEAD or server is None or not server.goes_on:
+        return False
+    return not Preferences.objects.filter(owner=person, reads_ahead=False).exists()
+
+
 def begin(conversation: Conversation, draft: str) -> None:
     """Has the prompt read that would be sent if `draft` were the question. Returns at once.
 
     Synchronous, to be called while a request is served; it does nothing where that is not possible
-    or the setting says no.
+    or not allowed.
     """
     loop = serving_loop()
-    if settings.READ_AHEAD and loop is not None:
+    try:
+        server, _ = prompting.chosen(conversation)
+    except llm.NoServer:
+        return
+    if loop is not None and allowed(conversation.owner_id, server):
         loop.call_soon_threadsafe(lambda: _reader().read(conversation, draft))
 
 

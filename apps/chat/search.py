@@ -6,8 +6,8 @@ SQLite changes a table by making it anew, and loses its triggers then.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -95,6 +95,19 @@ class Hit:
     message: int | None
     role: str
     snippet: Sequence[Piece]
+    more: int = 0
+    """Other places in the same conversation, where hits are put together."""
+
+
+def together(hits: Iterable[Hit]) -> list[Hit]:
+    """One hit a conversation, in their order: a message before a title, which is shown anyway."""
+    found: dict[int, list[Hit]] = {}
+    for hit in hits:
+        found.setdefault(hit.conversation, []).append(hit)
+    return [
+        replace(next((hit for hit in same if hit.message), same[0]), more=len(same) - 1)
+        for same in found.values()
+    ]
 
 
 def make_index(database: BaseDatabaseWrapper) -> None:

@@ -128,7 +128,7 @@ def write_prompt(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpResponse:
     user = owner(request)
-    servers = presets.choices()
+    servers = presets.choices(keep=found.server_id)
     prompts = services.system_prompts_of(user)
     if found.system_prompt and found.system_prompt not in prompts:
         prompts.append(found.system_prompt)

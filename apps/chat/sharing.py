@@ -14,8 +14,11 @@ class NothingToShare(services.ChatError):
         super().__init__("There is nothing to share yet: the conversation is empty.")
 
 
-def share(owner: User, conversation: Conversation) -> Share:
+def share(owner: User, conversation: Conversation, *, with_thinking: bool = True) -> Share:
     """A copy of the branch that is shown. What is said later, or deleted, does not change it.
+
+    Args:
+        with_thinking: whether it holds what the model thought before its answers.
 
     Raises:
         NothingToShare
@@ -25,7 +28,7 @@ def share(owner: User, conversation: Conversation) -> Share:
         {
             "role": shown.message.role,
             "content": shown.message.content,
-            "reasoning": shown.message.reasoning,
+            "reasoning": shown.message.reasoning if with_thinking else "",
             "model": shown.message.model,
         }
         for shown in services.active_branch(conversation)

@@ -76,7 +76,9 @@ def import_page(request: HttpRequest) -> HttpResponse:
 @require_POST
 def share(request: HttpRequest, pk: int) -> HttpResponse:
     try:
-        made = sharing.share(owner(request), get_conversation(request, pk))
+        with_thinking = "thinking" in request.POST
+        found = get_conversation(request, pk)
+        made = sharing.share(owner(request), found, with_thinking=with_thinking)
     except sharing.NothingToShare as error:
         messages.error(request, str(error))
         return redirect("chat:conversation", pk)
@@ -87,7 +89,10 @@ def share(request: HttpRequest, pk: int) -> HttpResponse:
 def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     """For everybody with a login and the link; nothing on it can be changed."""
     found = get_object_or_404(
-        Share.objects.select_related("owner").filter(conversation__removed=None), token=token
+        Share.objects.select_related("owner").filter(
+            conversation__removed=None, owner__is_active=True
+        ),
+        token=token,
     )
     context = {
         "share": found,
@@ -102,4 +107,6 @@ def unshare(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     found = get_object_or_404(Share.objects.owned_by(owner(request)), token=token)
     found.delete()
     messages.success(request, "The link no longer works.")
+    if request.POST.get("back") == "list":
+        return redirect("chat:preferences")
     return redirect("chat:conversation", found.conversation_id)

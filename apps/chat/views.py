@@ -296,6 +296,8 @@ def _thread(branch: services.Branch, part: services.Window) -> dict[str, Any]:
     } | model_state.head_of(found)
     target = context.get("target")
     size = target.server.context_of(target.model) if target else None
+    server = target.server if target else None
+    context["reads_ahead"] = reading_ahead.allowed(found.owner_id, server)
     if turns:
         context["meter"] = meter.Meter(turns, size)
     return context

@@ -54,9 +54,16 @@ export class AnswerStream {
     });
   }
 
-  again() {
+  // Who has logged out, or whose answer is gone, would ask for ever.
+  async again() {
     this.say("The connection is lost. Trying again…");
-    setTimeout(() => this.article.isConnected && this.follow(), 2000);
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    if (!this.article.isConnected) return;
+    const found = await fetch(this.article.dataset.events.replace(/\/events$/, "")).catch(() => null);
+    if (!this.article.isConnected) return;
+    if (found?.status === 401 || found?.status === 403) this.say("You are logged out. Log in and reload the page.");
+    else if (found?.status === 404) this.say("This answer was deleted.");
+    else this.follow();
   }
 
   // Asks anew if it is quiet: a connection that died in a sleep looks as if nothing were said.

@@ -77,7 +77,9 @@ document.addEventListener("htmx:beforeSwap", ({ detail }) => {
 });
 document.addEventListener("htmx:afterSettle", () => {
   if (left && document.activeElement === document.body) {
-    (named(left.name)[left.place] ?? scroller).focus({ preventScroll: true });
+    // Who has edited a question goes on writing, where that opens no keyboard over the page.
+    const writes = matchMedia("(hover: hover)").matches ? input : null;
+    (named(left.name)[left.place] ?? writes ?? scroller).focus({ preventScroll: true });
   }
   left = null;
 });
@@ -112,8 +114,12 @@ function stop() {
   }
 }
 
+// Escape first closes what is open and ends what is being typed elsewhere, then stops an answer.
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && live.size) stop();
+  if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+  if (document.querySelector("dialog[open], :popover-open, [data-menu][open]")) return;
+  const isElsewhere = event.target !== input && event.target.matches?.("input, select, textarea");
+  if (live.size && !isElsewhere) stop();
 });
 
 document.addEventListener("submit", (event) => {

@@ -47,6 +47,14 @@ const SHORTCUTS = [
   { code: "KeyI", alt: true, anywhere: true, act: () => composer?.focus() },
 ];
 
+// On some keyboards Alt (Option) types: € on one, an accent on another. Then the key is a letter of
+// the text, or a step in it, and no command.
+function types(event) {
+  const letter = event.code.startsWith("Key") ? event.code.slice(3).toLowerCase() : event.key.toLowerCase();
+  const isStep = event.code.startsWith("Arrow") && event.target.value;
+  return isTyping(event.target) && (event.key.toLowerCase() !== letter || isStep);
+}
+
 function isTyping(target) {
   return target.matches?.("input, textarea, select") || target.isContentEditable;
 }
@@ -56,7 +64,7 @@ document.addEventListener("keydown", (event) => {
   const mod = event.ctrlKey || event.metaKey;
   for (const { key, code, alt = false, mod: wanted = false, anywhere, act } of SHORTCUTS) {
     if (key ? event.key !== key || event.altKey : event.code !== code || event.altKey !== alt) continue;
-    if (mod !== wanted || (!anywhere && isTyping(event.target))) continue;
+    if (mod !== wanted || (!anywhere && isTyping(event.target)) || (alt && types(event))) continue;
     event.preventDefault();
     act();
     return;
@@ -166,7 +174,7 @@ function filter() {
 }
 
 async function search(text, matching) {
-  const answer = await fetch(`/api/v1/search?limit=12&q=${encodeURIComponent(text)}`);
+  const answer = await fetch(`/api/v1/search?limit=12&together=true&q=${encodeURIComponent(text)}`);
   if (!answer.ok || sought.value !== text) return;
   const hits = (await answer.json()).map(({ conversation, title, message, role, snippet }) => ({
     label: title || "New conversation",

@@ -35,3 +35,11 @@ for (const tabs of document.querySelectorAll(".tabs")) {
   const open = tabs.querySelector("[aria-current]");
   if (open) tabs.scrollLeft = open.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - open.offsetWidth) / 2;
 }
+
+// What somebody was writing is not for who uses this browser after them.
+document.addEventListener("submit", ({ target }) => {
+  if (!target.action.endsWith("/logout/")) return;
+  for (const key of Object.keys(localStorage)) {
+    if (/^(draft|files):/.test(key)) localStorage.removeItem(key);
+  }
+});

@@ -38,7 +38,7 @@ CONVERSATION_PAGES = {
 PAGES = CONVERSATION_PAGES | ANSWER_PAGES | QUESTION_PAGES | CALL_PAGES
 ALONE = {
     *("index", "begin", "chosen_model", "older", "find", "bulk", "import_page", "export_many"),
-    "attach",
+    *("attach", "preferences"),
 }
 OTHERS = {"earlier", "export_all", "export", "shared", "unshare", "attached", "detach"}
 ROUTES = [

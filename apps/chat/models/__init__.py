@@ -20,7 +20,7 @@ from apps.chat.models.messages import (
     Summary,
     SummaryState,
 )
-from apps.chat.models.presets import Preset, SystemPrompt
+from apps.chat.models.presets import Preferences, Preset, SystemPrompt
 
 __all__ = [
     "TITLE_LENGTH",
@@ -30,6 +30,7 @@ __all__ = [
     "Conversation",
     "ConversationQuerySet",
     "Message",
+    "Preferences",
     "Preset",
     "Role",
     "Share",

@@ -2,6 +2,7 @@
 
 from typing import Self
 
+from django.conf import settings
 from django.db import models
 
 from apps.core.models import Owned, OwnedQuerySet
@@ -69,3 +70,17 @@ class Preset(Owned):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Preferences(models.Model):
+    """What one person has chosen for all of their chats."""
+
+    owner = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
+    )
+    reads_ahead = models.BooleanField(
+        default=True, help_text="Whether what is being written is sent before it is asked."
+    )
+
+    def __str__(self) -> str:
+        return f"Preferences of {self.owner_id}"
