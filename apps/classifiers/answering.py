@@ -45,6 +45,8 @@ class Prediction:
     """The likeliest labels with calibrated probabilities, best first, and whether to trust them."""
 
     top: list[Ranked]
+    score: float
+    """How much the text is like those it was trained on: what the second gate looks at."""
     gate: Gate = Gate.OPEN
     notice: str = ""
     """What was done to a text that was too long."""
@@ -195,6 +197,7 @@ async def classify(
     return [
         Prediction(
             judgement.top,
+            judgement.score,
             ready.gates.decide(judgement.top[0].confidence, judgement.score),
             prepared.shortened.get(place, ""),
         )

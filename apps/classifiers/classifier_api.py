@@ -124,6 +124,10 @@ class PredictionOut(Ranked):
     gate: str | None = Field(
         description="unsure or none_of_these where the label should not be relied on, else null."
     )
+    score: float = Field(
+        description="How much the text is like those of the training; none_of_these is below a "
+        "threshold of it. Comparable between answers of one version."
+    )
     notice: str | None = Field(None, description="What was done to a text that was too long.")
 
 
@@ -299,6 +303,7 @@ async def predict(request: HttpRequest, pk: int, data: Texts) -> Any:
                     for ranked in prediction.top
                 ],
                 "gate": prediction.gate.value or None,
+                "score": prediction.score,
                 "notice": prediction.notice or None,
             }
             for prediction in predictions

@@ -200,7 +200,7 @@ import os
 import sys
 
 import numpy as np
-from openai import OpenAI
+from openai import APIConnectionError, AuthenticationError, OpenAI
 
 with np.load("classifier.npz", allow_pickle=False) as file:
     weights, bias = file["weights"], file["bias"]
@@ -216,7 +216,12 @@ def embed(texts):
     rows = []
     for start in range(0, len(texts), 32):
         given = [prefix + text for text in texts[start : start + 32]]
-        reply = client.embeddings.create(model=card["embedding_model"], input=given)
+        try:
+            reply = client.embeddings.create(model=card["embedding_model"], input=given)
+        except AuthenticationError:
+            sys.exit("The embedding server refuses the key: set OPENAI_API_KEY.")
+        except APIConnectionError:
+            sys.exit(f"Nobody answers at {{client.base_url}}: set OPENAI_BASE_URL.")
         rows += [item.embedding for item in sorted(reply.data, key=lambda item: item.index)]
     vectors = np.asarray(rows, dtype=np.float32)
     if vectors.shape[1] < keep:
@@ -232,20 +237,28 @@ def classify(texts):
     probabilities = np.exp(scaled)
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     chosen = logits + np.asarray(card.get("favour") or 0, dtype=np.float32)
-    for row, best in zip(probabilities, chosen.argmax(axis=1)):
-        yield card["labels"][best], float(row[best])
+    for row, best, largest in zip(probabilities, chosen.argmax(axis=1), logits.max(axis=1)):
+        yield card["labels"][best], float(row[best]), gate(float(row[best]), float(largest))
+
+
+def gate(confidence, largest_logit):
+    """Why the label should not be relied on, or nothing."""
+    least = card["gates"].get("max_logit")
+    if least is not None and largest_logit < least:
+        return "none of these"
+    return "unsure" if confidence < card["gates"].get("unsure", 0) else ""
 
 
 if len(sys.argv) > 1:
-    for text, (label, confidence) in zip(sys.argv[1:], classify(sys.argv[1:])):
-        print(f"{{confidence:6.1%}}  {{label}}  {{text}}")
+    for text, (label, confidence, doubt) in zip(sys.argv[1:], classify(sys.argv[1:])):
+        print(f"{{confidence:6.1%}}  {{label}}{{f' ({{doubt}})' if doubt else ''}}  {{text}}")
 else:
     with open("test.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     if not rows:
         sys.exit("test.csv holds no rows: this classifier was not judged where it was exported.")
     found = classify([row["text"] for row in rows])
-    right = sum(label == row["label"] for row, (label, _) in zip(rows, found))
+    right = sum(label == row["label"] for row, (label, _, _) in zip(rows, found))
     print(f"rows {{len(rows)}} of the {{card['metrics'].get('rows', 0)}} it was judged on")
     print(f"accuracy here   {{right / len(rows):.6f}}")
     print(f"accuracy stored {{card['metrics'].get('accuracy', float('nan')):.6f}}")

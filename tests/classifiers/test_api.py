@@ -81,6 +81,7 @@ def test_it_works(api: Client, topics: Dataset, told: list[int]) -> None:
     found = post(api, f"/classifiers/{made['id']}/predict", {"texts": texts}).json()
     assert [prediction["label"] for prediction in found["predictions"]] == ["hello", "rate"]
     for prediction in found["predictions"]:
+        assert isinstance(prediction["score"], float)
         assert prediction["top"][0] == {k: prediction[k] for k in ("label", "confidence")}
         assert sum(ranked["confidence"] for ranked in prediction["top"]) == pytest.approx(1)
     assert found["version"] == 1

@@ -315,6 +315,31 @@ def test_the_program_in_the_archive_repeats_the_score(
     here, stored = [line.split()[-1] for line in accuracies]
     assert here == stored == f"{factories.newest(made).metrics['accuracy']:.6f}"
 
+    def labelled(**env: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "predict.py", "HELLO THERE"],
+            cwd=tmp_path,
+            env={"OPENAI_API_KEY": llama_embeddings.api_key, "PATH": ""} | env,
+            capture_output=True,
+            text=True,
+        )
+
+    assert "hello" in labelled().stdout
+    changed = json.loads((tmp_path / "classifier.json").read_text())
+    assert {"unsure", "max_logit"} <= changed["gates"].keys()
+    wrong = labelled(OPENAI_API_KEY="wrong")
+    assert (wrong.returncode, wrong.stderr.strip()) == (
+        1,
+        "The embedding server refuses the key: set OPENAI_API_KEY.",
+    )
+    away = labelled(OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    assert "set OPENAI_BASE_URL" in away.stderr
+    program = (tmp_path / "predict.py").read_text()
+    (tmp_path / "predict.py").write_text(
+        program.replace("client = ", 'card["gates"]["max_logit"] = 1e9\nclient = ', 1)
+    )
+    assert "(none of these)" in labelled().stdout
+
 
 @pytest.mark.django_db(transaction=True)
 def test_an_imported_classifier_answers_alike(
