@@ -4,7 +4,6 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
-from django.db import transaction
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
@@ -201,31 +200,30 @@ def create_job(request: HttpRequest, data: JobIn) -> Any:
         recipe = recipes.parse(data.recipe, rows=data.rows)
         server, model = _server(data)
         name = data.name.strip()
-        with transaction.atomic():  # a job that is refused leaves no recipe
-            job = services.create_job(
+        job = services.create_job(
+            owner=owner(request),
+            name=name,
+            rows=data.rows,
+            seed=secrets.randbelow(MAX_SEED) if data.seed is None else data.seed,
+            recipe=recipe,
+            server=server,
+            model=model,
+            refill=data.refill,
+            near=data.near_duplicates,
+            meaning=data.near_duplicates_by_meaning,
+            test_dataset=test_dataset,
+            width=data.width,
+            weight=data.weight,
+            daily_tokens=data.daily_tokens,
+            version=lambda: versions.save(
                 owner=owner(request),
                 name=name,
-                rows=data.rows,
-                seed=secrets.randbelow(MAX_SEED) if data.seed is None else data.seed,
                 recipe=recipe,
-                server=server,
-                model=model,
-                refill=data.refill,
-                near=data.near_duplicates,
-                meaning=data.near_duplicates_by_meaning,
-                test_dataset=test_dataset,
-                width=data.width,
-                weight=data.weight,
-                daily_tokens=data.daily_tokens,
-                version=versions.save(
-                    owner=owner(request),
-                    name=name,
-                    recipe=recipe,
-                    server=None if data.server is None else server,
-                    model=data.model,
-                    keep=data.keep_recipe,
-                ),
-            )
+                server=None if data.server is None else server,
+                model=data.model,
+                keep=data.keep_recipe,
+            ),
+        )
     except RecipeError as error:
         raise invalid(error) from error
     wake(server.pk)

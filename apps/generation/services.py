@@ -1,7 +1,7 @@
 """Starting jobs, and what people do with them beyond what every batch knows."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,6 @@ LARGE_ROWS = 500
 LARGE_TOKENS = 200_000
 
 
-@transaction.atomic
 def create_job(
     *,
     owner: User,
@@ -47,7 +46,7 @@ def create_job(
     width: int | None = None,
     weight: int = 1,
     daily_tokens: int | None = None,
-    version: RecipeVersion | None = None,
+    version: RecipeVersion | Callable[[], RecipeVersion] | None = None,
     for_dataset: Dataset | None = None,
     for_classifier: int | None = None,
 ) -> Job:
@@ -58,6 +57,7 @@ def create_job(
         near: reject a row that has this share of its 5-grams in common with another.
         meaning: reject a row whose embedding has this cosine with that of another.
         test_dataset: reject a row that repeats one of its texts.
+        version: of its recipe, or what makes it: a job that is refused leaves none.
         for_dataset, for_classifier: what its rows are meant to make better.
 
     Raises:
@@ -69,41 +69,44 @@ def create_job(
     if meaning is not None:
         others = [*tables.values()] if tests is None else [*tables.values(), tests]
         _check_meaning(rows + sum(len(table.rows) for table in others))
-    stored = {name: _store(owner, table, name) for name, table in tables.items()}
-    test_set = None
-    if test_dataset is not None and tests is not None:
-        test_set = _store(owner, tests, test_dataset.name)
-    kept = with_stored_rows(recipe, stored)
-    spec = Spec(
-        kept,
-        seed,
-        recipe.system_message,
-        stored,
-        Filters(near, test_set, meaning),
-        prompt_tokens(recipe, tables),
-    )
-    batch = create_batch(
-        owner=owner,
-        server=server,
-        name=name,
-        model=model,
-        handler=HANDLER,
-        spec=spec.as_dict(),
-        inputs=rows,  # a row's index says which it is: the recipe does the rest
-        weight=weight,
-        refill=refill,
-        width=width,
-        daily_tokens=daily_tokens,
-    )
-    return Job.objects.create(
-        owner=owner,
-        name=name,
-        batch=batch,
-        version=version,
-        test_dataset=test_dataset.name if test_dataset is not None else "",
-        for_dataset=for_dataset,
-        for_classifier=for_classifier,
-    )
+    tokens = prompt_tokens(recipe, tables)
+    # What was read above may be large: nobody else who writes waits for it.
+    with transaction.atomic():
+        stored = {name: _store(owner, table, name) for name, table in tables.items()}
+        test_set = None
+        if test_dataset is not None and tests is not None:
+            test_set = _store(owner, tests, test_dataset.name)
+        kept = with_stored_rows(recipe, stored)
+        spec = Spec(
+            kept,
+            seed,
+            recipe.system_message,
+            stored,
+            Filters(near, test_set, meaning),
+            tokens,
+        )
+        batch = create_batch(
+            owner=owner,
+            server=server,
+            name=name,
+            model=model,
+            handler=HANDLER,
+            spec=spec.as_dict(),
+            inputs=rows,  # a row's index says which it is: the recipe does the rest
+            weight=weight,
+            refill=refill,
+            width=width,
+            daily_tokens=daily_tokens,
+        )
+        return Job.objects.create(
+            owner=owner,
+            name=name,
+            batch=batch,
+            version=version() if callable(version) else version,
+            test_dataset=test_dataset.name if test_dataset is not None else "",
+            for_dataset=for_dataset,
+            for_classifier=for_classifier,
+        )
 
 
 def _check_meaning(texts: int) -> None:

@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection, transaction
+from django.test import Client
 from django.utils import timezone
 
 from apps.batch import leases, ledger, services
 from apps.batch.handlers import Outcome, Verdict
 from apps.batch.items import INSERT_ROWS
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
+from apps.core.models import ApiKey
+from apps.generation import services as services_of_jobs
 from apps.generation.models import Job
 from apps.generation.recipe import parse
 from apps.generation.services import create_job, delete
@@ -100,6 +103,27 @@ def test_a_job_is_deleted_in_short_transactions(alice: User, server: Server) -> 
     assert not Job.objects.exists()
     assert not Batch.objects.exists()
     assert 0 < largest() <= MOST_ROWS
+
+
+def test_seed_rows_are_read_before_the_transaction(
+    alice: User, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite's begins with the lock: what only reads in it keeps others from writing."""
+    inside = []
+    tables_of = services_of_jobs.tables_of
+
+    def noted(*args: Any) -> Any:
+        inside.append(connection.in_atomic_block)
+        return tables_of(*args)
+
+    monkeypatch.setattr(services_of_jobs, "tables_of", noted)
+    body = {"name": "Job", "rows": 2, "recipe": {"prompt": "Write."}}
+    _, token = ApiKey.issue(user=alice, name="tests")
+    api = Client(headers={"authorization": f"Bearer {token}"})
+    made = api.post("/api/v1/jobs", body, content_type="application/json")
+    assert made.status_code == 202
+    assert Job.objects.get().version is not None
+    assert inside == [False]
 
 
 def test_rows_are_made_fast(alice: User, server: Server) -> None:
