@@ -146,6 +146,8 @@ def take_back(change: BulkChange) -> None:
             _hold(change)
             if not steps:
                 left.delete()
+                # A report of the half of it would pass for one of the version before.
+                Dataset.objects.filter(pk=change.dataset_id).update(report={})
                 return
             stepping.apply(change.dataset, [step for _, step in steps])
             Change.objects.filter(pk__in=[key for key, _ in steps]).delete()

@@ -10,7 +10,7 @@ from apps.datasets import browsing, bulk, formats, splitting
 from apps.datasets.browsing import Filters
 from apps.datasets.bulk import Work
 from apps.datasets.formats import MAX_LABELS, ExampleRow, RejectedRow
-from apps.datasets.intake import count_duplicates
+from apps.datasets.intake import count_duplicates, storable
 from apps.datasets.models import BulkChange, Dataset, Example, Revision, Split
 from apps.datasets.stepping import FEW, FULL, Counts, Step, finish, locked, pieces, values, write
 
@@ -327,7 +327,13 @@ PLANS: dict[str, bulk.Planner] = {
 def _change(
     dataset: Dataset, kind: str, args: dict[str, Any], rows: int, *, by: User | None
 ) -> Changed:
-    """Makes a change in pieces: now, where about so few rows are concerned, else by a worker."""
+    """Makes a change in pieces: now, where about so few rows are concerned, else by a worker.
+
+    Raises:
+        ValueError: a text in `args` is one that no row has and no database takes.
+    """
+    if not storable(args):
+        raise ValueError("A NUL character or half of a surrogate pair is in no row.")
     if rows > WAITED_ROWS:
         return bulk.begin(dataset, kind, args, by=by, held=False)
     return _now(dataset, kind, args, PLANS[kind], by=by)

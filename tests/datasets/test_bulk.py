@@ -176,6 +176,14 @@ def test_over_the_api(alice: User, api: Client) -> None:
     dataset = create_many(alice)
     url = f"/api/v1/datasets/{dataset.pk}"
     assert api.get(f"{url}/change").status_code == 204
+    for odd in ("a\0b", "\ud800"):
+        for path, body in (
+            ("examples/change-matching", {"label": odd, "action": "delete"}),
+            ("examples/change-matching", {"action": "label", "value": odd}),
+            ("merge-labels", {"labels": [odd], "into": "label 0"}),
+        ):
+            answer = api.post(f"{url}/{path}", body, content_type="application/json")
+            assert answer.status_code == 422, answer.content
     body = {"q": "text 1", "action": "delete"}
     answer = api.post(f"{url}/examples/change-matching", body, content_type="application/json")
     assert (answer.status_code, answer.json()["kind"]) == (202, "matching")

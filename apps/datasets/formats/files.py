@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,13 @@ def inspect(
                 f"The name ends in {ending}, but this is not {what}. "
                 "If it holds text, rename it to .csv or .txt and choose it again."
             )
+    about = path.stat()
+    return _inspected_text(path, about.st_mtime_ns, about.st_size, name, said)
+
+
+@lru_cache(maxsize=64)
+def _inspected_text(path: Path, changed: int, size: int, name: str, said: Said) -> Layout:
+    """Remembered, since a preview asks several times, and again with every choice."""
     encoding, mark = find_encoding(path)
     if said.encoding is not None:
         encoding = said.encoding
