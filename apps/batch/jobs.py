@@ -21,6 +21,7 @@ from apps.core.db import in_db
 from apps.llm.drafts import Draft
 from apps.llm.models import Server
 from apps.llm.services import target
+from apps.llm.thinking import facts_of
 
 log = logging.getLogger(__name__)
 
@@ -231,6 +232,7 @@ class Jobs:
             try:
                 if (known := self.find(batch.pk)) is not None:
                     await self._follow(known, batch, hashed)
+                    _learn(known, server)
                 elif (handler := handlers.find(batch.handler)) is None:
                     reason = f"Nothing here knows how to work “{batch.handler}” rows."
                     await self.set_aside([batch.pk], BatchStatus.FAILED, reason)
@@ -281,6 +283,13 @@ class Jobs:
         for batch_id in batch_ids:
             if batch_id in self._jobs:
                 self.forget(batch_id)
+
+
+def _learn(job: Job, server: Server | None) -> None:
+    """What a model is may be known only when it was loaded for the first rows."""
+    facts = None if server is None else server.model(job.model)
+    if facts and facts_of(facts) != facts_of(job.context.facts):
+        job.context = replace(job.context, facts=facts)
 
 
 def _job(batch: Batch, hashed: str, handler: Handler, server: Server) -> Job:

@@ -427,6 +427,23 @@ async def test_what_its_rows_share_may_change_while_a_job_runs(
     assert job.context.once(dict) == {"max_tokens": 1}
 
 
+async def test_what_a_model_is_may_be_known_only_when_it_was_loaded(
+    make_batch: MakeBatch, server: Server
+) -> None:
+    await sync_to_async(make_batch)(4)
+    lease = await in_db(leases.take, server.pk)
+    assert lease is not None
+    jobs = Jobs(lease)
+    server.facts = {"models": [{"id": "m", "state": "unloaded"}]}
+    [job] = await jobs.look(server, finish=False)
+    shared = job.context.once(dict)
+    assert not job.context.facts.get("reasoning")
+    server.facts = {"models": [{"id": "m", "state": "loaded", "reasoning": True}]}
+    await jobs.look(server, finish=False)
+    assert job.context.facts["reasoning"] is True
+    assert job.context.once(dict) is shared  # what its rows share was not read again
+
+
 async def test_a_mistake_in_comparing_rows_fails_its_job_alone(
     server: Server, make_batch: MakeBatch
 ) -> None:
