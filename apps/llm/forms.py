@@ -29,7 +29,10 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         choices=[("", "Not known"), ("yes", "Shared by all slots"), ("no", "Split between them")],
         coerce=lambda value: value == "yes",
         empty_value=None,
-        help_text="Shared if -np is not given, or with --kv-unified. The server does not say.",
+        help_text=(
+            "Shared if -np is not given, or with --kv-unified. Not known: each slot is taken to "
+            "have its own until requests outgrow a shared one."
+        ),
     )
 
     class Meta:
