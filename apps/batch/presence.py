@@ -5,15 +5,21 @@ Each process renews its entry at every look; one that was killed or hangs is soo
 
 import os
 import socket
+import time
 from functools import cache
 from typing import Any
+
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
 
 from apps.core.redis import async_redis, sync_redis
 
 CHANNEL = "pumps"
 """Published when there is something to do."""
 GONE_SECONDS = 30  # above the longest that a busy database keeps a process waiting
+AWAY_SECONDS = 3.0
 _KEY = "pumps:alive"
+_away_until = 0.0
 
 
 @cache
@@ -37,10 +43,21 @@ async def leave() -> None:
 
 
 def anybody(*, here: bool = False) -> bool:
-    """Whether a process runs pumps; with `here`, one on this machine. Raises RedisError."""
+    """Whether a process runs pumps; with `here`, one on this machine.
+
+    Raises:
+        RedisError: Redis does not answer. A page of a hundred jobs waits for that once.
+    """
+    global _away_until
+    if time.monotonic() < _away_until:
+        raise RedisConnectionError("Redis did not answer a moment ago.")
     redis = sync_redis()
-    seconds, _ = redis.time()
-    names: Any = redis.zrangebyscore(_KEY, seconds - GONE_SECONDS, "+inf")
+    try:
+        seconds, _ = redis.time()
+        names: Any = redis.zrangebyscore(_KEY, seconds - GONE_SECONDS, "+inf")
+    except RedisError:
+        _away_until = time.monotonic() + AWAY_SECONDS
+        raise
     prefix = f"{socket.gethostname()}/".encode() if here else b""
     return any(name.startswith(prefix) for name in names)
 

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.db import DatabaseError
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from apps.batch import ledger, presence, pump, pumps, services, tasks
 from apps.batch.models import Batch, BatchStatus, ItemStatus
@@ -156,3 +158,20 @@ async def test_a_job_whose_turn_has_not_come_says_so(
         await in_db(services.cancel, first)
         await until(lambda: Batch.objects.get(pk=second.pk).status == BatchStatus.DONE)
     assert (await Batch.objects.aget(pk=second.pk)).reason == ""
+
+
+async def test_a_page_of_jobs_waits_once_for_a_redis_that_is_away(
+    make_batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = await sync_to_async(make_batch)(1)
+    asked = 0
+
+    def away() -> None:
+        nonlocal asked
+        asked += 1
+        raise RedisConnectionError("nobody there")
+
+    monkeypatch.setattr(presence, "_away_until", 0.0)
+    monkeypatch.setattr(presence, "sync_redis", lambda: SimpleNamespace(time=away))
+    reasons = {await in_db(services.reason_of, batch) for _ in range(10)}
+    assert (reasons, asked) == ({"Waiting for Redis: it does not answer."}, 1)
