@@ -16,7 +16,7 @@ DATA = Path(__file__).parent.parent.parent / "bench" / "data"
 LABELS = ["card_arrival", "lost_or_stolen_card", "exchange_rate"]
 TEXTS_PER_LABEL = 24
 TESTS_PER_LABEL = 30
-POSTED = "My card still has not come in the post"
+POSTED = "When will my new card arrive? It is still not here"
 TRAINING = 90_000  # milliseconds, on a busy machine
 
 # In a chart ten wide and high: twice as near at a point, then as far away as can be.
