@@ -131,8 +131,11 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
         if transport == Transport.HTTP and "url" in given:
             try:
                 ADDRESS(given["url"])
+                _ = urlsplit(given["url"]).port  # brackets and ports are looked at here
             except forms.ValidationError as error:
                 self.add_error("url", error)
+            except ValueError:
+                self.add_error("url", ADDRESS.message)
         return given
 
     def save(self, commit: bool = True) -> Any:
