@@ -107,7 +107,8 @@ def arrive(page: Page, address: str) -> None:
 
 def is_problem(line: ConsoleMessage) -> bool:
     """Chromium also calls it an error when a form is refused: what is checked as one types."""
-    return line.type == "error" and "status of 422" not in line.text
+    refused = ("status of 422", "status of 409")
+    return line.type == "error" and not any(words in line.text for words in refused)
 
 
 @contextmanager

@@ -29,6 +29,46 @@ def test_a_question_and_a_second_one(page: Page) -> None:
     expect(page.get_by_role("link", name="Hello!")).to_be_visible()
 
 
+def test_what_is_typed_is_typed_and_an_edit_leads_back(page: Page) -> None:
+    page.goto("/")
+    ask(page, "Hello!")
+    arrive(page, r"/chat/\d+/")
+    answer = page.get_by_label("Answer", exact=True)
+    expect(answer).to_contain_text(re.compile(r"\d+ tokens?"))
+    message = page.get_by_label("Message", exact=True)
+    # Option+E on a German Mac: the key's place is that of "Edit the last question".
+    typed = {"key": "€", "code": "KeyE", "altKey": True, "bubbles": True, "cancelable": True}
+    message.focus()
+    message.dispatch_event("keydown", typed)
+    expect(page.locator("[data-edit-form]")).to_have_count(0)
+    message.dispatch_event("keydown", typed | {"key": "e"})
+    page.locator("[data-edit-form] textarea").fill("Good morning!")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("2/2")).to_be_visible()
+    expect(message).to_be_focused()
+
+
+def test_a_window_that_is_behind_keeps_the_text(page: Page) -> None:
+    page.goto("/")
+    ask(page, "Hello!")
+    arrive(page, r"/chat/\d+/")
+    answer = page.get_by_label("Answer", exact=True)
+    expect(answer).to_contain_text(re.compile(r"\d+ tokens?"))
+    other = page.context.new_page()
+    other.goto(page.url)
+    ask(other, "From another window")
+    expect(other.get_by_label("Answer", exact=True)).to_have_count(2)
+    expect(other.get_by_label("Answer", exact=True).last).to_contain_text(
+        re.compile(r"\d+ tokens?")
+    )
+    ask(page, "From this one")
+    expect(page.get_by_role("alert")).to_contain_text("Your message was not sent")
+    expect(page.locator("#thread")).to_contain_text("From another window")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("From this one")
+    page.get_by_label("Message", exact=True).press("Enter")
+    expect(answer).to_have_count(3)
+
+
 @pytest.mark.usefixtures("slow_model")
 def test_a_reload_in_mid_answer_loses_nothing(page: Page) -> None:
     page.goto("/")
@@ -61,3 +101,24 @@ def test_stop_keeps_the_text(page: Page) -> None:
 
 def numbers(text: Locator) -> list[int]:
     return [int(word) for word in re.findall(r"\d+", text.inner_text())]
+
+
+@pytest.mark.usefixtures("slow_model")
+def test_escape_closes_what_is_open_before_it_stops(page: Page) -> None:
+    page.goto("/")
+    ask(page, "Count.")
+    live = page.locator("article.answer-live [data-text]")
+    expect(live).to_contain_text(" 20 ")
+    panel = page.locator("#settings")
+    page.get_by_role("button", name="Model and parameters").click()
+    expect(panel).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    page.keyboard.press("Control+k")
+    expect(page.locator("#palette")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#palette")).to_be_hidden()
+    expect(page.locator("article.answer-live")).to_have_count(1)
+    page.get_by_label("Message", exact=True).focus()
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Answer", exact=True)).to_contain_text("Stopped")
