@@ -38,7 +38,8 @@ for (const tabs of document.querySelectorAll(".tabs")) {
 
 // What somebody was writing is not for who uses this browser after them.
 document.addEventListener("submit", ({ target }) => {
-  if (!target.action.endsWith("/logout/")) return;
+  // Not `target.action`: a form with a button of that name gives the button.
+  if (!target.getAttribute("action")?.endsWith("/logout/")) return;
   for (const key of Object.keys(localStorage)) {
     if (/^(draft|files):/.test(key)) localStorage.removeItem(key);
   }
