@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -14,6 +15,11 @@ from apps.core.tools import ToolError
 
 class Site(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        if self.path == "/slow-headers":
+            with suppress(OSError):  # the reader has gone
+                while True:
+                    self.wfile.write(b"H")
+                    time.sleep(0.02)
         if self.path == "/slow":
             self.send_response(200)
             self.send_header("Content-Type", "text/plain")
@@ -54,6 +60,12 @@ def site() -> Iterator[str]:
 
 def fetch(url: str) -> str:
     return fetching.fetch(url, allow_private=True)
+
+
+def test_headers_that_never_end(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "SECONDS", 0.3)
+    with pytest.raises(ToolError, match=r"it took longer than 0.3 s"):
+        fetch(f"{site}/slow-headers")
 
 
 def test_it_works(site: str) -> None:

@@ -1,7 +1,9 @@
 """The tools that the chat itself offers."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
@@ -13,6 +15,8 @@ from apps.core.db import in_db
 from apps.core.tools import Arguments, Tool, ToolError, parameters, register
 
 FOUND_AT_MOST = 10
+# Of its own: pages that are slow are not to hold the threads that look at model servers.
+_fetching = ThreadPoolExecutor(8, thread_name_prefix="fetch")
 
 
 async def calculator(user: User, arguments: Arguments) -> str:
@@ -45,9 +49,8 @@ async def search_conversations(user: User, arguments: Arguments) -> str:
 
 
 async def fetch_url(user: User, arguments: Arguments) -> str:
-    return await asyncio.to_thread(
-        fetching.fetch, arguments["url"], allow_private=settings.FETCH_PRIVATE_URLS
-    )
+    fetch = partial(fetching.fetch, arguments["url"], allow_private=settings.FETCH_PRIVATE_URLS)
+    return await asyncio.get_running_loop().run_in_executor(_fetching, fetch)
 
 
 def offer_all() -> None:

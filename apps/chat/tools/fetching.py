@@ -10,7 +10,9 @@ import http.client
 import re
 import socket
 import ssl
+import threading
 import time
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import nh3
@@ -35,6 +37,10 @@ def fetch(url: str, *, allow_private: bool = False) -> str:
     secure, host, port, target = _taken_apart(url)
     address = _address_of(host, port, allow_private=allow_private)
     connection = _Connection(host, port, address, secure=secure)
+    # The time limits of a socket begin anew with each byte: a page of one now and then never ends.
+    clock = threading.Timer(SECONDS, connection.break_off)
+    clock.daemon = True
+    clock.start()
     try:
         connection.request(
             "GET",
@@ -51,8 +57,10 @@ def fetch(url: str, *, allow_private: bool = False) -> str:
         body, whole = _read(response, connection, deadline)
         charset = response.headers.get_content_charset("utf-8")
     except (OSError, http.client.HTTPException, ssl.SSLError) as error:
-        raise ToolError(f"{host} could not be read: {_said(error)}.") from error
+        why = f"it took longer than {SECONDS:g} s" if connection.is_late else _said(error)
+        raise ToolError(f"{host} could not be read: {why}.") from error
     finally:
+        clock.cancel()
         connection.close()
     text = _decoded(body, charset)
     if "html" in kind.lower():
@@ -107,6 +115,14 @@ class _Connection(http.client.HTTPConnection):
         self.default_port = 443 if secure else 80  # so that Host is written as it should be
         self._address = address
         self._context = ssl.create_default_context() if secure else None
+        self.is_late = False
+
+    def break_off(self) -> None:
+        """Ends it from another thread, whatever it waits for."""
+        self.is_late = True
+        if self.sock is not None:
+            with suppress(OSError):
+                self.sock.shutdown(socket.SHUT_RDWR)
 
     def connect(self) -> None:
         self.sock = socket.create_connection((self._address, self.port), self.timeout)
