@@ -21,14 +21,15 @@ class Turn:
     number: int
     """Of the answers that were counted, from 1."""
     prompt: int
-    cached: int
+    cached: int | None
+    """None where the server does not report it."""
     completion: int
     kept_from: int | None
     lost: int
 
     @property
-    def share(self) -> float:
-        return self.cached / self.prompt
+    def share(self) -> float | None:
+        return None if self.cached is None else self.cached / self.prompt
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,10 @@ class Meter:
         return max(0, int((self.cut_at - self.used) * len(grown) / sum(grown)))
 
     @property
-    def cached_share(self) -> float:
-        """Of all prompt tokens."""
-        return sum(turn.cached for turn in self.turns) / sum(turn.prompt for turn in self.turns)
+    def cached_share(self) -> float | None:
+        """Of all prompt tokens of those turns of which it is reported; None where of none."""
+        told = [(turn.cached, turn.prompt) for turn in self.turns if turn.cached is not None]
+        return sum(cached for cached, _ in told) / sum(size for _, size in told) if told else None
 
     @property
     def newest_first(self) -> Sequence[Turn]:
@@ -97,7 +99,7 @@ class Meter:
     @property
     def bars(self) -> list[Bar]:
         shown = self.turns[-SHOWN_TURNS:]
-        heights = [max(1, round(16 * turn.share)) for turn in shown]
+        heights = [max(1, round(16 * (turn.share or 0))) for turn in shown]
         return [
             Bar(turn, 4 * place, 16 - height, height)
             for place, (turn, height) in enumerate(zip(shown, heights, strict=True))
@@ -119,7 +121,7 @@ def turns_of(branch: Branch) -> list[Turn]:
     there = {pk: rest for pk, *rest in rows}
     path = [pk for pk in branch.path if pk in there]
     return [
-        Turn(pk, number, prompt, cached or 0, completion or 0, kept_from, lost)
+        Turn(pk, number, prompt, cached, completion or 0, kept_from, lost)
         for number, pk in enumerate(path, 1)
         for prompt, cached, completion, kept_from, lost in [there[pk]]
     ]

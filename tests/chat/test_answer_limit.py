@@ -5,7 +5,9 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
 from apps.chat.models import Message
+from apps.chat.outcome import Outcome
 from apps.core.db import in_db
+from apps.llm.events import Usage
 from apps.llm.models import Server
 from tests.chat.conftest import ask, events_of, told
 from tests.chat.tool_server import ToolServer
@@ -104,3 +106,16 @@ def test_the_panel_says_what_holds_where_nothing_is_set(
         panel = client.get(f"/chat/{conversation.pk}/settings/").content.decode()
         field = panel.partition('name="max_tokens"')[2].partition(">")[0]
         assert f'placeholder="{words}"' in field
+
+
+def test_a_cache_that_is_not_reported_is_not_zero(
+    alice: User, client: Client, caller_server: Server
+) -> None:
+    conversation = told(alice, "Hello", "Yes.", prompt_tokens=300, completion_tokens=5)
+    client.force_login(alice)
+    page = client.get(f"/chat/{conversation.pk}/").content.decode()
+    assert "does not report what came from its cache" in page
+    assert "0 %" not in page
+    assert "0%" not in page
+    unreported = Usage(300, 0, 5, tells_cached=False)
+    assert Outcome(usage=unreported).tokens_read == 0
