@@ -121,7 +121,8 @@ async def test_what_is_typed_is_read_before_a_title_is_written(
     monkeypatch.setattr(titles, "START_AFTER_SECONDS", 60)
     monkeypatch.setattr(reading_ahead, "WORTH_TOKENS", 0)
     with ToolServer([say(ANSWER)]) as model:
-        await asyncio.to_thread(create_tool_server, model)
+        made = await asyncio.to_thread(create_tool_server, model)
+        await Server.objects.filter(pk=made.pk).aupdate(kind="llama-server")  # else none is read
         pk, answer = await ask(alice_api, "What is it?")
         await events_of(alice_api, answer)
         reader = reading_ahead._reader()
