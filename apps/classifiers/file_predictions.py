@@ -328,7 +328,7 @@ class _Writer:
         if form == "csv":
             out.write("\ufeff")  # without it Excel reads UTF-8 as something else
             self._csv = csv.writer(out, lineterminator="\r\n")
-            self._csv.writerow([*COLUMNS, *map(formats.spreadsheet_safe, more)])
+            out.write(formats.csv_header([*COLUMNS, *more]))
 
     def write(self, row: dict[str, Any]) -> None:
         if self._csv is None:

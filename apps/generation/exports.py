@@ -11,7 +11,7 @@ from typing import Any
 from apps.batch.models import Item, ItemStatus
 from apps.batch.services import progress, tells_cached
 from apps.core.db import in_db
-from apps.datasets.formats import spreadsheet_safe
+from apps.datasets.formats import csv_header, spreadsheet_safe
 from apps.generation import prompts
 from apps.generation.conversations import Sides, conversation
 from apps.generation.models import Job
@@ -168,7 +168,7 @@ class _Lines:
 class _Csv(_Lines):
     def begin(self) -> bytes:
         # By the mark at the beginning a spreadsheet knows that this is UTF-8.
-        return ("\ufeff" + _csv_line(map(spreadsheet_safe, self.names))).encode()
+        return ("\ufeff" + csv_header(self.names)).encode()
 
     def line(self, item: Item) -> str:
         row = self.row(item)

@@ -16,6 +16,7 @@ from pytest_django import Settings
 from apps.classifiers import file_predictions, services, tasks
 from apps.classifiers.leases import Lease
 from apps.classifiers.models import Classifier, FilePrediction, FileStatus, Run
+from apps.datasets import formats
 from apps.llm.models import Server
 from tests.classifiers import factories
 
@@ -115,6 +116,19 @@ def test_a_spreadsheet_runs_nothing_of_it(api: Client, made: Classifier) -> None
     text = HEAD + '1,"=HYPERLINK(""http://x"")"\n2,@SUM(A1)\n3,-2+3\n'
     rows = labelled(api, finished(api, made, send(api, made, text, column="question")))
     assert [row["text"][0] for row in rows] == ["'"] * 3
+
+
+def test_a_labelled_file_can_be_read_again_as_it_was(
+    api: Client, made: Classifier, tmp_path: Path
+) -> None:
+    text = HEAD + "1,=HELLO THERE\n2,-2+3 rates\n"
+    done = finished(api, made, send(api, made, text, column="question"))
+    path = tmp_path / "again.csv"
+    path.write_bytes(factories.download(api, done.json()["download"]))
+    layout = formats.inspect(path, name=path.name)
+    rows = list(formats.read(path, layout, formats.Mapping("text", "label")))
+    texts = [row.text for row in rows if isinstance(row, formats.ExampleRow)]
+    assert texts == ["=HELLO THERE", "-2+3 rates"]
 
 
 def test_as_json_lines(api: Client, made: Classifier) -> None:

@@ -261,6 +261,38 @@ def test_a_spreadsheet_runs_nothing_and_a_round_trip_changes_nothing(file: Path)
     ]
 
 
+@pytest.mark.parametrize(
+    ("header", "is_ours"),
+    [
+        ('\ufeff"text",label', True),
+        ('\ufeff"text","a, b"', True),
+        ('\ufeff"text"', True),
+        ("text,label,split", True),  # before the quotes told
+        ("text,label", False),
+        ('"text","label"', False),  # another program quotes all names
+        ('"text"', False),
+        ('"text, all",label', False),
+    ],
+)
+def test_an_apostrophe_goes_from_our_own_files_alone(
+    file: Path, header: str, is_ours: bool
+) -> None:
+    rest = ",a" * (len(next(csv.reader([header]))) - 1)
+    file.write_text(f"{header}\r\n'=1+1{rest}\r\nplain{rest}\r\n", encoding="utf-8", newline="")
+    layout = formats.inspect(file, name="a.csv")
+    first = next(iter(formats.sample(file, layout)))
+    assert first[0] == ("=1+1" if is_ours else "'=1+1")
+
+
+@pytest.mark.parametrize("names", [["message"], ["text", "label"], ["row", 'say "x"', "=cmd"]])
+def test_a_header_of_ours_is_known_again(file: Path, names: list[str]) -> None:
+    line = formats.csv_line(["=1"] + ["a"] * (len(names) - 1))
+    file.write_text("\ufeff" + formats.csv_header(names) + line * 3, encoding="utf-8", newline="")
+    layout = formats.inspect(file, name="a.csv")
+    assert (layout.header, layout.escaped) == (True, True)
+    assert next(csv.reader([formats.csv_header(names)]))[0] == names[0]
+
+
 @pytest.mark.parametrize("cell", CELLS)
 def test_jsonl_is_exact(cell: str) -> None:
     assert json.loads(formats.jsonl_line(ExampleRow(cell, "a"))) == {"text": cell, "label": "a"}

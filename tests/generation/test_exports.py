@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from apps.batch.models import Item, ItemStatus
+from apps.datasets import formats
 from apps.generation.models import Job
 from apps.generation.recipe import parse
 from apps.generation.services import create_job
@@ -137,6 +139,18 @@ async def test_a_spreadsheet_reads_umlauts_numbers_and_no_formula(
     rows = [dict(zip(header, cells, strict=True)) for cells in (first, second)]
     assert [row["title"] for row in rows] == ["'=1+1", "-5.5"]
     assert {row["stars"] for row in rows} == {"-5"}
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_dataset_made_of_the_csv_has_no_apostrophes(
+    async_browser: AsyncClient, job: Job, tmp_path: Path
+) -> None:
+    data = await file(async_browser, job, "csv", ROW | {"title": "=1+1"})
+    (tmp_path / "a.csv").write_bytes(data)
+    layout = formats.inspect(tmp_path / "a.csv", name="a.csv")
+    [row] = formats.read(tmp_path / "a.csv", layout, formats.Mapping("title", "level"))
+    assert isinstance(row, formats.ExampleRow)
+    assert row.text == "=1+1"
 
 
 @pytest.mark.django_db(transaction=True)

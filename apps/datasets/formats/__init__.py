@@ -9,6 +9,7 @@ silently. Rows are counted as a spreadsheet counts them: the header is row 1.
 from apps.datasets.formats.encoding import settled_encoding
 from apps.datasets.formats.export import (
     ParquetPieces,
+    csv_header,
     csv_line,
     csv_lines,
     jsonl_line,
@@ -85,6 +86,7 @@ __all__ = [
     "Said",
     "Tally",
     "checked",
+    "csv_header",
     "csv_line",
     "csv_lines",
     "duplicate_key",

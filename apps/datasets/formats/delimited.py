@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from apps.datasets.formats.encoding import Lines, open_text
-from apps.datasets.formats.export import FORMULA_START, OWN_HEADER
+from apps.datasets.formats.export import FORMULA_START, OLD_HEADER, OWN_HEADER
 from apps.datasets.formats.guess import KNOWN_NAMES
 from apps.datasets.formats.layout import (
     MAX_CELL,
@@ -31,6 +31,7 @@ from apps.datasets.formats.rows import FormatError, RejectedRow
 SCORED_ROWS = 50
 PLAIN_TEXT_NAMES = (".txt", ".text", ".md", ".log")
 TABLE_NAMES = (".csv", ".tsv", ".tab")
+HEADER_CHARACTERS = 100_000  # of which the first line is looked at
 HEADER_ROWS = 5_000  # among which the values of the first row are looked for
 QUOTING_LINES = 20_000  # of which is told whether quotes mean anything
 _ESCAPED_FORMULA = re.compile(rf"'+[{re.escape(FORMULA_START)}]")
@@ -52,18 +53,26 @@ def inspect(path: Path, *, name: str, encoding: str, mark: bool, said: Said) -> 
             f"The first row has {len(rows[0]):,} columns; at most {MAX_COLUMNS:,} are read. "
             "Is the separator a comma, semicolon, tab or vertical bar?"
         )
-    header = looks_like_header(rows, KNOWN_NAMES) if said.header is None else said.header
+    is_ours = _is_ours(path, encoding, mark)
+    found = is_ours or looks_like_header(rows, KNOWN_NAMES)
+    header = found if said.header is None else said.header
     columns, cleaned = column_names(rows[0], header)
     return Layout(
         *(Kind.CSV, encoding, columns, separator, header, mark, cleaned),
         quoting=quoting,
-        escaped=header and _is_ours(path, encoding),
+        escaped=header and is_ours,
     )
 
 
-def _is_ours(path: Path, encoding: str) -> bool:
+def _is_ours(path: Path, encoding: str, mark: bool) -> bool:
     with open_text(path, encoding) as file:
-        return file.read(len(OWN_HEADER)) == OWN_HEADER
+        lines = Lines(file, most=HEADER_CHARACTERS).with_gaps()
+        header = (next(lines, None) or "").rstrip("\r\n")
+    found = OWN_HEADER.match(header)
+    if found is None:
+        return header == OLD_HEADER
+    # One name in quotes may be another program's that quotes all; those write no mark.
+    return found["more"] is not None or (mark and found.end() == len(header))
 
 
 def _find_quoting(path: Path, encoding: str, separator: str) -> Quoting:
@@ -76,9 +85,12 @@ def _inspect_plain(path: Path, name: str, encoding: str, mark: bool, said: Said)
     """One column. In a file called .csv quotes and line breaks inside them count, in others not."""
     if said.separator is None and name.lower().endswith(TABLE_NAMES):
         rows = _sample_cells(path, encoding, ",")
-        header = _is_known(rows[0][:1]) if said.header is None else said.header
+        is_ours = _is_ours(path, encoding, mark)
+        found = is_ours or _is_known(rows[0][:1])
+        header = found if said.header is None else said.header
         columns, cleaned = column_names(rows[0][:1], header)
-        return Layout(Kind.CSV, encoding, columns, ",", header, mark, cleaned)
+        escaped = header and is_ours
+        return Layout(Kind.CSV, encoding, columns, ",", header, mark, cleaned, escaped=escaped)
     first = _sample_cells(path, encoding, "\0", limit=1)[0][:1]
     header = _is_known(first) if said.header is None else said.header
     columns = column_names(first, True)[0] if header else (TEXT_COLUMN,)

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 FORMULA_START = "=+-@\t\r\n\0＝＋－＠"
 _FORMULA = re.compile(rf"'*[{re.escape(FORMULA_START)}]")
 FIELDS = ("text", "label", "split")
-# A header no other program writes: one name is in quotes for no need. `read` knows it.
-OWN_HEADER = '"text",label,split'
+# Of a header no other program writes: the first name alone is in quotes for no need.
+_NEEDLESS = r'"[^",;|\t\r\n]+"'
+OWN_HEADER = re.compile(rf"{_NEEDLESS}(?P<more>,(?!{_NEEDLESS}(?:,|$)))?")
+OLD_HEADER = ",".join(FIELDS)  # of datasets before; also of others' files
 
 
 def jsonl_line(row: ExampleRow) -> str:
@@ -41,8 +43,7 @@ def csv_lines(
     out = _Collected()
     writer = csv.writer(out, lineterminator="\r\n")
     if header:
-        writer.writerow(map(spreadsheet_safe, (*FIELDS, *_free(extra))))
-        out.parts[0] = OWN_HEADER + out.parts[0].removeprefix(",".join(FIELDS))
+        out.write(csv_header((*FIELDS, *_free(extra))))
     for row in rows:
         cells = (row.text, row.label, row.split or "", *_extra(row, extra).values())
         writer.writerow(map(spreadsheet_safe, cells))
@@ -51,9 +52,20 @@ def csv_lines(
 
 def csv_line(cells: Iterable[object]) -> str:
     """One line of any table, its cells safe for a spreadsheet."""
+    return _joined(spreadsheet_safe(str(cell)) for cell in cells)
+
+
+def _joined(cells: Iterable[str]) -> str:
     out = _Collected()
-    csv.writer(out, lineterminator="\r\n").writerow(spreadsheet_safe(str(cell)) for cell in cells)
+    csv.writer(out, lineterminator="\r\n").writerow(cells)
     return "".join(out.parts)
+
+
+def csv_header(names: Sequence[str]) -> str:
+    """The first line of a table of ours, by which `read` knows that its cells were made safe."""
+    first, *others = map(spreadsheet_safe, names)
+    quoted = '"' + first.replace('"', '""') + '"'
+    return f"{quoted},{_joined(others)}" if others else f"{quoted}\r\n"
 
 
 def spreadsheet_safe(cell: str) -> str:
