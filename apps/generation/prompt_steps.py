@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import pass_context
+from jinja2.filters import do_title
 from jinja2.runtime import Context, Undefined
 
 from apps.generation.problems import RecipeError
 
 MAX_PROMPT = 200_000  # characters a template may come out as
 MAX_MADE = 10 * MAX_PROMPT  # characters of all texts made on the way
+MAX_TRIMMED = 1_000  # characters that `trim` may be told: each is looked for
 MAX_STEPS = 100_000  # parts of the template that its loops go through, turn by turn
 
 
@@ -68,6 +70,17 @@ def _text_filter(change: Callable[[str], str]) -> Callable[[Context, Any], str]:
         return change(text)
 
     return changed
+
+
+@pass_context
+def _trim(context: Context, value: Any, chars: Any = None) -> str:
+    """Without these characters at both ends; white space where none are said."""
+    text = written(value)
+    ends = None if chars is None else written(chars)
+    budget.get().made(len(text) + len(ends or ""))
+    if ends is not None and len(ends) > MAX_TRIMMED:
+        raise RecipeError.of(f"“trim” takes at most {MAX_TRIMMED:,} characters to take away.")
+    return text.strip(ends)
 
 
 @pass_context
@@ -131,8 +144,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "lower": _text_filter(str.lower),
     "upper": _text_filter(str.upper),
     "capitalize": _text_filter(str.capitalize),
-    "title": _text_filter(str.title),
-    "trim": _text_filter(str.strip),
+    "title": _text_filter(do_title),
+    "trim": _trim,
     "join": _join,
     "default": _default,
     "tojson": _tojson,

@@ -29,6 +29,10 @@ VALUES = {"product": "kettle", "sentiment": "positive"}
         ("{{product}}", "kettle"),
         ("{{ product|upper }} {{ sentiment | title }}", "KETTLE Positive"),
         ("{{ 'A ' ~ product }}", "A kettle"),
+        # As Jinja does, with which older recipes were made.
+        ("{{ \"don't 2nd\"|title }} {{ 'a-b (cD'|title }}", "Don't 2nd A-B (Cd"),
+        ("{{ '..a b. '|trim('. ') }}|{{ ' a '|trim }}|{{ 'xax'|trim('x') }}", "a b|a|a"),
+        ("{{ product|trim('ke') }}", "ttl"),
         ("{% if sentiment == 'positive' %}good{% else %}bad{% endif %}", "good"),
         ("{% if product in ['lamp', 'kettle'] and not sentiment == 'x' %}yes{% endif %}", "yes"),
         ("{{ 'yes' if product is eq 'kettle' else 'no' }}", "yes"),
@@ -293,6 +297,7 @@ def test_lists_and_objects_in_words(source: str, prompt: str) -> None:
         ("{{ zero.real }}", "has no field “real”"),
         ("{{ zero|join }}", "“join” needs a list"),
         ("{{ zero|length }}", "has no length"),
+        ("{{ '" + "ab" * 501 + "'|trim('" + "ab" * 501 + "') }}", "takes at most 1,000"),
     ],
 )
 def test_what_a_value_is_not(source: str, sentence: str) -> None:
