@@ -29,6 +29,11 @@ def _start(user: User, arguments: Arguments) -> str:
     version = saved.versions.first() if saved else None
     if saved is None or version is None:
         raise ToolError(f"There is no saved recipe “{name}”. {_listed(user)}")
+    if saved.lost_its_server:
+        raise ToolError(
+            f"The model server of “{saved.name}” was removed. Its owner can open the recipe on the "
+            "page Generate, choose another model and save it."
+        )
     try:
         target = targets.named(saved.server, saved.model)
         job = services.create_job(

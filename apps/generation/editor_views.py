@@ -117,7 +117,7 @@ def new(request: HttpRequest) -> HttpResponse:
             daily_tokens=plan.daily_tokens,
             for_dataset=Dataset.objects.owned_by(owner).filter(pk=_key(draft.for_dataset)).first(),
             for_classifier=_key(draft.for_classifier) or None,
-            version=versions.save(
+            version=lambda: versions.save(
                 owner=owner,
                 name=plan.name,
                 recipe=plan.recipe,
@@ -156,6 +156,11 @@ def _first_draft(request: HttpRequest, owner: User) -> Draft:
         draft = Draft.of(version.saved.name, version.body)
         draft.target = targets.value_of(version.saved.server, version.saved.model)
         draft.keep = version.saved.kept
+        if version.saved.lost_its_server:
+            draft.errors["target"] = (
+                "The model server of this recipe was removed. Choose another one, or keep the "
+                "default."
+            )
         return draft
     if (dataset := asked.get("dataset", "")).isdecimal():
         return _from_dataset(request, owner, int(dataset))

@@ -219,7 +219,7 @@ def create_job(request: HttpRequest, data: JobIn) -> Any:
                 owner=owner(request),
                 name=name,
                 recipe=recipe,
-                server=None if data.server is None else server,
+                server=server if data.server is not None or data.model else None,
                 model=data.model,
                 keep=data.keep_recipe,
             ),

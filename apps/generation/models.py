@@ -44,6 +44,11 @@ class SavedRecipe(Owned):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def lost_its_server(self) -> bool:
+        """Whether the server of its model was removed: a recipe of the default names no model."""
+        return bool(self.model) and self.server_id is None
+
 
 class RecipeVersion(models.Model):
     saved = models.ForeignKey(SavedRecipe, on_delete=models.CASCADE, related_name="versions")

@@ -4,6 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.core import tools
+from apps.core.db import in_db
 from apps.core.tools import ToolError
 from apps.generation import versions
 from apps.generation.chat_tools import start_generation_job
@@ -14,6 +15,11 @@ from tests.conftest import NOBODY
 from tests.generation.test_recipe import REVIEWS
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def second(server: Server) -> Server:
+    return Server.objects.create(name="Second", base_url="http://127.0.0.1:9/v1")
 
 
 @pytest.fixture
@@ -45,6 +51,20 @@ async def test_a_name_that_is_wrong_is_answered_with_those_that_are_right(
 async def test_without_a_server(alice: User, recipe: None) -> None:
     with pytest.raises(ToolError):
         await start_generation_job(alice, {"recipe": "Reviews", "rows": 200})
+
+
+async def test_without_the_server_it_was_saved_for(
+    alice: User, server: Server, second: Server
+) -> None:
+    """Its model means nothing to the default server."""
+    body = parse(REVIEWS)
+    await in_db(
+        lambda: versions.save(owner=alice, name="R", recipe=body, server=second, model="writer")
+    )
+    await second.adelete()
+    with pytest.raises(ToolError, match="server of “R” was removed"):
+        await start_generation_job(alice, {"recipe": "R", "rows": 2})
+    assert not await Job.objects.aexists()
 
 
 def test_it_asks_first() -> None:

@@ -12,7 +12,7 @@ from apps.datasets.formats import ExampleRow
 from apps.datasets.services import create_dataset
 from apps.generation import prompts
 from apps.generation import recipe as recipes
-from apps.generation.models import Job
+from apps.generation.models import Job, SavedRecipe
 from apps.generation.starters import STARTERS
 from apps.llm.models import Server
 
@@ -81,6 +81,12 @@ class TestNew:
         assert job.recipe["params"] == {"temperature": 0.7, "min_p": 0.05, "max_tokens": 60}
         assert job.version is not None
         assert job.version.number == 1
+
+    def test_a_job_that_is_refused_leaves_no_recipe(self, browser: Client, server: Server) -> None:
+        answer = browser.post("/generate/new/", FORM | {"meaning": "90", "keep": "1"})
+        assert answer.status_code == 422
+        assert "needs an embedding server" in answer.content.decode()
+        assert not SavedRecipe.objects.exists()
 
     def test_a_changed_recipe_is_a_new_version(self, browser: Client, server: Server) -> None:
         for form in (FORM, FORM, FORM | {"system": "Other."}):

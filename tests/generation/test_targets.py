@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from apps.generation import targets
-from apps.generation.models import Job, SavedRecipe
+from apps.generation.models import Job, RecipeVersion, SavedRecipe
 from apps.llm.models import Server, State
 from apps.llm.services import NoServer
 from tests.generation.test_editor_views import FORM
@@ -90,6 +90,23 @@ def test_a_server_that_is_gone_is_said_at_the_field(browser: Client, second: Ser
     draft = the_draft(browser, f"like={Job.objects.get().pk}")
     assert draft.target == ""
     assert "was removed" in draft.errors["target"]
+
+
+def test_a_recipe_whose_server_is_gone_says_so(browser: Client, second: Server) -> None:
+    browser.post("/generate/new/", FORM | {"target": f"{second.pk}:writer", "keep": "1"})
+    second.delete()
+    draft = the_draft(browser, f"version={RecipeVersion.objects.get().pk}")
+    assert (draft.target, SavedRecipe.objects.get().lost_its_server) == ("", True)
+    assert "was removed" in draft.errors["target"]
+
+
+def test_a_model_without_a_server_keeps_the_server_it_was_asked_of(
+    api: Client, server: Server
+) -> None:
+    body = {"name": "A", "rows": 1, "recipe": {"prompt": "Write."}, "model": "chosen"}
+    api.post("/api/v1/jobs", body, content_type="application/json")
+    saved = SavedRecipe.objects.get()
+    assert (saved.server, saved.model, saved.lost_its_server) == (server, "chosen", False)
 
 
 def test_the_default_stays_the_default_in_a_recipe(browser: Client, second: Server) -> None:
