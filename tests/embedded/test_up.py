@@ -66,7 +66,7 @@ def test_it_says_one_line(stack: Stack) -> None:
 
 
 def test_a_model_answers_only_with_the_key(stack: Stack) -> None:
-    server = the_only(stack, "--parallel")
+    server = the_only(stack, "--parallel 4")
     base_url = server.environ()["LLM_BASE_URL"]
     key = server.environ()["LLM_API_KEY"]
 
