@@ -16,6 +16,7 @@ from django.conf import settings  # noqa: E402 - as what follows, after Django i
 from django.urls import get_resolver  # noqa: E402
 
 from apps.core.bodies import LimitedBodies  # noqa: E402
+from apps.core.floods import RemembersRefusals  # noqa: E402
 from apps.core.handler import Handler  # noqa: E402
 from apps.core.health import Health  # noqa: E402
 from apps.core.proxies import behind  # noqa: E402
@@ -28,4 +29,4 @@ hand_back_ourselves()
 # What there is now stays: going through it to collect garbage would stop every answer for 120 ms.
 gc.freeze()
 served = LimitedBodies(Handler(), settings.UPLOAD_LIMIT_BYTES)
-application = behind(settings.PROXIES, Health(InWarmThreads(served)))
+application = behind(settings.PROXIES, Health(RemembersRefusals(InWarmThreads(served))))

@@ -90,7 +90,7 @@ class InWarmThreads:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        person = _who(scope)
+        person = who_of(scope)
         if self._pool.waiting(person) >= limits.most("requests"):
             await self._refuse(scope, send)
             return
@@ -102,7 +102,7 @@ class InWarmThreads:
                 _loop.reset(token)
 
 
-def _who(scope: Scope) -> bytes:
+def who_of(scope: Scope) -> bytes:
     """Who takes turns with others: a key, a login, else an address. Nothing is looked up."""
     found = b""
     for name, value in scope.get("headers", ()):
