@@ -36,7 +36,8 @@ FEW = 2
 # So long nobody's turn comes before one more thread is started, up to MANY.
 HELD_UP_SECONDS = 0.05
 MANY = 64
-# Of these one person, or program, has no more at a time: others find one however long those take.
+# One person, or program, has one at a time: their calls would only share the interpreter with those
+# of others. While threads are held up it may be more, up to this: others still find one.
 MOST_OF_ONE = 16
 # A thread beyond FEW ends when it had nothing to do for so long.
 SPARE_SECONDS = 10.0
@@ -171,6 +172,7 @@ class WarmThreads:
         self._idle = 0
         self._condition = threading.Condition()
         self._taken = 0
+        self._of_one = 1
         self._backlog = threading.Event()
         self._watcher: threading.Thread | None = None
 
@@ -188,14 +190,17 @@ class WarmThreads:
         with self._condition:
             self._calls.setdefault(person, deque()).append((call, done))
             ready = sum(
-                min(len(calls), MOST_OF_ONE - self._running[who])
+                min(len(calls), max(0, self._of_one - self._running[who]))
                 for who, calls in self._calls.items()
             )
-            if self._idle >= ready:
+            if ready and self._idle >= ready:
                 self._condition.notify()
-            elif self._threads < self._few:
+            elif ready and self._threads < self._few:
                 self._start()
-            elif not self._backlog.is_set():
+                return
+            # Who is not taken now waits for a turn: it is seen to that it comes.
+            is_taken = ready and self._idle >= ready and sum(map(len, self._calls.values())) == 1
+            if not is_taken and not self._backlog.is_set():
                 self._watch_the_backlog()
 
     def _start(self) -> None:
@@ -236,7 +241,7 @@ class WarmThreads:
 
     def _next_person(self) -> bytes | None:
         """Whose turn it is; None where nobody waits who may have one more thread."""
-        return next((who for who in self._calls if self._running[who] < MOST_OF_ONE), None)
+        return next((who for who in self._calls if self._running[who] < self._of_one), None)
 
     def _turn(self, person: bytes) -> tuple[_Call, Callable[[], None]]:
         calls = self._calls.pop(person)
@@ -256,10 +261,15 @@ class WarmThreads:
             taken = self._taken
             time.sleep(HELD_UP_SECONDS)
             with self._condition:
-                if self._next_person() is None:
+                if not self._calls:
+                    self._of_one = 1
                     self._backlog.clear()
-                elif self._taken == taken and self._threads < self._many:
-                    self._start()
+                elif self._taken == taken:
+                    self._of_one = min(MOST_OF_ONE, self._of_one + 1)
+                    if self._idle:
+                        self._condition.notify()
+                    elif self._threads < self._many:
+                        self._start()
 
 
 def _hand_back() -> None:
