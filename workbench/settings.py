@@ -233,7 +233,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LIMITS = env.figures(
     "WORKBENCH_LIMITS",
     {
-        "requests": 50,
+        "requests": 150,
         "questions": 50,
         "previews": 4,
         "predictions": 64,

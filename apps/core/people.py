@@ -71,7 +71,8 @@ def remove(person: User, *, by: User) -> None:
     with transaction.atomic():
         set_active(person, False, by=by)
         Removal.objects.get_or_create(user=person)
-        transaction.on_commit(lambda: remove_person.delay(person.pk))
+        # Without the broker beat does it later.
+        transaction.on_commit(lambda: remove_person.delay(person.pk), robust=True)
 
 
 def _not_oneself(person: User, by: User) -> None:

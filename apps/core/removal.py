@@ -7,6 +7,8 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.dispatch import Signal
 
+from apps.core.models import Removal
+
 logger = logging.getLogger(__name__)
 
 PIECE_ROWS = 2000
@@ -30,7 +32,7 @@ def delete_in_pieces(rows: models.QuerySet[Any], path: tuple[type[models.Model],
     """
     path = (*path, rows.model)
     for model, field in _dependents(rows.model):
-        if model not in path:
+        if model not in path and model is not Removal:  # which says that this is not done yet
             below: models.QuerySet[Any] = model._base_manager.filter(**{f"{field}__in": rows})
             delete_in_pieces(below, path)
     manager = rows.model._base_manager
@@ -39,11 +41,23 @@ def delete_in_pieces(rows: models.QuerySet[Any], path: tuple[type[models.Model],
 
 
 def _dependents(model: type[models.Model]) -> list[tuple[type[models.Model], str]]:
-    """The models whose rows go with a row of this one, and their field that refers to it."""
-    return [
+    """The models whose rows go with a row of this one, and their field that refers to it.
+
+    Those that must not go while others refer to them come last.
+    """
+    found = [
         (relation.related_model, relation.field.name)
-        for relation in model._meta.get_fields()
+        for relation in model._meta.get_fields(include_hidden=True)
         if isinstance(relation, models.ManyToOneRel)
         and relation.on_delete is models.CASCADE
         and isinstance(relation.related_model, type)
     ]
+    return sorted(found, key=lambda dependent: _is_restricting(dependent[0]))
+
+
+def _is_restricting(model: type[models.Model]) -> bool:
+    return any(
+        isinstance(relation, models.ManyToOneRel)
+        and relation.on_delete in {models.RESTRICT, models.PROTECT}
+        for relation in model._meta.get_fields(include_hidden=True)
+    )

@@ -31,7 +31,7 @@ def is_cut_off(path: Path) -> bool:
             begin = _last_tensor(file)
         except CutOff:
             return True
-        except ValueError:
+        except (ValueError, OverflowError, OSError):  # a length that no file has
             return False
         size = path.stat().st_size
     return begin is not None and begin >= size

@@ -29,7 +29,10 @@ def renew(fingerprint: str, hashes: Sequence[bytes]) -> None:
     """Vectors that a dataset or a job uses now stay for as long as new ones."""
     end = _lasting_end()
     used = Embedding.objects.filter(model__fingerprint=fingerprint, text_hash__in=hashes)
-    used.filter(expires__lt=end - timedelta(days=RENEW_DAYS)).update(expires=end)
+    due = used.filter(expires__lt=end - timedelta(days=RENEW_DAYS)).order_by("pk")
+    # Read first: nearly always there is nothing to write, and a look-up need not wait for writers.
+    for key in due.values_list("pk", flat=True):
+        Embedding.objects.filter(pk=key).update(expires=end)
 
 
 def sweep() -> int:

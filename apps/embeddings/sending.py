@@ -24,6 +24,7 @@ BATCH_TEXTS = 32
 HOLD_SECONDS = 0.5
 ANSWER_SECONDS = FIRST_BYTE_SECONDS + 30  # the client's own limit should come first
 MODEL_IN_USE_SECONDS = 2.0
+PATIENCE_SECONDS = 10.0  # of a person: a server that is to be left alone for longer is named
 # What a server needs to come back after a restart or a model swap.
 RETRY_SECONDS = {Lane.BATCH: (0.5, 1, 2, 4, 8, 16, 30), Lane.INTERACTIVE: (0.2,)}
 
@@ -86,6 +87,8 @@ class Sender:
                 if not error.transient or mine.failures == len(waits):
                     raise
                 wait = getattr(error, "retry_after", None) or waits[mine.failures]
+                if self._lane is Lane.INTERACTIVE and wait > PATIENCE_SECONDS:
+                    raise
                 mine.failures += 1
                 await asyncio.sleep(wait)
 

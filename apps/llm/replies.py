@@ -27,6 +27,7 @@ from apps.llm.reply_text import detail_of, message_of
 from apps.llm.retry_after import told_wait
 
 NO_HEADERS: Mapping[str, str] = {}
+MOST_WORDS = 4_000  # characters of a message that are read for a wait
 _QUOTA = re.compile(
     r"insufficient[_ ](quota|balance|credit|fund)|exceeded your current quota|"
     r"billing hard limit|requires more credits|out of credits|credit balance is too low",
@@ -57,7 +58,9 @@ def error_of(status: int | None, body: Any, headers: Mapping[str, str] = NO_HEAD
         return overflow
     if detail.get("type") == "exceed_context_size_error":
         return PromptTooLong(detail.get("n_prompt_tokens"), detail.get("n_ctx"))
-    if status in {402, 403, 429} and _is_used_up(status, detail, message):
+    # Some say "quota" of requests a minute, and in how many seconds there are more.
+    wait = told_wait(NO_HEADERS, str(detail.get("message", ""))[:MOST_WORDS])
+    if status in {402, 403, 429} and _is_used_up(status, detail, message, wait):
         return QuotaExceeded(
             f"The quota of this server's account is used up: {message.rstrip('.')}. Add credit or "
             "raise its limit there, then go on here."
@@ -146,9 +149,11 @@ def _refused_key(found: re.Match[str], message: str) -> LLMError:
     return _by_status(401, None, message, NO_HEADERS)
 
 
-def _is_used_up(status: int, detail: dict[str, Any], message: str) -> bool:
+def _is_used_up(status: int, detail: dict[str, Any], message: str, wait: float | None) -> bool:
     kinds = {str(detail.get("code")), str(detail.get("type"))}
-    return status == 402 or "insufficient_quota" in kinds or bool(_QUOTA.search(message))
+    if status == 402 or "insufficient_quota" in kinds:
+        return True
+    return wait is None and bool(_QUOTA.search(message))
 
 
 # What is said in words alone, or under a status that could mean something else. The first wins.
@@ -192,7 +197,8 @@ def _by_status(status: int | None, body: Any, message: str, headers: Mapping[str
                 "or raise its limit of bytes per request."
             )
         case 429:
-            return _busy(body, message, told_wait(headers, message))
+            text = str(detail_of(body).get("message", ""))[:MOST_WORDS]
+            return _busy(body, message, told_wait(headers, text or message))
         case 501:
             return NotSupported(f"The server was started without this: {message}")
         case 503:

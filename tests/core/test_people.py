@@ -1,12 +1,15 @@
 """Inviting, disabling and removing people, and what they change of themselves."""
 
 import re
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import OperationalError
+from django.db.models import QuerySet
 from django.test import Client
 
-from apps.chat.models import Conversation
+from apps.chat.models import Conversation, Preset, SystemPrompt
 from apps.core import people, removal
 from apps.core.models import ApiKey, LoginLink, Removal
 from apps.core.tasks import remove_people, remove_person
@@ -129,7 +132,9 @@ def test_a_removed_person_is_locked_out_and_deleted_with_all_they_had(
         Example.objects.bulk_create(
             Example(dataset=dataset, index=n, text=f"row {n}", label="a") for n in range(5)
         )
-        Conversation.objects.create(owner=owner, title="Tea")
+        prompt = SystemPrompt.objects.create(owner=owner, name="Short", text="Be short.")
+        Preset.objects.create(owner=owner, name="Terse", system_prompt=prompt)
+        Conversation.objects.create(owner=owner, title="Tea", system_prompt=prompt)
     monkeypatch.setattr(remove_person, "delay", lambda pk: None)  # a message that was lost
 
     admin.post(f"/settings/people/{alice.pk}/remove/", {"name": "alice"})
@@ -141,6 +146,47 @@ def test_a_removed_person_is_locked_out_and_deleted_with_all_they_had(
     assert Example.objects.count() == 5
     assert set(Conversation.objects.values_list("owner", flat=True)) == {bob.pk}
     remove_person(alice.pk)  # a message that came twice
+
+
+def test_a_removal_that_broke_off_is_finished(
+    alice: User, carol: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Conversation.objects.create(owner=alice, title="Tea")
+    people.remove(alice, by=carol)
+    real = QuerySet.delete
+
+    def delete(rows: QuerySet[Any]) -> Any:
+        if rows.model is User:
+            raise OperationalError("database is locked")
+        return real(rows)
+
+    monkeypatch.setattr(QuerySet, "delete", delete)
+    with pytest.raises(OperationalError):
+        remove_people()
+    assert not Conversation.objects.filter(owner=alice).exists(), "it had begun"
+    monkeypatch.setattr(QuerySet, "delete", real)
+    remove_people()
+    assert not User.objects.filter(pk=alice.pk).exists()
+
+
+def test_no_transaction_of_a_removal_is_large(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removal, "PIECE_ROWS", 2)
+    dataset = Dataset.objects.create(owner=alice, name="Tickets")
+    Example.objects.bulk_create(
+        Example(dataset=dataset, index=n, text=f"row {n}", label="a") for n in range(9)
+    )
+    deleted: list[int] = []
+    real = QuerySet.delete
+
+    def delete(rows: QuerySet[Any]) -> Any:
+        found = real(rows)
+        deleted.append(found[0])
+        return found
+
+    monkeypatch.setattr(QuerySet, "delete", delete)
+    removal.remove_now(alice)
+    assert len(deleted) > 5
+    assert max(deleted) <= 2
 
 
 def test_nobody_is_deleted_whose_removal_was_not_asked_for(alice: User) -> None:

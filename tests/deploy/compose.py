@@ -30,9 +30,19 @@ class MissingVariableError(Exception):
     """`docker compose` would stop with this message."""
 
 
+class _NoKeyTwice(yaml.SafeLoader):
+    """As Compose reads it: PyYAML itself keeps the last of two in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value if key.value != "<<"]
+        twice = {key for key in keys if keys.count(key) > 1}
+        assert not twice, f"twice in one mapping: {twice}"
+        return super().construct_mapping(node, deep)
+
+
 def load(env: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The file; with `env`, its variables replaced."""
-    document = yaml.safe_load(COMPOSE_FILE.read_text())
+    document = yaml.load(COMPOSE_FILE.read_text(), _NoKeyTwice)
     assert isinstance(document, dict)
     if env is None:
         return document

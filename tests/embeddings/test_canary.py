@@ -69,6 +69,22 @@ async def test_a_model_from_before_canaries_keeps_its_fingerprint(target: Target
     assert not await EmbeddingModel.objects.filter(canary=None).aexists()
 
 
+async def test_two_servers_of_one_model_keep_the_fingerprints_they_had(target: Target) -> None:
+    """From before canaries: where a server tells no weights, a fingerprint is by its address."""
+    here = await identify(target)
+    await EmbeddingModel.objects.acreate(
+        fingerprint="of another address", name=here.target.model, dimensions=1
+    )
+    known = await EmbeddingModel.objects.aget(fingerprint=here.fingerprint)
+    await EmbeddingModel.objects.filter(fingerprint="of another address").aupdate(
+        dimensions=known.dimensions
+    )
+    await EmbeddingModel.objects.aupdate(canary=None)
+    found = await canary.fingerprint(here.target, "of another address", lane=Lane.BATCH)
+    assert found == "of another address"
+    assert (await identify(target, anew=True)).fingerprint == here.fingerprint
+
+
 @pytest.fixture
 async def single_slot(db: None) -> AsyncIterator[Target]:
     """The embedding model of `make run`, started as there."""

@@ -304,6 +304,15 @@ def test_a_quota_that_is_used_up_is_not_waited_for(body: Any) -> None:
     assert "quota" in str(error)
 
 
+def test_a_quota_a_minute_is_waited_out() -> None:
+    said = "You exceeded your current quota: 15 requests a minute. " + "See the page. " * 40
+    error = replies.error_of(
+        429, {"error": {"message": said + "Please retry in 36.5s.", "code": 429}}
+    )
+    assert isinstance(error, errors.Busy)
+    assert error.retry_after == 36.5
+
+
 def test_money_that_is_used_up() -> None:
     error = replies.error_of(402, {"error": {"message": "Insufficient Balance"}})
     assert isinstance(error, errors.QuotaExceeded)
