@@ -85,6 +85,9 @@ def begin(request: HttpRequest) -> HttpResponse:
         conversation.delete()
         messages.error(request, str(error))
         return redirect("chat:index")
+    except Exception:
+        conversation.delete()
+        raise
     return redirect("chat:conversation", conversation.pk)
 
 

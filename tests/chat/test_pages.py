@@ -11,6 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from apps.chat import services
 from apps.chat.models import Conversation, Role, Status
+from apps.core.limits import LimitReached
 from apps.llm.models import Server
 from tests.chat.conftest import told
 
@@ -30,6 +31,18 @@ OUR_FRAGMENTS = re.compile(r"/chat/(questions/\d+/edit/form/|answers/\d+/compare
 
 def page(client: Client, conversation: Conversation) -> str:
     return client.get(reverse("chat:conversation", args=[conversation.pk])).content.decode()
+
+
+def test_a_question_that_is_refused_leaves_no_conversation(
+    alice: User, browser: Client, demo_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(kind: str, count: int) -> None:
+        raise LimitReached(kind, 1)
+
+    monkeypatch.setattr("apps.chat.services.limits.check", full)
+    refused = browser.post(reverse("chat:begin"), {"content": "Hello"})
+    assert refused.status_code == 429
+    assert not Conversation.objects.exists()
 
 
 def test_it_works(browser: Client, demo_server: Server) -> None:
