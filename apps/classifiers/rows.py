@@ -15,7 +15,7 @@ from apps.classifiers.models import Classifier
 from apps.classifiers.splits import text_groups
 from apps.datasets.formats import duplicate_key
 from apps.datasets.models import Change, Dataset, Split
-from apps.datasets.services import make_split, read_snapshot, snapshot
+from apps.datasets.services import BeingChanged, make_split, read_snapshot, snapshot
 from apps.datasets.splitting import hold_out
 
 HELD_OUT = 0.2
@@ -231,6 +231,8 @@ def _set_aside(dataset: Dataset, rows: Rows, seed: int) -> Rows:
         return rows
     try:
         make_split(dataset, share=HELD_OUT, seed=seed, wait=True)
+    except BeingChanged as error:
+        raise CannotTrain(str(error)) from error
     except ValueError as error:
         raise CannotTrain(f"{error} Add examples.") from error
     again = Rows(train_oos=rows.train_oos)

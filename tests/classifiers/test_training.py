@@ -17,7 +17,8 @@ from apps.classifiers.leases import Lease, Lost
 from apps.classifiers.models import Run, Status
 from apps.classifiers.rows import Choices
 from apps.datasets.formats import ExampleRow
-from apps.datasets.models import Dataset
+from apps.datasets.models import BulkChange, Dataset
+from apps.datasets.services import BeingChanged
 from apps.embeddings import canary
 from apps.embeddings.sending import Vectors
 from apps.llm.client import Client
@@ -41,6 +42,15 @@ def run_of(owner: User, rows: list[ExampleRow]) -> Run:
     tasks.train_run(run.pk)
     run.refresh_from_db()
     return run
+
+
+def test_a_dataset_that_is_being_changed_is_not_short_of_examples(alice: User) -> None:
+    made = factories.classifier(alice)
+    BulkChange.objects.create(dataset=made.dataset, kind="merge")
+    run = factories.newest(made)
+    tasks.train_run(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.error) == (Status.FAILED, str(BeingChanged()))
 
 
 def test_it_works(alice: User, settings: Settings) -> None:
