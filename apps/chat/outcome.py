@@ -28,7 +28,7 @@ class Outcome:
     finish_reason: str = ""
     model: str = ""
     max_tokens: int | None = None
-    """Of the newest request; None: none was sent."""
+    """What the newest round was allowed, however many requests it took; None: none was sent."""
     kept_from: int | None = None
     head: prompting.Head = field(default_factory=prompting.Head)
     ask: prompting.Ask | None = None
@@ -38,11 +38,17 @@ class Outcome:
     gathered: calling.Gathered = field(default_factory=calling.Gathered)
     has_called: bool = False
     tokens: int = 0
+    """Of the newest request."""
+    carried: int = 0
+    """Of the round, in requests that broke off."""
+    sent_again: int = 0
+    """Of those: what the newest request has in its prompt. Thoughts are not sent."""
     sent: float = 0.0
     first_token: float | None = None
     first_thought: float | None = None
     first_word: float | None = None
     last_token: float = 0.0
+    _thoughts: int = 0
 
     def ended(
         self, status: Status, finish_reason: str = "", *, code: str = "", detail: str = ""
@@ -50,9 +56,27 @@ class Outcome:
         self.status, self.finish_reason = status, finish_reason
         self.error_code, self.error_detail = code, detail
 
+    def begin(self, max_tokens: int | None) -> None:
+        """A round is begun; a request that goes on from a broken one is sent only what is left."""
+        self.max_tokens = max_tokens
+        self.tokens = self._thoughts = self.carried = self.sent_again = 0
+
+    def carry(self) -> None:
+        """The next request goes on from what has been written."""
+        self.carried += self.tokens
+        self.sent_again += self.tokens - self._thoughts
+        self.tokens = self._thoughts = 0
+        self.usage = self.progress = None
+
+    def count_progress(self, progress: Progress) -> None:
+        """The prompt is being read: of this request nothing has been written."""
+        self.progress, self.usage = progress, None
+        self.tokens = self._thoughts = 0
+
     def count_token(self, *, is_thought: bool = False) -> None:
         self.last_token = time.perf_counter()
         self.tokens += 1
+        self._thoughts += is_thought
         if self.first_token is None:
             self.first_token = self.last_token
         if is_thought and self.first_thought is None:
@@ -77,6 +101,9 @@ class Outcome:
             completion = self.tokens
         else:
             return {}
+        # What was begun in an earlier request is answer here, though it was sent as prompt.
+        prompt, completion = max(1, prompt - self.sent_again), completion + self.carried
+        cached = None if cached is None else min(cached, prompt)
         return {
             "prompt_tokens": prompt,
             "cached_tokens": cached,

@@ -94,13 +94,18 @@ def _part_from_calls(log: AnswerLog) -> None:
 async def _say(ask: prompting.Ask, server: Server, log: AnswerLog, outcome: Outcome) -> None:
     """One request."""
     try:
-        await _when_loaded(ask, prompting.prepare(ask, server), log, outcome)
+        await _when_loaded(ask, _begun(prompting.prepare(ask, server), outcome), log, outcome)
     except PromptTooLong as error:
         if error.context is None:
             raise
         # Our estimate was too low. Nothing has been written yet: once more, with a deep cut.
         again = prompting.prepare(ask, server, limit=error.context)
-        await _stream(ask, again, log, outcome)
+        await _stream(ask, _begun(again, outcome), log, outcome)
+
+
+def _begun(prepared: prompting.Prepared, outcome: Outcome) -> prompting.Prepared:
+    outcome.begin(prepared.request.max_tokens)
+    return prepared
 
 
 async def _when_loaded(
@@ -125,6 +130,7 @@ async def _when_loaded(
                     request=prepared.request.going_on(text, outcome.tokens),
                     prompt_tokens=prepared.prompt_tokens + outcome.tokens,
                 )
+                outcome.carry()
             if pause.reason:
                 log.add("queued", reason=pause.reason)
             elif pause.seconds:
@@ -176,8 +182,7 @@ async def _stream(
 ) -> None:
     target, server = prepared.target, prepared.target.server
     outcome.model, outcome.kept_from = target.model, prepared.kept_from
-    outcome.head, outcome.max_tokens = prepared.head, prepared.request.max_tokens
-    outcome.ask, outcome.server = ask, server
+    outcome.head, outcome.ask, outcome.server = prepared.head, ask, server
     async with permit(
         server,
         lane=Lane.INTERACTIVE,
@@ -232,7 +237,7 @@ def _pass_on(event: Event, log: AnswerLog, outcome: Outcome) -> None:
             outcome.count_token()
             outcome.gathered.add(event.delta)
         case Progress():
-            outcome.progress, outcome.usage, outcome.tokens = event, None, 0
+            outcome.count_progress(event)
             log.add("progress", total=event.total, cached=event.cached, processed=event.processed)
         case Usage():
             outcome.usage = event

@@ -1,5 +1,10 @@
 """How long an answer may be, and why it ended."""
 
+import asyncio
+import json
+import threading
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
@@ -9,8 +14,8 @@ from apps.chat.outcome import Outcome
 from apps.core.db import in_db
 from apps.llm.events import Usage
 from apps.llm.models import Server
-from tests.chat.conftest import ask, events_of, told
-from tests.chat.tool_server import ToolServer
+from tests.chat.conftest import ask, events_of, read_events, told
+from tests.chat.tool_server import Delta, ToolServer, create_tool_server, say, think
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,6 +57,51 @@ async def test_other_servers_are_sent_no_limit_that_nobody_set(
     assert saved.max_tokens == 7000
 
 
+class Overflowing(ToolServer):
+    """Its first answer breaks off once it was seen; the rest ends at the limit that was sent."""
+
+    seen = threading.Event()
+
+    async def _stream(self, deltas: list[Delta], send: Any, receive: Any) -> None:
+        async def chunk(data: Any) -> None:
+            line = b"data: " + json.dumps(data).encode() + b"\n\n"
+            await send({"type": "http.response.body", "body": line, "more_body": True})
+
+        headers = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for delta in deltas:
+            await chunk({"id": "x", "choices": [{"index": 0, "delta": delta}]})
+        if len(self.asked) == 1:
+            await asyncio.to_thread(self.seen.wait, 10)
+            words = "Context size has been exceeded."
+            await chunk({"error": {"code": 500, "type": "server_error", "message": words}})
+        else:
+            ended = {"index": 0, "delta": {}, "finish_reason": "length"}
+            await chunk({"id": "x", "choices": [ended]})
+            usage = {"prompt_tokens": 104, "completion_tokens": len(deltas)}
+            await chunk({"id": "x", "choices": [], "usage": usage})
+        await send({"type": "http.response.body", "body": b"data: [DONE]\n\n"})
+
+
+async def test_an_answer_of_two_requests_ends_at_the_limit_it_was_given(
+    alice_api: AsyncClient,
+) -> None:
+    with Overflowing([think("Hm.") + say("one two three"), say("four five six")]) as process:
+        server = await in_db(create_tool_server, process)
+        await _facts(server, "llama-server")
+        _, answer = await ask(alice_api, max_tokens=7)
+        response = await alice_api.get(f"/api/v1/answers/{answer}/events")
+        text = ""
+        async for event in read_events(response):
+            text += event.get("text", "")
+            if text.endswith("three"):
+                process.seen.set()
+    assert [asked["max_tokens"] for asked in process.asked[:2]] == [7, 3]
+    saved = await Message.objects.aget(pk=answer)
+    assert (saved.max_tokens, saved.completion_tokens, saved.prompt_tokens) == (7, 7, 101)
+    assert saved.why_cut == "Stopped at max tokens (7)"
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -60,8 +110,8 @@ async def test_other_servers_are_sent_no_limit_that_nobody_set(
             {"max_tokens": 4096, "completion_tokens": 96, "prompt_tokens": 4000},
             "Stopped: the context is full (4,096 tokens)",
         ),
-        ({"completion_tokens": 300}, "Stopped at the server’s length limit"),
-        ({"max_tokens": 300}, "Stopped at the server’s length limit"),
+        ({"completion_tokens": 300}, "Cut at its length limit"),
+        ({"max_tokens": 300}, "Cut at its length limit"),
     ],
 )
 def test_the_footer_says_which_limit_it_was(

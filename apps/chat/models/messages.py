@@ -147,7 +147,7 @@ class Message(models.Model):
         if self.finish_reason != "length":
             return ""
         if self.completion_tokens is None or self.max_tokens is None:
-            return "Stopped at the server’s length limit"
+            return "Cut at its length limit"
         if self.completion_tokens >= self.max_tokens:
             return f"Stopped at max tokens ({self.max_tokens:,})"
         total = (self.prompt_tokens or 0) + self.completion_tokens
