@@ -139,12 +139,7 @@ async def tell(
             complete, request, given.get("thinking"), given.get("reasoning_effort", "")
         )
         replies.append(completion.text)
-        usage = Usage(
-            usage.prompt_tokens + completion.usage.prompt_tokens,
-            usage.cached_tokens + completion.usage.cached_tokens,
-            usage.completion_tokens + completion.usage.completion_tokens,
-            completion.usage.tokens_per_second,
-        )
+        usage += completion.usage
         nothing = problem_of(completion, request.max_tokens)
         reply = Reply(completion.text, completion.finish_reason, nothing)
         ask = await advance(steps, reply)

@@ -43,6 +43,16 @@ class Usage:
     tokens_per_second: float | None = None
     tells_cached: bool = field(default=True, compare=False)
 
+    def __add__(self, other: "Usage") -> "Usage":
+        """What both answers cost; the speed is that of the later one."""
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.completion_tokens + other.completion_tokens,
+            other.tokens_per_second,
+            self.tells_cached and other.tells_cached,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Done:

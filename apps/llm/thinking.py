@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from apps.llm.client import ChatRequest, Completion
-from apps.llm.events import Usage
 
 ROOM = 2_048  # tokens of a thought where nobody said how many
 FACTS = ("reasoning", "thinking_switch", "thinking_off")
@@ -105,7 +104,7 @@ class Thinking:
         if second == first:
             return completion
         spent, completion = completion.usage, self._parted(await complete(second))
-        return replace(completion, usage=_sum(spent, completion.usage))
+        return replace(completion, usage=spent + completion.usage)
 
     def _parted(self, completion: Completion) -> Completion:
         """A thought that the server left in the text is none of the answer."""
@@ -137,12 +136,3 @@ def problem_of(completion: Completion, max_tokens: int | None) -> str:
         return f"The model ended after its thinking and wrote no answer. {ADVICE}"
     tokens = completion.usage.completion_tokens or max_tokens or 0
     return f"The model spent all {tokens:,} tokens thinking and wrote no answer. {ADVICE}"
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        one.prompt_tokens + other.prompt_tokens,
-        one.cached_tokens + other.cached_tokens,
-        one.completion_tokens + other.completion_tokens,
-        other.tokens_per_second,
-    )

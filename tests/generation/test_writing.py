@@ -5,16 +5,20 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apps.generation import rows
 from apps.generation.draws import Draw
 from apps.generation.plan import Recipe
 from apps.generation.recipe import parse
 from apps.generation.writing import Ask, Reply, Row, rebuilt, write
+from apps.llm.client import ChatRequest, Client, Completion
+from apps.llm.drafts import Draft
+from apps.llm.events import Usage
 
 SCHEMA = {
     "type": "object",
@@ -243,6 +247,20 @@ GIVEN: dict[str, list[Any]] = {
     ],
     "judge": [{"judge_reason": "So.", "score": 4}, {"judge_reason": "So.", "score": 1}, "{"],
 }
+
+
+@pytest.mark.parametrize("tells", [True, False])
+async def test_a_rows_cost_says_whether_the_cache_was_told(tells: bool) -> None:
+    columns = [{"name": name, "kind": "text", "prompt": "Go."} for name in ("one", "two")]
+
+    class Script(Draft):
+        async def complete(self, client: Client, request: ChatRequest) -> Completion:
+            usage = Usage(10, 0, 5, tells_cached=tells or len(request.messages) > 2)
+            return Completion("Well.", "", "stop", usage)
+
+    recipe = parse({"columns": columns})
+    row = await rows.tell(recipe, Draw(0, 7), cast(Client, None), "m", Script())
+    assert (row.usage, row.usage.tells_cached) == (Usage(20, 0, 10), tells)
 
 
 def answered(ask: Ask, choice: int) -> Reply:

@@ -1,5 +1,6 @@
 """Requests of jobs to models that think first: kept from it, or given room for it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -93,6 +94,20 @@ async def test_a_model_nobody_knew_to_think_is_asked_again_with_room(shows: bool
     assert completion.usage.completion_tokens == 100 + 305  # both were paid for
     await thinking.ask(model, REQUEST)  # and remembered: the next request has the room at once
     assert [request.max_tokens for request in model.asked[2:]] == [100 + ROOM]
+
+
+@pytest.mark.parametrize("tells", [True, False])
+async def test_what_both_answers_cost_says_whether_the_cache_was_told(tells: bool) -> None:
+    model = Model(300)
+
+    async def complete(request: ChatRequest) -> Completion:
+        completion = await model(request)
+        told = tells or len(model.asked) > 1  # the second answer tells
+        return replace(completion, usage=replace(completion.usage, tells_cached=told))
+
+    completion = await Thinking().ask(complete, REQUEST)
+    assert len(model.asked) == 2
+    assert completion.usage.tells_cached is tells
 
 
 async def test_one_that_thinks_beyond_all_room_is_said_to() -> None:
