@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from apps.batch.models import FINISHED, Batch, Item
+from apps.batch.models import FINISHED, Batch, Item, ItemStatus
 from apps.generation.previews import Preview
 from apps.generation.spec import HANDLER
 from apps.llm.models import Server
@@ -107,9 +107,13 @@ def rates_of(server: Server, model: str) -> list[float]:
 
 
 def from_job(batch: Batch, rows: int) -> tuple[float, float] | None:
-    """Seconds for so many rows, fastest and slowest, where they go as those of an earlier job."""
-    finished = Item.objects.filter(batch=batch, status__in=FINISHED).count()
-    if not finished or batch.worked_s <= LONG_ENOUGH:
+    """Seconds for so many rows, fastest and slowest, where they go as those of an earlier job.
+
+    Of a job that replaces what is rejected so many accepted rows are meant.
+    """
+    counted = FINISHED if batch.goal is None else (ItemStatus.ACCEPTED,)
+    made = Item.objects.filter(batch=batch, status__in=counted).count()
+    if not made or batch.worked_s <= LONG_ENOUGH:
         return None
-    each = batch.worked_s / finished
+    each = batch.worked_s / made
     return rows * each / SPREAD, rows * each * SPREAD + START_SECONDS

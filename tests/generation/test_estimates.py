@@ -112,3 +112,13 @@ def test_the_editor_says_what_is_known_before_anything_was_tried(
     assert seconds == (80.0, 127.0)
     page = browser.get(f"/generate/new/?like={batch.job.pk}").content.decode()
     assert "1 min 20 s to 2 min 7 s for 10 rows" in page
+
+
+@pytest.mark.parametrize(("accepted", "seconds"), [(2, (400.0, 627.0)), (0, None)])
+def test_a_job_that_replaces_rows_takes_its_time_for_each_accepted_one(
+    alice: User, eight: Target, accepted: int, seconds: Any
+) -> None:
+    batch = earlier(alice, eight, goal=2)
+    Item.objects.filter(batch=batch).update(status="rejected")
+    Item.objects.filter(batch=batch, index__lt=accepted).update(status="accepted")
+    assert from_job(batch, 10) == seconds
