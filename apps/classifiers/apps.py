@@ -13,7 +13,7 @@ class ClassifiersConfig(AppConfig):
     def ready(self) -> None:
         from apps.batch import handlers
         from apps.core.removal import removing
-        from apps.datasets import limits, near
+        from apps.datasets import limits, near, training
 
         handlers.register(
             "classifiers.chat_labels",
@@ -22,6 +22,7 @@ class ClassifiersConfig(AppConfig):
         )
         near.register(_look_for_near_copies)
         limits.register(_text_limit)
+        training.register(_is_trained_on)
         removing.connect(_delete_classifiers)
         _offer_tools()
 
@@ -31,6 +32,13 @@ def _look_for_near_copies(dataset: "Dataset") -> None:
     from apps.classifiers import tasks
 
     tasks.wake_near_copies(dataset.pk)
+
+
+def _is_trained_on(dataset: "Dataset", key: int) -> bool:
+    from apps.classifiers.models import Classifier
+
+    mine = Classifier.objects.filter(owner_id=dataset.owner_id)
+    return mine.filter(pk=key, dataset=dataset).exists()
 
 
 def _delete_classifiers(person: Any, **kwargs: Any) -> None:

@@ -16,6 +16,7 @@ from apps.batch.models import ACTIVE, Batch, Course, Item
 from apps.batch.tasks import wake
 from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable
+from apps.datasets.training import is_trained_on
 from apps.generation import exports, handover, near_views, previews, services, versions
 from apps.generation.conversations import Sides, last_reply, messages_of
 from apps.generation.downloads import export_response
@@ -80,7 +81,8 @@ def job(request: HttpRequest, pk: int) -> HttpResponse:
         "meaning_step": near_views.step_of(spec.filters.meaning),
         "real": handover.real_datasets(found.owner),
         "datasets": Dataset.objects.owned_by(request.user).only("pk", "name")[:DATASETS_SHOWN],
-        "target": _target(request, found),
+        "target": (target := _target(request, found)),
+        "trains": _trains(found, target),
     }
     return render(request, "generation/job.html", context)
 
@@ -319,10 +321,16 @@ def add_to_dataset(request: HttpRequest, pk: int) -> HttpResponse:
     with them."""
     found = get_object_or_404(jobs_of(request), pk=pk)
     mine = Dataset.objects.owned_by(request.user)
-    train = bool(request.POST.get("train")) and found.for_classifier is not None
     chosen = request.POST.get("dataset", "")
-    key = found.for_dataset_id if train else int(chosen) if chosen.isdecimal() else 0
-    dataset = get_object_or_404(mine, pk=key)
+    if asked := bool(request.POST.get("train")):
+        target = _target(request, found)
+        if target is None:
+            messages.error(request, "The dataset of that classifier is gone. Choose another one.")
+            return redirect("generation:job", pk)
+        dataset = target
+    else:
+        dataset = get_object_or_404(mine, pk=int(chosen) if chosen.isdecimal() else 0)
+    train = asked and _trains(found, dataset)
     try:
         added = handover.add_to_dataset(
             job=found,
@@ -335,6 +343,11 @@ def add_to_dataset(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, str(error))
         return redirect("generation:job", pk)
     messages.success(request, f"“{dataset.name}”: {added}")
+    if asked and not train:
+        messages.warning(
+            request,
+            "Nothing was trained: the classifier was deleted, or is trained on another dataset.",
+        )
     if added.rows and train:
         # The browser posts on: training is the classifiers' affair.
         again = reverse("classifiers:train", args=[found.for_classifier])
@@ -346,3 +359,9 @@ def _target(request: HttpRequest, found: Job) -> Dataset | None:
     """The dataset that the rows are meant for, if it is still there."""
     mine = Dataset.objects.owned_by(request.user)
     return mine.filter(pk=found.for_dataset_id).first() if found.for_dataset_id else None
+
+
+def _trains(found: Job, target: Dataset | None) -> bool:
+    """Whether the classifier that the rows are meant for can be trained with them."""
+    key = found.for_classifier
+    return target is not None and key is not None and is_trained_on(target, key)

@@ -1,5 +1,6 @@
 """A job's rows in datasets: which of them, how they are marked, and the way back to training."""
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -8,6 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from apps.batch.models import ItemStatus
+from apps.classifiers.models import Classifier
 from apps.datasets.formats import ExampleRow
 from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset, undo
@@ -103,6 +105,7 @@ def test_from_a_classifier_and_back_to_it(browser: Client, job: Job, real: Datas
     assert (again.for_dataset, again.for_classifier) == (str(real.pk), "17")
 
     Job.objects.filter(pk=job.pk).update(for_dataset=real, for_classifier=17)
+    Classifier.objects.create(pk=17, owner=job.owner, name="C", dataset=real)
     assert "Add to “Real” and train again" in browser.get(f"/generate/{job.pk}/").content.decode()
     answer = browser.post(f"/generate/{job.pk}/add-to-dataset/", {"train": "1", **FIELDS})
     assert answer.status_code == 307  # the browser posts on
@@ -112,6 +115,37 @@ def test_from_a_classifier_and_back_to_it(browser: Client, job: Job, real: Datas
     # With nothing new to learn from nothing is trained.
     answer = browser.post(f"/generate/{job.pk}/add-to-dataset/", {"train": "1", **FIELDS})
     assert answer["location"] == f"/datasets/{real.pk}/"
+
+
+def test_without_its_classifier_the_rows_are_added_and_nothing_is_trained(
+    browser: Client, bob: User, job: Job, real: Dataset
+) -> None:
+    """One that was deleted, of somebody else, or trained on other rows."""
+    Job.objects.filter(pk=job.pk).update(for_dataset=real, for_classifier=17)
+    url = f"/generate/{job.pk}/"
+    assert "and train again" not in browser.get(url).content.decode()
+    made = Classifier.objects.create(pk=17, owner=job.owner, name="C")
+    assert "and train again" not in browser.get(url).content.decode()
+    Classifier.objects.filter(pk=made.pk).update(owner=bob, dataset=real)
+    assert "and train again" not in browser.get(url).content.decode()
+    form = {"train": "1", **FIELDS}
+    answer = browser.post(f"{url}add-to-dataset/", form, follow=True)
+    assert answer.redirect_chain == [(f"/datasets/{real.pk}/", 302)]
+    assert "Nothing was trained" in answer.content.decode()
+    real.refresh_from_db()
+    assert real.rows == 2 + 4
+    real.delete()
+    answer = browser.post(f"{url}add-to-dataset/", form, follow=True)
+    assert answer.redirect_chain == [(url, 302)]
+    assert "Choose another one" in answer.content.decode()
+
+
+def test_no_two_fields_of_the_page_have_one_name(browser: Client, job: Job, real: Dataset) -> None:
+    page = browser.get(f"/generate/{job.pk}/").content.decode()
+    labels = re.findall(r'<label for="[^"]+">(.*?)</label>', page)
+    names = [re.sub("<[^>]+>", "", label) for label in labels]
+    assert {"Text", "Text of the new rows", "Label", "Label of the new rows"} <= set(names)
+    assert len(set(names)) == len(names)
 
 
 def test_real_rows_are_those_that_no_model_wrote(
