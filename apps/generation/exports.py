@@ -86,22 +86,32 @@ async def export(
 
     Args:
         numbered: with each row's number on the pages as the first field.
+
+    Raises:
+        ValueError: while Parquet was written, a row was changed so that its column's type is wrong.
     """
     spec = job.spec
     table = _WRITERS[chosen](spec, sides, _number_name(spec.recipe) if numbered else "")
+    last = None
     if table.looks_first:
+        last = -1
         async for items in _pieces(job, spec):
             await asyncio.to_thread(table.look, items)
+            last = max([last, *(item.index for item in items)])
     yield table.begin()
-    async for items in _pieces(job, spec):
+    async for items in _pieces(job, spec, last):
         yield await asyncio.to_thread(table.add, items)
     yield table.end()
 
 
-async def _pieces(job: Job, spec: Spec) -> AsyncIterator[list[Item]]:
+async def _pieces(job: Job, spec: Spec, last: int | None = None) -> AsyncIterator[list[Item]]:
+    """The whole rows, up to the one with the index `last`: those that came since are left out."""
     after = -1
     while items := await in_db(accepted, job, after):
-        yield [item for item in items if is_whole(spec, item)]
+        known = [item for item in items if last is None or item.index <= last]
+        yield [item for item in known if is_whole(spec, item)]
+        if len(known) < len(items):
+            return
         after = items[-1].index
 
 

@@ -52,8 +52,21 @@ class Types:
 
 
 def array(values: Iterable[Any], kind: Any) -> Any:
-    """A column's values; one that is not of its type (all were looked at) is empty."""
-    return pa.array([_cell(value, kind) if _fits(value, kind) else None for value in values], kind)
+    """A column's values.
+
+    Raises:
+        ValueError: one is not of the type. All were looked at, so somebody has changed it since.
+    """
+    return pa.array([_cell(_fitting(value, kind), kind) for value in values], kind)
+
+
+def _fitting(value: Any, kind: Any) -> Any:
+    if not _fits(value, kind):
+        raise ValueError(
+            f"“{written(value)[:40]}” is not of the type {kind} that its column has: the row was "
+            "changed during the download. Start the download again."
+        )
+    return value
 
 
 def _kinds(column: Column) -> dict[str, Sequence[Any]]:

@@ -15,6 +15,7 @@ from django.test import AsyncClient
 
 from apps.batch.models import Item, ItemStatus
 from apps.datasets import formats
+from apps.generation import exports
 from apps.generation.models import Job
 from apps.generation.recipe import parse
 from apps.generation.services import create_job
@@ -121,6 +122,25 @@ class TestParquet:
         assert rows[1][field] == (text or json.dumps(value, ensure_ascii=False))
         assert isinstance(rows[0][field], str)
         assert rows[0]["title"] == rows[1]["title"] == "Zoë"
+
+    async def test_what_comes_during_the_download_is_never_an_empty_cell(
+        self, job: Job, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A later row waits for the next download; one that was changed breaks this one off."""
+        monkeypatch.setattr(exports, "EXPORT_ROWS", 1)
+        accept = sync_to_async(finish)
+        await accept(job, 0, ItemStatus.ACCEPTED, output=ROW)
+        begun = exports.export(job, exports.Format.PARQUET)
+        data = await anext(begun)
+        await accept(job, 1, ItemStatus.ACCEPTED, output=ROW | {"stars": 10**30})
+        data += b"".join([piece async for piece in begun])
+        assert [row["stars"] for row in rows_of(data)] == [-5]
+
+        begun = exports.export(job, exports.Format.PARQUET)
+        await anext(begun)
+        await accept(job, 0, ItemStatus.ACCEPTED, output=ROW | {"day": "some day"})
+        with pytest.raises(ValueError, match="“some day” is not of the type date32"):
+            [piece async for piece in begun]
 
     async def test_a_field_that_was_left_empty(self, async_browser: AsyncClient, job: Job) -> None:
         rows = rows_of(await file(async_browser, job, "parquet", ROW | {"level": None}))
