@@ -117,6 +117,8 @@ def finish(dataset: Dataset, revision: Revision, counts: Counts, duplicates: int
         revision.save(update_fields=["rows", "complete"])
     if revision.undoes_id is not None:
         Revision.objects.filter(pk=revision.undoes_id).update(undone=True)
+    # What failed before is no longer the last change.
+    BulkChange.objects.filter(dataset=dataset).exclude(error="").delete()
 
 
 def apply(dataset: Dataset, steps: Sequence[Step]) -> None:

@@ -1,5 +1,6 @@
 """Changes of many rows: in pieces, by a worker, undone whole, never two at a time."""
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -168,7 +169,33 @@ def test_a_worker_says_why_it_cannot(alice: User, client: Client) -> None:
     tasks.change_rows(BulkChange.objects.get().pk)
     page = client.get(f"/datasets/{dataset.pk}/").content.decode()
     assert "The last change failed and was undone. No label has two different texts" in page
+    services.relabel_rows(dataset, [0], "a")  # changes nothing
+    assert BulkChange.objects.exists()
     services.relabel_rows(dataset, [0], "c")  # what failed is in nobody's way
+    page = client.get(f"/datasets/{dataset.pk}/").content.decode()
+    assert "The last change failed" not in page
+
+
+@pytest.mark.usefixtures("by_worker")
+@pytest.mark.parametrize(
+    ("label", "words"), [("label 0", "The rows were changed."), ("x", "No rows were changed.")]
+)
+def test_the_page_says_whether_rows_were_changed(
+    alice: User, client: Client, label: str, words: str
+) -> None:
+    dataset = create_many(alice)
+    client.force_login(alice)
+    services.relabel_rows(dataset, [0], "other")
+    services.change_matching(dataset, Filters(label=label), "split", "test")
+    page = client.get(f"/datasets/{dataset.pk}/").content.decode()
+    [poll] = re.findall(rf'hx-get="(/datasets/{dataset.pk}/change/[^"]*)"', page)
+    shown_again = client.get(poll).content.decode()
+    assert poll in shown_again
+    tasks.change_rows(BulkChange.objects.get().pk)
+    ended = client.get(poll, follow=True).content.decode()
+    assert words in ended
+    others = {"The rows were changed.", "No rows were changed."} - {words}
+    assert not any(other in ended for other in others)
 
 
 @pytest.mark.usefixtures("by_worker")

@@ -181,5 +181,5 @@ def test_a_page_asks_as_much_of_many_rows_as_of_few(
             browser.get(f"/datasets/{dataset.pk}/examples/?after=3")
         services.relabel_rows(dataset, [1], "label 2")
         browser.get(f"/datasets/{dataset.pk}/summary/")
-        with django_assert_num_queries(16):
+        with django_assert_num_queries(17):
             browser.post(f"/datasets/{dataset.pk}/examples/1/label/", {"label": "label 0"})

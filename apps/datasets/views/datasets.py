@@ -73,13 +73,22 @@ def history(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def change(request: HttpRequest, pk: int) -> HttpResponse:
-    """How far a change of many rows is; the whole page again once it is over."""
+    """How far a change of many rows is; the whole page again once it is over.
+
+    The address names the version that was shown before: only another one tells of changed rows.
+    """
     dataset = mine(request, pk)
+    before = request.GET.get("version", "")
     found = BulkChange.objects.filter(dataset=dataset).first()
     if found is None:
-        messages.success(request, "The rows were changed.")
+        dataset.refresh_from_db(fields=["version"])  # it may have ended since it was read
+        if before == str(dataset.version):
+            messages.info(request, "No rows were changed.")
+        elif before:
+            messages.success(request, "The rows were changed.")
         return go(request, reverse("datasets:detail", args=[dataset.pk]))
-    return render(request, "datasets/_change.html", {"dataset": dataset, "change": found})
+    context = {"dataset": dataset, "change": found, "version": before}
+    return render(request, "datasets/_change.html", context)
 
 
 @require_safe
@@ -171,6 +180,7 @@ def summary_context(dataset: Dataset) -> dict[str, Any]:
         "nothing_found": bool(counts) and reports.is_clean(found),
         "undoable": services.can_undo(dataset),
         "change": BulkChange.objects.filter(dataset=dataset).first(),
+        "version": dataset.version,
         "near_available": near.is_available(),
         "near_empty": reports.NEAR_EMPTY,
     }
