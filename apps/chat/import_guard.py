@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import IO
 
 MAX_DEPTH = 100
-MAX_TEXT_BYTES = 8 * 1024**2
+MAX_TEXT_BYTES = 32 * 1024**2
 PIECE_BYTES = 256 * 1024
 
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)

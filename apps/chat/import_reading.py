@@ -19,10 +19,11 @@ from apps.chat.imported import Imported, Said, Words
 from apps.chat.imports import MAX_UNPACKED_BYTES, BadFile, read
 from apps.core import bounded
 
+DAY = 24 * 60 * 60.0
 LIMITS = bounded.Limits(
     cpu_seconds=180,
     memory_bytes=1024**3,
-    seconds=300.0,
+    seconds=DAY,  # what writes the conversations may be slow; the CPU has its limit
     # Escaped, and texts that are joined from steps: more than was in the file.
     output_bytes=4 * MAX_UNPACKED_BYTES,
     line_bytes=64 * 1024**2,  # one conversation

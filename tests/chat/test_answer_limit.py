@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -57,10 +58,11 @@ async def test_other_servers_are_sent_no_limit_that_nobody_set(
     assert saved.max_tokens == 7000
 
 
+@dataclass
 class Overflowing(ToolServer):
     """Its first answer breaks off once it was seen; the rest ends at the limit that was sent."""
 
-    seen = threading.Event()
+    seen: threading.Event = field(default_factory=threading.Event)
 
     async def _stream(self, deltas: list[Delta], send: Any, receive: Any) -> None:
         async def chunk(data: Any) -> None:
@@ -86,7 +88,8 @@ class Overflowing(ToolServer):
 async def test_an_answer_of_two_requests_ends_at_the_limit_it_was_given(
     alice_api: AsyncClient,
 ) -> None:
-    with Overflowing([think("Hm.") + say("one two three"), say("four five six")]) as process:
+    process = Overflowing([think("Hm.") + say("one two three"), say("four five six")])
+    with process:
         server = await in_db(create_tool_server, process)
         await _facts(server, "llama-server")
         _, answer = await ask(alice_api, max_tokens=7)

@@ -3,8 +3,10 @@
 import io
 import json
 import resource
+import threading
 import tracemalloc
 import zipfile
+from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
@@ -83,6 +85,30 @@ def test_one_conversation_may_not_take_all_memory(monkeypatch: pytest.MonkeyPatc
     huge = b'[{"messages": [' + b'{"id": 1, "role": "user"},' * 800_000
     with pytest.raises(imports.BadFile, match="too much time or memory"):
         list(import_reading.conversations(io.BytesIO(huge)))
+
+
+def test_slow_writing_does_not_end_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks: list[float] = []
+
+    class Clock(threading.Timer):
+        def __init__(self, seconds: float, end: Callable[[], None]) -> None:
+            clocks.append(seconds)
+            super().__init__(seconds, end)
+
+    monkeypatch.setattr(threading, "Timer", Clock)
+    assert len(list(import_reading.conversations(io.BytesIO(json.dumps([CHATGPT]).encode())))) == 1
+    assert clocks == [24 * 60 * 60]
+    assert import_reading.LIMITS.cpu_seconds <= 180
+
+
+def test_a_picture_in_an_export_is_not_too_long_a_text() -> None:
+    chat: Any = deepcopy(OPEN_WEBUI)
+    picture = f"data:image/png;base64,{'iVBO' * (5 * 1024**2)}"
+    chat["chat"]["history"]["messages"]["1"]["files"] = [{"type": "image", "url": picture}]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    [found] = import_reading.conversations(io.BytesIO(json.dumps([chat]).encode()))
+    assert found.title == "Lamps"
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < CPU_SECONDS
 
 
 @pytest.mark.parametrize("change", [{"round": "x"}, {"text_to": "9" * 5000}, {"round": [1]}])
