@@ -56,7 +56,7 @@ def test_a_cell_that_is_no_number_is_empty(tmp_path: Path) -> None:
 
 def test_apostrophes_of_others_stay(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    path.write_text("text,label,split\n'-5 degrees' is cold,x,\n\"'@bob hi\",y,\n")
+    path.write_text("text,label,part\n'-5 degrees' is cold,x,\n\"'@bob hi\",y,\n")
     assert texts(path) == ["'-5 degrees' is cold", "'@bob hi"]
     path.write_text(formats.csv_lines([ExampleRow("=1", "a"), ExampleRow("'-5", "b")], header=True))
     assert "'=1" in path.read_text()

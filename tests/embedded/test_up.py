@@ -11,6 +11,8 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import gguf
+import numpy as np
 import psutil
 import pytest
 
@@ -160,7 +162,13 @@ def odd_stack(models: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
     """A model that is none, in a folder whose path is too long for a socket."""
     folder = tmp_path_factory.mktemp("odd")
     broken = folder / "broken.gguf"
-    broken.write_bytes(b"GGUF and nothing else")
+    # A whole file of an architecture that there is not: what is cut off is refused before a start.
+    writer = gguf.GGUFWriter(broken, "none-such")
+    writer.add_tensor("t", np.zeros(1, dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
     env = {**models, "WORKBENCH_CHAT_MODEL": str(broken)}
     with Stack(env, data=folder / ("x" * 100) / "with space") as stack:
         yield stack

@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from io import BytesIO
 from typing import Any
 
@@ -112,37 +114,52 @@ def test_keys_and_shares(api: Client, browser: Client, alice: User) -> None:
     assert "You have 2 API keys" in page.content.decode()
 
 
+@asynccontextmanager
+async def silent_server() -> AsyncIterator[str]:
+    """The address of a server that takes connections and says nothing."""
+    taken: list[asyncio.StreamWriter] = []
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        taken.append(writer)
+        await reader.read()  # until the other side has gone
+
+    server = await asyncio.start_server(take, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+    finally:
+        server.close()
+        for writer in taken:
+            writer.transport.abort()
+        await server.wait_closed()
+        await asyncio.sleep(0)
+
+
 async def test_tool_servers_that_hang(
     alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They accept a connection and say nothing."""
-    silent = await asyncio.start_server(lambda r, w: asyncio.sleep(600), "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/mcp"
-    monkeypatch.setattr(connecting.settings, "MCP_OWN_PRIVATE_URLS", True, raising=False)
-    client, other = AsyncClient(), AsyncClient()
-    await client.aforce_login(alice)
-    await other.aforce_login(bob)
-    servers = [
-        await ToolServer.objects.acreate(name=f"S{n}", slug=f"s{n}", url=url, owner=alice)
-        for n in range(6)
-    ]
-    looks = [asyncio.create_task(client.post(f"/tools/{one.pk}/look/")) for one in servers]
-    done, hanging = await asyncio.wait(looks, return_when=asyncio.FIRST_COMPLETED)
-    while len(done) < 4:
-        more, hanging = await asyncio.wait(hanging, return_when=asyncio.FIRST_COMPLETED)
-        done |= more
-    assert {task.result().status_code for task in done} == {429}
-    assert (await other.get("/tools/")).status_code == 200
-    for task in hanging:
-        task.cancel()
-    await asyncio.gather(*hanging, return_exceptions=True)
-    silent.close()
+    async with silent_server() as url:
+        monkeypatch.setattr(connecting.settings, "MCP_OWN_PRIVATE_URLS", True, raising=False)
+        client, other = AsyncClient(), AsyncClient()
+        await client.aforce_login(alice)
+        await other.aforce_login(bob)
+        servers = [
+            await ToolServer.objects.acreate(name=f"S{n}", slug=f"s{n}", url=url, owner=alice)
+            for n in range(6)
+        ]
+        looks = [asyncio.create_task(client.post(f"/tools/{one.pk}/look/")) for one in servers]
+        done, hanging = await asyncio.wait(looks, return_when=asyncio.FIRST_COMPLETED)
+        while len(done) < 4:
+            more, hanging = await asyncio.wait(hanging, return_when=asyncio.FIRST_COMPLETED)
+            done |= more
+        assert {task.result().status_code for task in done} == {429}
+        assert (await other.get("/tools/")).status_code == 200
+        for task in hanging:
+            task.cancel()
+        await asyncio.gather(*hanging, return_exceptions=True)
 
 
 async def test_a_look_has_one_deadline(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    silent = await asyncio.start_server(lambda r, w: asyncio.sleep(600), "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/mcp"
     monkeypatch.setattr(discovery, "LOOK_SECONDS", 0.1)
-    server = await discovery.look(await ToolServer.objects.acreate(name="S", slug="s", url=url))
+    async with silent_server() as url:
+        server = await discovery.look(await ToolServer.objects.acreate(name="S", slug="s", url=url))
     assert server.error == "It did not say within 0 seconds which tools it has."
-    silent.close()
