@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from hypothesis import settings
+
 FOLDER = Path(tempfile.mkdtemp(prefix="workbench-tests-"))
 REDIS_SOCKET = FOLDER / "redis.sock"
 
@@ -27,5 +29,9 @@ for name in ("DATABASE_URL", "LLM_BASE_URL", "LLM_API_KEY", "EMBED_BASE_URL", "E
 
 if database := os.environ.get("WORKBENCH_TEST_DATABASE_URL"):
     os.environ["DATABASE_URL"] = database
+
+# The same examples in every run: what fails once fails for everybody, and can be mended.
+settings.register_profile("suite", derandomize=True, deadline=None, print_blob=True)
+settings.load_profile("suite")
 
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
