@@ -256,7 +256,8 @@ class Run(Worked):
 
     @property
     def ece(self) -> float | None:
-        value: float | None = self.metrics.get("ece")
+        """None where too few test rows tell, also in lists of runs."""
+        value: float | None = self.metrics.get("ece") if self.knows_calibration else None
         return value
 
     @property

@@ -8,6 +8,7 @@ import pytest
 from apps.classifiers import wording
 from apps.classifiers.comparing import paired
 from apps.classifiers.evaluation import expected_calibration_error
+from apps.classifiers.models import Run
 
 
 def step(before: int, after: int, rows: int) -> list[dict[str, Any]]:
@@ -60,3 +61,8 @@ def test_what_a_calibration_error_says(rows: int, error: float, says: str) -> No
 def test_an_imported_run_knows_no_more_than_its_number() -> None:
     assert wording.calibration({"rows": 500, "ece": 0.02}) == ""
     assert wording.calibration({}) == ""
+
+
+def test_a_list_of_runs_says_no_more_of_calibration_than_its_headline() -> None:
+    few, enough = (Run(metrics={"rows": rows, "ece": 0.05}) for rows in (49, 50))
+    assert (few.ece, enough.ece) == (None, 0.05)
