@@ -12,7 +12,7 @@ from django.db import transaction
 
 from apps.batch.models import Item, ItemStatus
 from apps.batch.services import create_batch
-from apps.classifiers import chat_labels, comparing, evaluation, evidence
+from apps.classifiers import chat_labels, comparing, evaluation, evidence, wording
 from apps.classifiers.models import ChatTest, Run
 from apps.classifiers.row_texts import GONE, texts_of
 from apps.llm.models import Server
@@ -150,6 +150,11 @@ class Result:
     """Why rows failed, and how many for each reason."""
     asked_shots: int | None = None
     """Examples of each label that were asked for; None: of a test from before that was kept."""
+
+    @property
+    def knows_calibration(self) -> bool:
+        """Whether enough rows tell to print a calibration error."""
+        return self.paired is not None and self.paired.rows >= wording.FEWEST_FOR_CALIBRATION
 
 
 def result(test: ChatTest) -> Result:

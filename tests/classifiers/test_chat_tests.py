@@ -120,6 +120,7 @@ def test_what_it_counts(browser: Client, made: Classifier, server: Server) -> No
     assert found.chat.accuracy == pytest.approx(4 / 6)
     assert found.classifier.accuracy == pytest.approx(run.metrics["accuracy"])
     assert found.chat.ece == pytest.approx(0.0, abs=1e-9)  # says 80 %, and is right 4 times in 5
+    assert not found.knows_calibration, "of six rows nothing is printed"
     assert (found.invalid, found.failed) == (1, 0)
     assert (found.seconds_per_row, found.tokens_per_row) == (2.0, 100.0)
     assert found.differ >= 2
