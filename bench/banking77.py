@@ -57,7 +57,7 @@ def redis_in(folder: Path) -> ExitStack:
 
     binary = shutil.which("redis-server")
     if binary is None:
-        from apps.embedded.redis_server import find_binary
+        from apps.embedded.processes.redis_server import find_binary
 
         binary = str(find_binary())
     socket = folder / "redis.sock"
@@ -82,10 +82,11 @@ def measure(stack: ExitStack, sms: Path | None = None) -> int:
     from django.contrib.auth.models import User
     from django.core.management import call_command
 
-    from apps.classifiers import services, training
+    from apps.classifiers import services
     from apps.classifiers.models import Run
-    from apps.embedded.embedding_model import prepare
-    from apps.llm.models import DefaultServer, Server, Use
+    from apps.classifiers.training import run as training_run
+    from apps.embedded.model_files.embedding_model import prepare
+    from apps.servers.models import DefaultServer, Server, Use
     from tests.llama_process import LlamaProcess
 
     call_command("migrate", verbosity=0)
@@ -113,7 +114,7 @@ def measure(stack: ExitStack, sms: Path | None = None) -> int:
     for title in ("first training", "second training"):
         run = services.start_run(classifier)  # the one that was made with it, then another
         begun = time.perf_counter()
-        training.train(run.pk)
+        training_run.train(run.pk)
         run = Run.objects.get(pk=run.pk)
         if run.error:
             print(run.error)
@@ -137,15 +138,15 @@ def measure(stack: ExitStack, sms: Path | None = None) -> int:
     show_leaks(first)
     bare(train, test, server)
     if sms is not None:
-        from apps.datasets import formats
+        from apps import files
         from apps.datasets.services import create_dataset
 
-        layout = formats.inspect(sms)
-        mapping = formats.guess_mapping(layout.columns, formats.sample(sms, layout))
-        rows = formats.read(sms, layout, mapping)
+        layout = files.inspect(sms)
+        mapping = files.guess_mapping(layout.columns, files.sample(sms, layout))
+        rows = files.read(sms, layout, mapping)
         data = create_dataset(owner=owner, name=sms.stem, rows=rows, origin=sms.name)
         _, run = services.create_classifier(owner=owner, name=sms.stem, dataset=data)
-        training.train(run.pk)
+        training_run.train(run.pk)
         run.refresh_from_db()
         print(run.error or f"{sms.stem}: accuracy {run.metrics['accuracy']:.4f}")
         show_leaks(run)
@@ -176,13 +177,14 @@ def load(owner, split):  # type: ignore[no-untyped-def]
     """The file as if it had been uploaded."""
     from django.core.files import File
 
-    from apps.datasets import formats, services
+    from apps import files
+    from apps.datasets import services
 
     path = DATA / f"banking77_{split}.csv"
     with path.open("rb") as file:
         upload = services.store_upload(owner=owner, files=[File(file, name=path.name)])
-    layout = formats.inspect(upload.path)
-    mapping = formats.guess_mapping(layout.columns, formats.sample(upload.path, layout))
+    layout = files.inspect(upload.path)
+    mapping = files.guess_mapping(layout.columns, files.sample(upload.path, layout))
     return services.import_upload(upload, services.Plan(path.stem, mapping))
 
 
@@ -193,11 +195,11 @@ def bare(train, test, server) -> None:  # type: ignore[no-untyped-def]
     from sklearn.linear_model import LogisticRegression  # noqa: TID251 - the comparison
     from threadpoolctl import threadpool_limits
 
-    from apps.core.redis import close_async_redis
     from apps.embeddings.cache import embed_texts
     from apps.llm.client import close_clients
-    from apps.llm.services import target
-    from apps.llm.slots import Lane
+    from apps.llm.permits.acquire import Lane
+    from apps.runtime.redis import close_async_redis
+    from apps.servers.services import target
 
     async def vectors(texts: list[str]) -> np.ndarray:
         try:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx2
 
-from apps.generation.recipe import parse, render_row
+from apps.generation.recipe.parse import parse, render_row
 from bench.jobs import FRESH, SEED, verdict, watched
 from bench.occupancy import (
     FEWER_ROWS,

@@ -29,7 +29,7 @@ from typing import Any
 import httpx2
 import psutil
 
-from apps.embedded.ports import free_port
+from apps.embedded.processes.ports import free_port
 from tests.faults.model_server import most_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,8 +43,8 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.auth import SESSION_KEY, BACKEND_SESSION_KEY, HASH_SESSION_KEY
 from apps.core.models import ApiKey
-from apps.chat.services import open_conversation
-from apps.llm.models import DefaultServer, Server, Use
+from apps.chat.conversations.services import open_conversation
+from apps.servers.models import DefaultServer, Server, Use
 from apps.mcp.models import ToolServer
 
 def session(user):

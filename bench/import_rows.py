@@ -93,13 +93,15 @@ def child(path: Path) -> None:
     from django.contrib.auth.models import User
     from django.core.files import File
 
-    from apps.datasets import formats, importing, services
+    from apps import files
+    from apps.datasets import services
+    from apps.datasets.imports import importing
     from apps.datasets.models import Dataset, Upload
 
     owner = User.objects.create_user("bench")
     with path.open("rb") as file:
         upload = services.store_upload(owner=owner, files=[File(file, name=path.name)])
-    importing.enqueue(upload, services.Plan("bench", formats.Mapping("text", "label")))
+    importing.enqueue(upload, services.Plan("bench", files.Mapping("text", "label")))
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     begun = time.perf_counter()
     importing.run(str(upload.pk))

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 
-from apps.generation.recipe import Recipe, render_row
+from apps.generation.recipe.parse import Recipe, render_row
 
 SAMPLE_SECONDS = 0.2
 SEED = 7

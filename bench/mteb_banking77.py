@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apps.classifiers import trainer
-from apps.embedded.embedding_model import prepare
+from apps.classifiers.training import trainer
 from apps.embedded.llama_server import usable_cores
+from apps.embedded.model_files.embedding_model import prepare
 from tests.llama_process import REPOSITORY, LlamaProcess
 
 DATA = Path(__file__).parent / "data"

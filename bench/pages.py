@@ -107,9 +107,11 @@ def make(rows: int, labels: int) -> dict[str, float]:
     django.setup()
     from django.contrib.auth.models import User
 
-    from apps.classifiers import services, trainer, training
-    from apps.datasets.formats import ExampleRow
+    from apps.classifiers import services
+    from apps.classifiers.training import run as training_run
+    from apps.classifiers.training import trainer
     from apps.datasets.services import create_dataset
+    from apps.files import ExampleRow
 
     begun = time.perf_counter()
     owner = User.objects.order_by("pk")[0]
@@ -121,9 +123,9 @@ def make(rows: int, labels: int) -> dict[str, float]:
         origin="bench",
     )
     made, run = services.create_classifier(owner=owner, name=f"{labels} labels", dataset=dataset)
-    asyncio.run(give_vectors(training.embedding_target(made), rows, lots, labels))
+    asyncio.run(give_vectors(training_run.embedding_target(made), rows, lots, labels))
     trainer.STRENGTHS = (10.0,)
-    training.train(run.pk)
+    training_run.train(run.pk)
     run.refresh_from_db()
     assert run.is_ready, run.error
     spent = time.perf_counter() - begun
@@ -139,11 +141,11 @@ def texts(rows: int) -> Iterator[str]:
 
 async def give_vectors(target: object, rows: int, lots: list[int], labels: int) -> None:
     """As if all texts had been embedded before."""
-    from apps.core.redis import close_async_redis
     from apps.embeddings.cache import identify, text_hash
-    from apps.embeddings.keeping import Keeper
+    from apps.embeddings.saver import Keeper
     from apps.llm.client import close_clients
-    from apps.llm.services import Target
+    from apps.runtime.redis import close_async_redis
+    from apps.servers.services import Target
 
     assert isinstance(target, Target)
     try:

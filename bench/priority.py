@@ -40,7 +40,7 @@ from typing import Any
 
 import httpx2
 
-from apps.generation.recipe import parse
+from apps.generation.recipe.parse import parse
 from bench.jobs import FRESH, Workbench, row_body, verdict
 from bench.model import write_model
 from tests.llama_process import LlamaProcess

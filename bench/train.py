@@ -83,7 +83,7 @@ def measure_embedding(name: str, count: int) -> bool:
         django.setup()
         from django.core.management import call_command
 
-        from apps.llm.models import DefaultServer, Server, Use
+        from apps.servers.models import DefaultServer, Server, Use
 
         call_command("migrate", verbosity=0)
         base_url, process = stack.enter_context(SERVERS[name]())
@@ -97,7 +97,7 @@ def measure_embedding(name: str, count: int) -> bool:
 
 @contextmanager
 def llama() -> Iterator[tuple[str, psutil.Process]]:
-    from apps.embedded.embedding_model import prepare
+    from apps.embedded.model_files.embedding_model import prepare
 
     cache = Path(os.environ.get("WORKBENCH_TEST_CACHE", REPOSITORY / ".cache"))
     with LlamaProcess(
@@ -123,11 +123,11 @@ SERVERS = {"llama": llama, "device": device}
 def compare_embedding(server, process, count: int, *, four_times: bool) -> bool:  # type: ignore[no-untyped-def]
     import csv
 
-    from apps.core.redis import close_async_redis
     from apps.embeddings.cache import Stats, embed, identify
     from apps.llm.client import close_clients
-    from apps.llm.services import target
-    from apps.llm.slots import Lane
+    from apps.llm.permits.acquire import Lane
+    from apps.runtime.redis import close_async_redis
+    from apps.servers.services import target
 
     with (DATA / "banking77_train.csv").open(encoding="utf-8", newline="") as file:
         texts = list(dict.fromkeys(row["text"] for row in csv.DictReader(file)))[: count * 3]
@@ -244,7 +244,7 @@ def fit(kind: str, rows: int) -> int:
     from sklearn.linear_model import LogisticRegression  # noqa: TID251 - the comparison
     from threadpoolctl import threadpool_limits
 
-    from apps.classifiers import trainer
+    from apps.classifiers.training import trainer
 
     vectors, codes = clouds(rows)
     before = memory()

@@ -3,7 +3,7 @@
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +19,17 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.test import Client, client
 from django.test.client import AsyncClientHandler
-from pytest_django import DjangoDbBlocker
+from pytest_django import DjangoDbBlocker, Settings
 
-from apps.core.handler import InOneThread
 from apps.core.models import ApiKey
-from apps.embedded.redis_server import find_binary
-from apps.llm import looking
-from apps.llm.models import DefaultServer, Server, State, Use
-from apps.mcp import connecting, discovery
+from apps.embedded.processes.redis_server import find_binary
+from apps.llm.client import close_clients
+from apps.mcp import connection as mcp_connection
+from apps.mcp import discovery
+from apps.runtime.handler import InOneThread
+from apps.runtime.redis import close_async_redis
+from apps.servers import refresh
+from apps.servers.models import DefaultServer, Server, State, Use
 from tests.environment import FOLDER, REDIS_SOCKET
 from tests.llama_process import LlamaProcess
 from tests.tiny_gguf import write_tiny_gguf
@@ -135,8 +138,8 @@ def _fast_password_hash(django_test_environment: None) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _patience() -> None:
     """A server that is up answers, however busy this machine is. Tests of a limit set their own."""
-    looking.LOOK_SECONDS = 60.0
-    connecting.CONNECT_SECONDS = 120.0
+    refresh.LOOK_SECONDS = 60.0
+    mcp_connection.CONNECT_SECONDS = 120.0
     discovery.LOOK_SECONDS = 150.0
 
 
@@ -262,3 +265,23 @@ def server(db: None, llama: LlamaProcess) -> Server:
 @pytest.fixture
 def embedding_server(db: None, llama_embeddings: LlamaProcess) -> Server:
     return create_server(llama_embeddings, "Embeddings", Use.EMBEDDINGS)
+
+
+@pytest.fixture
+def idle_slots(llama: LlamaProcess) -> None:
+    """For tests that look at them: those before it share the server."""
+    llama.wait_until_idle()
+
+
+@pytest.fixture
+def nobody_stays(settings: Settings) -> None:
+    """People are gone as soon as their answer is there, but where a test says otherwise."""
+    settings.IDLE_AFTER_CHAT_SECONDS = 0
+
+
+@pytest.fixture
+async def loop_closed() -> AsyncIterator[None]:
+    """What a loop of ours does last."""
+    yield
+    await close_clients()
+    await close_async_redis()

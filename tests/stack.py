@@ -16,8 +16,8 @@ from typing import Self
 
 import psutil
 
-from apps.embedded.embedding_model import prepare
-from apps.embedded.ports import free_port
+from apps.embedded.model_files.embedding_model import prepare
+from apps.embedded.processes.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 READY_LINE = re.compile(r"Workbench is ready: (?P<login>(?P<base>http://[^/]+)/\S+)")

@@ -12,11 +12,16 @@ from typing import Any
 
 import pytest
 
-from apps.chat import imports, imports_open_webui, json_tree, prefix, search, titles
-from apps.chat.imported import call
+from apps.chat.answering import titles
+from apps.chat.conversations import search
+from apps.chat.prompt import cache_loss
+from apps.chat.templatetags import json_tree
 from apps.chat.tools import calling, fetching
-from apps.core import argument_schemas, markdown
-from apps.llm import reply_text
+from apps.chat.transfer import open_webui, read
+from apps.chat.transfer.normalise import call
+from apps.core.schemas import argument_schemas
+from apps.core.text import markdown
+from apps.llm.failures import error_text
 from apps.mcp import results
 
 SIZE = 4_000  # characters
@@ -60,7 +65,7 @@ def texts() -> Iterator[tuple[str, str, str]]:
 def chatgpt(text: str) -> object:
     message = {"author": {"role": "user"}, "content": {"content_type": "text", "parts": [text]}}
     item = {"mapping": {"a": {"id": "a", "parent": None, "message": message}}}
-    return list(imports.read(io.BytesIO(json.dumps([item]).encode())))
+    return list(read.read(io.BytesIO(json.dumps([item]).encode())))
 
 
 def told(text: str) -> object:
@@ -72,16 +77,16 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "Markdown": markdown._render,
     "JSON tree": json_tree.parsed,
     "ChatGPT's export": chatgpt,
-    "Open WebUI's export": lambda text: imports_open_webui._answer(text, None),
+    "Open WebUI's export": lambda text: open_webui._answer(text, None),
     "a call in an export": lambda text: call(text, text),
     "a web page": fetching.text_of_html,
     "an MCP result": told,
-    "a system prompt": prefix.changing_parts,
+    "a system prompt": cache_loss.changing_parts,
     "a title": lambda text: (titles.cleaned(text), titles.first_line(f"a{text}")),
     "a snippet": search.pieces,
     "words to find": search._words,
     "storable": calling.storable,
-    "a server's error": reply_text._cleaned,
+    "a server's error": error_text._cleaned,
     "arguments": lambda text: argument_schemas.problems(
         {"a": text, text: 1},
         {

@@ -6,17 +6,17 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, AuthorizationError, HttpError, ValidationError
 
-from apps.chat.api import router as chat
+from apps.chat.api.conversations import router as chat
 from apps.classifiers.api import router as classifiers
-from apps.core import refusals
 from apps.core.api import ApiError, BearerKey, BrowserSession
-from apps.core.json_bodies import BodyParser
-from apps.core.refusals import UNAUTHORIZED
+from apps.core.http import error_pages
+from apps.core.http.error_pages import UNAUTHORIZED
+from apps.core.http.json_bodies import BodyParser
 from apps.datasets.api import router as datasets
 from apps.generation.api import router as generation
-from apps.llm.api import router as servers
 from apps.llm.errors import LLMError
-from apps.llm.services import NoServer
+from apps.servers.api import router as servers
+from apps.servers.services import NoServer
 
 api = NinjaAPI(
     title="Workbench", version="1", auth=[BearerKey(), BrowserSession()], parser=BodyParser()
@@ -46,7 +46,7 @@ def _api_error(request: HttpRequest, error: ApiError) -> HttpResponse:
 
 @api.exception_handler(AuthenticationError)
 def _unauthenticated(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
-    return refusals.answer(request, UNAUTHORIZED)
+    return error_pages.answer(request, UNAUTHORIZED)
 
 
 @api.exception_handler(AuthorizationError)

@@ -7,7 +7,7 @@ from typing import Any
 import dj_database_url
 from csp.constants import NONE, SELF
 
-from apps.core.static_headers import add_static_headers
+from apps.runtime.static_headers import add_static_headers
 from workbench import env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -59,7 +59,7 @@ INSTALLED_APPS = [
     "ninja",
     "csp",
     "apps.core",
-    "apps.llm",
+    "apps.servers",
     "apps.embeddings",
     "apps.batch",
     "apps.datasets",
@@ -72,13 +72,13 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "apps.core.middleware.ContentSecurityPolicy",
-    "apps.core.middleware.Refusals",
+    "apps.core.http.middleware.ContentSecurityPolicy",
+    "apps.core.http.middleware.Refusals",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "apps.core.middleware.LoginRequired",
+    "apps.core.http.middleware.LoginRequired",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -134,7 +134,7 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     }
     # Kept by each thread that has one: opening it and reading the schema costs a small request a
     # third of its time, and closing the last one writes the whole log back. None is held by a
-    # request that does nothing with it, see apps/core/threads.py.
+    # request that does nothing with it, see apps/runtime/thread_pool.py.
     DATABASES["default"]["CONN_MAX_AGE"] = None
     # A file in tests too: an SQLite in memory has locks of its own and no WAL.
     DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
@@ -229,7 +229,7 @@ AUTH_PASSWORD_VALIDATORS = [
 
 # --- Limits of one person ----------------------------------------------------
 
-# What one person, or their program, may have at a time; apps/core/limits.py says of what.
+# What one person, or their program, may have at a time; apps/core/quotas.py says of what.
 LIMITS = env.figures(
     "WORKBENCH_LIMITS",
     {

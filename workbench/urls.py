@@ -9,11 +9,11 @@ urlpatterns = [
     path("datasets/", include("apps.datasets.urls")),
     path("classify/", include("apps.classifiers.urls")),
     path("generate/", include("apps.generation.urls")),
-    path("servers/", include("apps.llm.urls")),
+    path("servers/", include("apps.servers.urls")),
     path("tools/", include("apps.mcp.urls")),
 ]
 
-handler400 = "apps.core.refusals.bad_request"
-handler403 = "apps.core.refusals.permission_denied"
-handler404 = "apps.core.refusals.page_not_found"
-handler500 = "apps.core.refusals.server_error"
+handler400 = "apps.core.http.error_pages.bad_request"
+handler403 = "apps.core.http.error_pages.permission_denied"
+handler404 = "apps.core.http.error_pages.page_not_found"
+handler500 = "apps.core.http.error_pages.server_error"

@@ -7,7 +7,7 @@ class BatchConfig(AppConfig):
     name = "apps.batch"
 
     def ready(self) -> None:
-        from apps.core.removal import removing
+        from apps.core.accounts.removal import removing
 
         removing.connect(_stop_jobs)
 

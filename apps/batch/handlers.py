@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from django.utils.module_loading import import_string
 
-from apps.llm.drafts import Draft
 from apps.llm.events import Usage
+from apps.llm.stream.resume import Draft
 
 if TYPE_CHECKING:
     from apps.llm.client import Client
@@ -43,7 +43,7 @@ class Context:
     model: str
     client: "Client"
     facts: dict[str, Any] = field(default_factory=dict)
-    """What is known of the model, as `apps.llm.facts.ModelFacts`; empty where nothing is."""
+    """What is known of the model, a `ModelFacts`; empty where nothing is known."""
     _made: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
 
     def once(self, make: Callable[[dict[str, Any]], T]) -> T:

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from apps.batch.fields import OrderedJSONField
 from apps.core.models import Owned, OwnedQuerySet
-from apps.llm.models import Server
+from apps.servers.models import Server
 
 
 class BatchStatus(models.TextChoices):

@@ -12,7 +12,7 @@ from typing import Any
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
-from apps.core.redis import async_redis, sync_redis
+from apps.runtime.redis import async_redis, sync_redis
 
 CHANNEL = "pumps"
 """Published when there is something to do."""

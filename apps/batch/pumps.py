@@ -13,10 +13,12 @@ from asgiref.sync import ThreadSensitiveContext
 from django.db import DatabaseError, connections
 from redis.exceptions import RedisError
 
-from apps.batch import ledger, presence, pump, services
-from apps.core.db import in_db
-from apps.core.redis import async_redis, close_async_redis
+from apps.batch import presence, services
+from apps.batch.pump import pump
+from apps.batch.store import store
 from apps.llm.client import close_clients
+from apps.runtime.async_db import in_db
+from apps.runtime.redis import async_redis, close_async_redis
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +102,7 @@ class Pumps:
         seconds = min(longest, first * 2.0 ** min(failures - 1, 16))
         self._not_before[server_id] = time.monotonic() + seconds
         with suppress(DatabaseError):
-            await in_db(ledger.note_all, server_id, FAILED.format(seconds=seconds))
+            await in_db(store.note_all, server_id, FAILED.format(seconds=seconds))
 
     async def _listen(self) -> None:
         """Is woken by who queues a job. A message that is missed costs a pause, no more."""

@@ -14,8 +14,7 @@ from django.db.models import Case, Count, Exists, F, Min, OuterRef, Q, QuerySet,
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from apps.batch import leases, presence
-from apps.batch.items import INSERT_ROWS, add_empty_items, add_items, next_index
+from apps.batch import presence
 from apps.batch.models import (
     ACTIVE,
     FINISHED,
@@ -26,8 +25,10 @@ from apps.batch.models import (
     ItemStatus,
     PumpLease,
 )
-from apps.batch.tending import resume_budgets, tend
-from apps.llm.models import Kind, Server
+from apps.batch.pump.policies import resume_budgets, tend
+from apps.batch.store import leases
+from apps.batch.store.items import INSERT_ROWS, add_empty_items, add_items, next_index
+from apps.servers.models import Kind, Server
 
 __all__ = ["tend"]  # the pump's, from the one door of this room
 

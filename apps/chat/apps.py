@@ -16,6 +16,6 @@ class ChatConfig(AppConfig):
 
 
 def _make_search_index(sender: AppConfig, using: str, **kwargs: Any) -> None:
-    from apps.chat import search  # models are there only now
+    from apps.chat.conversations import search  # models are there only now
 
     search.make_index(connections[using])

@@ -5,7 +5,8 @@ from datetime import timedelta
 from celery import shared_task
 from django.utils import timezone
 
-from apps.chat import attachments, branches
+from apps.chat.conversations import branches
+from apps.chat.prompt import attachments
 
 UNDO_FOR = timedelta(days=1)
 

@@ -3,8 +3,8 @@ from typing import TYPE_CHECKING, Any
 from django.apps import AppConfig
 
 if TYPE_CHECKING:
-    from apps.datasets.limits import TextLimit
     from apps.datasets.models import Dataset
+    from apps.datasets.text_limits import TextLimit
 
 
 class ClassifiersConfig(AppConfig):
@@ -12,16 +12,16 @@ class ClassifiersConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.batch import handlers
-        from apps.core.removal import removing
-        from apps.datasets import limits, near, training
+        from apps.core.accounts.removal import removing
+        from apps.datasets import near_duplicates, text_limits, training
 
         handlers.register(
             "classifiers.chat_labels",
-            "apps.classifiers.chat_labels.label_row",
-            row_tokens="apps.classifiers.chat_labels.row_tokens",
+            "apps.classifiers.prediction.chat_labels.label_row",
+            row_tokens="apps.classifiers.prediction.chat_labels.row_tokens",
         )
-        near.register(_look_for_near_copies)
-        limits.register(_text_limit)
+        near_duplicates.register(_look_for_near_copies)
+        text_limits.register(_text_limit)
         training.register(_is_trained_on)
         removing.connect(_delete_classifiers)
         _offer_tools()
@@ -51,9 +51,9 @@ def _delete_classifiers(person: Any, **kwargs: Any) -> None:
 
 
 def _text_limit() -> "TextLimit | None":
-    from apps.classifiers import near_copies
+    from apps.classifiers.training import near_duplicate_search
 
-    return near_copies.text_limit()
+    return near_duplicate_search.text_limit()
 
 
 def _offer_tools() -> None:

@@ -2,15 +2,15 @@
 
 from django.contrib.auth.models import User
 
-from apps.classifiers import answering
-from apps.classifiers.gates import Gate
+from apps.classifiers.evaluation.gates import Gate
 from apps.classifiers.models import Classifier
-from apps.classifiers.predictor import BadArtefact
-from apps.core.db import in_db
+from apps.classifiers.prediction import predict
+from apps.classifiers.prediction.predictor import BadArtefact
 from apps.core.tools import Arguments, ToolError
 from apps.embeddings.cache import TextsTooLarge
 from apps.llm.errors import LLMError
-from apps.llm.services import NoServer
+from apps.runtime.async_db import in_db
+from apps.servers.services import NoServer
 
 NAMED_AT_MOST = 50
 
@@ -18,12 +18,12 @@ NAMED_AT_MOST = 50
 async def classify_text(user: User, arguments: Arguments) -> str:
     """The likeliest labels of each text, a line for each."""
     texts: list[str] = arguments["texts"]
-    if problems := answering.check_texts(texts):
+    if problems := predict.check_texts(texts):
         raise ToolError(" ".join(problems[:3]))
     classifier = await in_db(_find, user, arguments["classifier"])
     try:
-        predictions = await answering.predict_with(classifier, texts)
-    except (answering.NotReady, answering.ModelChanged, BadArtefact, TextsTooLarge) as error:
+        predictions = await predict.predict_with(classifier, texts)
+    except (predict.NotReady, predict.ModelChanged, BadArtefact, TextsTooLarge) as error:
         raise ToolError(str(error)) from error
     except (LLMError, NoServer) as error:
         raise ToolError(f"The embedding server could not answer: {error}") from error
@@ -32,7 +32,7 @@ async def classify_text(user: User, arguments: Arguments) -> str:
     )
 
 
-def _said(prediction: answering.Prediction) -> str:
+def _said(prediction: predict.Prediction) -> str:
     labels = ", ".join(f"{ranked.label} ({ranked.confidence:.0%})" for ranked in prediction.top)
     return labels if prediction.gate == Gate.OPEN else f"{labels} [{prediction.gate}]"
 

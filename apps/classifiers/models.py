@@ -11,8 +11,8 @@ from apps.batch.models import Batch
 from apps.classifiers import wording
 from apps.core.models import Owned, OwnedQuerySet
 from apps.datasets.models import Dataset
-from apps.llm.models import Server
-from apps.llm.slots import why_rows_wait
+from apps.llm.permits.acquire import why_rows_wait
+from apps.servers.models import Server
 
 
 class Status(models.TextChoices):

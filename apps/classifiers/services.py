@@ -9,15 +9,17 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max, Q
 from django.utils import timezone
 
-from apps.classifiers import converting, evidence, importing, predictor
-from apps.classifiers.answering import NotReady, warnings
-from apps.classifiers.gates import Gates, of
+from apps.classifiers.evaluation import evidence
+from apps.classifiers.evaluation.gates import Gates, of
 from apps.classifiers.models import ACTIVE, Classifier, Run, Status, Worked
-from apps.classifiers.rows import Choices, check_dataset
+from apps.classifiers.prediction import predictor
+from apps.classifiers.prediction.predict import NotReady, warnings
+from apps.classifiers.training.rows import Choices, check_dataset
+from apps.classifiers.transfer import convert, imports
 from apps.datasets.models import Dataset
 from apps.embeddings.preparation import Preparation
-from apps.llm.models import Server, Use
-from apps.llm.services import default_target
+from apps.servers.models import Server, Use
+from apps.servers.services import default_target
 
 AS_IT_IS = Preparation()
 AS_USUAL = Choices()
@@ -158,7 +160,7 @@ def import_classifier(owner: User, data: bytes) -> tuple[Classifier, list[str]]:
         BadFile: the file cannot be used.
         NoServer: none is set for embeddings.
     """
-    stored, told = importing.read(data)
+    stored, told = imports.read(data)
     server = default_target(Use.EMBEDDINGS).server
     classifier = Classifier.objects.create(
         owner=owner,
@@ -205,7 +207,7 @@ def delete_classifier(classifier: Classifier) -> None:
     for name in runs:
         predictor.remove(folder, name)
         evidence.remove(folder, name)
-        converting.remove(folder, name)
+        convert.remove(folder, name)
     for file in files:
         for path in folder.glob(f"{file}.*"):
             path.unlink(missing_ok=True)

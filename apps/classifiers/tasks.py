@@ -8,23 +8,20 @@ from django.conf import settings
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
-from apps.classifiers import (
-    converting,
-    file_predictions,
-    near_copies,
-    predictor,
-    services,
-    training,
-)
+from apps.classifiers import services
 from apps.classifiers.models import FilePrediction, Run
-from apps.datasets import near
+from apps.classifiers.prediction import file_predictions, predictor
+from apps.classifiers.training import near_duplicate_search
+from apps.classifiers.training import run as training_run
+from apps.classifiers.transfer import convert as transfer_convert
+from apps.datasets import near_duplicates
 
 log = logging.getLogger(__name__)
 
 
 @shared_task(name="apps.classifiers.tasks.train_run")
 def train_run(run_id: int) -> None:
-    training.train(run_id)
+    training_run.train(run_id)
 
 
 @shared_task(name="apps.classifiers.tasks.predict_file")
@@ -38,7 +35,7 @@ def convert(run_id: int) -> None:
     run = Run.objects.filter(pk=run_id).only("pk").first()
     if run is not None:
         folder = Path(settings.CLASSIFIERS_DIR)
-        converting.write(folder, run.artefact, predictor.load(folder, run.artefact))
+        transfer_convert.write(folder, run.artefact, predictor.load(folder, run.artefact))
 
 
 @shared_task(name="apps.classifiers.tasks.resume_training")
@@ -52,14 +49,16 @@ def resume_training() -> None:
 
 @shared_task(name="apps.classifiers.tasks.find_near_copies")
 def find_near_copies(dataset_id: int) -> None:
-    near_copies.find(dataset_id)
+    near_duplicate_search.find(dataset_id)
 
 
 def wake_near_copies(dataset_id: int) -> None:
     try:
         transaction.on_commit(lambda: find_near_copies.delay(dataset_id))
     except OperationalError:
-        near.fail(dataset_id, "No worker could be told. Is Redis running? Then look again.")
+        near_duplicates.fail(
+            dataset_id, "No worker could be told. Is Redis running? Then look again."
+        )
 
 
 def wake_converting(run: Run) -> None:

@@ -2,21 +2,21 @@ from django.urls import path
 
 from apps.classifiers.views import (
     chat,
+    dataset_value,
     exports,
     files,
     improve,
-    looks,
+    map,
     overview,
     thresholds,
     versions,
-    worth,
 )
 
 app_name = "classifiers"
 urlpatterns = [
     path("", overview.index, name="index"),
     path("new/", overview.new, name="new"),
-    path("worth/", worth.worth, name="worth"),
+    path("worth/", dataset_value.worth, name="worth"),
     path("import/", exports.import_file, name="import"),
     path("<int:pk>/", overview.detail, name="detail"),
     path("<int:pk>/progress/", overview.progress, name="progress"),
@@ -27,9 +27,9 @@ urlpatterns = [
     path("<int:pk>/try/", overview.try_text, name="try"),
     path("<int:pk>/thresholds/", thresholds.thresholds, name="thresholds"),
     path("<int:pk>/runs/<int:number>/gates/", thresholds.gate_rows, name="gate_rows"),
-    path("<int:pk>/map/", looks.row_map, name="map"),
-    path("<int:pk>/runs/<int:number>/map/", looks.map_points, name="map_points"),
-    path("<int:pk>/copies/", looks.copies, name="copies"),
+    path("<int:pk>/map/", map.row_map, name="map"),
+    path("<int:pk>/runs/<int:number>/map/", map.map_points, name="map_points"),
+    path("<int:pk>/copies/", map.copies, name="copies"),
     path("<int:pk>/improve/", improve.improve, name="improve"),
     path("<int:pk>/versions/", versions.versions, name="versions"),
     path("<int:pk>/runs/<int:number>/promote/", versions.promote, name="promote"),

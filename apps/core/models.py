@@ -10,7 +10,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db import models
 from django.utils import timezone
 
-from apps.core.prepared import Lookup
+from apps.runtime.prepared_queries import Lookup
 
 T_co = TypeVar("T_co", bound=models.Model, covariant=True)
 

@@ -1,8 +1,8 @@
 from celery import shared_task
 from django.contrib.auth.models import User
 
+from apps.core.accounts.removal import remove_now
 from apps.core.models import Removal
-from apps.core.removal import remove_now
 
 
 @shared_task

@@ -1,14 +1,14 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from apps.core import account_views, people_views, views
+from apps.core.accounts import account_views, login_views, people_views
 
 app_name = "core"
 urlpatterns = [
-    path("", views.home, name="home"),
-    path("health", views.health, name="health"),
-    path("login/", views.Login.as_view(), name="login"),
-    path("login/link/<str:token>/", views.login_link, name="login_link"),
+    path("", login_views.home, name="home"),
+    path("health", login_views.health, name="health"),
+    path("login/", login_views.Login.as_view(), name="login"),
+    path("login/link/<str:token>/", login_views.login_link, name="login_link"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("settings/", account_views.settings_page, name="settings"),
     path("settings/name/", account_views.rename, name="rename"),

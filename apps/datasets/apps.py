@@ -7,7 +7,7 @@ class DatasetsConfig(AppConfig):
     name = "apps.datasets"
 
     def ready(self) -> None:
-        from apps.core.removal import removing
+        from apps.core.accounts.removal import removing
         from apps.datasets import chat_tools  # models are there only now
 
         chat_tools.offer_all()
@@ -16,8 +16,8 @@ class DatasetsConfig(AppConfig):
 
 def _delete_uploads(person: Any, **kwargs: Any) -> None:
     """With their files, which no row of the database takes along."""
+    from apps.datasets.imports.uploads import remove_upload
     from apps.datasets.models import Upload
-    from apps.datasets.uploads import remove_upload
 
     for upload in Upload.objects.owned_by(person):
         remove_upload(upload)

@@ -2,9 +2,9 @@
 
 from django.contrib.auth.models import User
 
-from apps.core.db import in_db
 from apps.core.tools import Arguments, Tool, ToolError, parameters, register
 from apps.datasets.models import Dataset, Example
+from apps.runtime.async_db import in_db
 
 ROWS_AT_MOST = 20
 TEXT_CHARACTERS = 500

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator, Callable
 
-from apps.core.db import in_db
-from apps.datasets import formats
+from apps import files
 from apps.datasets.models import Dataset, Example, Rejection
+from apps.runtime.async_db import in_db
 
 EXPORT_ROWS = 1_000
 PARQUET_ROWS = 10_000
@@ -21,7 +21,7 @@ async def export(dataset: Dataset, *, form: str) -> AsyncIterator[bytes]:
     JSONL and Parquet are exact; in CSV a cell that a spreadsheet would run gets an apostrophe.
     """
     if form == "parquet":
-        parquet = formats.ParquetPieces(dataset.extra_columns)
+        parquet = files.ParquetPieces(dataset.extra_columns)
         async for rows in _pieces(dataset, PARQUET_ROWS):
             yield parquet.add([row.row for row in rows])
         yield parquet.end()
@@ -30,20 +30,20 @@ async def export(dataset: Dataset, *, form: str) -> AsyncIterator[bytes]:
     async for rows in _pieces(dataset, EXPORT_ROWS):
         examples = [row.row for row in rows]
         if form == "csv":
-            text = formats.csv_lines(examples, header=first, extra=dataset.extra_columns)
+            text = files.csv_lines(examples, header=first, extra=dataset.extra_columns)
             yield (("\ufeff" if first else "") + text).encode()
         else:
-            yield "".join(map(formats.jsonl_line, examples)).encode()
+            yield "".join(map(files.jsonl_line, examples)).encode()
         first = False
 
 
 async def export_rejections(dataset: Dataset) -> AsyncIterator[bytes]:
     """The rejected rows as CSV: file, row, column, reason."""
-    yield ("\ufeff" + formats.csv_line(["file", "row", "column", "reason"])).encode()
+    yield ("\ufeff" + files.csv_line(["file", "row", "column", "reason"])).encode()
     after = 0
     while rows := await in_db(_rejections_after, dataset, after):
         after = rows[-1].pk
-        lines = (formats.csv_line([row.file, row.row, row.column, row.reason]) for row in rows)
+        lines = (files.csv_line([row.file, row.row, row.column, row.reason]) for row in rows)
         yield "".join(lines).encode()
 
 

@@ -12,7 +12,7 @@ from django.db import models
 from django.utils import timezone
 
 from apps.core.models import Owned, OwnedQuerySet
-from apps.datasets.formats import ExampleRow
+from apps.files import ExampleRow
 
 PREVIEW_CHARACTERS = 400
 

@@ -5,8 +5,14 @@ from pathlib import Path
 
 from django.contrib.auth.models import User
 
-from apps.datasets import formats
-from apps.datasets.editing import (
+from apps import files
+from apps.datasets.exporting import export, export_rejections
+from apps.datasets.imports.importing import Plan, check_mapping, import_upload
+from apps.datasets.imports.uploads import TooLarge, remove_upload, store_upload
+from apps.datasets.imports.writer import NothingUsable, create_dataset
+from apps.datasets.models import BulkChange, Dataset, Example
+from apps.datasets.rows.changes import BeingChanged
+from apps.datasets.rows.editing import (
     Changed,
     add_rows,
     can_undo,
@@ -20,23 +26,17 @@ from apps.datasets.editing import (
     set_split,
     undo,
 )
-from apps.datasets.exporting import export, export_rejections
-from apps.datasets.formats import Mapping
-from apps.datasets.history import (
+from apps.datasets.rows.history import (
     SnapshotGone,
     SnapshotRef,
     SnapshotRow,
     read_snapshot,
     snapshot,
 )
-from apps.datasets.importing import Plan, check_mapping, import_upload
-from apps.datasets.intake import NothingUsable, create_dataset
-from apps.datasets.models import BulkChange, Dataset, Example
-from apps.datasets.queues import QueueEntry, create_queue
-from apps.datasets.reports import exact_leaks, report
-from apps.datasets.reports import variants as label_variants
-from apps.datasets.stepping import BeingChanged
-from apps.datasets.uploads import TooLarge, remove_upload, store_upload
+from apps.datasets.rows.queues import QueueEntry, create_queue
+from apps.datasets.rows.reports import exact_leaks, report
+from apps.datasets.rows.reports import variants as label_variants
+from apps.files import Mapping
 
 __all__ = [
     "BeingChanged",
@@ -83,11 +83,11 @@ EXAMPLE_FILE = Path(__file__).parent / "examples" / "banking_questions.csv"
 
 def create_example_dataset(owner: User) -> Dataset:
     """A small real dataset to start with: see `examples/README.md` for its source and licence."""
-    layout = formats.inspect(EXAMPLE_FILE)
+    layout = files.inspect(EXAMPLE_FILE)
     return create_dataset(
         owner=owner,
         name="Banking questions (example)",
-        rows=formats.read(EXAMPLE_FILE, layout, Mapping("text", "label")),
+        rows=files.read(EXAMPLE_FILE, layout, Mapping("text", "label")),
         origin="Banking77 by Casanueva et al. 2020, CC BY 4.0; 40 questions of each of 10 intents",
     )
 

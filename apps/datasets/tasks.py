@@ -7,8 +7,9 @@ from celery import shared_task
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
-from apps.datasets import bulk, editing, importing, removal
+from apps.datasets.imports import importing
 from apps.datasets.models import BulkChange, Dataset, Upload
+from apps.datasets.rows import bulk, editing, removal
 
 log = logging.getLogger(__name__)
 

@@ -86,8 +86,8 @@ def register(servers: Mapping[str, str], say: Say) -> str:
     from django.conf import settings
     from django.db import Error, connections
 
-    from apps.core.login_links import startup_path
-    from apps.llm.services import configure_servers
+    from apps.core.accounts.login_links import startup_path
+    from apps.servers.services import configure_servers
     from workbench import env
 
     # This process read its settings before it chose where its servers listen.

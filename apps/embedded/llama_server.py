@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from apps.embedded.errors import StartError
-from apps.embedded.gguf_size import CUT_OFF, is_cut_off
+from apps.embedded.model_files.gguf_size import CUT_OFF, is_cut_off
 
 # Threads that wait for each other by spinning take the core the other one needs as soon as anything
 # else runs: beside a training run, embedding fell to 5 texts a second, and to 25 when they sleep.

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from apps.embedded.options import LOOPBACK, Options
-from apps.embedded.readiness import http_ready
-from apps.embedded.redis_server import RedisServer
-from apps.embedded.supervisor import Child
+from apps.embedded.processes.readiness import http_ready
+from apps.embedded.processes.redis_server import RedisServer
+from apps.embedded.processes.supervisor import Child
 
 # Each process with a matrix to multiply would start a thread per core, beside llama.cpp's.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

@@ -5,12 +5,14 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from apps.embedded import checks, database, model_files, redis_server, services
+from apps.embedded import checks, database, services
 from apps.embedded.errors import StartError
+from apps.embedded.model_files import find
 from apps.embedded.options import Options
-from apps.embedded.ports import check_port, free_port
-from apps.embedded.process_log import ProcessLog
-from apps.embedded.supervisor import Supervisor
+from apps.embedded.processes import redis_server
+from apps.embedded.processes.ports import check_port, free_port
+from apps.embedded.processes.process_log import ProcessLog
+from apps.embedded.processes.supervisor import Supervisor
 from workbench.env import kept_secret
 
 # A first import from a cold disk takes long; an answer that takes longer will not come.
@@ -56,18 +58,18 @@ def _redis(options: Options) -> redis_server.RedisServer:
 
 
 def _chat(options: Options, say: Say) -> services.Llama:
-    model = model_files.chat_model(
+    model = find.chat_model(
         options.chat_model, root=options.root, folder=_models(options), report=say
     )
     return _llama(model)
 
 
 def _embeddings(options: Options, say: Say) -> services.Llama:
-    model = model_files.embed_model(options.embed_model, folder=_models(options), report=say)
+    model = find.embed_model(options.embed_model, folder=_models(options), report=say)
     return _llama(model)
 
 
-def _llama(model: model_files.ModelFile) -> services.Llama:
+def _llama(model: find.ModelFile) -> services.Llama:
     return services.Llama(
         model=model.path, port=free_port(), context_per_slot=model.context_per_slot
     )

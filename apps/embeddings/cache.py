@@ -15,16 +15,16 @@ from datetime import date
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.core.db import in_db
-from apps.embeddings import arrays, canary, later, retention
-from apps.embeddings.keeping import Keeper, check_width
+from apps.embeddings import arrays, background, canary, retention
 from apps.embeddings.models import Embedding
-from apps.embeddings.sending import Part, Sender, Vectors
+from apps.embeddings.saver import Keeper, check_width
+from apps.embeddings.sender import Part, Sender, Vectors
 from apps.llm import errors
-from apps.llm.models import Server, State, Use
-from apps.llm.services import Target, look_at
-from apps.llm.services import target as choose
-from apps.llm.slots import Lane
+from apps.llm.permits.acquire import Lane
+from apps.runtime.async_db import in_db
+from apps.servers.models import Server, State, Use
+from apps.servers.services import Target, look_at
+from apps.servers.services import target as choose
 
 LOOKUP_HASHES = 900  # SQLite's older limit is 999 parameters a statement
 ANSWERED_SECONDS = 0.05  # what is saved later waits so long, which an answer's way out takes
@@ -240,11 +240,11 @@ class _Work:
         if not unseen:
             return
         if save_later:
-            later.soon(self._keeper.run())
+            background.soon(self._keeper.run())
             try:
                 await self._sender.run(unseen)
             finally:
-                later.soon(self._end_when_answered())
+                background.soon(self._end_when_answered())
             return
         try:
             async with asyncio.TaskGroup() as both:

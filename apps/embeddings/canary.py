@@ -10,11 +10,11 @@ import time
 
 import numpy as np
 
-from apps.core.db import in_db
 from apps.embeddings.models import EmbeddingModel
-from apps.embeddings.sending import Vectors, embed_few
-from apps.llm.services import Target
-from apps.llm.slots import Lane
+from apps.embeddings.sender import Vectors, embed_few
+from apps.llm.permits.acquire import Lane
+from apps.runtime.async_db import in_db
+from apps.servers.services import Target
 
 TEXTS = (
     "The quick brown fox jumps over the lazy dog.",

@@ -14,9 +14,9 @@ import numpy as np
 
 from apps.embeddings import arrays
 from apps.embeddings.cache import Embedder, Progress, Stats, TextsTooLarge, embed
-from apps.embeddings.sending import Vectors
+from apps.embeddings.sender import Vectors
 from apps.llm import errors
-from apps.llm.slots import Lane
+from apps.llm.permits.acquire import Lane
 
 LongTexts = Literal["reject", "cut", "mean"]
 LONG_TEXTS: tuple[LongTexts, ...] = ("reject", "cut", "mean")

@@ -10,9 +10,9 @@ class GenerationConfig(AppConfig):
         _offer_tools()
         handlers.register(
             "generation",
-            "apps.generation.rows.write_row",
-            row_tokens="apps.generation.rows.row_tokens",
-            afterwards="apps.generation.meaning.afterwards",
+            "apps.generation.rows.handler.write_row",
+            row_tokens="apps.generation.rows.handler.row_tokens",
+            afterwards="apps.generation.rows.semantic_filter.afterwards",
         )
 
 

@@ -5,14 +5,15 @@ import secrets
 from django.contrib.auth.models import User
 
 from apps.batch.tasks import wake
-from apps.core.db import in_db
 from apps.core.tools import Arguments, ToolError
-from apps.generation import recipe as recipes
-from apps.generation import services, targets
+from apps.generation import services
 from apps.generation.models import SavedRecipe
-from apps.generation.plan import MAX_SEED
-from apps.generation.problems import RecipeError
-from apps.llm.services import NoServer
+from apps.generation.recipe import parse as recipes
+from apps.generation.recipe import targets
+from apps.generation.recipe.problems import RecipeError
+from apps.generation.recipe.recipe import MAX_SEED
+from apps.runtime.async_db import in_db
+from apps.servers.services import NoServer
 
 NAMED_AT_MOST = 50
 

@@ -6,8 +6,8 @@ from apps.batch.fields import OrderedJSONField
 from apps.batch.models import Batch
 from apps.core.models import Owned, OwnedQuerySet
 from apps.datasets.models import Dataset
-from apps.generation.spec import Spec
-from apps.llm.models import Server
+from apps.generation.recipe.spec import Spec
+from apps.servers.models import Server
 
 
 class StoredRows(Owned):

@@ -12,19 +12,20 @@ from apps.batch import services as batches
 from apps.batch.models import Batch, Item, ItemStatus
 from apps.batch.services import WrongState, create_batch
 from apps.datasets.models import Dataset, Split
-from apps.generation import quality, schemas, seeds
-from apps.generation.columns import Seed
-from apps.generation.comparing import MEANING_ROWS
-from apps.generation.exports import is_whole
+from apps.generation.exports.files import is_whole
 from apps.generation.models import Job, RecipeVersion, StoredRows
-from apps.generation.plan import MAX_SEED, Recipe
-from apps.generation.problems import Problem, RecipeError
-from apps.generation.prompt_size import prompt_tokens
-from apps.generation.restoring import own_fingerprint
-from apps.generation.seeds import Table
-from apps.generation.spec import HANDLER, Filters, Spec
-from apps.llm.models import Server, Use
-from apps.llm.services import NoServer, default_target
+from apps.generation.recipe.columns import schemas, seeds
+from apps.generation.recipe.columns.columns import Seed
+from apps.generation.recipe.columns.seeds import Table
+from apps.generation.recipe.problems import Problem, RecipeError
+from apps.generation.recipe.prompts.prompt_size import prompt_tokens
+from apps.generation.recipe.recipe import MAX_SEED, Recipe
+from apps.generation.recipe.spec import HANDLER, Filters, Spec
+from apps.generation.review.measure import MEANING_ROWS
+from apps.generation.review.restore import own_fingerprint
+from apps.generation.rows import validation
+from apps.servers.models import Server, Use
+from apps.servers.services import NoServer, default_target
 
 LARGE_ROWS = 500
 LARGE_TOKENS = 200_000
@@ -237,7 +238,7 @@ def _like(old: Any, text: str, name: str) -> Any:
     if isinstance(old, str) or old is None:
         return text
     try:
-        return quality.decoded(text)
+        return validation.decoded(text)
     except ValueError as error:
         message = f"“{name}” is not valid JSON: {error}."
         raise RecipeError([Problem((name,), message)]) from error

@@ -24,17 +24,19 @@ import httpx2  # what the SDK speaks through: it lets errors amid a stream pass 
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.core.loops import PerLoop
-from apps.llm import certificates, errors, learned, replies
+from apps.llm import certificates, errors
 from apps.llm.addresses import UNSENDABLE_KEY, is_sendable, problem_of
-from apps.llm.chunks import ChunkReader, WholeAnswer
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Event, Token, Usage
-from apps.llm.going_on import Rest
-from apps.llm.request_fields import refused_fields, without
-from apps.llm.think_tags import ThinkTags
+from apps.llm.failures import classify
+from apps.llm.failures.request_fields import refused_fields, without
+from apps.llm.stream.continuation import Rest
+from apps.llm.stream.sse_reader import ChunkReader, WholeAnswer
+from apps.llm.stream.think_tags import ThinkTags
 from apps.llm.transport import LEFT, READ, READ_MUCH, Transport
 from apps.llm.vectors import vectors_of
+from apps.runtime.per_loop import PerLoop
+from apps.servers.facts import learned
 
 if TYPE_CHECKING:
     import openai  # noqa: TID251 - this is the room it is banned to
@@ -423,7 +425,7 @@ class _translated:
 
         match error:
             case openai.APIStatusError():
-                raise replies.error_of(
+                raise classify.error_of(
                     error.status_code, error.body, error.response.headers
                 ) from error
             case openai.APITimeoutError() if not isinstance(error.__cause__, httpx2.ConnectTimeout):
@@ -445,7 +447,7 @@ class _translated:
                     "The connection to the model server broke before the answer was complete."
                 ) from error
             case openai.APIError():
-                raise replies.error_of(None, error.body or str(error)) from error
+                raise classify.error_of(None, error.body or str(error)) from error
 
 
 def _behind(error: BaseException) -> errors.LLMError | None:

@@ -8,13 +8,13 @@ from typing import Any
 
 from django.utils import timezone
 
-from apps.core import argument_schemas
 from apps.core.crypto import SecretLost
-from apps.core.db import in_db
+from apps.core.schemas import argument_schemas
 from apps.core.tools import IN_GROUP
-from apps.mcp import connecting
-from apps.mcp.connecting import Away, Connection
+from apps.mcp import connection as mcp_connection
+from apps.mcp.connection import Away, Connection
 from apps.mcp.models import ToolServer
+from apps.runtime.async_db import in_db
 
 MOST_TOOLS = 100
 PAGES = 20
@@ -34,7 +34,7 @@ async def look(server: ToolServer) -> ToolServer:
     try:
         async with (
             asyncio.timeout(LOOK_SECONDS),
-            connecting.connect(await in_db(server.target)) as connection,
+            mcp_connection.connect(await in_db(server.target)) as connection,
         ):
             told = await _all_tools(connection)
     except TimeoutError:

@@ -13,8 +13,8 @@ import logging
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from apps.mcp import connecting
-from apps.mcp.connecting import Away, Connection
+from apps.mcp import connection as mcp_connection
+from apps.mcp.connection import Away, Connection
 from apps.mcp.models import Target
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ async def call(target: Target, person: int, tool: str, arguments: dict[str, Any]
         session.close()
         raise
     except Exception as error:
-        said = connecting.failed(error)
+        said = mcp_connection.failed(error)
         if said is not None:
             raise CallRefused(said) from error
         session.close()
@@ -98,7 +98,7 @@ class _Session:
 
     async def _keep(self) -> None:
         try:
-            async with connecting.connect(self._key[0]) as connection:
+            async with mcp_connection.connect(self._key[0]) as connection:
                 self.connection.set_result(connection)
                 await self._until_unused()
         except Away as error:

@@ -12,11 +12,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.core.api import owner
-from apps.core.db import in_db
-from apps.core.limits import limited
+from apps.core.quotas import limited
 from apps.mcp import discovery
 from apps.mcp.forms import MOST_OWN, ToolServerForm
 from apps.mcp.models import ToolServer
+from apps.runtime.async_db import in_db
 
 _looking: set[asyncio.Task[ToolServer]] = set()  # the loop itself holds tasks weakly
 

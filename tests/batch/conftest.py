@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from apps.batch import handlers, pump
+from apps.batch import handlers
 from apps.batch.handlers import Context, Outcome, Verdict, Work
 from apps.batch.models import Batch
+from apps.batch.pump import pump
 from apps.batch.services import create_batch
-from apps.core.redis import close_async_redis
 from apps.llm.client import ChatRequest, close_clients
-from apps.llm.models import Server
+from apps.runtime.redis import close_async_redis
+from apps.servers.models import Server
 
 
 @pytest.fixture(autouse=True)

@@ -12,11 +12,13 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from apps.batch import ledger, presence, pump, pumps, services, tasks
+from apps.batch import presence, pumps, services, tasks
 from apps.batch.models import Batch, BatchStatus, ItemStatus
+from apps.batch.pump import pump
 from apps.batch.pumps import Pumps
-from apps.core.db import in_db
-from apps.llm.models import Server, State
+from apps.batch.store import store
+from apps.runtime.async_db import in_db
+from apps.servers.models import Server, State
 from tests.batch.conftest import MakeBatch
 from tests.llama_process import LlamaProcess
 
@@ -116,14 +118,14 @@ async def test_two_processes_share_the_servers(alice: User, llama: LlamaProcess)
 async def test_an_error_of_ours_is_said_and_tried_again(
     make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recover, calls = ledger.recover, iter(range(10))
+    recover, calls = store.recover, iter(range(10))
 
     def fails_once(*args: Any) -> Any:
         if next(calls) == 0:
             raise DatabaseError("a column is missing")
         return recover(*args)
 
-    monkeypatch.setattr(ledger, "recover", fails_once)
+    monkeypatch.setattr(store, "recover", fails_once)
     monkeypatch.setattr(pumps, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(pumps, "AGAIN_SECONDS", (0.5, 0.5))
     batch = await sync_to_async(make_batch)(4)
@@ -146,9 +148,9 @@ async def test_a_queued_job_says_what_it_waits_for(make_batch: MakeBatch, server
 async def test_a_job_whose_turn_has_not_come_says_so(
     alice: User, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.batch.reasons.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("apps.batch.pump.wait_reason.PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr(pump, "WATCH_SECONDS", 0.05)
-    monkeypatch.setattr("apps.batch.turns.QUANTUM_TOKENS", 10**9)
+    monkeypatch.setattr("apps.batch.pump.fair_queue.QUANTUM_TOKENS", 10**9)
     first = await queued(alice, server, 10_000, max_tokens=400)
     async with running():
         await until(lambda: first.items.filter(status=ItemStatus.RUNNING).count() == 4)

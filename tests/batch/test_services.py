@@ -10,7 +10,7 @@ from django.utils import timezone
 from apps.batch import services
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.batch.services import WrongState
-from apps.llm.models import Server
+from apps.servers.models import Server
 from tests.batch.conftest import MakeBatch
 
 ALLOWED = {

@@ -5,7 +5,7 @@ from django.test import TestCase
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from apps.batch import presence, tasks
-from apps.llm.models import Server
+from apps.servers.models import Server
 
 
 def test_wake_waits_for_the_commit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

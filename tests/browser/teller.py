@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.chat.tool_server import Delta, ToolServer
+from tests.chat.tools.tool_server import Delta, ToolServer
 
 # What breaks where text is cut into pieces and put together again: characters of two units in
 # JavaScript, letters made of several, blank lines in code, Markdown that is not yet closed, and

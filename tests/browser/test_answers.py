@@ -14,13 +14,13 @@ import pytest
 from playwright.sync_api import Page, expect
 from redis import Redis
 
-from apps.chat.answer_log import key_of
-from apps.chat.entries import Entry, Snapshot, fold
-from apps.core import markdown
+from apps.chat.answering.event_log import key_of
+from apps.chat.answering.events import Entry, Snapshot, fold
+from apps.core.text import markdown
 from tests.browser.conftest import OTHER_QUESTION, OpenDevice
 from tests.browser.teller import CALLED, OTHER, TEXT, THOUGHT, Teller, beginning, pieces
 from tests.browser.wire import Wire
-from tests.chat.tool_server import call
+from tests.chat.tools.tool_server import call
 from tests.stack import Stack
 
 pytestmark = pytest.mark.timeout(240)

@@ -13,20 +13,20 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 from django.utils import timezone
 
-from apps.chat import services
+from apps.chat.conversations import services
 from apps.chat.models import CallState, Conversation, Message, Role
 from apps.core.models import ApiKey
-from apps.core.redis import close_async_redis
 from apps.llm.client import close_clients
-from apps.llm.models import DefaultServer, Server, State, Use
-from tests.chat.tool_server import ToolServer, call, create_tool_server, say
+from apps.runtime.redis import close_async_redis
+from apps.servers.models import DefaultServer, Server, State, Use
+from tests.chat.tools.tool_server import ToolServer, call, create_tool_server, say
 
 CALCULATE = call(0, "call_a", "calculator", '{"expression": "6 * 7"}')
 
 
 @pytest.fixture(autouse=True)
 async def _connections(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    monkeypatch.setattr("apps.chat.generation.LINGER_SECONDS", 0)  # longer than a test's loop
+    monkeypatch.setattr("apps.chat.answering.runner.LINGER_SECONDS", 0)  # longer than a test's loop
     yield
     await close_clients()
     await close_async_redis()

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from apps.classifiers import predictor, trainer
+from apps.classifiers.prediction import predictor
+from apps.classifiers.training import trainer
 
 
 @pytest.fixture(autouse=True)

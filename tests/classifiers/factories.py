@@ -7,16 +7,17 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
-from apps.classifiers import services, training
+from apps.classifiers import services
 from apps.classifiers.models import Classifier, Run
-from apps.core.redis import close_async_redis
-from apps.datasets.formats import ExampleRow
+from apps.classifiers.training import run as training_run
 from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset
 from apps.embeddings import canary
-from apps.embeddings.later import settled
+from apps.embeddings.background import settled
 from apps.embeddings.models import EmbeddingModel
+from apps.files import ExampleRow
 from apps.llm.client import close_clients
+from apps.runtime.redis import close_async_redis
 
 TOPICS = {
     "card": "my bank card is lost and I need a new card number {}",
@@ -50,7 +51,7 @@ def classifier(owner: User, given: Dataset | None = None, **options: object) -> 
 
 def trained(owner: User, given: Dataset | None = None, **options: object) -> Classifier:
     made = classifier(owner, given, **options)
-    training.train(newest(made).pk)
+    training_run.train(newest(made).pk)
     made.refresh_from_db()
     assert newest(made).status == "ready", newest(made).error
     return made

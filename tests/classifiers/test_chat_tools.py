@@ -7,11 +7,11 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
 from apps.classifiers.chat_tools import classify_text
-from apps.core.redis import close_async_redis
 from apps.core.tools import ToolError
-from apps.embeddings.later import settled
+from apps.embeddings.background import settled
 from apps.llm.client import close_clients
-from apps.llm.models import Server
+from apps.runtime.redis import close_async_redis
+from apps.servers.models import Server
 from tests.classifiers import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from apps.classifiers import wording
-from apps.classifiers.comparing import paired
-from apps.classifiers.evaluation import expected_calibration_error
+from apps.classifiers.evaluation.mcnemar import paired
+from apps.classifiers.evaluation.metrics import expected_calibration_error
 from apps.classifiers.models import Run
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from django.contrib.auth.models import User
 
-from apps.datasets.formats import ExampleRow
 from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset
+from apps.files import ExampleRow
 
 Given = tuple[str, str] | tuple[str, str, str]
 

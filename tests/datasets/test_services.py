@@ -3,9 +3,9 @@ from collections.abc import Iterator
 import pytest
 from django.contrib.auth.models import User
 
-from apps.datasets.formats import ExampleRow, RejectedRow
 from apps.datasets.models import Dataset, Example, Rejection
 from apps.datasets.services import NothingUsable, create_dataset
+from apps.files import ExampleRow, RejectedRow
 
 
 def test_it_works(alice: User) -> None:

@@ -25,7 +25,7 @@ import pytest
 from celery import Celery
 from django.conf import settings
 
-from apps.embedded.redis_server import find_binary
+from apps.embedded.processes.redis_server import find_binary
 from tests.deploy import compose
 from tests.deploy.image import Image, default_command
 from tests.llama_process import free_port

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.embedded.embedding_model import prepare
+from apps.embedded.model_files.embedding_model import prepare
 from tests.llama_process import REPOSITORY, LlamaProcess
 
 

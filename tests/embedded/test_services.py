@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from apps.embedded.options import Options
-from apps.embedded.redis_server import RedisServer
+from apps.embedded.processes.redis_server import RedisServer
+from apps.embedded.processes.supervisor import Child
 from apps.embedded.services import Llama, Parts, child_env, children
-from apps.embedded.supervisor import Child
 
 INHERITED = {"PATH": "/bin", "HOME": "/home/alice"}
 

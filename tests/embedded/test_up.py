@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
-from apps.embedded.ports import free_port
+from apps.embedded.processes.ports import free_port
 from tests.stack import ROOT, UP, NotReady, Stack, clean_env
 from tests.tiny_gguf import write_tiny_gguf
 

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.core.db import in_db
-from apps.core.redis import close_async_redis
-from apps.embeddings import cache, canary, keeping, later, sending
+from apps.embeddings import background, cache, canary, saver, sender
 from apps.embeddings.cache import TextsTooLarge, embed, embed_texts, identify
 from apps.embeddings.models import Embedding, EmbeddingModel
 from apps.llm import errors
 from apps.llm.client import Client, close_clients
-from apps.llm.models import Server, Use
-from apps.llm.services import Target, default_target
-from apps.llm.slots import Lane, in_flight
+from apps.llm.permits.acquire import Lane, in_flight
+from apps.runtime.async_db import in_db
+from apps.runtime.redis import close_async_redis
+from apps.servers.models import Server, Use
+from apps.servers.services import Target, default_target
 from tests.llama_process import LlamaProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -55,7 +55,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
     real = Client.embed
     active = 0
 
-    async def embed(self: Client, model: str, texts: Sequence[str]) -> sending.Vectors:
+    async def embed(self: Client, model: str, texts: Sequence[str]) -> sender.Vectors:
         nonlocal active
         if set(texts) <= {*canary.TEXTS, *canary.NEIGHBOURS}:
             return await real(self, model, texts)
@@ -75,7 +75,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
     return sent
 
 
-async def batch(target: Target, texts: Sequence[str]) -> sending.Vectors:
+async def batch(target: Target, texts: Sequence[str]) -> sender.Vectors:
     return await embed_texts(target, texts, lane=Lane.BATCH)
 
 
@@ -84,7 +84,7 @@ async def test_it_works(target: Target, sent: Sent) -> None:
     assert vectors.shape[0] == 100
     assert vectors.dtype == np.float32
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    assert max(map(len, sent.calls)) <= sending.BATCH_TEXTS
+    assert max(map(len, sent.calls)) <= sender.BATCH_TEXTS
     # In order, although they were sent by length.
     alone = await target.client.embed(target.model, [TEXTS[70]])
     assert float(vectors[70] @ alone[0]) > 0.999
@@ -105,16 +105,16 @@ async def test_new_vectors_may_be_saved_when_the_caller_has_them(
 ) -> None:
     embedder = await identify(target)
     released = threading.Event()
-    real = keeping.Keeper._save
+    real = saver.Keeper._save
 
-    def save(keeper: keeping.Keeper, group: keeping.Group) -> None:
+    def save(keeper: saver.Keeper, group: saver.Group) -> None:
         released.wait(10)
         real(keeper, group)
 
-    monkeypatch.setattr(keeping.Keeper, "_save", save)
+    monkeypatch.setattr(saver.Keeper, "_save", save)
     first = await embed(embedder, ["a person waits"], lane=Lane.INTERACTIVE, save_later=True)
     released.set()  # not before it has returned
-    await later.settled()
+    await background.settled()
     sent.calls.clear()
     again = await embed(embedder, ["a person waits"], lane=Lane.INTERACTIVE)
     assert sent.calls == []
@@ -149,7 +149,7 @@ async def test_an_interrupted_run_continues_where_it_was(target: Target, sent: S
 async def test_a_server_that_comes_back_is_asked_again(
     target: Target, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sending.RETRY_SECONDS, Lane.BATCH, (0, 0))
+    monkeypatch.setitem(sender.RETRY_SECONDS, Lane.BATCH, (0, 0))
     sent.failures = [errors.Loading("loading"), errors.Unreachable("gone")]
     assert (await batch(target, ["one"])).shape[0] == 1
     sent.failures = [errors.Loading("loading")] * 3
@@ -164,8 +164,8 @@ async def test_an_answer_that_never_comes_is_given_up(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(Client, "embed", never)
-    monkeypatch.setattr(sending, "ANSWER_SECONDS", 0.05)
-    monkeypatch.setitem(sending.RETRY_SECONDS, Lane.BATCH, ())
+    monkeypatch.setattr(sender, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setitem(sender.RETRY_SECONDS, Lane.BATCH, ())
     with pytest.raises(errors.Stalled):
         await batch(target, ["one"])
     assert sum((await in_flight(target.server.pk)).values()) == 0
@@ -208,8 +208,8 @@ async def test_progress_can_end_it(
 
     # Sending waits for a database that does not keep up: one group is being saved and each of the
     # two requests in flight may bring one more.
-    monkeypatch.setattr(keeping, "SAVE_TEXTS", 16)
-    monkeypatch.setattr(sending, "BATCH_TEXTS", 16)
+    monkeypatch.setattr(saver, "SAVE_TEXTS", 16)
+    monkeypatch.setattr(sender, "BATCH_TEXTS", 16)
     with pytest.raises(Enough):
         await embed_texts(target, TEXTS, lane=Lane.BATCH, progress=progress)
     assert 0 < await Embedding.objects.acount() <= len(sent.texts) <= 48
@@ -219,10 +219,10 @@ async def test_one_permit_serves_many_requests_until_a_person_needs_the_slot(
     target: Target, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await identify(target)
-    monkeypatch.setattr(sending, "HOLD_SECONDS", 60)
-    monkeypatch.setattr(sending, "BATCH_TEXTS", 4)
+    monkeypatch.setattr(sender, "HOLD_SECONDS", 60)
+    monkeypatch.setattr(sender, "BATCH_TEXTS", 4)
     permits = 0
-    real = sending.permit
+    real = sender.permit
 
     @asynccontextmanager
     async def counted(*args: Any, **kwargs: Any) -> AsyncIterator[object]:
@@ -231,7 +231,7 @@ async def test_one_permit_serves_many_requests_until_a_person_needs_the_slot(
         async with real(*args, **kwargs) as held:
             yield held
 
-    monkeypatch.setattr(sending, "permit", counted)
+    monkeypatch.setattr(sender, "permit", counted)
 
     async def ask(done: int, total: int) -> None:
         if done and not before:
@@ -244,7 +244,7 @@ async def test_one_permit_serves_many_requests_until_a_person_needs_the_slot(
                 pass
 
     before: list[int] = []
-    monkeypatch.setattr(keeping, "SAVE_SECONDS", 0.01)
+    monkeypatch.setattr(saver, "SAVE_SECONDS", 0.01)
     vectors = await embed_texts(target, TEXTS, lane=Lane.BATCH, progress=ask)
     assert len(sent.calls) >= 25
     assert before == [2]  # one for each slot
@@ -270,14 +270,14 @@ async def test_a_server_that_is_gone_says_so(target: Target, llama: LlamaProcess
 @pytest.mark.parametrize("vectors", [[[0.0, 0.0]], [[float("nan"), 1.0]]])
 def test_what_is_no_vector_is_refused(vectors: list[list[float]]) -> None:
     with pytest.raises(errors.ServerFailed):
-        sending.unit(np.asarray(vectors, dtype=np.float32))
+        sender.unit(np.asarray(vectors, dtype=np.float32))
 
 
 def test_vectors_are_brought_to_unit_length() -> None:
-    unit, were_unit = sending.unit(np.asarray([[3.0, 4.0]], dtype=np.float32))
+    unit, were_unit = sender.unit(np.asarray([[3.0, 4.0]], dtype=np.float32))
     assert np.allclose(unit, [[0.6, 0.8]])
     assert not were_unit
-    assert sending.unit(unit)[1]
+    assert sender.unit(unit)[1]
 
 
 async def test_two_runs_at_once_do_not_clash(target: Target) -> None:

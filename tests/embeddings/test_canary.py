@@ -5,15 +5,15 @@ from collections.abc import AsyncIterator
 import numpy as np
 import pytest
 
-from apps.core.db import in_db
-from apps.core.redis import close_async_redis
 from apps.embeddings import canary
 from apps.embeddings.cache import embed_texts, identify
 from apps.embeddings.models import Embedding, EmbeddingModel
 from apps.llm.client import close_clients
-from apps.llm.models import Server, Use
-from apps.llm.services import Target, default_target
-from apps.llm.slots import Lane
+from apps.llm.permits.acquire import Lane
+from apps.runtime.async_db import in_db
+from apps.runtime.redis import close_async_redis
+from apps.servers.models import Server, Use
+from apps.servers.services import Target, default_target
 from tests.conftest import create_server
 from tests.llama_process import LlamaProcess
 from tests.stack import cached_embedding_model

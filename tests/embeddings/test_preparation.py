@@ -5,8 +5,6 @@ from collections.abc import AsyncIterator
 import numpy as np
 import pytest
 
-from apps.core.db import in_db
-from apps.core.redis import close_async_redis
 from apps.embeddings import arrays
 from apps.embeddings.cache import Embedder, Stats, TextsTooLarge, embed, identify
 from apps.embeddings.models import Embedding
@@ -18,9 +16,11 @@ from apps.embeddings.preparation import (
     truncated,
 )
 from apps.llm.client import close_clients
-from apps.llm.models import Server, Use
-from apps.llm.services import default_target
-from apps.llm.slots import Lane
+from apps.llm.permits.acquire import Lane
+from apps.runtime.async_db import in_db
+from apps.runtime.redis import close_async_redis
+from apps.servers.models import Server, Use
+from apps.servers.services import default_target
 
 LONG = "a long text of many words " * 300
 

@@ -13,8 +13,8 @@ django.setup()
 
 from redis.exceptions import RedisError  # noqa: E402 - Django first
 
-from apps.llm.models import Kind, Server  # noqa: E402
-from apps.llm.slots import Lane, SlotTaken, permit  # noqa: E402
+from apps.llm.permits.acquire import Lane, SlotTaken, permit  # noqa: E402
+from apps.servers.models import Kind, Server  # noqa: E402
 from tests.faults.gauge import SERVER, SLOTS  # noqa: E402
 
 

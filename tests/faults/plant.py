@@ -18,7 +18,7 @@ from urllib.parse import quote
 import redis
 from django.db import connection
 
-from apps.embedded.redis_server import find_binary
+from apps.embedded.processes.redis_server import find_binary
 from tests.faults.model_server import BEGIN, CUT, END, most_of
 from tests.llama_process import free_port
 

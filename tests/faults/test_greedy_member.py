@@ -13,11 +13,11 @@ from django.test import AsyncClient, Client
 from pytest_django import Settings
 
 from apps.chat.models import Attachment, Conversation, Message, Role, Share, Status
-from apps.core import limits
-from apps.core.limits import KINDS, hold
-from apps.llm.models import Server
-from apps.mcp import connecting, discovery
+from apps.core import quotas
+from apps.core.quotas import KINDS, hold
+from apps.mcp import connection, discovery
 from apps.mcp.models import ToolServer
+from apps.servers.models import Server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -84,7 +84,7 @@ def test_streams(api: Client, alice: User, bobs_api: Client, bob: User) -> None:
         assert bobs_api.get(f"/api/v1/answers/{waiting_answer(bob).pk}/events").status_code == 200
     assert api.get(address).status_code == 200
     gc.collect()  # the test client's answers know each other
-    assert not limits.held()  # responses that nobody reads hold nothing
+    assert not quotas.held()  # responses that nobody reads hold nothing
 
 
 def test_files(api: Client, alice: User) -> None:
@@ -138,7 +138,7 @@ async def test_tool_servers_that_hang(
     alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with silent_server() as url:
-        monkeypatch.setattr(connecting.settings, "MCP_OWN_PRIVATE_URLS", True, raising=False)
+        monkeypatch.setattr(connection.settings, "MCP_OWN_PRIVATE_URLS", True, raising=False)
         client, other = AsyncClient(), AsyncClient()
         await client.aforce_login(alice)
         await other.aforce_login(bob)

@@ -23,9 +23,9 @@ from django.contrib.auth.models import User
 
 from apps.batch.models import Batch, BatchStatus, ItemStatus
 from apps.generation.models import Job
-from apps.generation.recipe import parse
+from apps.generation.recipe.parse import parse
 from apps.generation.services import create_job
-from apps.llm.models import Server
+from apps.servers.models import Server
 from tests.faults.model_server import PIECES, answer_of
 from tests.faults.plant import Plant, until
 

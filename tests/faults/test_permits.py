@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from apps.embedded.redis_server import find_binary
-from apps.llm.desk import key
+from apps.embedded.processes.redis_server import find_binary
+from apps.llm.permits.permit_holder import key
 from tests.faults.gauge import SERVER, SLOTS, Gauge
 
 AGAIN_WITHIN = float(os.environ.get("WORKBENCH_AGAIN_WITHIN", "60"))  # seconds

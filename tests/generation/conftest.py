@@ -9,13 +9,13 @@ from django.test import AsyncClient
 from django.utils import timezone
 
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
-from apps.core.redis import close_async_redis
 from apps.generation.models import Job
-from apps.generation.recipe import parse
+from apps.generation.recipe.parse import parse
 from apps.generation.services import create_job
 from apps.llm.client import close_clients
-from apps.llm.models import Server
-from tests.generation.test_recipe import REVIEWS
+from apps.runtime.redis import close_async_redis
+from apps.servers.models import Server
+from tests.generation.recipe.test_parse import REVIEWS
 
 
 @pytest.fixture

@@ -4,15 +4,15 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.core import tools
-from apps.core.db import in_db
 from apps.core.tools import ToolError
-from apps.generation import versions
 from apps.generation.chat_tools import start_generation_job
 from apps.generation.models import Job
-from apps.generation.recipe import parse
-from apps.llm.models import Server
+from apps.generation.recipe import versions
+from apps.generation.recipe.parse import parse
+from apps.runtime.async_db import in_db
+from apps.servers.models import Server
 from tests.conftest import NOBODY
-from tests.generation.test_recipe import REVIEWS
+from tests.generation.recipe.test_parse import REVIEWS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.chat.tool_server import ToolServer, call, say, think
+from tests.chat.tools.tool_server import ToolServer, call, say, think
 from tests.journeys.conftest import answered_by
 
 pytestmark = pytest.mark.timeout(300)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from apps.llm import errors
 from apps.llm.addresses import checked, is_sendable, normalised_base_url
 from apps.llm.client import Client
-from apps.llm.discovery import look
 from apps.llm.endpoint import Endpoint
-from apps.llm.models import State
+from apps.servers.discovery import look
+from apps.servers.models import State
 
 BAD = [
     "http://256.256.256.256/v1",

@@ -9,10 +9,10 @@ import pytest
 
 from apps.llm import errors
 from apps.llm.client import ChatRequest, Client
-from apps.llm.discovery import look, slot_states
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Progress, Token, Usage
-from apps.llm.models import Kind, State
+from apps.servers.discovery import look, slot_states
+from apps.servers.models import Kind, State
 from tests.llama_process import LlamaProcess, free_port
 
 

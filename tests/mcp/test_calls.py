@@ -14,10 +14,11 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.core import tools
-from apps.core.db import in_db
 from apps.core.tools import ToolError
-from apps.mcp import connecting, discovery, offering, sessions
+from apps.mcp import connection, discovery, sessions
+from apps.mcp import tools as mcp_tools
 from apps.mcp.models import ToolServer
+from apps.runtime.async_db import in_db
 from tests.conftest import NOBODY
 from tests.llama_process import free_port
 from tests.mcp.conftest import COMMAND, create_command, known
@@ -131,12 +132,12 @@ async def test_a_command_that_is_no_server_says_why(
     command: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if command.startswith("sleep"):
-        monkeypatch.setattr(connecting, "CONNECT_SECONDS", 0.5)
+        monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.5)
     server = await discovery.look(await in_db(create_command, "Broken", command))
     assert said in f"{server.error} It said: {server.error_words}"
     assert "lid" not in server.error  # which everybody may read
     assert server.error_since is not None
-    assert await in_db(offering.tools, NOBODY) == []
+    assert await in_db(mcp_tools.tools, NOBODY) == []
 
 
 async def test_nobody_there(alice: User, http_server: ToolServer) -> None:
@@ -144,7 +145,7 @@ async def test_nobody_there(alice: User, http_server: ToolServer) -> None:
     await ToolServer.objects.aupdate(url=f"http://127.0.0.1:{free_port()}/mcp")
     with pytest.raises(ToolError, match=r"Far kettle cannot be used now\. Nobody answers at its"):
         await run("far__pour", alice, cups=1)
-    (tool, *_) = await in_db(offering.tools, NOBODY)
+    (tool, *_) = await in_db(mcp_tools.tools, NOBODY)
     assert tool.trouble == "Nobody answers at its address."
 
 
@@ -166,7 +167,7 @@ HOLDER = """
 import asyncio, django, os, sys
 os.environ["DJANGO_SETTINGS_MODULE"] = "workbench.settings"
 django.setup()
-from apps.mcp.connecting import connect
+from apps.mcp.connection import connect
 from apps.mcp.models import Target
 
 async def main():

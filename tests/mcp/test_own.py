@@ -12,13 +12,16 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.test import Client, RequestFactory
 
-from apps.chat import prompting, sharing
+from apps.chat.conversations import sharing
+from apps.chat.prompt import build
 from apps.core import crypto, tools
-from apps.core.db import in_db
 from apps.core.tools import ToolError
-from apps.mcp import connecting, discovery, offering, sessions, views
+from apps.mcp import connection as mcp_connection
+from apps.mcp import discovery, sessions, views
+from apps.mcp import tools as mcp_tools
 from apps.mcp.forms import MOST_OWN
 from apps.mcp.models import Target, ToolServer, Transport
+from apps.runtime.async_db import in_db
 from tests.chat.conftest import told
 from tests.conftest import NOBODY
 from tests.mcp.conftest import KEY, create_command
@@ -161,21 +164,21 @@ def test_what_is_shared_compared_and_exported(
     conversation.save()
     token = sharing.share(alice, conversation).token
     assert "kettle" not in bobs_browser.get(f"/chat/shared/{token}/").content.decode()
-    offered = prompting.for_next(conversation, "More?").offer.definitions()
+    offered = build.for_next(conversation, "More?").offer.definitions()
     assert [tool["function"]["name"] for tool in offered] == ["calculator", "kettle__pour"]
-    assert offered == prompting.for_next(conversation, "And now?").offer.definitions()
+    assert offered == build.for_next(conversation, "And now?").offer.definitions()
     # Should such settings ever come to somebody else, they name nothing of his.
     conversation.owner = bob
-    (left,) = prompting.for_next(conversation, "More?").offer.tools
+    (left,) = build.for_next(conversation, "More?").offer.tools
     assert left.name == "calculator"
 
 
 async def test_nobody_else_calls_it(alice: User, bob: User) -> None:
     server = await in_db(create_own, alice)
     with pytest.raises(ToolError, match="not there any more"):
-        await offering.run(server.pk, "pour", bob, {"cups": 1})
+        await mcp_tools.run(server.pk, "pour", bob, {"cups": 1})
     with pytest.raises(ToolError, match="in a private network"):
-        await offering.run(server.pk, "pour", alice, {"cups": 1})
+        await mcp_tools.run(server.pk, "pour", alice, {"cups": 1})
 
 
 @pytest.fixture
@@ -190,10 +193,10 @@ async def test_it_cannot_fill_our_memory(
     key = crypto.encrypt(KEY)
     server = await in_db(create_own, alice, url=http_kettle, encrypted_key=key)
     assert (await discovery.look(server)).error == ""
-    monkeypatch.setattr(connecting, "MOST_BYTES", 100_000)
-    assert await offering.run(server.pk, "story", alice, {"characters": 20_000}) == "x" * 20_000
+    monkeypatch.setattr(mcp_connection, "MOST_BYTES", 100_000)
+    assert await mcp_tools.run(server.pk, "story", alice, {"characters": 20_000}) == "x" * 20_000
     with pytest.raises(ToolError, match="Go on without it"):
-        await offering.run(server.pk, "story", alice, {"characters": 200_000})
+        await mcp_tools.run(server.pk, "story", alice, {"characters": 200_000})
 
 
 async def test_a_look_that_an_edit_has_overtaken_is_forgotten(
@@ -210,7 +213,7 @@ async def test_a_look_that_an_edit_has_overtaken_is_forgotten(
     async def connect(target: object) -> AsyncIterator[object]:
         yield told
 
-    monkeypatch.setattr(connecting, "connect", connect)
+    monkeypatch.setattr(mcp_connection, "connect", connect)
     monkeypatch.setattr(discovery, "_all_tools", tools)
     await discovery.look(server)
     assert (await ToolServer.objects.aget()).looked is None
@@ -218,9 +221,9 @@ async def test_a_look_that_an_edit_has_overtaken_is_forgotten(
 
 def test_switched_off(alice: User, browser: Client, settings: Any) -> None:
     mine = create_own(alice)
-    assert [tool.name for tool in offering.tools(alice.pk)] == ["kettle__pour"]
+    assert [tool.name for tool in mcp_tools.tools(alice.pk)] == ["kettle__pour"]
     settings.MCP_OWN = False
-    assert offering.tools(alice.pk) == []
+    assert mcp_tools.tools(alice.pk) == []
     page = browser.get("/tools/").content.decode()
     assert "Personal tool servers are switched off here." in page
     assert "/tools/add-own/" not in page
@@ -238,7 +241,7 @@ async def test_one_person_does_not_have_all_connections(
     for number in range(2):
         session = await sessions._take((Target(number, "http"), alice.pk))
         session.users += 1
-    with pytest.raises(connecting.Away, match="2 connections to tool servers are in use"):
+    with pytest.raises(mcp_connection.Away, match="2 connections to tool servers are in use"):
         await sessions._take((Target(3, "http"), alice.pk))
     await sessions._take((Target(3, "http"), bob.pk))
 

@@ -9,8 +9,8 @@ from django.db import models
 
 from apps.chat.models.presets import SystemPrompt
 from apps.core.models import Owned, OwnedQuerySet
-from apps.core.prepared import Lookup
-from apps.llm.models import Server
+from apps.runtime.prepared_queries import Lookup
+from apps.servers.models import Server
 
 TITLE_LENGTH = 80
 

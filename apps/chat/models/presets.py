@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 
 from apps.core.models import Owned, OwnedQuerySet
-from apps.llm.models import Server
+from apps.servers.models import Server
 
 
 class SystemPromptQuerySet(OwnedQuerySet["SystemPrompt"]):

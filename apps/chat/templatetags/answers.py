@@ -3,8 +3,8 @@
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
-from apps.chat import json_tree
-from apps.core import markdown
+from apps.chat.templatetags import json_tree
+from apps.core.text import markdown
 
 register = template.Library()
 

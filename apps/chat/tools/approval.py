@@ -9,7 +9,7 @@ import asyncio
 from django.utils import timezone
 
 from apps.chat.models import CallState, ToolCall
-from apps.core.db import in_db
+from apps.runtime.async_db import in_db
 
 APPROVAL_SECONDS = 3600.0
 # Should the message that something was decided get lost.

@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from apps.chat import search
+from apps.chat.conversations import search
 from apps.chat.tools import arithmetic, fetching
-from apps.core.db import in_db
 from apps.core.tools import Arguments, Tool, ToolError, parameters, register
+from apps.runtime.async_db import in_db
 
 FOUND_AT_MOST = 10
 # Of its own: pages that are slow are not to hold the threads that look at model servers.

@@ -14,15 +14,15 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from apps.chat import context
-from apps.chat.answer_log import AnswerLog
+from apps.chat.answering.event_log import AnswerLog
 from apps.chat.models import CallState, ToolCall
 from apps.chat.models.calls import NOT_RUN
+from apps.chat.prompt import context
 from apps.chat.tools import approval
 from apps.chat.tools.settings import Offer
-from apps.core import argument_schemas
-from apps.core.db import in_db
+from apps.core.schemas import argument_schemas
 from apps.core.tools import Tool, ToolError
+from apps.runtime.async_db import in_db
 
 logger = logging.getLogger(__name__)
 

@@ -3,8 +3,9 @@
 from asgiref.sync import async_to_sync
 from django.db import transaction
 
-from apps.chat import branches, generation
-from apps.chat.errors import ChatError
+from apps.chat.answering import runner
+from apps.chat.conversations import branches
+from apps.chat.conversations.errors import ChatError
 from apps.chat.models import CallState, Conversation, Message, Status, ToolCall
 from apps.chat.tools import settings
 from apps.core import tools
@@ -37,7 +38,7 @@ def decide(call: ToolCall, *, run: bool, always: bool = False) -> ToolCall:
     Raises:
         NotWaiting: it was decided before, or its answer has ended.
     """
-    generation.settle([call.answer])
+    runner.settle([call.answer])
     decided = CallState.RUNNING if run else CallState.REFUSED
     with transaction.atomic():
         waiting = ToolCall.objects.filter(
@@ -52,9 +53,9 @@ def decide(call: ToolCall, *, run: bool, always: bool = False) -> ToolCall:
         was_left = call.answer.status == Status.INTERRUPTED
         longer, taken = branches.continued(call.answer) if was_left else (None, {})
     if longer is not None:
-        generation.begin(longer)
+        runner.begin(longer)
         return taken[call.pk]
-    async_to_sync(generation.tell)(call.answer_id, call.pk)
+    async_to_sync(runner.tell)(call.answer_id, call.pk)
     call.refresh_from_db()
     return call
 
@@ -70,7 +71,7 @@ def run_again(call: ToolCall) -> ToolCall:
     Raises:
         NotCutOff
     """
-    generation.settle([call.answer])
+    runner.settle([call.answer])
     with transaction.atomic():
         call.refresh_from_db()
         answer = Message.objects.select_for_update().get(pk=call.answer_id)
@@ -83,7 +84,7 @@ def run_again(call: ToolCall) -> ToolCall:
         unsettled.update(state=CallState.WAITING, result="", finished=None)
         ToolCall.objects.filter(pk=again.pk).update(state=CallState.RUNNING)
         again.refresh_from_db()
-    generation.begin(longer)
+    runner.begin(longer)
     return again
 
 

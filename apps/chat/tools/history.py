@@ -6,9 +6,9 @@ from itertools import groupby
 
 from django.utils import timezone
 
-from apps.chat import context
 from apps.chat.models import CallState, Message, ToolCall
 from apps.chat.models.calls import CUT_OFF, NOT_RUN
+from apps.chat.prompt import context
 
 BETWEEN = "\n\n"
 """What stands in an answer's text between two rounds. The model did not write it."""

@@ -10,12 +10,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.batch.services import WrongState, cancel, delete
 from apps.batch.tasks import wake
-from apps.classifiers import chat_labels, chat_tests
-from apps.classifiers.evidence import NoEvidence
+from apps.classifiers.evaluation.evidence import NoEvidence
 from apps.classifiers.models import LARGE_FIELDS, ChatTest, Run
+from apps.classifiers.prediction import chat_labels, chat_tests
 from apps.classifiers.views.shared import run_page
-from apps.llm.choices import writes
-from apps.llm.models import DefaultServer, Server, Use
+from apps.servers.models import DefaultServer, Server, Use
+from apps.servers.pages.choices import writes
 
 SHOWN = 10
 MAX_INSTRUCTIONS = 10_000  # characters

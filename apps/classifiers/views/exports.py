@@ -11,16 +11,19 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from apps.classifiers import converting, exporting, predictor, services, tasks
-from apps.classifiers.evidence import NoEvidence
-from apps.classifiers.importing import BadFile, check_size
+from apps.classifiers import services, tasks
+from apps.classifiers.evaluation.evidence import NoEvidence
+from apps.classifiers.evaluation.row_texts import labelled
 from apps.classifiers.models import Run
-from apps.classifiers.predictor import BadArtefact
-from apps.classifiers.row_texts import labelled
+from apps.classifiers.prediction import predictor
+from apps.classifiers.prediction.predictor import BadArtefact
+from apps.classifiers.transfer import convert
+from apps.classifiers.transfer import exports as transfer_exports
+from apps.classifiers.transfer.imports import BadFile, check_size
 from apps.classifiers.views.shared import get_run, load_evidence, owner_of, run_page
-from apps.core.db import in_pieces
-from apps.core.limits import limited
-from apps.llm.services import NoServer
+from apps.core.quotas import limited
+from apps.runtime.async_db import in_pieces
+from apps.servers.services import NoServer
 
 
 @require_safe
@@ -28,7 +31,7 @@ def exports(request: HttpRequest, pk: int) -> HttpResponse:
     context = run_page(request, pk, "export")
     run: Run | None = context["run"]
     if run is not None:
-        context |= {"snippet": exporting.snippet(_base_url(run)), **_standing(run)}
+        context |= {"snippet": transfer_exports.snippet(_base_url(run)), **_standing(run)}
         if context["waiting"]:
             tasks.wake_converting(run)
     return render(request, "classifiers/exports.html", context)
@@ -44,7 +47,7 @@ def export_list(request: HttpRequest, pk: int, number: int) -> HttpResponse:
 
 @require_safe
 def export(request: HttpRequest, pk: int, number: int, form: str) -> HttpResponseBase:
-    if form not in exporting.FORMS:
+    if form not in transfer_exports.FORMS:
         raise Http404
     run = get_run(request, pk, number)
     try:
@@ -59,12 +62,12 @@ def export(request: HttpRequest, pk: int, number: int, form: str) -> HttpRespons
 def _standing(run: Run) -> dict[str, Any]:
     """Whether a worker has written its files, or is to."""
     folder = Path(settings.CLASSIFIERS_DIR)
-    written = converting.written(folder, run.artefact)
+    written = convert.written(folder, run.artefact)
     try:
         predictor.load(folder, run.artefact)
     except BadArtefact as error:
         return {"problem": str(error), "written": written, "waiting": False}
-    return {"written": written, "waiting": not written, "forms": converting.available()}
+    return {"written": written, "waiting": not written, "forms": convert.available()}
 
 
 def export_response(run: Run, form: str) -> HttpResponseBase:
@@ -74,25 +77,25 @@ def export_response(run: Run, form: str) -> HttpResponseBase:
     """
     folder = Path(settings.CLASSIFIERS_DIR)
     stored = predictor.load(folder, run.artefact)
-    card = exporting.card_of(run, stored)
+    card = transfer_exports.card_of(run, stored)
     name = run.classifier.name
     stem = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name)[:80]
     headers = {
-        "Content-Type": exporting.CONTENT_TYPES.get(form, "application/octet-stream"),
+        "Content-Type": transfer_exports.CONTENT_TYPES.get(form, "application/octet-stream"),
         "Content-Disposition": f'attachment; filename="{stem or "run"}-{run.number}.{form}"',
         "X-Content-Type-Options": "nosniff",
     }
     match form:
         case "json":
-            return HttpResponse(exporting.as_json(card, stored), headers=headers)
+            return HttpResponse(transfer_exports.as_json(card, stored), headers=headers)
         case "npz":
-            return HttpResponse(exporting.as_npz(card, stored), headers=headers)
-    converted = converting.read(folder, run.artefact)
+            return HttpResponse(transfer_exports.as_npz(card, stored), headers=headers)
+    converted = convert.read(folder, run.artefact)
     if form in converted:
         return HttpResponse(converted[form], headers=headers)
-    if form in converting.FORMS:
+    if form in convert.FORMS:
         raise Http404(f"The package {form} is not installed here.")
-    pieces = exporting.as_zip(card, stored, converted, _tests(run), _base_url(run))
+    pieces = transfer_exports.as_zip(card, stored, converted, _tests(run), _base_url(run))
     return StreamingHttpResponse(in_pieces(pieces), headers=headers)
 
 

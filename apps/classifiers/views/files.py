@@ -10,17 +10,18 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.classifiers import answering, file_predictions, services, tasks
+from apps.classifiers import services, tasks
 from apps.classifiers.models import LARGE_FIELDS, Classifier, FilePrediction
+from apps.classifiers.prediction import file_predictions, predict
 from apps.classifiers.views.shared import run_page
-from apps.core.db import in_pieces
-from apps.core.limits import limited
-from apps.datasets.formats import FormatError
+from apps.core.quotas import limited
+from apps.files import FormatError
+from apps.runtime.async_db import in_pieces
 
 SHOWN = 50
 PIECE_BYTES = 256 * 1024
 REFUSED = (
-    answering.NotReady,
+    predict.NotReady,
     FormatError,
     file_predictions.TooLarge,
     file_predictions.NoColumn,

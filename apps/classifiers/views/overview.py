@@ -8,20 +8,21 @@ from django.shortcuts import aget_object_or_404, get_object_or_404, redirect, re
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.classifiers import answering, services, tasks
+from apps.classifiers import services, tasks
 from apps.classifiers.forms import ClassifierForm
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
-from apps.classifiers.predictor import BadArtefact
-from apps.classifiers.rows import CannotTrain, Choices
-from apps.classifiers.trainer import MIN_TEXTS
+from apps.classifiers.prediction import predict
+from apps.classifiers.prediction.predictor import BadArtefact
+from apps.classifiers.training.rows import CannotTrain, Choices
+from apps.classifiers.training.trainer import MIN_TEXTS
 from apps.classifiers.views.shared import EXPECTED, get_classifier, number_of, owner_of
-from apps.core.db import in_db
-from apps.core.limits import limited
+from apps.core.quotas import limited
 from apps.datasets.models import Dataset
-from apps.datasets.reports import LabelCount
+from apps.datasets.rows.reports import LabelCount
 from apps.datasets.services import label_variants
 from apps.embeddings.preparation import Preparation
-from apps.llm.services import NoServer
+from apps.runtime.async_db import in_db
+from apps.servers.services import NoServer
 
 TOP = 5
 RUNS_SHOWN = 30
@@ -166,9 +167,9 @@ async def try_text(request: HttpRequest, pk: int) -> HttpResponse:
     context: dict[str, Any] = {"text": text}
     if text.strip():
         try:
-            if problems := answering.check_texts([text]):
+            if problems := predict.check_texts([text]):
                 raise BadArtefact(problems[0])
-            (prediction,) = await answering.predict_with(classifier, [text], top=TOP)
+            (prediction,) = await predict.predict_with(classifier, [text], top=TOP)
             context["prediction"] = prediction
         except EXPECTED as error:
             context["error"] = str(error)

@@ -8,18 +8,19 @@ from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
-from apps.classifiers import answering, evidence
-from apps.classifiers.comparing import Judged
+from apps.classifiers.evaluation import evidence
+from apps.classifiers.evaluation.mcnemar import Judged
 from apps.classifiers.models import Classifier, Run, Status
-from apps.classifiers.predictor import BadArtefact
+from apps.classifiers.prediction import predict
+from apps.classifiers.prediction.predictor import BadArtefact
 from apps.embeddings.cache import TextsTooLarge
 from apps.embeddings.preparation import TooFewDimensions
 from apps.llm.errors import LLMError
-from apps.llm.services import NoServer
+from apps.servers.services import NoServer
 
 # What may come of asking a classifier, each with a sentence for the person who asked.
 EXPECTED = (
-    *(answering.NotReady, answering.ModelChanged, BadArtefact, TextsTooLarge, TooFewDimensions),
+    *(predict.NotReady, predict.ModelChanged, BadArtefact, TextsTooLarge, TooFewDimensions),
     *(LLMError, NoServer),
 )
 

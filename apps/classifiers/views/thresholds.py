@@ -12,9 +12,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 from numpy.typing import NDArray
 
-from apps.classifiers import gates, services
-from apps.classifiers.evidence import Evidence, NoEvidence, Side
-from apps.classifiers.gates import Gates
+from apps.classifiers import services
+from apps.classifiers.evaluation import gates
+from apps.classifiers.evaluation.evidence import Evidence, NoEvidence, Side
+from apps.classifiers.evaluation.gates import Gates
 from apps.classifiers.models import Run
 from apps.classifiers.views.shared import get_run, load_evidence, run_page
 

@@ -8,10 +8,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.classifiers import comparing, services
-from apps.classifiers.evidence import NoEvidence
+from apps.classifiers import services
+from apps.classifiers.evaluation import mcnemar
+from apps.classifiers.evaluation.evidence import NoEvidence
+from apps.classifiers.evaluation.row_texts import texts_of
 from apps.classifiers.models import Classifier, Run, Status
-from apps.classifiers.row_texts import texts_of
 from apps.classifiers.views.shared import (
     get_classifier,
     get_run,
@@ -86,7 +87,7 @@ def compare(old: Run, new: Run) -> dict[str, Any]:
         NoEvidence: nothing is known of the rows of one of them.
     """
     now = judged(new)
-    rows = comparing.shared(judged(old), now)
+    rows = mcnemar.shared(judged(old), now)
     if not len(rows):
         return {"paired": None}
     right_a, right_b = rows.old_right, rows.new_right
@@ -96,7 +97,7 @@ def compare(old: Run, new: Run) -> dict[str, Any]:
     shown = different[:ROWS_SHOWN]
     texts = texts_of(new, now.rows, rows.at_new[shown].tolist())
     return {
-        "paired": comparing.paired(right_a, right_b),
+        "paired": mcnemar.paired(right_a, right_b),
         "different": len(different),
         "unpaired": len(now.rows) - len(rows),
         "relabelled": rows.relabelled,

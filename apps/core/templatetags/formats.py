@@ -9,7 +9,7 @@ from typing import Any, Literal
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
-from apps.core import markdown as safe_markdown
+from apps.core.text import markdown as safe_markdown
 
 register = template.Library()
 

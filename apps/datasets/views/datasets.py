@@ -9,11 +9,13 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.datasets import browsing, near, removal, reports, services, tasks, uploads
-from apps.datasets.browsing import Filters
+from apps.datasets import near_duplicates, services, tasks
 from apps.datasets.exporting import CONTENT_TYPES
+from apps.datasets.imports import uploads
 from apps.datasets.models import BulkChange, Dataset, Split
-from apps.datasets.reports import Issue
+from apps.datasets.rows import browsing, removal, reports
+from apps.datasets.rows.browsing import Filters
+from apps.datasets.rows.reports import Issue
 from apps.datasets.views.shared import go, mine, who
 
 REJECTIONS_SHOWN = 100
@@ -181,6 +183,6 @@ def summary_context(dataset: Dataset) -> dict[str, Any]:
         "undoable": services.can_undo(dataset),
         "change": BulkChange.objects.filter(dataset=dataset).first(),
         "version": dataset.version,
-        "near_available": near.is_available(),
+        "near_available": near_duplicates.is_available(),
         "near_empty": reports.NEAR_EMPTY,
     }

@@ -6,9 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods
 
-from apps.datasets import queues, services
+from apps.datasets import services
 from apps.datasets.models import Dataset, Queue, Revision
-from apps.datasets.queues import Card
+from apps.datasets.rows import queues
+from apps.datasets.rows.queues import Card
 from apps.datasets.views.shared import is_fragment, mine, numbers, who
 
 KEYS = 9

@@ -5,11 +5,11 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from apps.datasets import near, services, tasks
-from apps.datasets.formats import ExampleRow
+from apps.datasets import near_duplicates, services, tasks
 from apps.datasets.models import BulkChange, Revision
 from apps.datasets.views.datasets import filters_of
 from apps.datasets.views.shared import back, mine, numbers, who
+from apps.files import ExampleRow
 
 MAX_ADDED = 1_000
 NEAR_SHOWN = 50
@@ -147,17 +147,17 @@ def near_copies(request: HttpRequest, pk: int) -> HttpResponse:
     """Rows that mean nearly the same, side by side; POST looks for them."""
     dataset = mine(request, pk)
     if request.method == "POST":
-        near.look(dataset)
+        near_duplicates.look(dataset)
         return back(request, dataset)
     start = next(iter(numbers([request.GET.get("from", "")])), 0)
     found = int(dataset.near.get("found", 0))
     context = {
         "dataset": dataset,
-        "pairs": near.side_by_side(dataset, after=start, limit=NEAR_SHOWN),
+        "pairs": near_duplicates.side_by_side(dataset, after=start, limit=NEAR_SHOWN),
         "start": start,
         "next": start + NEAR_SHOWN if start + NEAR_SHOWN < found else None,
         "previous": max(0, start - NEAR_SHOWN) if start else None,
-        "near_available": near.is_available(),
+        "near_available": near_duplicates.is_available(),
     }
     return render(request, "datasets/near.html", context)
 

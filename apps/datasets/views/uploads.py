@@ -13,12 +13,14 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.core.limits import limited
-from apps.datasets import formats, importing, services, tasks, uploads
-from apps.datasets.formats import FormatError, Kind, Layout, Mapping, Quoting, RejectedRow, Said
-from apps.datasets.importing import Plan
+from apps import files as apps_files
+from apps.core.quotas import limited
+from apps.datasets import services, tasks
+from apps.datasets.imports import importing, uploads
+from apps.datasets.imports.importing import Plan
 from apps.datasets.models import Split, Upload, UploadState
 from apps.datasets.views.shared import go, is_fragment, who
+from apps.files import FormatError, Kind, Layout, Mapping, Quoting, RejectedRow, Said
 
 PREVIEW_ROWS = 8
 SEPARATORS = [
@@ -67,7 +69,7 @@ def new(request: HttpRequest) -> HttpResponse:
 def _check_readable(upload: Upload) -> None:
     for place, file in enumerate(upload.files):
         try:
-            formats.inspect(upload.path_of(place), name=file["name"])
+            apps_files.inspect(upload.path_of(place), name=file["name"])
         except FormatError as error:
             several = len(upload.files) > 1
             raise FormatError(f"{file['name']}: {error}" if several else str(error)) from error
@@ -175,7 +177,7 @@ def _chosen(data: QueryDict) -> _Chosen:
     said = Said(
         header="header" in data if "has_header" in data else None,
         separator=_SEPARATOR_OF.get(str(data.get("separator") or "")),
-        encoding=encoding if encoding in formats.ENCODINGS else None,
+        encoding=encoding if encoding in apps_files.ENCODINGS else None,
         sheet=str(data.get("sheet") or "") or None,
         quoting=Quoting(quoting) if quoting in {"standard", "none"} else None,
     )
@@ -185,13 +187,13 @@ def _chosen(data: QueryDict) -> _Chosen:
 def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
     first = found.files[0]
     try:
-        layout = formats.inspect(found.path, name=first["name"], said=chosen.said)
-        guess = formats.guess(found.path, layout)
+        layout = apps_files.inspect(found.path, name=first["name"], said=chosen.said)
+        guess = apps_files.guess(found.path, layout)
         problem = ""
     except FormatError as error:  # of what a person said: as it was found, and why not
         chosen = _Chosen(None, Said())
-        layout = formats.inspect(found.path, name=first["name"])
-        guess = formats.guess(found.path, layout)
+        layout = apps_files.inspect(found.path, name=first["name"])
+        guess = apps_files.guess(found.path, layout)
         problem = str(error)
     mapping = chosen.mapping
     if mapping is None or not set(mapping.columns) <= {*layout.columns, *layout.paths}:
@@ -207,11 +209,11 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
             importing.check_files(found, Plan("", mapping, chosen.said))
         except FormatError as error:
             problem = str(error)
-    extra = formats.extra_columns(layout, mapping)
+    extra = apps_files.extra_columns(layout, mapping)
     columns = [name for name in mapping.columns if name in layout.paths]
     columns += [name for name in layout.columns if name not in columns]
-    rows = formats.sample(found.path, layout, limit=PREVIEW_ROWS, columns=columns)
-    surveyed = formats.survey(found.path, layout)
+    rows = apps_files.sample(found.path, layout, limit=PREVIEW_ROWS, columns=columns)
+    surveyed = apps_files.survey(found.path, layout)
     suspects = surveyed[0].suspects if surveyed else []
     return {
         "upload": found,
@@ -240,8 +242,8 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
         "quotings": QUOTINGS,
         "separators": SEPARATORS,
         "separator_said": _said_separator(chosen.said),
-        "encodings": formats.ENCODINGS.items(),
-        "joined_by": formats.JOINED_BY,
+        "encodings": apps_files.ENCODINGS.items(),
+        "joined_by": apps_files.JOINED_BY,
         "splits": [value for value in Split.values if value],
         "rejections": [] if problem else _sample_rejections(found, layout, mapping),
     }
@@ -261,7 +263,7 @@ def _suspects(found: Upload, layout: Layout, numbers: list[int]) -> list[dict[st
         return []
     wanted = set(numbers[:SUSPECTS_SHOWN])
     shown = []
-    for number, cells in formats.read_records(found.path, layout):
+    for number, cells in apps_files.read_records(found.path, layout):
         if number in wanted:
             texts = [cells.reason] if isinstance(cells, RejectedRow) else cells.values()
             shown.append({"row": number, "text": " │ ".join(text[:200] for text in texts)[:600]})
@@ -283,10 +285,10 @@ def _role(column: str, mapping: Mapping, extra: tuple[str, ...]) -> str:
 
 def _sample_rejections(found: Upload, layout: Layout, mapping: Mapping) -> list[RejectedRow]:
     rejections = []
-    rows = formats.read(found.path, layout, mapping, most=formats.SAMPLE_CHARACTERS)
+    rows = apps_files.read(found.path, layout, mapping, most=apps_files.SAMPLE_CHARACTERS)
     for seen, row in enumerate(rows):
         if isinstance(row, RejectedRow):
             rejections.append(row)
-        if seen == formats.SAMPLE_ROWS:
+        if seen == apps_files.SAMPLE_ROWS:
             break
     return rejections

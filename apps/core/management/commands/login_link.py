@@ -4,7 +4,7 @@ from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from apps.core.login_links import create_login_link
+from apps.core.accounts.login_links import create_login_link
 
 
 class Command(BaseCommand):

@@ -1,0 +1,58 @@
+"""Answers as JSON with given fields: from the editor to what the server is asked. Pure."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from apps.core.schemas import json_schemas
+
+MAX_CHARACTERS = 50_000
+
+
+def from_form(typed: str) -> dict[str, Any]:
+    """The format for a schema as the editor sends it; {} where it has no field: free text.
+
+    Raises:
+        BadSchema
+    """
+    if len(typed) > MAX_CHARACTERS:
+        raise json_schemas.BadSchema(f"The schema is longer than {MAX_CHARACTERS:,} characters.")
+    try:
+        schema = json.loads(typed or "{}")
+    except (ValueError, RecursionError) as error:
+        raise json_schemas.BadSchema(f"The schema is no JSON: {error}.") from error
+    if isinstance(schema, Mapping) and not schema.get("properties"):
+        return {}
+    closed = json_schemas.closed(json_schemas.checked(schema))
+    described = {"name": "answer", "schema": closed, "strict": True}
+    return {"type": "json_schema", "json_schema": described}
+
+
+def checked(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A format as programs send it, in the OpenAI API's shape; {} for free text.
+
+    Raises:
+        BadSchema: it is another shape, or a schema that cannot be used: see `core.json_schemas`.
+    """
+    if not given or given == {"type": "text"}:
+        return {}
+    if given == {"type": "json_object"}:
+        return dict(given)
+    described = given.get("json_schema")
+    if given.get("type") != "json_schema" or not isinstance(described, Mapping):
+        raise json_schemas.BadSchema(
+            '`response_format` is {"type": "text"}, {"type": "json_object"} or '
+            '{"type": "json_schema", "json_schema": {"name": "...", "schema": {...}}}.'
+        )
+    schema = json_schemas.checked(described.get("schema"))
+    name = described.get("name")
+    named = {"name": name[:64] if isinstance(name, str) and name else "answer"}
+    strict = {"strict": described["strict"]} if isinstance(described.get("strict"), bool) else {}
+    return {"type": "json_schema", "json_schema": {**named, "schema": schema, **strict}}
+
+
+def schema_of(response_format: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a format, {} without one."""
+    described = response_format.get("json_schema")
+    found = described.get("schema") if isinstance(described, Mapping) else None
+    return dict(found) if isinstance(found, Mapping) else {}

@@ -1,0 +1,71 @@
+"""What the server's prompt cache did for an answer, kept with it. Synchronous."""
+
+from datetime import timedelta
+
+from apps.chat.models import Message
+from apps.chat.prompt import cache_loss
+from apps.chat.prompt.build import branch_before
+from apps.servers.models import Server
+
+BYTES_PER_TOKEN = 4
+
+
+def note_loss(answer: Message, server: Server) -> None:
+    """Keeps with an answer what of its prompt was read again though it had been read, and why."""
+    loss = _loss_of(answer, server)
+    if loss is not None:
+        answer.lost_tokens, answer.lost_reason = loss.tokens, loss.reason
+        answer.save(update_fields=["lost_tokens", "lost_reason"])
+
+
+def _loss_of(answer: Message, server: Server) -> cache_loss.Loss | None:
+    earlier, is_sibling = _before(answer)
+    if earlier is None:
+        return None
+    system = answer.system_prompt.text if answer.system_prompt else ""
+    facts = server.model(answer.model) or {}
+    ttl = facts.get("ttl")
+    return cache_loss.loss(
+        _asked(answer),
+        _asked(earlier),
+        is_sibling=is_sibling,
+        others_with_same_prompt=_others_asked(answer, earlier),
+        system_tokens=len(system.encode()) // BYTES_PER_TOKEN,
+        sleeps_after=timedelta(seconds=ttl) if ttl else None,
+    )
+
+
+def _before(answer: Message) -> tuple[Message | None, bool]:
+    """The answer whose prompt this one's begins with, and whether both answer the same question."""
+    counted = Message.objects.answers().exclude(prompt_tokens=None)
+    siblings = counted.filter(parent_id=answer.parent_id, pk__lt=answer.pk)
+    if sibling := siblings.order_by("-pk").first():
+        return sibling, True
+    branch = reversed(branch_before(answer))
+    return next((m for m in branch if m.prompt_tokens is not None), None), False
+
+
+def _asked(answer: Message) -> cache_loss.Asked:
+    return cache_loss.Asked(
+        model=answer.model,
+        system_prompt=answer.system_prompt_id,
+        kept_from=answer.kept_from,
+        prompt_tokens=answer.prompt_tokens or 0,
+        cached_tokens=answer.cached_tokens or 0,
+        completion_tokens=answer.completion_tokens or 0,
+        at=answer.finished or answer.created,
+        tools=answer.prompt_head.get("tools", ""),
+        front=(answer.prompt_head.get("summary"), *answer.prompt_head.get("pinned", ())),
+    )
+
+
+def _others_asked(answer: Message, earlier: Message) -> bool:
+    """Whether other conversations with the same system prompt were answered in between."""
+    if answer.system_prompt_id is None or earlier.finished is None:
+        return False
+    others = Message.objects.answers().exclude(conversation_id=answer.conversation_id)
+    return others.filter(
+        system_prompt_id=answer.system_prompt_id,
+        finished__gt=earlier.finished,
+        created__lt=answer.created,
+    ).exists()

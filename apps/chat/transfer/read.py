@@ -1,0 +1,188 @@
+"""Conversations of other programs, read from the files they export. Pure.
+
+A file is read as a stream: what is in memory is one conversation. `import_reading` does it in a
+process with limits. Known are ChatGPT's export (the
+ZIP file, or the `conversations.json` in it), Open WebUI's ("Export chats"), and our own JSON.
+"""
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any, cast
+
+import ijson
+
+from apps.chat.transfer import chatgpt, open_webui
+from apps.chat.transfer.json_guard import PIECE_BYTES, Guarded, TooMuch
+from apps.chat.transfer.normalise import Imported, Said, Unreadable, Words, tidied, time
+
+MAX_UNPACKED_BYTES = 1024**3
+# JSON of conversations is packed to a fifth or a tenth; small files may be anything.
+MAX_RATIO = 100
+SMALL_BYTES = 10 * 1024**2
+PEEK_BYTES = 4096
+
+
+class BadFile(ValueError):
+    """The file cannot be imported. A sentence that says where, and what is wrong."""
+
+
+def read(file: IO[bytes]) -> Iterator[Imported]:
+    """The conversations of an export, in its order. Empty ones are left out.
+
+    Raises:
+        BadFile: at the first thing that cannot be read, whatever was read before it.
+    """
+    with _opened(file) as parts:
+        found = False
+        for part in parts:
+            for number, item in enumerate(_items(part), start=1):
+                found = True
+                with _at(number, item):
+                    conversation = _conversation(item)
+                    if conversation.messages:
+                        yield conversation
+        if not found:
+            raise BadFile(
+                "There are no conversations in this file. Choose the export of ChatGPT, of Open "
+                "WebUI or of this workbench."
+            )
+
+
+@contextmanager
+def _opened(file: IO[bytes]) -> Iterator[Iterator[IO[bytes]]]:
+    """The JSON files in the file: itself, or those of a ZIP."""
+    if not zipfile.is_zipfile(file):
+        file.seek(0)
+        yield iter([file])
+        return
+    file.seek(0)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            yield _conversation_files(archive)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
+        raise BadFile(f"The ZIP file cannot be read: {error}.") from error
+
+
+def _conversation_files(archive: zipfile.ZipFile) -> Iterator[IO[bytes]]:
+    names = [
+        info
+        for info in archive.infolist()
+        if re.fullmatch(r"(.*/)?conversations(-\d+)?\.json", info.filename)
+    ]
+    if not names:
+        raise BadFile("There is no conversations.json in this ZIP file.")
+    unpacked = sum(info.file_size for info in names)
+    if unpacked > MAX_UNPACKED_BYTES:
+        raise BadFile(
+            f"The conversations in this ZIP file are larger than {MAX_UNPACKED_BYTES // 1024**2:,} "
+            "MB. Export fewer of them."
+        )
+    if unpacked > max(SMALL_BYTES, MAX_RATIO * sum(info.compress_size for info in names)):
+        raise BadFile(
+            f"The ZIP file is packed more than {MAX_RATIO} times, as no export is. Unpack it, and "
+            "choose its conversations.json."
+        )
+    for info in names:
+        with archive.open(info) as file:
+            yield file
+
+
+def _items(file: IO[bytes]) -> Iterator[dict[str, Any]]:
+    start = file.read(PEEK_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n")
+    file.seek(0)
+    if file.read(3) != b"\xef\xbb\xbf":
+        file.seek(0)
+    if start[:1] not in {b"[", b"{"}:
+        raise BadFile("This is not JSON. Choose the file that the other program exported.")
+    path = "item" if start[:1] == b"[" else "conversations.item"
+    try:
+        guarded = Guarded(file, MAX_UNPACKED_BYTES)
+        for item in ijson.items(guarded, path, use_float=True, buf_size=PIECE_BYTES):
+            if not isinstance(item, dict):
+                raise BadFile("This file is a list of something else than conversations.")
+            yield cast(dict[str, Any], item)
+    except TooMuch as error:
+        raise BadFile(f"{error} Choose the file as it was exported.") from error
+    except (ijson.JSONError, UnicodeDecodeError) as error:
+        if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
+            raise BadFile("The file is not in UTF-8: choose it as it was exported.") from error
+        what = str(error).split("\n")[0][:120]
+        raise BadFile(f"The file is not complete JSON: {what}.") from error
+
+
+@contextmanager
+def _at(number: int, item: dict[str, Any]) -> Iterator[None]:
+    """Says which conversation it was that could not be read."""
+    try:
+        yield
+    except (
+        *(Unreadable, TypeError, AttributeError, KeyError, IndexError),
+        *(ValueError, OverflowError, RecursionError),
+    ) as error:
+        title = str(item.get("title") or "")[:40]
+        named = f" (“{title}”)" if title else ""
+        why = str(error) if isinstance(error, Unreadable) else "it is not built as expected"
+        raise BadFile(f"Conversation {number}{named} cannot be read: {why}.") from error
+
+
+def _conversation(item: dict[str, Any]) -> Imported:
+    if "mapping" in item:
+        return chatgpt.conversation(item)
+    if isinstance(item.get("chat"), dict):
+        return open_webui.conversation(item, item["chat"])
+    if isinstance(item.get("history"), dict):
+        return open_webui.conversation({}, item)
+    if isinstance(item.get("messages"), list):
+        return _of_ours(item)
+    raise Unreadable("it is neither ChatGPT’s nor Open WebUI’s nor ours")
+
+
+def _of_ours(item: dict[str, Any]) -> Imported:
+    said = [
+        Said(
+            str(node["id"]),
+            None if node.get("parent") is None else str(node["parent"]),
+            str(node["role"]),
+            Words(
+                str(node.get("content") or ""),
+                str(node.get("reasoning") or ""),
+                tuple(_call(call, node) for call in node.get("tool_calls") or []),
+            ),
+            str(node.get("model") or ""),
+            time(node.get("created")),
+        )
+        for node in item["messages"]
+    ]
+    prompt = item.get("system_prompt") or {}
+    key = item.get("id")
+    messages, active = tidied(said, item.get("active"))
+    return Imported(
+        source=f"workbench:{key}:{item.get('created')}"[:200] if key else "",
+        title=str(item.get("title") or ""),
+        active=active,
+        messages=messages,
+        created=time(item.get("created")),
+        updated=time(item.get("updated")),
+        pinned=bool(item.get("pinned")),
+        archived=bool(item.get("archived")),
+        tags=[str(tag) for tag in item.get("tags") or []],
+        system=str(prompt.get("text") or ""),
+    )
+
+
+def _call(call: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
+    """What was called; positions lie within the texts they belong to."""
+    text, thought = str(node.get("content") or ""), str(node.get("reasoning") or "")
+    return {
+        "round": min(max(int(call["round"]), 1), 1000),
+        "call_id": str(call.get("call_id") or "")[:200],
+        "name": str(call["name"])[:200],
+        "arguments": str(call.get("arguments") or ""),
+        "text_to": min(max(int(call.get("text_to") or 0), 0), len(text)),
+        "reasoning_to": min(max(int(call.get("reasoning_to") or 0), 0), len(thought)),
+        "state": "failed" if call.get("state") == "failed" else "done",
+        "result": str(call.get("result") or ""),
+    }

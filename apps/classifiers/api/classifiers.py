@@ -1,0 +1,362 @@
+"""Classifiers over HTTP."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Field, Router, Schema, Status
+
+from apps.classifiers import services, tasks
+from apps.classifiers.evaluation.evidence import NoEvidence
+from apps.classifiers.evaluation.gates import KEPT_AT_LEAST
+from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
+from apps.classifiers.models import Status as RunStatus
+from apps.classifiers.prediction import predict as prediction_predict
+from apps.classifiers.prediction.predictor import BadArtefact
+from apps.classifiers.training.rows import CannotTrain, Choices, RareLabels
+from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.core.quotas import limited
+from apps.datasets.models import Dataset
+from apps.embeddings.cache import TextsTooLarge
+from apps.embeddings.preparation import LongTexts, Preparation
+from apps.runtime.async_db import in_db
+from apps.servers.models import Server
+
+router = Router(tags=["classifiers"])
+
+
+class Options(Schema):
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    balanced: bool = False
+    prefix: str = Field("", max_length=200, description="Put before every text.")
+    dimensions: int = Field(0, ge=0, le=100_000, description="Numbers kept of a vector; 0: all.")
+    long_texts: LongTexts = "reject"
+    rare_labels: RareLabels = Field(
+        "leave_out",
+        description="Labels with too few training texts: leave_out, pool as “other”, or fail.",
+    )
+    rare_below: int = Field(2, ge=2, le=1000, description="Different texts a label needs.")
+    train_oos: bool = Field(
+        False, description="Train “oos” as a label; else such rows set the out-of-scope threshold."
+    )
+
+
+class ClassifierIn(Schema):
+    name: str = Field(min_length=1, max_length=200, pattern=r"\S")
+    dataset: int
+    server: int | None = None
+    model: str = Field("", max_length=300)
+    test_dataset: int | None = None
+    options: Options = Field(default_factory=lambda: Options.model_validate({}))
+
+
+class RunRef(Schema):
+    id: int
+    status: str
+
+
+class ClassifierMade(Schema):
+    id: int
+    run: RunRef
+
+
+class Progress(Schema):
+    stage: str
+    done: int
+    total: int
+    eta_s: float | None
+    reason: str = ""
+    """Why it waits."""
+
+
+class Confusion(Schema):
+    labels: list[str]
+    matrix: list[list[int]]
+
+
+class ClassifierRow(Schema):
+    id: int
+    name: str
+    dataset: int | None
+    test_dataset: int | None
+    created: datetime
+    version: int | None = Field(description="The run whose classifier answers.")
+
+
+class NewestRun(Schema):
+    """It may be in training, failed, or held back as worse than the run that answers."""
+
+    version: int
+    status: str
+    metrics: dict[str, Any]
+    notes: list[str]
+
+
+class ClassifierOut(ClassifierRow):
+    """`metrics` to `versions` are those of the run that answers, named by `version`."""
+
+    status: str = Field(description="Of the newest run, like run, error and progress.")
+    run: RunRef
+    error: str
+    progress: Progress
+    metrics: dict[str, Any]
+    per_class: list[dict[str, Any]]
+    confusion: Confusion
+    notes: list[str]
+    left_out: list[dict[str, Any]]
+    options: dict[str, Any]
+    versions: dict[str, Any]
+    newest: NewestRun
+
+
+class Texts(Schema):
+    texts: list[str] = Field(min_length=1, max_length=prediction_predict.MAX_TEXTS)
+    top: int = Field(
+        prediction_predict.TOP, ge=1, le=1_000, description="Labels per text, best first."
+    )
+    version: int | None = Field(None, ge=1, description="A run; without it the one that answers.")
+
+
+class Ranked(Schema):
+    label: str
+    confidence: float
+
+
+class PredictionOut(Ranked):
+    top: list[Ranked]
+    gate: str | None = Field(
+        description="unsure or none_of_these where the label should not be relied on, else null."
+    )
+    score: float = Field(
+        description="How much the text is like those of the training; none_of_these is below a "
+        "threshold of it. Comparable between answers of one version."
+    )
+    notice: str | None = Field(None, description="What was done to a text that was too long.")
+
+
+class GatesOut(Schema):
+    unsure: float = Field(ge=0, le=1, description="Least probability of a label.")
+    kept: float = Field(ge=KEPT_AT_LEAST, le=1, description="In-scope texts to be let through.")
+
+
+class Predictions(Schema):
+    predictions: list[PredictionOut]
+    version: int
+
+
+def get_mine(request: HttpRequest, pk: int) -> Classifier:
+    # Not with its run: what a run knows of its rows takes longer to read than a prediction may.
+    mine = Classifier.objects.owned_by(owner(request)).select_related("server")
+    classifier = mine.filter(pk=pk).first()
+    if classifier is None:
+        raise not_found("classifier")
+    return classifier
+
+
+def _dataset(request: HttpRequest, pk: int) -> Dataset:
+    dataset = Dataset.objects.owned_by(owner(request)).filter(pk=pk).first()
+    if dataset is None:
+        raise not_found("dataset")
+    return dataset
+
+
+def _row(classifier: Classifier) -> dict[str, Any]:
+    return {
+        "id": classifier.pk,
+        "name": classifier.name,
+        "dataset": classifier.dataset_id,
+        "test_dataset": classifier.test_dataset_id,
+        "created": classifier.created,
+        "version": classifier.current.number if classifier.current else None,
+    }
+
+
+def _show(classifier: Classifier, run: Run) -> dict[str, Any]:
+    """Where the newest run is, and the numbers of the run that answers (`version`); of the newest
+    where none does."""
+    shown = classifier.current or run
+    return _row(classifier) | {
+        "status": run.status,
+        "run": {"id": run.pk, "status": run.status},
+        "error": run.error,
+        "progress": {
+            "stage": run.status,
+            "done": run.done,
+            "total": run.total,
+            "eta_s": run.eta_s,
+            "reason": run.reason,
+        },
+        "metrics": shown.metrics,
+        "per_class": shown.per_class,
+        "confusion": {
+            "labels": [entry["label"] for entry in shown.per_class],
+            "matrix": shown.confusion,
+        },
+        "notes": shown.notes,
+        "left_out": shown.left_out,
+        "options": shown.options,
+        "versions": shown.versions | {"data": shown.data_hash, "embedding": shown.embedding},
+        "newest": {
+            "version": run.number,
+            "status": run.status,
+            "metrics": run.metrics,
+            "notes": run.notes,
+        },
+    }
+
+
+@router.post("/classifiers", response={202: ClassifierMade})
+def add_classifier(request: HttpRequest, data: ClassifierIn) -> Any:
+    """Makes a classifier and trains it in the background."""
+    server = None
+    if data.server is not None:
+        server = Server.objects.filter(pk=data.server).first()
+        if server is None:
+            raise not_found("server")
+    if data.test_dataset == data.dataset:
+        raise ApiError(422, "invalid", "The test set cannot be the dataset it is trained on.")
+    try:
+        classifier, run = services.create_classifier(
+            owner=owner(request),
+            name=data.name.strip(),
+            dataset=_dataset(request, data.dataset),
+            test_dataset=_dataset(request, data.test_dataset) if data.test_dataset else None,
+            server=server,
+            model=data.model,
+            seed=data.options.seed,
+            balanced=data.options.balanced,
+            preparation=Preparation(
+                data.options.prefix, data.options.dimensions, data.options.long_texts
+            ),
+            choices=Choices(
+                data.options.rare_labels, data.options.rare_below, data.options.train_oos
+            ),
+        )
+    except CannotTrain as error:
+        raise ApiError(422, "cannot_train", str(error)) from error
+    tasks.wake(run)
+    return Status(202, {"id": classifier.pk, "run": {"id": run.pk, "status": run.status}})
+
+
+@router.get("/classifiers", response=Page[ClassifierRow])
+def list_classifiers(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
+    mine = Classifier.objects.owned_by(owner(request)).select_related("current")
+    mine = mine.defer(*(f"current__{name}" for name in LARGE_FIELDS))
+    return page(mine, _row, limit=limit, after=after, newest_first=True)
+
+
+@router.get("/classifiers/{int:pk}", response=ClassifierOut)
+def get_classifier(request: HttpRequest, pk: int) -> Any:
+    classifier = get_mine(request, pk)
+    run = classifier.runs.first()
+    assert run is not None, "a classifier is made with its first run"
+    return _show(classifier, run)
+
+
+@router.post("/classifiers/{int:pk}/train", response={202: RunRef})
+def train_again(request: HttpRequest, pk: int) -> Any:
+    """A new run, or the one that is going on."""
+    try:
+        run = services.start_run(get_mine(request, pk))
+    except CannotTrain as error:
+        raise ApiError(422, "cannot_train", str(error)) from error
+    tasks.wake(run)
+    return Status(202, {"id": run.pk, "status": run.status})
+
+
+@router.post("/classifiers/{int:pk}/cancel", response={202: None})
+def cancel(request: HttpRequest, pk: int) -> Any:
+    for run in get_mine(request, pk).runs.active():
+        services.cancel_run(run)
+    return Status(202, None)
+
+
+@router.delete("/classifiers/{int:pk}", response={204: None})
+def delete_classifier(request: HttpRequest, pk: int) -> Any:
+    services.delete_classifier(get_mine(request, pk))
+    return Status(204, None)
+
+
+@router.post("/classifiers/{int:pk}/predict", response=Predictions, url_name="predict")
+@limited("predictions")
+async def predict(request: HttpRequest, pk: int, data: Texts) -> Any:
+    """The likeliest labels of each text, with calibrated probabilities."""
+    try:
+        kept = await in_db(_stored, request, pk, data)
+        predictions = await prediction_predict.predict(kept, data.texts, top=data.top)
+    except prediction_predict.NotReady as error:
+        raise ApiError(409, "not_ready", str(error)) from error
+    except prediction_predict.ModelChanged as error:
+        raise ApiError(409, "model_changed", str(error)) from error
+    except BadArtefact as error:
+        raise ApiError(503, "no_artefact", str(error)) from error
+    except TextsTooLarge as error:
+        errors = [
+            {"loc": ["body", "texts", place], "msg": str(reason)}
+            for place, reason in sorted(error.problems.items())
+        ]
+        raise ApiError(422, "input_too_large", str(error), errors=errors) from error
+    return {
+        "predictions": [
+            {
+                "label": prediction.label,
+                "confidence": prediction.confidence,
+                "top": [
+                    {"label": ranked.label, "confidence": ranked.confidence}
+                    for ranked in prediction.top
+                ],
+                "gate": prediction.gate.value or None,
+                "score": prediction.score,
+                "notice": prediction.notice or None,
+            }
+            for prediction in predictions
+        ],
+        "version": kept.run.number,
+    }
+
+
+def _stored(request: HttpRequest, pk: int, data: Texts) -> prediction_predict.Stored:
+    """All that a prediction needs of the database, in one query; a run that is named takes two."""
+    mine = Classifier.objects.owned_by(owner(request)).with_answer()
+    classifier = mine.filter(pk=pk).first()
+    if classifier is None:
+        raise not_found("classifier")
+    if problems := prediction_predict.check_texts(data.texts):
+        raise ApiError(422, "invalid", " ".join(problems[:5]))
+    if data.version is None:
+        return prediction_predict.stored(classifier)
+    run = Run.objects.filter(classifier=classifier, number=data.version).only(
+        "pk", "number", "gates", "classifier_id", "status"
+    )
+    found = run.first()
+    if found is None:
+        raise not_found("run")
+    if found.status != RunStatus.READY:
+        message = f"Run {found.number} is {found.status}: it cannot answer."
+        raise ApiError(409, "not_ready", message)
+    return prediction_predict.stored(classifier, found)
+
+
+@router.put("/classifiers/{int:pk}/gates", response=GatesOut)
+def set_gates(request: HttpRequest, pk: int, data: GatesOut) -> Any:
+    """When it says "unsure" and "none of these", for the run that answers and those to come."""
+    classifier = get_mine(request, pk)
+    if classifier.current is None:
+        raise ApiError(409, "not_ready", "This classifier is not trained yet.")
+    try:
+        chosen = services.set_gates(classifier.current, unsure=data.unsure, kept=data.kept)
+    except NoEvidence as error:
+        raise ApiError(409, "no_evidence", str(error)) from error
+    return {"unsure": chosen.unsure, "kept": chosen.kept}
+
+
+@router.post("/classifiers/{int:pk}/runs/{int:number}/promote", response={200: RunRef})
+def promote(request: HttpRequest, pk: int, number: int) -> Any:
+    """Makes an earlier (or the newest) version the one that answers."""
+    run = get_mine(request, pk).runs.select_related("classifier").filter(number=number).first()
+    if run is None:
+        raise not_found("run")
+    if run.status != RunStatus.READY:
+        raise ApiError(409, "not_ready", f"Run {number} is {run.status}: it cannot answer.")
+    services.promote(run)
+    return {"id": run.pk, "status": run.status}

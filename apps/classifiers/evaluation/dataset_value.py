@@ -1,0 +1,70 @@
+"""What made rows are worth: what a classifier gains by them, over all and label by label. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apps.classifiers.evaluation.mcnemar import Paired, p_words
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """How well one classifier finds one label."""
+
+    f1: float | None
+    """None where it was not judged on the label, or does not know it."""
+    gain: float | None
+    """Against the first classifier; None where one of the two has no F1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One label, with a cell for each classifier in their order."""
+
+    label: str
+    support: int
+    """Its test rows."""
+    cells: list[Cell]
+
+
+def by_label(sides: Sequence[Sequence[Mapping[str, Any]]]) -> list[Line]:
+    """F1 of every label that has test rows, in the order in which the classifiers know them.
+
+    Args:
+        sides: of each classifier the `label`, `support` and `f1` of each label it knows.
+    """
+    known = [{entry["label"]: entry for entry in side} for side in sides]
+    lines = []
+    for label in dict.fromkeys(label for side in known for label in side):
+        support = max(side[label]["support"] for side in known if label in side)
+        found = [side[label]["f1"] if label in side else None for side in known]
+        if support:
+            lines.append(Line(label, support, [Cell(f1, _gain(found[0], f1)) for f1 in found]))
+    return lines
+
+
+def _gain(before: float | None, now: float | None) -> float | None:
+    return None if before is None or now is None else now - before
+
+
+def verdict(found: Paired) -> str:
+    """Whether made rows help, in words: real rows only (old) against both (new), row by row."""
+    odds = f"McNemar’s test, p {p_words(found.p_value)}"
+    if found.only_old == found.only_new == 0:
+        return f"No difference: with and without the made rows, {_same(found)}."
+    counts = (
+        f"of {found.rows:,} test rows, {found.only_new:,} came out right only with the made rows "
+        f"and {found.only_old:,} only without them ({odds})"
+    )
+    if not found.certain:
+        return (
+            f"No clear difference: {counts}. Luck alone would often do as much; more test rows "
+            "would tell smaller differences apart."
+        )
+    if found.difference > 0:
+        return f"The made rows help, by more than luck: {counts}."
+    return f"The made rows hurt, by more than luck: {counts}."
+
+
+def _same(found: Paired) -> str:
+    return f"the same {found.both:,} of {found.rows:,} test rows are right"

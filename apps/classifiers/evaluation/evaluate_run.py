@@ -1,0 +1,300 @@
+"""A run judged: on rows it never saw, row by row, and against what would flatter it. No database.
+
+`evaluation` knows the measures; here they are taken of a run's own rows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.classifiers.evaluation import leaks, mcnemar, metrics, projection
+from apps.classifiers.evaluation.calibration import ENOUGH_MISTAKES
+from apps.classifiers.evaluation.evidence import Evidence, Map, Side, text_key
+from apps.classifiers.evaluation.familiarity import Familiarity, learn
+from apps.classifiers.training import trainer
+from apps.classifiers.training.rows import Rows
+from apps.embeddings import arrays
+from apps.similarity.cosine import MOST_PAIRS, NEAR, VERY_NEAR, nearest
+
+Floats = NDArray[np.float32]
+Codes = NDArray[np.int64]
+Report = Callable[[int, int], None]
+
+CURVE_SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)
+STEPS = 5 + len(CURVE_SHARES)
+MAP_POINTS = 10_000
+# Share of copies from which on the naive score is worked out too: it costs five more fits.
+WORTH_MEASURING = 0.005
+PAIRS_KEPT = 200
+SHOWN_TEXT = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Of each kind of row, in the order of the rows."""
+
+    train: Floats
+    test: Floats
+    strange: Floats
+    unlabelled: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    report: metrics.Report
+    confused: list[dict[str, Any]]
+    evidence: Evidence
+    familiarity: Familiarity
+    leaks: dict[str, Any]
+    curve: list[dict[str, Any]]
+    notes: list[str]
+
+
+def judge(
+    rows: Rows,
+    labels: list[str],
+    codes: Codes,
+    vectors: Vectors,
+    fit: trainer.Fit,
+    options: trainer.Options,
+    *,
+    report: Report = lambda done, total: None,
+) -> Judged:
+    """Everything that is known of a run once its model is there.
+
+    Args:
+        codes: (rows,), each row's label as a number, -1 without one.
+        report: called with (done, total) steps; what it raises ends the work.
+    """
+    train, test = rows.labelled & ~rows.test, rows.test
+    logits, truth = fit.model.logits(vectors.test), codes[test]
+    said = fit.model.choose(logits)
+    found = metrics.evaluate(
+        logits, truth, labels, temperature=fit.model.temperature, predicted=said, unseen=rows.unseen
+    )
+    confused = metrics.most_confused(truth, said, labels)
+    report(1, STEPS)
+    known, familiarity = gather_evidence(rows, codes, vectors, fit, seed=options.seed)
+    report(2, STEPS)
+    copied = find_leaks(rows, labels, codes, vectors, known, seed=options.seed)
+    report(3, STEPS)
+    if copied["train_copies"] >= WORTH_MEASURING * train.sum():
+        copied["grouped_accuracy"] = next(s.accuracy for s in fit.path if fit.C == s.C)
+        copied["naive_accuracy"] = trainer.naive_accuracy(
+            vectors.train,
+            codes[train],
+            C=fit.C,
+            options=options,
+            check=lambda: report(3, STEPS),
+        )
+    report(4, STEPS)
+    curve: list[dict[str, Any]] = []
+    before: NDArray[np.bool_] | None = None
+    parts = trainer.growing(codes[train], CURVE_SHARES, seed=options.seed)
+    for step, part in enumerate(parts):
+        right = _right_after(part, vectors, codes[train], truth, len(labels), fit, options)
+        curve.append(_point(int(part.sum()), right, before))
+        before = right
+        report(5 + step, STEPS)
+    return Judged(
+        found,
+        with_texts(confused, rows),
+        known,
+        familiarity,
+        copied,
+        curve,
+        _notes(copied, known, found, fit),
+    )
+
+
+def gather_evidence(
+    rows: Rows, codes: Codes, vectors: Vectors, fit: trainer.Fit, *, seed: int = 0
+) -> tuple[Evidence, Familiarity]:
+    model = fit.model
+    train = rows.labelled & ~rows.test
+    familiarity, among_themselves = learn(
+        vectors.train, codes[train], rows.groups[train], fit.out_of_fold.max(axis=1), seed=seed
+    )
+
+    def side(keep: NDArray[np.bool_], given: Floats) -> Side:
+        logits = model.logits(given)
+        return made(keep, logits, familiarity.of(given, logits.max(axis=1)))
+
+    def made(keep: NDArray[np.bool_], logits: Floats, familiar: Floats) -> Side:
+        places = np.flatnonzero(keep).tolist()
+        return Side.of(
+            index=[rows.indices[place] for place in places],
+            source=[rows.sources[place] for place in places],
+            keys=[text_key(rows.texts[place]) for place in places],
+            truth=codes[keep],
+            logits=logits,
+            temperature=model.temperature,
+            favour=model.favour if model.favour.any() else None,
+            familiar=familiar,
+        )
+
+    known = Evidence(
+        train=made(train, fit.out_of_fold, among_themselves),
+        test=side(rows.test, vectors.test),
+        strange=side(rows.strange, vectors.strange),
+        unlabelled=side(rows.unlabelled, vectors.unlabelled),
+        map=draw_map(vectors),
+    )
+    return known, familiarity
+
+
+def draw_map(vectors: Vectors, *, seed: int = 0) -> Map:
+    """At most MAP_POINTS rows on a plane, drawn from all sides alike."""
+    sides = [vectors.train, vectors.test, vectors.strange, vectors.unlabelled]
+    counts = [len(side) for side in sides]
+    side = np.repeat(np.arange(len(sides)), counts)
+    row = np.concatenate([np.arange(count) for count in counts])
+    if len(side) > MAP_POINTS:
+        keep = np.sort(np.random.default_rng(seed).choice(len(side), MAP_POINTS, replace=False))
+        side, row = side[keep], row[keep]
+    chosen = np.concatenate([sides[at][row[side == at]] for at in range(len(sides))])
+    points, explained = projection.lay_out(chosen, seed=seed)
+    return Map(points, side.astype(np.int8), row.astype(np.int32), explained)
+
+
+def find_leaks(
+    rows: Rows, labels: list[str], codes: Codes, vectors: Vectors, known: Evidence, *, seed: int
+) -> dict[str, Any]:
+    """Copies, exact and near, between the sides, and what they are worth in accuracy."""
+    train, test = rows.labelled & ~rows.test, rows.test
+    groups = rows.groups
+    exact = np.isin(groups[test], groups[train])
+    near = nearest(vectors.test, vectors.train, most=MOST_PAIRS, seed=seed)
+    copied = exact.copy()
+    copied[near.rows[near.near]] = True
+    clean = ~copied
+    right = known.test.right
+    test_places, train_places = np.flatnonzero(test), np.flatnonzero(train)
+    other = codes[test][near.rows] != codes[train][near.partner]
+    order = np.lexsort((-near.cosine, ~other))
+    shown = order[near.near[order]][:PAIRS_KEPT]
+    labelled = rows.labelled
+    return {
+        "copies": leaks.copies(groups[labelled]),
+        "train_copies": leaks.copies(groups[train]),
+        "conflicts": leaks.conflicts(groups[labelled], codes[labelled]),
+        "test_rows": int(test.sum()),
+        "test_exact": int(exact.sum()),
+        "test_near": int((near.cosine >= NEAR).sum()),
+        "test_very_near": int((near.cosine >= VERY_NEAR).sum()),
+        "test_near_other_label": int((near.near & other).sum()),
+        "compared": len(near.rows),
+        "threshold": NEAR,
+        "accuracy_all": float(right.mean()),
+        "clean_rows": int(clean.sum()),
+        "accuracy_clean": float(right[clean].mean()) if clean.any() else None,
+        "pairs": [
+            _pair(
+                rows,
+                test_places[near.rows[place]],
+                train_places[near.partner[place]],
+                float(near.cosine[place]),
+            )
+            for place in shown.tolist()
+        ],
+    }
+
+
+def _pair(rows: Rows, test: int, train: int, cosine: float) -> dict[str, Any]:
+    return {
+        "cosine": min(1.0, cosine),
+        "exact": bool(rows.groups[test] == rows.groups[train]),
+        "test": _cited(rows, test),
+        "train": _cited(rows, train),
+    }
+
+
+def _cited(rows: Rows, place: int) -> dict[str, Any]:
+    return {
+        "row": rows.origins[place],
+        "label": rows.labels[place],
+        "text": rows.texts[place][:SHOWN_TEXT],
+    }
+
+
+def _right_after(
+    part: NDArray[np.bool_],
+    vectors: Vectors,
+    codes: Codes,
+    truth: Codes,
+    count: int,
+    fit: trainer.Fit,
+    options: trainer.Options,
+) -> NDArray[np.bool_]:
+    """Which test rows are right after training on a part of the rows; the last part is all."""
+    model = fit.model
+    if not part.all():
+        given = arrays.take(vectors.train, part)
+        model = trainer.fit_once(given, codes[part], count, C=fit.C, options=options)
+    right: NDArray[np.bool_] = model.choose(model.logits(vectors.test)) == truth
+    return right
+
+
+def _point(rows: int, right: NDArray[np.bool_], before: NDArray[np.bool_] | None) -> dict[str, Any]:
+    """One point of the learning curve, and whether the step to it is more than luck."""
+    hits = int(right.sum())
+    low, high = metrics.wilson(hits, len(right))
+    point = {"rows": rows, "accuracy": hits / len(right), "low": low, "high": high}
+    if before is not None:
+        step = mcnemar.paired(before, right)
+        point |= {"p_value": step.p_value, "gain_low": step.low, "gain_high": step.high}
+    return point
+
+
+def with_texts(confused: list[metrics.Confused], rows: Rows) -> list[dict[str, Any]]:
+    places = np.flatnonzero(rows.test)
+    return [
+        {
+            "label": pair["label"],
+            "predicted": pair["predicted"],
+            "count": pair["count"],
+            "support": pair["support"],
+            "texts": [rows.texts[places[row]][:SHOWN_TEXT] for row in pair["rows"]],
+        }
+        for pair in confused
+    ]
+
+
+def _notes(
+    copied: dict[str, Any], known: Evidence, found: metrics.Report, fit: trainer.Fit
+) -> list[str]:
+    notes = []
+    if fit.mistakes < ENOUGH_MISTAKES:
+        notes.append(
+            f"Cross-validation got {fit.mistakes:,} of {len(known.train):,} training rows wrong: "
+            "too few mistakes to calibrate on. Confidence is kept cautious; use it to rank texts, "
+            "not as a probability."
+        )
+    elif fit.temperature_at_bound:
+        notes.append(
+            "On rows it has not seen, its confidence says nothing about whether it is right. "
+            "Check the labels, or try another embedding model."
+        )
+    if copied["test_exact"]:
+        notes.append(
+            f"{copied['test_exact']:,} of the {copied['test_rows']:,} test rows also occur in the "
+            "training rows: the score is that much too kind."
+        )
+    untested = [entry["label"] for entry in found.per_class if not entry["support"]]
+    if untested:
+        names = ", ".join(f"“{name}”" for name in untested[:5])
+        more = f" and {len(untested) - 5:,} more" if len(untested) > 5 else ""
+        notes.append(
+            f"{len(untested):,} of {len(found.per_class):,} labels have no test row "
+            f"({names}{more}): how well they are found is not known, and macro F1 leaves out those "
+            "that no other text was taken for."
+        )
+    if len(known.test) < 100:
+        notes.append(
+            f"{len(known.test):,} test rows are few: the true accuracy may lie anywhere from "
+            f"{found.metrics['accuracy_low']:.0%} to {found.metrics['accuracy_high']:.0%}."
+        )
+    return notes

@@ -1,0 +1,196 @@
+"""What a run knows of each of its rows, kept beside its classifier as plain arrays.
+
+Which rows it saw and with which label, what it said of rows it had not seen. Everything that is
+asked later comes from here: thresholds, versions side by side, the map, a chat model beside it.
+"""
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.classifiers.evaluation.metrics import softmax
+from apps.runtime.atomic_file import write_whole
+
+Floats = NDArray[np.float32]
+Codes = NDArray[np.int64]
+
+CHUNK = 20_000
+SIDES = ("train", "test", "strange", "unlabelled")
+MAX_BYTES = 2**32
+
+
+class NoEvidence(Exception):
+    """It was trained before rows were kept, or its file is gone."""
+
+
+def text_key(text: str) -> int:
+    """64 bits that tell texts apart as a reader does: case and outer spaces do not count."""
+    key = text.casefold().strip().encode("utf-8", "replace")
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Rows of one kind. Predictions are by a model that had not seen the row; all are (n,)."""
+
+    index: NDArray[np.int64]
+    """Its place in its dataset ..."""
+    source: NDArray[np.int8]
+    """... which is 0 for the one trained on, 1 for the test set."""
+    key: NDArray[np.uint64]
+    truth: NDArray[np.int32]
+    """Its label's number; -1 without one."""
+    predicted: NDArray[np.int32]
+    confidence: Floats
+    given: Floats
+    """Probability of the label it has; 0 without one."""
+    margin: Floats
+    """How far the label it gives is ahead of the second, in probability; by the weighed ones where
+    labels are weighed."""
+    max_logit: Floats
+    familiar: Floats
+    """See `familiarity`; the largest logit in runs that kept no sample of their texts."""
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        right: NDArray[np.bool_] = self.predicted == self.truth
+        return right
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        index: Sequence[int],
+        source: Sequence[int],
+        keys: Sequence[int],
+        truth: Codes,
+        logits: Floats,
+        temperature: float,
+        favour: Floats | None = None,
+        familiar: Floats | None = None,
+    ) -> Self:
+        """Args:
+        favour: (labels,) added to the logits before the largest is chosen, not for probabilities.
+        familiar: (n,); None where only the largest logit is known.
+        """
+        count = len(index)
+        predicted = np.zeros(count, dtype=np.int32)
+        numbers = {
+            name: np.zeros(count, dtype=np.float32)
+            for name in ("confidence", "given", "margin", "max_logit")
+        }
+        for start in range(0, count, CHUNK):
+            part = logits[start : start + CHUNK]
+            mine = slice(start, start + len(part))
+            probabilities = softmax(part, temperature)
+            favoured = part if favour is None else part + favour
+            chances = probabilities if favour is None else softmax(favoured, temperature)
+            two = np.partition(chances, -2, axis=1)[:, -2:]
+            labels = truth[mine]
+            said = favoured.argmax(axis=1)
+            predicted[mine] = said
+            numbers["confidence"][mine] = probabilities[np.arange(len(part)), said]
+            numbers["margin"][mine] = two[:, 1] - two[:, 0]
+            numbers["max_logit"][mine] = part.max(axis=1)
+            numbers["given"][mine] = np.where(
+                labels >= 0, probabilities[np.arange(len(part)), labels], 0
+            )
+        return cls(
+            index=np.asarray(index, dtype=np.int64),
+            source=np.asarray(source, dtype=np.int8),
+            key=np.asarray(keys, dtype=np.uint64),
+            truth=truth.astype(np.int32),
+            predicted=predicted,
+            familiar=numbers["max_logit"] if familiar is None else familiar,
+            **numbers,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Points on a plane: see `mapping`."""
+
+    points: Floats = field(default_factory=lambda: np.zeros((0, 2), dtype=np.float32))
+    side: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, dtype=np.int8))
+    """Which of SIDES ..."""
+    row: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    """... and which row of it."""
+    explained: Floats = field(default_factory=lambda: np.zeros(2, dtype=np.float32))
+    """The share of all variance that each direction shows; empty where UMAP placed them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    train: Side
+    test: Side
+    strange: Side
+    """Out-of-scope rows."""
+    unlabelled: Side
+    map: Map
+
+    def side(self, name: str) -> Side:
+        side = getattr(self, name)
+        assert isinstance(side, Side)
+        return side
+
+
+def save(folder: Path, name: str, evidence: Evidence) -> None:
+    arrays: dict[str, NDArray[np.generic]] = {}
+    for part in (*SIDES, "map"):
+        group = getattr(evidence, part)
+        arrays |= {f"{part}.{entry.name}": getattr(group, entry.name) for entry in fields(group)}
+    data = io.BytesIO()
+    np.savez_compressed(data, **arrays)  # type: ignore[arg-type]  # names are ours
+    write_whole(_path(folder, name), data.getvalue())
+
+
+def remove(folder: Path, name: str) -> None:
+    _path(folder, name).unlink(missing_ok=True)
+
+
+@lru_cache(maxsize=8)
+def load(folder: Path, name: str) -> Evidence:
+    """Raises:
+    NoEvidence: it is not there or damaged.
+    """
+    try:
+        with zipfile.ZipFile(_path(folder, name)) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > MAX_BYTES:
+                raise NoEvidence("What this run knew of its rows is too large to read.")
+        with np.load(_path(folder, name), allow_pickle=False) as arrays:
+            sides = {
+                part: Side(
+                    **{
+                        entry.name: arrays[_stored(arrays, part, entry.name)]
+                        for entry in fields(Side)
+                    }
+                )
+                for part in SIDES
+            }
+            points = Map(**{entry.name: arrays[f"map.{entry.name}"] for entry in fields(Map)})
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise NoEvidence(
+            "What this run knew of each row is not on this machine. Train again to see it."
+        ) from error
+    return Evidence(**sides, map=points)
+
+
+def _stored(arrays: Mapping[str, object], part: str, name: str) -> str:
+    """Runs from before familiarity was known went by the largest logit."""
+    here = f"{part}.{name}"
+    return f"{part}.max_logit" if name == "familiar" and here not in arrays else here
+
+
+def _path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.rows.npz"

@@ -1,0 +1,53 @@
+"""The texts behind a run's rows, from the datasets they are in."""
+
+from collections.abc import Iterator, Sequence
+
+from apps.classifiers.evaluation.evidence import Side, text_key
+from apps.classifiers.models import Run
+from apps.datasets.models import Example
+
+GONE = "(this row was changed or removed since)"
+SHOWN_TEXT = 300  # characters of an example text kept with the run
+LOOKUP_ROWS = 800  # SQLite's older limit is 999 parameters a statement
+
+
+def texts_of(run: Run, side: Side, places: Sequence[int], *, longest: int = 2_000) -> list[str]:
+    """The text of each place of a side; GONE where the row has another text by now."""
+    classifier = run.classifier
+    datasets = {0: classifier.dataset_id, 1: classifier.test_dataset_id}
+    found: dict[tuple[int, int], str] = {}
+    for source, dataset in datasets.items():
+        if dataset is None:
+            continue
+        indices = [int(side.index[place]) for place in places if side.source[place] == source]
+        for start in range(0, len(indices), LOOKUP_ROWS):
+            rows = Example.objects.filter(
+                dataset=dataset, index__in=indices[start : start + LOOKUP_ROWS]
+            )
+            for index, stored in rows.values_list("index", "text"):
+                found[source, index] = stored
+    texts = []
+    for place in places:
+        text: str | None = found.get((int(side.source[place]), int(side.index[place])))
+        unchanged = text is not None and text_key(text) == int(side.key[place])
+        texts.append(text[:longest] if text is not None and unchanged else GONE)
+    return texts
+
+
+def labelled(run: Run, side: Side) -> Iterator[list[tuple[str, str]]]:
+    """Text and label of a side's rows, some at a time, as far as they are still what they were.
+
+    Without those that were cut or averaged: no other program does the same to them.
+    """
+    labels = [entry["label"] for entry in run.per_class]
+    shortened = {entry["text"] for entry in run.left_out}
+    truth = side.truth.tolist()
+    for start in range(0, len(side), LOOKUP_ROWS):
+        places = range(start, min(start + LOOKUP_ROWS, len(side)))
+        texts = texts_of(run, side, places, longest=10**7)
+        pairs = zip(texts, places, strict=True)
+        yield [
+            (text, labels[truth[place]])
+            for text, place in pairs
+            if text != GONE and text[:SHOWN_TEXT] not in shortened
+        ]

@@ -1,0 +1,347 @@
+"""A file of any size classified in the background: every row comes back, also a bad one.
+
+The texts go through the same embedding cache as everything else, so a run that was interrupted
+starts at the first row and is soon where it was.
+"""
+
+import asyncio
+import csv
+import json
+import logging
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from django.conf import settings
+from django.core.files.base import File
+from django.db import transaction
+from django.utils import timezone
+
+from apps import files
+from apps.classifiers.models import Classifier, FilePrediction, FileStatus
+from apps.classifiers.prediction.predict import (
+    ModelChanged,
+    NotReady,
+    Prediction,
+    Ready,
+    check_texts,
+    classify,
+    get_ready,
+    stored,
+)
+from apps.classifiers.prediction.predictor import BadArtefact
+from apps.classifiers.training.leases import MAX_ATTEMPTS, Cancelled, Lease, Lost
+from apps.embeddings.cache import TextsTooLarge
+from apps.embeddings.preparation import TooFewDimensions
+from apps.files import FormatError, Layout, RejectedRow
+from apps.llm.client import close_clients
+from apps.llm.errors import LLMError
+from apps.llm.permits.acquire import Lane
+from apps.runtime.async_db import in_db
+from apps.runtime.redis import close_async_redis
+from apps.servers.services import NoServer
+
+log = logging.getLogger(__name__)
+
+ROWS_AT_ONCE = 1_024
+TOP = 3
+FORMS = ("csv", "jsonl")
+COLUMNS = (
+    *("row", "text", "label", "confidence", "gate"),
+    *("label_2", "confidence_2", "label_3", "confidence_3", "note"),
+)
+
+
+class TooLarge(Exception):
+    """The file is larger than an upload may be."""
+
+
+class NoColumn(Exception):
+    """There is no such column; the message names those there are."""
+
+
+def upload_path(file: FilePrediction) -> Path:
+    return Path(settings.CLASSIFIERS_DIR) / f"{file.artefact}.upload"
+
+
+def result_path(file: FilePrediction) -> Path:
+    return Path(settings.CLASSIFIERS_DIR) / f"{file.artefact}.{file.form}"
+
+
+def remove_files(file: FilePrediction) -> None:
+    for path in (upload_path(file), result_path(file), _partial(file)):
+        path.unlink(missing_ok=True)
+
+
+def _partial(file: FilePrediction) -> Path:
+    return result_path(file).with_suffix(".part")
+
+
+def start(
+    classifier: Classifier, file: "File[bytes]", *, column: str = "", form: str = "csv"
+) -> FilePrediction:
+    """Takes a file in and checks that it can be read; a worker has yet to be told (`tasks`).
+
+    Args:
+        column: which holds the texts; empty to guess.
+
+    Raises:
+        NotReady: the classifier was never trained.
+        TooLarge, FormatError, NoColumn: the file cannot be used. Nothing is kept of it.
+    """
+    if classifier.current is None:
+        raise NotReady("This classifier is not trained yet.")
+    name = Path((file.name or "file").replace("\\", "/").replace("\0", "")).name or "file"
+    with transaction.atomic():
+        made = FilePrediction.objects.create(
+            classifier=classifier,
+            run=classifier.current,
+            file_name=name[:200],
+            form=form if form in FORMS else "csv",
+        )
+        try:
+            _keep(file, upload_path(made))
+            layout = files.inspect(upload_path(made), name=name)
+            made.column = find_column(upload_path(made), layout, column)
+            made.save(update_fields=["column"])
+        except BaseException:
+            remove_files(made)
+            raise
+    return made
+
+
+def _keep(file: "File[bytes]", path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    size = 0
+    with path.open("xb") as out:
+        path.chmod(0o600)
+        for chunk in file.chunks():
+            size += len(chunk)
+            if size > settings.UPLOAD_LIMIT_BYTES:
+                limit = settings.UPLOAD_LIMIT_BYTES // 1024**2
+                raise TooLarge(f"The file is larger than {limit} MB. Split it into several.")
+            out.write(chunk)
+
+
+def find_column(path: Path, layout: Layout, wanted: str) -> str:
+    """The column of the texts.
+
+    Raises:
+        NoColumn: the wanted one is not there.
+    """
+    if not wanted:
+        if len(layout.columns) == 1:
+            return layout.columns[0]
+        return files.guess_mapping(layout.columns, files.sample(path, layout)).text
+    found = next((name for name in layout.columns if name == wanted.strip()), None)
+    if found is None:
+        there = ", ".join(f"“{name}”" for name in layout.columns[:20])
+        raise NoColumn(f"There is no column “{wanted}”. The columns are {there}.")
+    return found
+
+
+# --- Work ---------------------------------------------------------------------
+
+
+def work(file_id: int) -> None:
+    """Classifies a file until it is done; does nothing where another worker is at it."""
+    lease = Lease.take(file_id, FilePrediction)
+    if lease is None:
+        return
+    with lease:
+        try:
+            asyncio.run(_work(lease))
+        except Cancelled:
+            _end(lease, FileStatus.CANCELLED)
+        except Lost:
+            log.warning("File %s was taken over or ended by somebody else.", file_id)
+        except EXPECTED as error:
+            _end(lease, FileStatus.FAILED, error=str(error))
+        except Exception:
+            _end(
+                lease,
+                FileStatus.FAILED,
+                error="Something broke on our side; the log of the worker says what.",
+            )
+            raise
+
+
+class WorkerDied(Exception):
+    """It ended too often while this file was worked."""
+
+
+EXPECTED = (
+    *(NotReady, ModelChanged, BadArtefact, FormatError, TooFewDimensions),
+    *(LLMError, NoServer, WorkerDied),
+)
+
+
+def _end(lease: Lease, status: FileStatus, **values: Any) -> None:
+    file = FilePrediction.objects.filter(pk=lease.run_id).first()
+    try:
+        lease.end(status, **values)
+    except Lost:
+        log.warning("File %s had ended before.", lease.run_id)
+    if file is not None:
+        upload_path(file).unlink(missing_ok=True)
+        _partial(file).unlink(missing_ok=True)
+
+
+async def _work(lease: Lease) -> None:
+    try:
+        file = await in_db(_begin, lease)
+        ready = await get_ready(await in_db(stored, file.classifier, file.run))
+        layout = files.inspect(upload_path(file), name=file.file_name)
+        settled = files.settled_encoding(upload_path(file), layout.encoding)
+        layout = replace(layout, encoding=settled)
+        total = sum(1 for _ in files.read_records(upload_path(file), layout))
+        counts: Counter[str] = Counter()
+        done = 0
+        partial = _partial(file)
+        kept = own_columns(layout.columns, file.column)
+        with partial.open("w", encoding="utf-8", newline="") as out:
+            partial.chmod(0o600)
+            writer = _Writer(out, file.form, list(kept.values()))
+            records = files.read_records(upload_path(file), layout)
+            while chunk := list(islice(records, ROWS_AT_ONCE)):
+                found = await _classified(ready, _texts(chunk, file.column))
+                for row, (_, cells) in zip(found, chunk, strict=True):
+                    writer.write(row | _kept(cells, kept))
+                    counts[row["gate"] or row["label"] or "no label"] += 1
+                done += len(chunk)
+                await in_db(lease.write, done=done, total=total)
+                await in_db(lease.check)
+        shutil.move(partial, result_path(file))
+        upload_path(file).unlink(missing_ok=True)
+        await in_db(lease.end, FileStatus.READY, counts=dict(counts.most_common(200)))
+    finally:
+        await close_clients()
+        await close_async_redis()
+
+
+def _begin(lease: Lease) -> FilePrediction:
+    file = FilePrediction.objects.select_related("classifier__server", "run").get(pk=lease.run_id)
+    if file.attempts > MAX_ATTEMPTS:
+        raise WorkerDied(f"The worker died {MAX_ATTEMPTS} times at this file. Its log may say why.")
+    if not upload_path(file).exists():
+        raise FormatError("The file is not on this machine any more. Send it again.")
+    lease.write(status=FileStatus.RUNNING, started=file.started or timezone.now(), done=0, total=0)
+    lease.check()
+    return file
+
+
+def own_columns(columns: Sequence[str], text: str) -> dict[str, str]:
+    """The file's other columns, each with its name in the result, where ours keep theirs."""
+    others = [name for name in columns if name != text]
+    taken = {*COLUMNS, *others}
+    names = {}
+    for name in others:
+        shown = name
+        while shown in COLUMNS or (shown != name and shown in taken):
+            shown += " (file)"
+        taken.add(shown)
+        names[name] = shown
+    return names
+
+
+def _kept(cells: dict[str, Any] | RejectedRow, names: dict[str, str]) -> dict[str, Any]:
+    """The file's other cells; none of a row that could not be read."""
+    if isinstance(cells, RejectedRow):
+        return dict.fromkeys(names.values(), "")
+    return {shown: _cell(cells.get(name)) for name, shown in names.items()}
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _texts(
+    chunk: list[tuple[int, dict[str, Any] | RejectedRow]], column: str
+) -> Iterator[tuple[int, str, str]]:
+    """Each row's number, text, and what is wrong with it."""
+    for number, cells in chunk:
+        if isinstance(cells, RejectedRow):
+            yield number, "", cells.reason
+            continue
+        value = cells.get(column)
+        text = value if isinstance(value, str) else "" if value is None else str(value)
+        problems = check_texts([text])
+        problem = problems[0].replace("Text 1", "The text") if problems else ""
+        if "\0" in text:
+            problem = "The text contains a NUL character."
+        yield number, text, problem
+
+
+async def _classified(ready: Ready, rows: Iterator[tuple[int, str, str]]) -> list[dict[str, Any]]:
+    """All rows, in order, those without a label with the reason in `note`."""
+    given = list(rows)
+    good = [place for place, (_, _, problem) in enumerate(given) if not problem]
+    answers: dict[int, Prediction] = {}
+    problems: dict[int, str] = {
+        place: problem for place, (_, _, problem) in enumerate(given) if problem
+    }
+    if good:
+        try:
+            found = await classify(
+                ready, [given[place][1] for place in good], lane=Lane.BATCH, top=TOP
+            )
+        except TextsTooLarge as error:
+            for at, reason in error.problems.items():
+                problems[good[at]] = str(reason)
+            good = [place for place in good if place not in problems]
+            found = (
+                await classify(ready, [given[place][1] for place in good], lane=Lane.BATCH, top=TOP)
+                if good
+                else []
+            )
+        answers = dict(zip(good, found, strict=True))
+    return [
+        _row(number, text, answers.get(place), problems.get(place, ""))
+        for place, (number, text, _) in enumerate(given)
+    ]
+
+
+def _row(number: int, text: str, answer: Prediction | None, note: str) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {"row": number, "text": text, "note": note}
+    if answer is None:
+        return row
+    row |= {"gate": answer.gate.words, "note": answer.notice}
+    for place, ranked in enumerate(answer.top, start=1):
+        ending = "" if place == 1 else f"_{place}"
+        row |= {f"label{ending}": ranked.label, f"confidence{ending}": round(ranked.confidence, 4)}
+    return row
+
+
+class _Writer:
+    """Rows as they come, as CSV that no spreadsheet runs, or as JSON lines."""
+
+    def __init__(self, out: TextIO, form: str, more: list[str]) -> None:
+        """`more`: the names of the columns after ours."""
+        self._out = out
+        self._csv = None
+        if form == "csv":
+            out.write("\ufeff")  # without it Excel reads UTF-8 as something else
+            self._csv = csv.writer(out, lineterminator="\r\n")
+            out.write(files.csv_header([*COLUMNS, *more]))
+
+    def write(self, row: dict[str, Any]) -> None:
+        if self._csv is None:
+            kept = {name: value for name, value in row.items() if value != "" or name == "text"}
+            self._out.write(json.dumps(kept) + "\n")
+            return
+        self._csv.writerow(
+            [
+                files.spreadsheet_safe(_storable(value)) if isinstance(value, str) else value
+                for value in row.values()
+            ]
+        )
+
+
+def _storable(text: str) -> str:
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")

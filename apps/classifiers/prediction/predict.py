@@ -1,0 +1,248 @@
+"""Asking a classifier: texts in, labels with calibrated probabilities out.
+
+What an answer costs above its embedding is measured by `bench/predict.py`: one trip to the database
+for all that is stored, one for vectors that are there already, and the new vector is saved when the
+answer is on its way.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from django.conf import settings
+
+from apps.classifiers.evaluation.gates import Gate, Gates
+from apps.classifiers.models import Classifier, Run
+from apps.classifiers.prediction import predictor
+from apps.classifiers.prediction.predictor import Predictor, Ranked
+from apps.classifiers.training.run import embedding_target
+from apps.embeddings.cache import Embedder, fingerprint_of, identify
+from apps.embeddings.models import EmbeddingModel
+from apps.embeddings.preparation import Preparation, embed_prepared
+from apps.llm.permits.acquire import Lane
+from apps.runtime.async_db import in_db
+from apps.servers.models import Server, Use
+from apps.servers.services import Target, default_target
+
+MAX_TEXTS = 1_000
+MAX_TEXT = 100_000  # characters
+TOP = 3
+AT_ONCE = 32  # texts judged in a millisecond or two; more would keep the event loop waiting
+
+
+class NotReady(Exception):
+    """The classifier has not been trained yet."""
+
+
+class ModelChanged(Exception):
+    """Another embedding model is behind the server than the one it was trained with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The likeliest labels with calibrated probabilities, best first, and whether to trust them."""
+
+    top: list[Ranked]
+    score: float
+    """How much the text is like those it was trained on: what the second gate looks at."""
+    gate: Gate = Gate.OPEN
+    notice: str = ""
+    """What was done to a text that was too long."""
+
+    @property
+    def label(self) -> str:
+        return self.top[0].label
+
+    @property
+    def confidence(self) -> float:
+        return self.top[0].confidence
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is kept of a classifier that can answer. Which model is behind its server is not."""
+
+    run: Run
+    predictor: Predictor
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A classifier that can answer: its run, its numbers, and the model its vectors come from."""
+
+    run: Run
+    predictor: Predictor
+    gates: Gates
+    embedder: Embedder
+    preparation: Preparation
+
+
+def stored(classifier: Classifier, run: Run | None = None) -> Stored:
+    """What is kept of the run that answers, or of another one. Blocks.
+
+    Costs no query where the classifier came from `Classifier.objects.with_answer()`, and no file
+    after the first time.
+
+    Raises:
+        NotReady: it was never trained.
+        NoServer: its server was removed.
+        BadArtefact: its file is missing or damaged.
+    """
+    chosen = run or _answering(classifier)
+    if chosen is None:
+        raise NotReady("This classifier is not trained yet.")
+    target = embedding_target(classifier)
+    return Stored(chosen, predictor.load(Path(settings.CLASSIFIERS_DIR), chosen.artefact), target)
+
+
+def _answering(classifier: Classifier) -> Run | None:
+    if classifier.current_id is None:
+        return None
+    if Classifier._meta.get_field("current").is_cached(classifier):
+        return classifier.current
+    return Run.objects.filter(pk=classifier.current_id).only("pk", "number", "gates").first()
+
+
+async def get_ready(kept: Stored) -> Ready:
+    """What answers for a classifier, after checking that its embedding model is still there.
+
+    Raises:
+        ModelChanged: another embedding model is behind the server.
+        LLMError: the embedding server does not answer.
+    """
+    card = kept.predictor.card
+    embedder = await identify(kept.target)
+    if embedder.fingerprint != card.embedding_fingerprint:
+        raise ModelChanged(_changed(card, embedder.target.model))
+    return Ready(
+        kept.run,
+        kept.predictor,
+        Gates.read(kept.run.gates),
+        embedder,
+        Preparation.read(card.preparation),
+    )
+
+
+def warnings(card: predictor.Card, server: Server) -> list[str]:
+    """What is to be known of a classifier that was brought here, by what was last seen of the
+    server it is to ask. Sends nothing."""
+    name = card.embedding_model
+    others = [model["id"] for model in server.model_facts if model.get("embeddings")]
+    if name not in server.model_ids:
+        there = f"which has {', '.join(others)}" if others else "of which no such model is known"
+        return [
+            f"It was trained on vectors of “{name}” and asks “{server.name}”, {there}. It refuses "
+            f"to answer until that server offers “{name}”."
+        ]
+    if fingerprint_of(server, name) != card.embedding_fingerprint and not _may_be(server, card):
+        return [_changed(card, name)]
+    default = default_target(Use.EMBEDDINGS).model
+    if default not in {name, "default"}:
+        return [
+            f"It asks “{name}”, which is not the default embedding model (“{default}”): its server "
+            "has to go on offering both."
+        ]
+    return []
+
+
+def _may_be(server: Server, card: predictor.Card) -> bool:
+    """Whether a server that tells nothing of its weights may have the model of a card."""
+    name = card.embedding_model
+    told = any(model["id"] == name and model.get("weights") for model in server.model_facts)
+    here = EmbeddingModel.objects.filter(fingerprint=card.embedding_fingerprint, name=name)
+    return not told and here.exists()
+
+
+def _changed(card: predictor.Card, now: str) -> str:
+    """Fingerprints differ: by name, or, worse to notice, behind the same name."""
+    name = card.embedding_model
+    if name != now:
+        return (
+            f"It was trained on vectors of “{name}”, and now another model (“{now}”) answers. "
+            "Start the old one, or train again."
+        )
+    return (
+        f"Another model than at training answers under the name “{name}”: its vectors are "
+        "not the same and mean something else. Start the old one, or train again."
+    )
+
+
+async def classify(
+    ready: Ready, texts: Sequence[str], *, lane: Lane = Lane.INTERACTIVE, top: int = TOP
+) -> list[Prediction]:
+    """The likeliest labels of each text. A person does not wait until new vectors are saved.
+
+    Raises:
+        ModelChanged: the vectors have another width than at training.
+        LLMError, TextsTooLarge: the embedding server failed, or a text does not fit.
+    """
+    prepared = await embed_prepared(
+        ready.embedder,
+        texts,
+        ready.preparation,
+        lane=lane,
+        save_later=lane is Lane.INTERACTIVE,
+        lasting=False,
+    )
+    if prepared.vectors.shape[1] != ready.predictor.card.dimensions:
+        raise ModelChanged(
+            f"It was trained on vectors of {ready.predictor.card.dimensions} numbers and the "
+            f"embedding model now answers with {prepared.vectors.shape[1]}. Train again."
+        )
+    judge = partial(ready.predictor.judge, prepared.vectors, count=top)
+    judged = await asyncio.to_thread(judge) if len(texts) > AT_ONCE else judge()
+    return [
+        Prediction(
+            judgement.top,
+            judgement.score,
+            ready.gates.decide(judgement.top[0].confidence, judgement.score),
+            prepared.shortened.get(place, ""),
+        )
+        for place, judgement in enumerate(judged)
+    ]
+
+
+async def predict(kept: Stored, texts: Sequence[str], *, top: int = TOP) -> list[Prediction]:
+    """The likeliest labels of each text.
+
+    Raises:
+        ModelChanged: its embedding model is not there any more.
+        LLMError, TextsTooLarge: the embedding server failed, or a text does not fit.
+    """
+    return await classify(await get_ready(kept), texts, top=top)
+
+
+async def predict_with(
+    classifier: Classifier, texts: Sequence[str], *, top: int = TOP
+) -> list[Prediction]:
+    """`stored` and `predict` in one, for who has a classifier in hand.
+
+    Raises:
+        NotReady, NoServer, BadArtefact: as `stored`.
+        ModelChanged, LLMError, TextsTooLarge: as `predict`.
+    """
+    return await predict(await in_db(stored, classifier), texts, top=top)
+
+
+def check_texts(texts: Sequence[str]) -> list[str]:
+    """What is wrong with each text that cannot be classified, as sentences."""
+    problems = []
+    for place, text in enumerate(texts, start=1):
+        if not text.strip():
+            problems.append(f"Text {place} is empty.")
+        elif len(text) > MAX_TEXT:
+            problems.append(f"Text {place} has more than {MAX_TEXT:,} characters.")
+        elif not _is_whole(text):
+            problems.append(f"Text {place} contains half of a surrogate pair.")
+    return problems
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,78 @@
+"""The rows of a run that a person should look at next, as one queue."""
+
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.classifiers.evaluation import label_errors
+from apps.classifiers.evaluation.evidence import Evidence, Side
+from apps.classifiers.models import Reason
+from apps.classifiers.training import trainer
+
+if TYPE_CHECKING:
+    from apps.classifiers.training.run import Embedded
+
+MOST_ERRORS = 200
+MOST_UNCERTAIN = 100
+SHOWN_TEXT = 300
+
+
+class Suggestion(TypedDict):
+    index: int
+    """The row's place in the dataset."""
+    reason: str
+    text: str
+    label: str
+    suggested: list[str]
+    """Labels it could have, the likeliest first."""
+    score: float
+    """Of a label error: the probability of its label; else the margin between the best two."""
+
+
+def find_queue(data: "Embedded", fit: trainer.Fit, known: Evidence) -> list[Suggestion]:
+    """Likely label errors first, then rows it is unsure of that differ; never a test row."""
+    train = np.flatnonzero(data.train_side)
+    suspect, better, given = label_errors.label_issues(
+        fit.out_of_fold, data.codes[data.train_side], temperature=fit.model.temperature
+    )
+    errors = label_errors.worst_first(suspect, given, limit=MOST_ERRORS)
+    queue = [
+        _suggestion(data, int(train[at]), Reason.LABEL_ERROR, [int(better[at])], float(given[at]))
+        for at in errors.tolist()
+    ]
+    # Labelling rows that have no label teaches more than looking at labelled ones again.
+    pool = np.flatnonzero(data.rows.unlabelled)
+    queue += _uncertain(data, pool, known.unlabelled, data.unlabelled, Reason.UNLABELLED)
+    taken = {entry["index"] for entry in queue}
+    again = _uncertain(data, train, known.train, data.train, Reason.UNCERTAIN)
+    return queue + [entry for entry in again if entry["index"] not in taken]
+
+
+def _uncertain(
+    data: "Embedded",
+    places: NDArray[np.int64],
+    side: Side,
+    vectors: NDArray[np.float32],
+    reason: Reason,
+) -> list[Suggestion]:
+    chosen = label_errors.uncertain_and_different(side.margin, vectors, limit=MOST_UNCERTAIN)
+    return [
+        _suggestion(
+            data, int(places[at]), reason, [int(side.predicted[at])], float(side.margin[at])
+        )
+        for at in chosen.tolist()
+    ]
+
+
+def _suggestion(
+    data: "Embedded", place: int, reason: Reason, suggested: list[int], score: float
+) -> Suggestion:
+    return Suggestion(
+        index=data.rows.indices[place],
+        reason=reason.value,
+        text=data.rows.texts[place][:SHOWN_TEXT],
+        label=data.rows.labels[place],
+        suggested=[data.labels[code] for code in suggested],
+        score=score,
+    )

@@ -1,0 +1,472 @@
+"""One training run from its rows to a classifier that answers, stage by stage.
+
+Gather, embed, fit, judge, store. The run's row says at every moment how far it is. Whatever ends
+it - an error, a cancel, a dead worker - leaves the embeddings that were computed, so the next run
+starts from there.
+"""
+
+import asyncio
+import logging
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from numpy.typing import NDArray
+
+from apps.classifiers.evaluation import evaluate_run, evidence, gates, mcnemar
+from apps.classifiers.evaluation.row_texts import SHOWN_TEXT
+from apps.classifiers.models import Classifier, Run, Status
+from apps.classifiers.prediction import predictor
+from apps.classifiers.training import trainer
+from apps.classifiers.training.leases import MAX_ATTEMPTS, Cancelled, Lease, Lost
+from apps.classifiers.training.review_queue import find_queue
+from apps.classifiers.training.rows import (
+    CannotTrain,
+    Choices,
+    Rows,
+    check_rows,
+    gather_rows,
+    settle_labels,
+)
+from apps.classifiers.transfer import convert
+from apps.embeddings import arrays, canary, retention
+from apps.embeddings.cache import Embedder, Stats, TextsTooLarge, identify
+from apps.embeddings.preparation import Preparation, TooFewDimensions, embed_prepared
+from apps.embeddings.sender import Vectors
+from apps.llm.client import close_clients
+from apps.llm.errors import LLMError
+from apps.llm.permits.acquire import Lane
+from apps.runtime.async_db import in_db
+from apps.runtime.redis import close_async_redis
+from apps.servers import services as llm
+
+log = logging.getLogger(__name__)
+
+PROGRESS_SECONDS = 0.5
+SAME_VECTOR = 1e-6  # more apart than rounding puts two runs of one computation
+
+
+def train(run_id: int) -> None:
+    """Works on a run until it has ended; does nothing where another worker is at it."""
+    lease = Lease.take(run_id)
+    if lease is None:
+        return
+    with lease:
+        try:
+            _train(lease)
+        except Cancelled:
+            _end(lease, Status.CANCELLED)
+        except Lost:
+            log.warning("Run %s was taken over or ended by somebody else.", run_id)
+        except (CannotTrain, LLMError, llm.NoServer, TooFewDimensions) as error:
+            _end(lease, Status.FAILED, error=str(error))
+        except Exception:
+            _end(
+                lease,
+                Status.FAILED,
+                error="Something broke on our side; the log of the worker says what. "
+                "Nothing is lost: train again.",
+            )
+            raise
+
+
+def _end(lease: Lease, status: Status, **values: Any) -> None:
+    try:
+        lease.end(status, **values)
+    except Lost:
+        log.warning("Run %s had ended before.", lease.run_id)
+
+
+def _train(lease: Lease) -> None:
+    training = Training(lease)
+    embedded = training.embed(training.gather())
+    fit = training.fit(embedded)
+    judged = training.judge(embedded, fit)
+    stored = training.store(embedded, fit, judged)
+    # It answers already: nobody waits for this, and an error in it costs no classifier.
+    convert.write(Path(settings.CLASSIFIERS_DIR), training.run.artefact, stored)
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Rows with their vectors: what a fit works on."""
+
+    rows: Rows
+    labels: list[str]
+    codes: NDArray[np.int64]
+    """(rows,), -1 for rows without a label to be learned."""
+    train: Vectors
+    test: Vectors
+    strange: Vectors
+    unlabelled: Vectors
+    left_out: list[dict[str, Any]]
+    embedder: Embedder
+
+    @property
+    def train_side(self) -> NDArray[np.bool_]:
+        return self.rows.labelled & ~self.rows.test
+
+
+class Training:
+    """The stages of a run, one method each, and what they share."""
+
+    def __init__(self, lease: Lease) -> None:
+        self.lease = lease
+        self.run = Run.objects.select_related(
+            "classifier__dataset", "classifier__test_dataset", "classifier__server"
+        ).get(pk=lease.run_id)
+        if self.run.attempts > MAX_ATTEMPTS:
+            raise CannotTrain(
+                f"The worker died {MAX_ATTEMPTS} times during this run. Is there enough memory? "
+                "The log of the worker may say more."
+            )
+        self.lease.check()
+        self.seconds: dict[str, float] = {}
+        self.options = trainer.Options(
+            seed=self.run.seed, balanced=bool(self.run.options.get("balanced"))
+        )
+        self.preparation = Preparation.read(self.run.options)
+        self.choices = Choices.read(self.run.options)
+
+    def gather(self) -> Rows:
+        self.lease.write(
+            status=Status.EMBEDDING,
+            started=self.run.started or timezone.now(),
+            stage_started=timezone.now(),
+            done=0,
+            total=0,
+        )
+        rows = gather_rows(self.run.classifier, seed=self.run.seed, choices=self.choices)
+        # Before hours of embedding, not after: what is wrong with the labels is known now.
+        return settle_labels(rows, self.choices)[0]
+
+    def embed(self, rows: Rows) -> Embedded:
+        """Vectors for all rows. Those that do not fit into the model are left out and listed."""
+        with self._timed(Status.EMBEDDING):
+            found = asyncio.run(embed_rows(self.lease, self.run.classifier, rows, self.preparation))
+        vectors = found.vectors
+        rows, keep = settle_labels(found.rows, self.choices)  # some may have been too long
+        if not keep.all():
+            vectors = arrays.take(vectors, keep)
+        labels, codes = check_rows(rows)
+        train = rows.labelled & ~rows.test
+        self._next(
+            Status.FITTING,
+            left_out=found.left_out,
+            data_hash=rows.hash,
+            snapshots=rows.snapshots,
+            train_rows=int(train.sum()),
+            test_source=rows.test_source,
+            test_indices=[rows.indices[place] for place in np.flatnonzero(rows.test).tolist()],
+            embedding=self.preparation.as_dict()
+            | {
+                "model": found.embedder.target.model,
+                "fingerprint": found.embedder.fingerprint,
+                "dimensions": int(vectors.shape[1]),
+                "sent": found.stats.sent,
+                "normalised": found.stats.normalised,
+            },
+            versions=versions(),
+        )
+        return Embedded(
+            rows,
+            labels,
+            codes,
+            arrays.take(vectors, train),
+            arrays.take(vectors, rows.test),
+            arrays.take(vectors, rows.strange),
+            arrays.take(vectors, rows.unlabelled),
+            found.left_out,
+            found.embedder,
+        )
+
+    def fit(self, data: Embedded) -> trainer.Fit:
+        side = data.train_side
+        with self._timed(Status.FITTING):
+            fit = trainer.fit(
+                data.train,
+                data.codes[side],
+                data.rows.groups[side],
+                options=self.options,
+                report=Reporter(self.lease),
+            )
+        self._next(Status.EVALUATING, total=evaluate_run.STEPS)
+        return fit
+
+    def judge(self, data: Embedded, fit: trainer.Fit) -> evaluate_run.Judged:
+        with self._timed(Status.EVALUATING):
+            return evaluate_run.judge(
+                data.rows,
+                data.labels,
+                data.codes,
+                evaluate_run.Vectors(data.train, data.test, data.strange, data.unlabelled),
+                fit,
+                self.options,
+                report=Reporter(self.lease),
+            )
+
+    def store(
+        self, data: Embedded, fit: trainer.Fit, judged: evaluate_run.Judged
+    ) -> predictor.Predictor:
+        """The classifier, what is known of each row, the queue; then the run is ready."""
+        folder = Path(settings.CLASSIFIERS_DIR)
+        card = predictor.Card(
+            labels=data.labels,
+            dimensions=int(data.train.shape[1]),
+            temperature=fit.model.temperature,
+            embedding_model=data.embedder.target.model,
+            embedding_fingerprint=data.embedder.fingerprint,
+            preparation=self.preparation.as_dict(),
+            favour=fit.model.favour.tolist() if self.options.balanced else [],
+            familiarity=judged.familiarity.as_dict(),
+        )
+        stored = predictor.Predictor(card, fit.model.weights, fit.model.bias, judged.familiarity)
+        predictor.save(folder, self.run.artefact, stored)
+        evidence.save(folder, self.run.artefact, judged.evidence)
+        chosen = self._gates(judged, len(data.labels))
+        held_back = self._held_back(judged, data.labels)
+        self._finish(
+            answers=not held_back,
+            queue=find_queue(data, fit, judged.evidence),
+            seconds=self.seconds,
+            metrics=judged.report.metrics,
+            per_class=judged.report.per_class,
+            confusion=judged.report.matrix,
+            confused=judged.confused,
+            reliability=judged.report.reliability,
+            leaks=judged.leaks,
+            curve=judged.curve,
+            gates=chosen.as_dict(),
+            fit={
+                "C": fit.C,
+                "temperature": fit.model.temperature,
+                "converged": fit.converged,
+                "at_edge": fit.at_edge,
+                "mistakes": fit.mistakes,
+                "calibrated": fit.calibrated,
+                "held_back": bool(held_back),
+                "path": [
+                    {"C": s.C, "log_loss": s.log_loss, "accuracy": s.accuracy} for s in fit.path
+                ],
+                "labels": len(data.labels),
+                "strange_rows": len(data.strange),
+                "unlabelled_rows": len(data.unlabelled),
+            },
+            notes=held_back
+            + data.rows.notes
+            + judged.notes
+            + _strange_note(data.rows, chosen)
+            + _left_out_note(data.left_out),
+        )
+        return stored
+
+    def _gates(self, judged: evaluate_run.Judged, labels: int) -> gates.Gates:
+        """The person's choice holds for every run; else what the out-of-scope rows suggest."""
+        chosen = self.run.classifier.options.get("gates") or {}
+        known, strange = judged.evidence.train, judged.evidence.strange
+        kept = chosen.get("kept")
+        if kept is None:
+            kept = gates.best_kept(known.familiar, strange.familiar)
+        unsure = chosen.get("unsure")
+        if unsure is None:
+            unsure = gates.least_unsure(labels, balanced=self.options.balanced)
+        return gates.of(known, unsure=float(unsure), kept=float(kept), labels=labels)
+
+    def _held_back(self, judged: evaluate_run.Judged, labels: list[str]) -> list[str]:
+        """Why the run that answers goes on doing so; empty where this one may take its place."""
+        now = Classifier.objects.select_related("current").get(pk=self.run.classifier_id)
+        if now.current is None or now.pinned:
+            return []
+        try:
+            before = evidence.load(Path(settings.CLASSIFIERS_DIR), now.current.artefact).test
+        except evidence.NoEvidence:
+            return []
+        rows = mcnemar.shared(
+            mcnemar.Judged(before, [entry["label"] for entry in now.current.per_class]),
+            mcnemar.Judged(judged.evidence.test, labels),
+        )
+        if not len(rows):
+            return []
+        found = mcnemar.paired(rows.old_right, rows.new_right)
+        if not found.certain or found.difference >= 0:
+            return []
+        return [
+            f"Held back: on the {found.rows:,} test rows that both were tested on, it is "
+            f"{-100 * found.difference:.1f} percentage points worse than run {now.current.number} "
+            f"(McNemar’s test, p {mcnemar.p_words(found.p_value)}), which goes on answering. "
+            "To use this run all the same, choose it under Versions."
+        ]
+
+    @transaction.atomic
+    def _finish(self, *, answers: bool, **values: Any) -> None:
+        """The run is ready and answers from now on, unless another was promoted or it is worse than
+        the one that answers: all or nothing."""
+        self.lease.end(Status.READY, done=1, total=1, **values)
+        if answers:
+            mine = Classifier.objects.filter(pk=self.run.classifier_id, pinned=False)
+            mine.update(current=self.run)
+
+    def _next(self, status: Status, *, total: int = 0, **values: Any) -> None:
+        self.lease.write(
+            status=status,
+            stage_started=timezone.now(),
+            done=0,
+            total=total,
+            seconds=self.seconds,
+            **values,
+        )
+        self.lease.check()
+
+    @contextmanager
+    def _timed(self, stage: Status) -> Iterator[None]:
+        begun = time.monotonic()
+        yield
+        self.seconds[stage.value] = round(time.monotonic() - begun, 2)
+
+
+# --- Embedding ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    embedder: Embedder
+    vectors: Vectors
+    rows: Rows
+    left_out: list[dict[str, Any]]
+    stats: Stats
+
+
+async def embed_rows(
+    lease: Lease, classifier: Classifier, rows: Rows, preparation: Preparation
+) -> _Found:
+    """The vectors of all rows, and the rows that are too long for the model: left out or cut."""
+    try:
+        reporter = Reporter(lease)
+        target = await in_db(embedding_target, classifier)
+        embedder = await identify(target, lane=Lane.BATCH, anew=True)
+        notes = _batch_notes(await canary.batch_difference(embedder.target, lane=Lane.BATCH))
+        newest = await in_db(retention.newest)
+        stats = Stats()
+
+        async def progress(done: int, total: int) -> None:
+            await in_db(reporter, done, total)
+
+        notices: dict[int, str] = {}
+        try:
+            prepared = await embed_prepared(
+                embedder, rows.texts, preparation, lane=Lane.BATCH, progress=progress, stats=stats
+            )
+            notices = prepared.shortened
+            left_out = [_listed(rows, place, notice) for place, notice in notices.items()]
+        except TextsTooLarge as error:
+            left_out = [
+                _listed(rows, place, str(reason)) for place, reason in error.problems.items()
+            ]
+            keep = np.ones(len(rows.texts), dtype=np.bool_)
+            keep[list(error.problems)] = False
+            rows = rows.only(keep)
+            if not rows.texts:
+                raise CannotTrain(str(error)) from error
+            prepared = await embed_prepared(
+                embedder, rows.texts, preparation, lane=Lane.BATCH, stats=stats
+            )
+        now = await identify(target, lane=Lane.BATCH, anew=True)
+        if now.fingerprint != embedder.fingerprint:
+            await in_db(retention.forget_after, embedder.fingerprint, newest)
+            raise CannotTrain(
+                "Another embedding model answered before all rows had their vectors. Train again "
+                "when it stays."
+            )
+        rows.notes.extend(notes)
+        return _Found(embedder, prepared.vectors, rows, left_out, stats)
+    finally:
+        await close_clients()
+        await close_async_redis()
+
+
+def _batch_notes(difference: float) -> list[str]:
+    if difference <= SAME_VECTOR:
+        return []
+    return [
+        f"This embedding server's vectors depend on what is embedded beside a text, by up to "
+        f"{difference:.1g} a number: it computes several texts together. What a program gets for "
+        "the same text can differ in the third digit of a probability. Start the server with "
+        "`-np 1` to end that."
+    ]
+
+
+def _listed(rows: Rows, place: int, reason: str) -> dict[str, Any]:
+    return {
+        "row": rows.origins[place],
+        "test": bool(rows.test[place]),
+        "text": rows.texts[place][:SHOWN_TEXT],
+        "reason": reason,
+    }
+
+
+def embedding_target(classifier: Classifier) -> llm.Target:
+    """The server and model whose vectors a classifier is made of.
+
+    Raises:
+        NoServer: the server was removed.
+    """
+    if classifier.server is None:
+        raise llm.NoServer("The embedding server of this classifier was removed.")
+    return llm.target(classifier.server, classifier.model, llm.Use.EMBEDDINGS)
+
+
+class Reporter:
+    """Writes progress, not oftener than a person can read it, and sees a cancel."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+        self._last = -PROGRESS_SECONDS
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - self._last < PROGRESS_SECONDS and done < total:
+            return
+        self._last = now
+        self._lease.write(done=done, total=total)
+        self._lease.check()
+
+
+def _strange_note(rows: Rows, chosen: gates.Gates) -> list[str]:
+    strange = rows.strange
+    count = int(strange.sum())
+    if not count:
+        return []
+    names = sorted({label for label, is_so in zip(rows.labels, strange, strict=True) if is_so})
+    few = count < gates.FEW_STRANGERS
+    why = "They are too few to move the threshold" if few else "Half of them chose the threshold"
+    return [
+        f"{count:,} rows labelled out of scope ({', '.join(f'“{name}”' for name in names[:5])}) "
+        f"are not trained as a label. {why}: the least familiar "
+        f"{1 - chosen.kept:.1%} of in-scope texts are answered “none of these”. Where this is a "
+        "label like any other, make a classifier that trains it."
+    ]
+
+
+def _left_out_note(left_out: list[dict[str, Any]]) -> list[str]:
+    if not left_out:
+        return []
+    return [
+        f"{len(left_out):,} rows are too long for the embedding model. "
+        "They are listed below with what was done."
+    ]
+
+
+def versions() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scikit-learn": trainer.LIBRARY_VERSION,
+    }

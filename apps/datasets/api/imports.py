@@ -1,0 +1,155 @@
+"""Files in, over HTTP: an upload, and how far its import is."""
+
+from typing import Any, Literal
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Field, File, Form, Schema, Status
+from ninja.files import UploadedFile
+
+from apps import files
+from apps.core.api import ApiError, not_found, owner
+from apps.core.quotas import limited
+from apps.datasets import services, tasks
+from apps.datasets.api.datasets import DatasetDetail, router, show_with_rejected
+from apps.datasets.imports import importing
+from apps.datasets.imports.importing import Plan
+from apps.datasets.models import Upload, UploadState
+from apps.files import FormatError, Mapping, Quoting, Said
+
+
+class ImportOut(Schema):
+    id: UUID
+    status: str = Field(description="waiting, queued, importing, done, failed")
+    rows: int = Field(description="Read so far.")
+    share: float
+    eta_s: float | None
+    dataset: int | None = Field(description="Once it is done.")
+    error: str
+
+
+class ImportStarted(Schema):
+    import_: ImportOut = Field(alias="import")
+
+
+class DatasetForm(Schema):
+    name: str = Field("", max_length=200)
+    text_column: str | None = None
+    label_column: str | None = Field(None, description="Empty: the file has no labels.")
+    second_label_column: str | None = Field(None, description="Joined to the first.")
+    split_column: str | None = None
+    keep_unlabelled: bool = False
+    keep_extra: bool = True
+    encoding: str | None = Field(
+        None, description=f"Found out unless given: {', '.join(files.ENCODINGS)}."
+    )
+    quoting: Literal["auto", "standard", "none"] = Field(
+        "auto",
+        description="Of CSV and TSV. standard: a quoted cell may hold any line breaks. none: a "
+        "quote is a character. auto: whichever fits the table; lines that look like rows of their "
+        "own are never read as one cell.",
+    )
+    sheet: str | None = Field(None, description="Of an Excel file. The first with a table if null.")
+    background: bool = Field(False, description="Do not wait, also for a small file.")
+
+
+def _show_import(upload: Upload) -> dict[str, Any]:
+    done = upload.state == UploadState.DONE
+    return {
+        "id": upload.pk,
+        "status": upload.state,
+        "rows": upload.done_rows,
+        "share": upload.done_share,
+        "eta_s": upload.eta(),
+        "dataset": upload.dataset_id if done else None,
+        "error": upload.error,
+    }
+
+
+@router.post("/datasets", response={201: DatasetDetail, 202: ImportStarted}, by_alias=True)
+@limited("readings")
+def add_dataset(
+    request: HttpRequest, form: Form[DatasetForm], file: File[list[UploadedFile]]
+) -> Any:
+    """Import files: CSV, TSV, JSON, JSONL, plain text, Excel or Parquet. Columns not named are
+    guessed. Fields inside fields are named by their path: `annotations.0.result.0.value.choices.0`.
+
+    A large upload is answered with 202 and goes on in the background: see `/imports/{id}`. Of
+    several files each may hold one split, told by its name (“train”, “test”).
+    """
+    try:
+        upload = services.store_upload(owner=owner(request), files=file)
+    except services.TooLarge as error:
+        raise ApiError(413, "too_large", str(error)) from error
+    keep = False
+    try:
+        plan = _plan(upload, form)
+        if not form.background and importing.is_small(upload, plan.said):
+            return Status(201, show_with_rejected(services.import_upload(upload, plan)))
+        importing.enqueue(upload, plan)
+        keep = True
+        tasks.wake_import(upload)
+        upload.refresh_from_db()
+        return Status(202, {"import": _show_import(upload)})
+    except services.NothingUsable as error:
+        errors = [
+            {"loc": ["file", f"row {row.row}", row.column], "msg": row.reason}
+            for row in error.rejected
+        ]
+        raise ApiError(422, "nothing_usable", str(error), errors=errors) from error
+    except FormatError as error:
+        raise ApiError(422, "bad_file", str(error)) from error
+    finally:
+        if not keep and upload.path.exists():
+            services.remove_upload(upload)
+
+
+def _plan(upload: Upload, form: DatasetForm) -> Plan:
+    if form.encoding is not None and form.encoding not in files.ENCODINGS:
+        there = ", ".join(files.ENCODINGS)
+        raise FormatError(f"“{form.encoding[:40]}” is no encoding that is read here. Use {there}.")
+    quoting = None if form.quoting == "auto" else Quoting(form.quoting)
+    said = Said(encoding=form.encoding, quoting=quoting, sheet=form.sheet or None)
+    first = upload.files[0]["name"]
+    layout = files.inspect(upload.path, name=first, said=said)
+    if form.sheet and form.sheet != layout.sheet:
+        there = ", ".join(f"“{name}”" for name in layout.sheets[:20])
+        raise FormatError(
+            f"No sheet “{form.sheet[:100]}”. Available sheets: {there}."
+            if there
+            else "Only an Excel file has sheets."
+        )
+    guess = files.guess(upload.path, layout)
+    label = form.label_column if form.label_column is not None else guess.label
+    mapping = Mapping(
+        form.text_column or guess.text,
+        label or None,
+        (form.split_column if form.split_column is not None else guess.split) or None,
+        second_label=form.second_label_column or None,
+        keep_unlabelled=form.keep_unlabelled,
+        keep_extra=form.keep_extra,
+    )
+    return Plan(form.name.strip() or (first if upload.parts else upload.file_name), mapping, said)
+
+
+@router.get("/imports/{uuid:pk}", response=ImportOut)
+def get_import(request: HttpRequest, pk: UUID) -> Any:
+    return _show_import(_get_upload(request, pk))
+
+
+@router.delete("/imports/{uuid:pk}", response={204: None})
+def cancel_import(request: HttpRequest, pk: UUID) -> Any:
+    """Ends an import and removes what it wrote."""
+    upload = _get_upload(request, pk)
+    if upload.is_active:
+        importing.cancel(upload)
+    else:
+        services.remove_upload(upload)
+    return Status(204, None)
+
+
+def _get_upload(request: HttpRequest, pk: UUID) -> Upload:
+    upload = Upload.objects.owned_by(owner(request)).filter(pk=pk).first()
+    if upload is None:
+        raise not_found("import")
+    return upload

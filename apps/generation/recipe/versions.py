@@ -1,0 +1,49 @@
+"""Recipes under a name, and their versions."""
+
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.db import transaction
+from django.db.models import Max, QuerySet
+
+from apps.generation.models import RecipeVersion, SavedRecipe
+from apps.generation.recipe import parse as recipes
+from apps.generation.recipe.recipe import Recipe
+from apps.servers.models import Server
+
+RECIPES_SHOWN = 30
+
+
+@transaction.atomic
+def save(
+    *,
+    owner: User,
+    name: str,
+    recipe: Recipe,
+    server: Server | None = None,
+    model: str = "",
+    keep: bool = False,
+) -> RecipeVersion:
+    """The recipe under its name: the newest version if nothing was changed, else a new one.
+
+    Args:
+        server: what it was last asked of; None: the default for generation, whichever that is.
+        keep: list it among the person's recipes. One that is listed stays listed.
+    """
+    saved, _ = SavedRecipe.objects.get_or_create(owner=owner, name=name[:200])
+    saved = SavedRecipe.objects.select_for_update().get(pk=saved.pk)
+    saved.server, saved.model, saved.kept = server, model, keep or saved.kept
+    saved.save(update_fields=["server", "model", "kept"])
+    body: dict[str, Any] = recipes.as_dict(recipe)
+    newest = saved.versions.first()
+    if newest is not None and newest.body == body:
+        return newest
+    number = 1 if newest is None else newest.number + 1
+    return RecipeVersion.objects.create(saved=saved, number=number, body=body)
+
+
+def kept_of(owner: User | AnonymousUser) -> QuerySet[SavedRecipe]:
+    """The recipes a person saved on purpose, with `newest` and `number` of their newest version."""
+    kept = SavedRecipe.objects.owned_by(owner).filter(kept=True).select_related("server")
+    counted = kept.annotate(newest=Max("versions__pk"), number=Max("versions__number"))
+    return counted.order_by("-newest")[:RECIPES_SHOWN]

@@ -1,0 +1,122 @@
+"""How a job stands, for its page: figures, what can be done, and why fewer rows run than could."""
+
+from contextlib import suppress
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from apps.batch import handlers
+from apps.batch import services as batches
+from apps.batch.models import ACTIVE, Batch, BatchStatus, Course, ItemStatus
+from apps.generation.models import Job
+from apps.generation.review.reasons import label_of
+from apps.llm.permits.acquire import refused_in_words
+from apps.llm.permits.permit_holder import key
+from apps.runtime.redis import sync_redis
+from apps.servers.facts import capacity
+from apps.servers.models import Server
+
+ONE_BY_ONE = (
+    "The server does not report how many requests it takes at once, so rows go one by one. "
+    "Set its slots on the Servers page."
+)
+
+
+def standing(job: Job) -> dict[str, Any]:
+    """What the live part of a job's page shows."""
+    progress = batches.progress(job.batch)
+    batch, status = job.batch, job.batch.status
+    open_rows = status not in (BatchStatus.DONE, BatchStatus.CANCELLED)
+    accepted = progress.counts[ItemStatus.ACCEPTED]
+    spare = max(0, progress.total - progress.finished)
+    running = progress.counts[ItemStatus.RUNNING]
+    waits = status == BatchStatus.RUNNING and progress.counts[ItemStatus.PENDING] > 0
+    trial = Course.objects.filter(batch=batch).values_list("trial", flat=True).first()
+    return {
+        "job": job,
+        "reason": batches.reason_of(batch),
+        "progress": progress,
+        "extra": max(0, accepted - progress.wanted) if batch.goal is not None else 0,
+        "done": min(accepted, progress.wanted) if batch.goal is not None else progress.finished,
+        # Of a job that refills the bar ends where its goal is, or where its tries are.
+        "bar_total": max(progress.finished + spare, 1),
+        "reasons": [
+            (row_status, code, label_of(code), rows) for row_status, code, rows in progress.reasons
+        ],
+        # The last rows of a job that was cancelled are still being closed for a moment.
+        "live": status in ACTIVE or running > 0,
+        "fewer": why_fewer(batch, running) if waits and batch.server else "",
+        "trial": in_words(trial, batch.width) if trial else "",
+        "can": {
+            "pause": status in ACTIVE,
+            "resume": status in (BatchStatus.PAUSED, BatchStatus.FAILED),
+            "cancel": open_rows,
+            "retry": status != BatchStatus.CANCELLED and progress.counts[ItemStatus.FAILED] > 0,
+            "add": status != BatchStatus.CANCELLED,
+        },
+    }
+
+
+def in_words(trial: dict[str, Any], fixed: int | None) -> str:
+    """What was measured at the start, and what follows from it."""
+    rates, best, slots = trial["rates"], trial["best"], trial["slots"]
+    found = ", ".join(
+        f"{width} at once {rate:,.0f}" for width, rate in sorted(rates.items(), key=_width)
+    )
+    said = f"Measured at the start, tokens a second: {found}."
+    if fixed is not None and fixed != best:
+        return f"{said} {best} at once are best; you set {fixed}."
+    if best < slots:
+        return (
+            f"{said} More than {best} at once are slower here, so {best} run. Limits change that."
+        )
+    return f"{said} Every slot is worth it."
+
+
+def _width(rate: tuple[str, float]) -> int:
+    return int(rate[0])
+
+
+def why_fewer(batch: Batch, running: int) -> str:
+    """Why fewer of a job's rows are at the server than it has slots; empty where that is not so."""
+    server = batch.server
+    assert server is not None
+    slots = server.width(batch.model)
+    if running >= slots:
+        return ONE_BY_ONE if server.width_source(batch.model) == capacity.ASSUMED else ""
+    if batch.width is not None and running >= batch.width:
+        return f"At most {batch.width} at once, as you set it below: the server has {slots} slots."
+    if sentence := _too_large(batch, server, slots):
+        return sentence
+    match _held_back(server.pk):
+        case "people":
+            return "A slot is left free: somebody is using the server."
+        case "slots" if running < slots - 1:
+            return "Other requests of the workbench are using the other slots."
+        case "restarted":
+            return "Redis was started again: rows go on in a second."
+        case other:
+            return refused_in_words(other)
+
+
+def _too_large(batch: Batch, server: Server, slots: int) -> str:
+    """Where all slots share one context: how many rows fit into it together."""
+    pool = server.pool(batch.model)
+    tokens = handlers.row_tokens(batch.handler, batch.spec, server.model(batch.model))
+    if not pool or not tokens or slots * tokens <= pool:
+        return ""
+    fit = max(1, pool // tokens)
+    return (
+        f"The server has {slots} slots, but they share one context of {pool:,} tokens. A row may "
+        f"come to {tokens:,}, "
+        f"so {fit} at once fit. Start llama-server with -np {slots} and a larger -c, say on the "
+        "Servers page that the context is not shared, or let rows write fewer tokens."
+    )
+
+
+def _held_back(server_id: int) -> str:
+    """The reason for which a row was last refused a slot, if that was just now."""
+    with suppress(RedisError):
+        found = sync_redis().get(key(server_id, "held-back"))
+        return found.decode() if isinstance(found, bytes) else ""
+    return ""

@@ -1,0 +1,103 @@
+"""A rejected row that a person wants after all: as it was judged, or written to its end."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from apps.batch import services as batches
+from apps.batch.models import Item, ItemStatus
+from apps.batch.services import WrongState
+from apps.generation.exports.files import full_row, is_whole
+from apps.generation.recipe.spec import Spec
+from apps.generation.rows import validation
+from apps.generation.rows.conversations import last_reply
+from apps.generation.rows.duplicate_filter import stored_tables
+from apps.generation.rows.handler import draw_of, replies_of
+from apps.generation.rows.steps import rebuilt
+
+UNREAD = ("length", "unfinished", "invalid_json", "schema", "empty")
+"""Why an answer is no row: what else is wrong with one can be seen in its fields."""
+NOTHING = "There is no row in it to restore: only what the model wrote."
+
+
+@transaction.atomic
+def restore(item: Item, spec: Spec) -> None:
+    """Accepts a rejected row. Columns that were never written are: it then waits for its turn.
+
+    Raises:
+        WrongState: it is not rejected, or there is nothing in it that could be a row.
+    """
+    if item.status != ItemStatus.REJECTED:
+        raise WrongState(f"The row is {item.status}: only a rejected one can be restored.")
+    if _is_as_judged(spec, item):
+        return _accept(item, spec, full_row(spec, item))
+    if item.code == "bad_prompt":
+        raise WrongState(f"It cannot be written: {item.reason}")
+    replies = replies_of(spec.recipe, item.prompt, item.raw)
+    row, used = rebuilt(spec.recipe, draw_of(item.index, item.input, spec, _tables(spec)), replies)
+    if not row.code:
+        return _accept(item, spec, row.output or {})
+    if not used:
+        raise WrongState(NOTHING)
+    earlier = item.input if isinstance(item.input, dict) else {}
+    given = {
+        "for": item.place,
+        "passed": replies[:used],
+        # Asked as before, a server would answer as before.
+        "turn": earlier.get("turn", 0) + 1,
+    }
+    batches.take_up(item, given, "Accepted by you so far: the rest of it is still to be written.")
+
+
+def can_restore(spec: Spec, item: Item) -> bool:
+    """Whether it seems so, from the row alone."""
+    if item.status != ItemStatus.REJECTED or item.code == "bad_prompt":
+        return False
+    if _is_as_judged(spec, item):
+        return True
+    replies = replies_of(spec.recipe, item.prompt, item.raw)
+    if len(replies) != 1:
+        return bool(replies)
+    first = spec.recipe.written[0]
+    return not validation.judge(first.asked_schema, replies[0], "stop", loosely=True).code
+
+
+def unread(spec: Spec, item: Item) -> str:
+    """What the model wrote last, where it came to no field; else nothing."""
+    if item.final is not None and item.code not in UNREAD:
+        return ""
+    said = last_reply(spec, item)
+    if item.final is None:
+        return said
+    shown = (str(value).strip() for value in full_row(spec, item).values())
+    return "" if said.strip() in shown else said
+
+
+def _is_as_judged(spec: Spec, item: Item) -> bool:
+    """Whether all of the row is there, as its person has seen it."""
+    if item.final is None or not is_whole(spec, item):
+        return False
+    return item.code not in UNREAD or item.edited is not None
+
+
+def _accept(item: Item, spec: Spec, output: Mapping[str, Any]) -> None:
+    item.output = dict(output) if item.edited is None else item.output
+    item.fingerprint = own_fingerprint(item, spec)
+    item.save(update_fields=["output", "fingerprint"])
+    batches.restore(item)
+
+
+def own_fingerprint(item: Item, spec: Spec) -> str | None:
+    """What a row is known by once it is accepted; None where another one has that already."""
+    found = validation.fingerprint(validation.texts_of(spec.recipe, item.final))
+    twins = Item.objects.filter(
+        batch_id=item.batch_id, status=ItemStatus.ACCEPTED, fingerprint=found
+    )
+    if found is None or twins.exclude(pk=item.pk).exists():
+        return None  # two accepted rows never share one
+    return found
+
+
+def _tables(spec: Spec) -> Any:
+    return stored_tables(spec) if spec.recipe.seeds else {}

@@ -1,0 +1,124 @@
+"""Looking through a job's rows: which is next, and what it resembles."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apps.batch.models import Item, ItemStatus
+from apps.generation.exports.files import full_row, is_whole
+from apps.generation.models import Job
+from apps.generation.recipe.prompts.templates import written
+from apps.generation.recipe.spec import Spec
+from apps.generation.rows import validation
+from apps.similarity.minhash import HASHES, Signature, signature_of, similarity
+
+LOOKED_UP = 20_000  # by their signatures: 5 MB
+COMPARED = 200  # by their texts
+NEIGHBOURS = 3
+LEAST_SHARE = 0.05
+SAMPLE = 1_000
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a row as the page shows it."""
+
+    name: str
+    value: str
+    original: str
+    editable: bool
+    written: bool
+    """By the model, that is, and not drawn."""
+
+    @property
+    def changed(self) -> bool:
+        return self.value != self.original
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    index: int
+    text: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    rows: list[Neighbour]
+    """The most similar first."""
+    among: int
+    """How many accepted rows were looked at."""
+
+
+def queue(job: Job, status: str, *, unseen: bool) -> Any:
+    """The rows to look through, in order."""
+    items = Item.objects.filter(batch_id=job.batch_id, status=status).order_by("index")
+    return items.filter(reviewed=False) if unseen else items
+
+
+def fields_of(spec: Spec, item: Item) -> list[Field]:
+    original = item.output if isinstance(item.output, dict) else {}
+    whole = is_whole(spec, item)
+    by_model = {name for column in spec.recipe.written for name in column.names}
+    return [
+        Field(
+            name,
+            written(value),
+            written(original.get(name, value)),
+            editable=name in original and whole,
+            written=name in by_model,
+        )
+        for name, value in full_row(spec, item).items()
+    ]
+
+
+def neighbours(spec: Spec, item: Item) -> Neighbours:
+    """The accepted rows it has most in common with.
+
+    Of rows whose signature is kept (comparing near duplicates keeps it) the likeliest are looked
+    up by that; of the others, some by chance.
+    """
+    text = _text_of(spec, item)
+    signature = signature_of(text)
+    if signature is None:
+        return Neighbours([], 0)
+    others = (
+        Item.objects.filter(batch_id=item.batch_id, status=ItemStatus.ACCEPTED)
+        .exclude(pk=item.pk)
+        .exclude(fingerprint=None)
+        .order_by("fingerprint")  # a hash: by chance, straight from the index
+    )
+    sketches = others.exclude(sketch=None).values_list("pk", "sketch")[:LOOKED_UP]
+    kept = [(pk, bytes(sketch)) for pk, sketch in sketches if sketch]
+    unknown = list(others.filter(sketch=None).values_list("pk", flat=True)[:COMPARED])
+    read = others.filter(pk__in=[*_likeliest(signature, kept), *unknown])
+    found = []
+    for other in read.only("index", "output", "edited"):
+        other_text = _text_of(spec, other)
+        found.append(Neighbour(other.index, other_text, similarity(text, other_text)))
+    found.sort(key=lambda neighbour: neighbour.share, reverse=True)
+    alike = [neighbour for neighbour in found[:NEIGHBOURS] if neighbour.share > LEAST_SHARE]
+    return Neighbours(alike, len(kept) + len(unknown))
+
+
+def _likeliest(signature: Signature, kept: list[tuple[int, bytes]]) -> list[int]:
+    """The keys of the signatures that agree with this one most."""
+    if not kept:
+        return []
+    array = np.frombuffer(b"".join(sketch for _, sketch in kept), dtype=np.uint16)
+    shares = (array.reshape(-1, HASHES) == signature).mean(axis=1)
+    return [kept[at][0] for at in np.argsort(-shares, kind="stable")[: 4 * NEIGHBOURS].tolist()]
+
+
+def _text_of(spec: Spec, item: Item) -> str:
+    return "\n".join(validation.texts_of(spec.recipe, item.final))
+
+
+def sample(job: Job, size: int = SAMPLE) -> list[Item]:
+    """Accepted rows by chance, in their order."""
+    items = Item.objects.filter(batch_id=job.batch_id, status=ItemStatus.ACCEPTED)
+    chosen = items.exclude(fingerprint=None).order_by("fingerprint")
+    return sorted(
+        chosen.only("index", "input", "output", "edited")[:size], key=lambda item: item.index
+    )

@@ -1,0 +1,50 @@
+"""Undo in a review: a row as it was before somebody's last word about it."""
+
+from typing import Any
+
+from django.core import signing
+from django.db import transaction
+
+from apps.batch.models import Item, ItemStatus
+from apps.batch.services import WrongState
+from apps.generation.recipe.spec import Spec
+from apps.generation.review import restore
+
+SALT = "generation.review"
+KEPT = ("status", "code", "reason", "reviewed")
+
+
+def remembered(item: Item) -> str:
+    """What undo needs to know of a row, signed: the page keeps it and hands it back."""
+    return signing.dumps([item.pk, *(getattr(item, name) for name in KEPT)], salt=SALT)
+
+
+@transaction.atomic
+def take_back(item: Item, before: str, spec: Spec) -> None:
+    """The row is accepted, rejected or not yet looked at, as it was.
+
+    Raises:
+        WrongState: it has been changed otherwise meanwhile.
+    """
+    was = _read(before, item)
+    if was["status"] == ItemStatus.ACCEPTED:
+        if item.status == ItemStatus.REJECTED:
+            restore.restore(item, spec)
+        done = Item.objects.filter(pk=item.pk, status=ItemStatus.ACCEPTED)
+    else:
+        # One that was to be written to its end may not have begun.
+        done = Item.objects.filter(pk=item.pk, status__in=(ItemStatus.ACCEPTED, ItemStatus.PENDING))
+        was["fingerprint"] = None
+    if not done.update(**was):
+        raise WrongState(f"The row is {item.status} by now: that cannot be undone.")
+    item.refresh_from_db()
+
+
+def _read(before: str, item: Item) -> dict[str, Any]:
+    try:
+        pk, *values = signing.loads(before, salt=SALT)
+    except signing.BadSignature:
+        pk, values = None, []
+    if pk != item.pk or values[0] not in (ItemStatus.ACCEPTED, ItemStatus.REJECTED):
+        raise WrongState("There is nothing to undo.")
+    return dict(zip(KEPT, values, strict=True))

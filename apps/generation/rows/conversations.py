@@ -1,0 +1,101 @@
+"""What was said for a row, and rows as conversations to train on."""
+
+from dataclasses import dataclass
+
+from apps.batch.models import Item
+from apps.generation.recipe.columns import schemas
+from apps.generation.recipe.columns.columns import Judge
+from apps.generation.recipe.parse import dumps
+from apps.generation.recipe.problems import RecipeError
+from apps.generation.recipe.recipe import Recipe
+from apps.generation.recipe.spec import Spec
+from apps.generation.rows.handler import parts_of, replies_of, second_questions
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The fields that are the two sides of a conversation to train on."""
+
+    user: str
+    assistant: str
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> "Sides | None":
+        """The last two texts that the model wrote; None where there is but one."""
+        found = [
+            name
+            for column in recipe.written
+            if column.keep and not isinstance(column, Judge)
+            for name in column.names
+            if schemas.is_free_text(column.schema, name)
+        ]
+        return cls(*found[-2:]) if len(found) > 1 else None
+
+    @classmethod
+    def asked_for(cls, recipe: Recipe, user: str | None, assistant: str | None) -> "Sides | None":
+        """As somebody chose: empty means what was asked and answered; None: the likeliest fields.
+
+        Raises:
+            RecipeError: there is no such field, or only one side was chosen.
+        """
+        if user is None and assistant is None:
+            return cls.of(recipe)
+        if not user and not assistant:
+            return None
+        if not user or not assistant:
+            raise RecipeError.of("Choose a field for each side, or what was asked and answered.")
+        for name in (user, assistant):
+            if name not in recipe.field_names:
+                known = ", ".join(recipe.field_names)
+                raise RecipeError.of(f"There is no field “{name}”. There are: {known}.")
+        return cls(user, assistant)
+
+
+def messages_of(spec: Spec, item: Item) -> list[dict[str, str]]:
+    """What was sent for this row; nothing for a row that was never asked."""
+    asked = parts_of(spec.recipe, item.prompt)
+    if not asked:
+        return []
+    replies = parts_of(spec.recipe, item.raw)
+    messages = [{"role": "system", "content": spec.system}] if spec.system else []
+    for at, question in enumerate(asked):
+        messages.append({"role": "user", "content": question})
+        if at < min(len(asked) - 1, len(replies)):
+            messages.append({"role": "assistant", "content": replies[at]})
+    return messages
+
+
+def last_reply(spec: Spec, item: Item) -> str:
+    """What the model wrote last, to the letter."""
+    replies = parts_of(spec.recipe, item.raw)
+    return replies[-1] if replies else ""
+
+
+def conversation(spec: Spec, item: Item) -> list[dict[str, str]]:
+    """What was asked and answered, without what a judge was asked about it.
+
+    An edited row ends with what the person made of it.
+    """
+    recipe = spec.recipe
+    asked = parts_of(recipe, item.prompt)
+    second = second_questions(recipe, item.prompt)
+    # An answer that was given a second time is the one that later questions went on from.
+    questions = [text for text, again in zip(asked, second, strict=True) if not again]
+    replies = replies_of(recipe, item.prompt, item.raw)
+    written = list(recipe.written)
+    # Each column is a question and its answer, where no condition left one out.
+    if len(questions) == len(written):
+        while len(written) > 1 and isinstance(written[-1], Judge):
+            written.pop()
+        questions = questions[: len(written)]
+    messages = [{"role": "system", "content": spec.system}] if spec.system else []
+    answer = ""
+    for question, reply in zip(questions, replies, strict=False):
+        messages += [{"role": "assistant", "content": answer}] if answer else []
+        messages.append({"role": "user", "content": question})
+        answer = reply
+    if isinstance(item.edited, dict):
+        edited = {name: item.edited[name] for name in written[-1].names if name in item.edited}
+        plain = written[-1].schema is None
+        answer = str(next(iter(edited.values()), "")) if plain else dumps(edited)
+    return [*messages, {"role": "assistant", "content": answer}]

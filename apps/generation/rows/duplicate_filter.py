@@ -1,0 +1,175 @@
+"""Whether a row repeats what is there: the job's own rows, its seed rows, a test set.
+
+What is compared is kept in memory by the one process that works on the job, and read back from the
+rows, which keep their signatures, when another process takes over.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from django.db.models import Q, QuerySet
+
+from apps.batch.models import Item, ItemStatus
+from apps.generation.models import StoredRows
+from apps.generation.recipe.columns.seeds import Table
+from apps.generation.recipe.spec import Spec
+from apps.generation.rows import validation
+from apps.runtime.async_db import in_db
+from apps.similarity.minhash import HASHES, Match, NearDuplicates, TestSet, signature_of
+
+KEPT = 4  # jobs whose texts stay in memory
+CHUNK = 20_000
+
+
+@dataclass
+class Guard:
+    """What a job's rows are held against."""
+
+    spec: Spec
+    rows: NearDuplicates = field(init=False)
+    seeds: NearDuplicates = field(init=False)
+    test_set: TestSet | None = None
+    read_until: datetime | None = None
+    read_index: int = -1
+    known: bytearray = field(default_factory=bytearray)
+    """One byte a row: whether its text is among `rows`."""
+
+    def __post_init__(self) -> None:
+        near = self.spec.filters.near or 1.0
+        self.rows, self.seeds = NearDuplicates(near), NearDuplicates(near)
+
+    def has(self, index: int) -> bool:
+        return index < len(self.known) and bool(self.known[index])
+
+    def note(self, index: int) -> None:
+        if index >= len(self.known):
+            self.known.extend(bytes(index + 1 - len(self.known)))
+        self.known[index] = 1
+
+    def judge(self, index: int, texts: Sequence[str]) -> "Judged":
+        """What the row repeats; one that is new is remembered."""
+        text = "\n".join(texts)
+        if not text.strip():
+            return Judged()
+        if self.test_set is not None and (sentence := self.test_set.problem(text)):
+            return Judged("contaminated", sentence)
+        near = self.spec.filters.near
+        signature = signature_of(text) if near is not None else None
+        if near is None or signature is None:
+            return Judged()
+        match = self.seeds.nearest_to(signature)
+        sketch = signature.tobytes()  # also of one that goes: another threshold brings it back
+        if match is not None and match.share >= near:
+            return Judged("seed_duplicate", _same_as(match, "seed row"), sketch)
+        match = self.rows.check_and_add(index, signature, near)
+        if match is not None:
+            return Judged("near_duplicate", _same_as(match, "row"), sketch)
+        self.note(index)
+        return Judged(sketch=sketch)
+
+
+def _same_as(match: Match, what: str) -> str:
+    return f"About {round(100 * match.share)} % the same as {what} {match.key + 1}."
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a row repeats, as kind and sentence: empty where it is new."""
+
+    code: str = ""
+    reason: str = ""
+    sketch: bytes = b""
+    """By which the row is known again when another process takes over."""
+
+
+_guards: OrderedDict[int, Guard] = OrderedDict()
+
+
+async def guard_for(batch_id: int, spec: Spec, tables: dict[str, Table]) -> Guard | None:
+    """The job's guard, up to date; None where nothing is compared."""
+    if spec.filters.near is None and spec.filters.test_set is None:
+        return None
+    guard = _guards.get(batch_id)
+    if guard is None or guard.spec != spec:
+        guard = Guard(spec)
+        if spec.filters.test_set is not None:
+            table = await in_db(stored_table, spec.filters.test_set)
+            texts = [row.get("text", "") for row in table.rows]
+            guard.test_set = await asyncio.to_thread(TestSet, texts)
+        if spec.filters.near is not None:
+            await asyncio.to_thread(_add_seeds, guard, tables)
+        _guards[batch_id] = guard
+        while len(_guards) > KEPT:
+            _guards.popitem(last=False)
+    _guards.move_to_end(batch_id)
+    await _catch_up(batch_id, guard)
+    return guard
+
+
+def stored_table(pk: int) -> Table:
+    return Table(StoredRows.objects.get(pk=pk).rows)
+
+
+def stored_tables(spec: Spec) -> dict[str, Table]:
+    return {name: stored_table(pk) for name, pk in spec.stored.items()}
+
+
+def _add_seeds(guard: Guard, tables: dict[str, Table]) -> None:
+    for table in tables.values():
+        for place, text in enumerate(table.texts):
+            guard.seeds.add(place, text)
+
+
+async def _catch_up(batch_id: int, guard: Guard) -> None:
+    """Reads the accepted rows that another process finished."""
+    if guard.spec.filters.near is None:
+        return
+    while known := await in_db(_finished_since, batch_id, guard.read_until, guard.read_index):
+        await in_db(_add_rows, batch_id, guard, known)
+        guard.read_index, guard.read_until, _ = known[-1]
+        if len(known) < CHUNK:
+            return
+
+
+Known = tuple[int, datetime | None, bytes | memoryview | None]
+"""A row's index, when it was finished, its signature."""
+
+
+def accepted_since(batch_id: int, since: datetime | None, index: int) -> QuerySet[Item]:
+    """The rows that were accepted after one, in that order; all, where it is none."""
+    items = Item.objects.filter(batch_id=batch_id, status=ItemStatus.ACCEPTED)
+    if since is not None:
+        items = items.filter(Q(finished__gt=since) | Q(finished=since, index__gt=index))
+    return items.order_by("finished", "index")
+
+
+def _finished_since(batch_id: int, since: datetime | None, index: int) -> list[Known]:
+    known = accepted_since(batch_id, since, index)
+    return list(known.values_list("index", "finished", "sketch")[:CHUNK])
+
+
+def _add_rows(batch_id: int, guard: Guard, known: list[Known]) -> None:
+    # All are there after a slice of this same process.
+    new = [(index, sketch) for index, _, sketch in known if not guard.has(index)]
+    kept = {index: sketch for index, sketch in new if sketch}
+    if kept:
+        signatures = np.frombuffer(b"".join(kept.values()), dtype=np.uint16)
+        guard.rows.add_many(list(kept), signatures.reshape(len(kept), HASHES))
+    without = [index for index, _ in new if index not in kept]
+    for index, output in _outputs(batch_id, without):
+        guard.rows.add(index, "\n".join(validation.texts_of(guard.spec.recipe, output)))
+    for index, _ in new:
+        guard.note(index)
+
+
+def _outputs(batch_id: int, indices: list[int]) -> list[tuple[int, Any]]:
+    """Of rows without a signature: a person has restored them, or they are older than those."""
+    if not indices:
+        return []
+    items = Item.objects.filter(batch_id=batch_id, index__in=indices)
+    return [(item.index, item.final) for item in items.only("index", "output", "edited")]

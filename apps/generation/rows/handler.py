@@ -1,0 +1,258 @@
+"""What the pump runs for each row: its requests, one after the other, and what becomes of it."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+from apps.batch.handlers import Context, Outcome, Verdict, Work
+from apps.generation.recipe.columns.seeds import Table
+from apps.generation.recipe.prompts.prompt_size import prompt_tokens
+from apps.generation.recipe.recipe import Recipe, response_format
+from apps.generation.recipe.spec import Spec
+from apps.generation.rows import validation
+from apps.generation.rows.duplicate_filter import Guard, guard_for, stored_tables
+from apps.generation.rows.samplers import Draw
+from apps.generation.rows.steps import Ask, Reply, Row, Steps, write
+from apps.llm.client import ChatRequest, Client, Message
+from apps.llm.events import Usage
+from apps.llm.stream.resume import Draft
+from apps.llm.thinking import Thinking, plan, problem_of
+from apps.runtime.async_db import in_db
+
+Tables = Mapping[str, Table]
+NO_TABLES: Tables = {}
+LIST = "\x1e"  # begins a list where one text is usual (RFC 7464 begins JSON with it)
+AGAIN = "again"  # marks a question about the answer to the one before
+
+
+@dataclass
+class Shared:
+    """What the rows of a job share while one pump works on them."""
+
+    spec: Spec
+    tables: dict[str, Table] = field(default_factory=dict)
+    guard: Guard | None = None
+    thinking: Thinking = field(default_factory=Thinking)
+    _ready: bool = False
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> "Shared":
+        return cls(Spec.read(data))
+
+    async def prepare(self, batch_id: int) -> None:
+        """Reads the seed rows and what is there already, once."""
+        if self._ready:
+            return
+        async with self._lock:
+            if not self._ready:
+                self.tables = await in_db(stored_tables, self.spec)
+                self.guard = await guard_for(batch_id, self.spec, self.tables)
+                self._ready = True
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A row that was asked for: how it came out, what was said, what it cost."""
+
+    row: Row
+    asked: list[str]
+    replies: list[str]
+    usage: Usage
+    again: list[bool] = field(default_factory=list)
+    """Of each question whether it is about the answer to the one before."""
+
+
+def request_for(chosen: Recipe, ask: Ask, model: str) -> ChatRequest:
+    """A request of a row: the same in a preview as in the job."""
+    return ChatRequest(
+        model=model,
+        messages=[cast(Message, message) for message in ask.messages],
+        max_tokens=chosen.max_tokens_of(ask.column),
+        params={**chosen.sampling_of(ask.column), "seed": ask.seed},
+        response_format=response_format(ask.column),
+    )
+
+
+Advance = Callable[[Steps, Reply | None], Awaitable[Ask | Row]]
+
+
+def _step(steps: Steps, reply: Reply | None) -> Ask | Row:
+    try:
+        return next(steps) if reply is None else steps.send(reply)
+    except StopIteration as end:
+        row: Row = end.value
+        return row
+
+
+async def here(steps: Steps, reply: Reply | None) -> Ask | Row:
+    return _step(steps, reply)
+
+
+async def in_thread(steps: Steps, reply: Reply | None) -> Ask | Row:
+    return await asyncio.to_thread(_step, steps, reply)
+
+
+async def tell(
+    recipe: Recipe,
+    draw: Draw,
+    client: Client,
+    model: str,
+    draft: Draft | None = None,
+    passed: Sequence[str] = (),
+    thinking: Thinking | None = None,
+    advance: Advance = here,
+) -> Told:
+    """Asks the model for one row.
+
+    Args:
+        draft: what it has been told already.
+        passed: the first replies, which a person lets pass: they are not asked for again.
+        thinking: what is known of the model's, of all rows that it is asked for.
+        advance: how prompts are made and answers looked at, where that must not keep the event loop
+            of a web process; by default here and now.
+
+    Raises:
+        LLMError: the server did not answer in full.
+    """
+    steps = write(recipe, draw)
+    draft, thinking = draft or Draft(), thinking or Thinking()
+    complete = partial(draft.complete, client)
+    asked: list[str] = []
+    replies: list[str] = []
+    again: list[bool] = []
+    usage = Usage(0, 0, 0)
+    ask = await advance(steps, None)
+    while isinstance(ask, Ask):
+        asked.append(ask.messages[-1]["content"])
+        again.append(ask.again)
+        if len(replies) < len(passed):
+            replies.append(passed[len(replies)])
+            ask = await advance(steps, Reply(replies[-1], "stop", passed=True))
+            continue
+        request = request_for(recipe, ask, model)
+        given = recipe.params_of(ask.column)
+        completion = await thinking.ask(
+            complete, request, given.get("thinking"), given.get("reasoning_effort", "")
+        )
+        replies.append(completion.text)
+        usage += completion.usage
+        nothing = problem_of(completion, request.max_tokens)
+        reply = Reply(completion.text, completion.finish_reason, nothing)
+        ask = await advance(steps, reply)
+    return Told(ask, asked, replies, usage, again)
+
+
+async def write_row(work: Work, context: Context) -> Outcome:
+    """A row, by the pump's rules: `apps.batch.handlers.Handler`.
+
+    Raises:
+        LLMError: the server did not answer in full.
+    """
+    shared = context.once(Shared.of)
+    await shared.prepare(context.batch_id)
+    spec = shared.spec
+    draw = draw_of(work.index, work.input, spec, shared.tables)
+    passed = work.input.get("passed", ()) if isinstance(work.input, dict) else ()
+    shared.thinking.facts = context.facts
+    told = await tell(
+        spec.recipe, draw, context.client, context.model, work.draft, passed, shared.thinking
+    )
+    return outcome(spec.recipe, told, guard=shared.guard, index=work.index)
+
+
+def draw_of(index: int, given: Any, spec: Spec, tables: Mapping[str, Table]) -> Draw:
+    """A row as it is drawn, from its index and input."""
+    if not isinstance(given, dict):
+        return Draw(index, spec.seed, None, tables)
+    return Draw(index, spec.seed, given["for"], tables, given.get("turn", 0))
+
+
+def outcome(recipe: Recipe, told: Told, *, guard: Guard | None = None, index: int = 0) -> Outcome:
+    """What a row comes to. A rejected one keeps what was said and its reason."""
+    row = told.row
+    marked = [
+        {AGAIN: question} if is_again else question
+        for question, is_again in zip(told.asked, told.again, strict=True)
+    ]
+    code, reason, sketch = row.code, row.reason, b""
+    if not code and guard is not None:
+        judged = guard.judge(index, row.texts)
+        code, reason, sketch = judged.code, judged.reason, judged.sketch
+    return Outcome(
+        Verdict.REJECTED if code else Verdict.ACCEPTED,
+        output=row.output,
+        raw=_joined(recipe, told.replies),
+        code=code,
+        reason=reason,
+        usage=told.usage,
+        prompt=_joined(recipe, marked),
+        fingerprint=None if code else validation.fingerprint(list(row.texts)),
+        sketch=sketch,
+    )
+
+
+def _joined(recipe: Recipe, texts: Sequence[Any]) -> str:
+    """One text as it is; several, or those of a row that is a conversation, as a JSON list."""
+    if recipe.is_conversation:
+        return json.dumps(texts, ensure_ascii=False) if texts else ""
+    if len(texts) == 1 and isinstance(texts[0], str) and not texts[0].startswith(LIST):
+        return texts[0]
+    return LIST + json.dumps(texts, ensure_ascii=False) if texts else ""
+
+
+def _read(recipe: Recipe, kept: str) -> list[Any]:
+    """What `_joined` put together."""
+    if not kept:
+        return []
+    if not recipe.is_conversation and not kept.startswith(LIST):
+        return [kept]
+    try:
+        parts = json.loads(kept.removeprefix(LIST))
+    except ValueError:  # a text of ours that was cut on the way
+        return [kept]
+    return parts if isinstance(parts, list) else [kept]
+
+
+def parts_of(recipe: Recipe, kept: str) -> list[str]:
+    """The questions or the replies of a row, from its `prompt` or its `raw`."""
+    parts = _read(recipe, kept)
+    return [str(part[AGAIN] if isinstance(part, dict) else part) for part in parts]
+
+
+def second_questions(recipe: Recipe, prompt: str) -> list[bool]:
+    """Of each question of a row: whether it is about the answer to the one before."""
+    return [isinstance(part, dict) for part in _read(recipe, prompt)]
+
+
+def replies_of(recipe: Recipe, prompt: str, raw: str) -> list[str]:
+    """The replies of a row, of a question that was asked a second time the second one."""
+    replies = parts_of(recipe, raw)
+    again = second_questions(recipe, prompt)[1:]
+    return [reply for at, reply in enumerate(replies) if not (at < len(again) and again[at])]
+
+
+def row_tokens(data: dict[str, Any], facts: Mapping[str, Any]) -> int:
+    """The most tokens a row's requests may come to, answers included."""
+    spec = Spec.read(data)
+    return tokens_of(spec.recipe, facts, spec.prompt_tokens)
+
+
+def tokens_of(
+    recipe: Recipe, facts: Mapping[str, Any], prompt: int | None = None, tables: Tables = NO_TABLES
+) -> int:
+    """
+    Args:
+        prompt: tokens of the prompts, where they were counted before.
+        tables: else the seed rows.
+    """
+    thoughts = 0
+    for column in recipe.written:
+        given = recipe.params_of(column)
+        thoughts += plan(facts, given.get("thinking"), given.get("reasoning_effort", "")).room
+    told = prompt_tokens(recipe, tables) if prompt is None else prompt
+    # An answer that is asked for again is rare and not counted: it would halve the width of all.
+    return told + recipe.max_tokens + thoughts

@@ -1,0 +1,117 @@
+"""People that the user's own model makes up, to write rows from their points of view.
+
+After Ge et al. 2024 (arXiv 2406.20094); their own list may not be used commercially, so none of it
+is here.
+"""
+
+import json
+import re
+import unicodedata
+
+from apps.llm.client import ChatRequest
+from apps.llm.permits.acquire import Lane, permit
+from apps.llm.thinking import Thinking, plan, problem_of
+from apps.servers.services import Target, look_at
+
+MOST = 100
+AT_ONCE = 20
+LONGEST = 160  # characters
+FEWEST_LETTERS = 4  # a person in Chinese
+_BULLET = re.compile(r"^(?:[-*•–]|\(?\d{1,3}[.):])\s+")
+_MARKUP = re.compile(r"[{}<>|\\`=\[\]]|https?://")
+SYSTEM = "You invent people. Each is one short phrase: age, work, situation, what is on their mind."
+
+
+class NothingWritten(Exception):
+    """The model wrote nothing that can be used."""
+
+
+async def write(target: Target, about: str, count: int, *, person: int | None = None) -> list[str]:
+    """`count` different people, fewer if the model repeats itself.
+
+    Raises:
+        NothingWritten, LLMError
+    """
+    server = await look_at(target.server)
+    target = Target(server, target.model)
+    thinking = Thinking(server.model(target.model))
+    found: dict[str, str] = {}
+    for turn in range(2 * (count // AT_ONCE + 1)):
+        wanted = min(AT_ONCE, count - len(found))
+        known = list(found.values())
+        for invented in await _ask(target, about, wanted, known, turn, person, thinking):
+            found.setdefault(invented.casefold(), invented)
+        if len(found) >= count:
+            break
+    if not found:
+        raise NothingWritten("The model wrote no person that can be used. Write them yourself.")
+    return list(found.values())[:count]
+
+
+async def _ask(
+    target: Target,
+    about: str,
+    count: int,
+    known: list[str],
+    turn: int,
+    user: int | None,
+    thinking: Thinking,
+) -> list[str]:
+    question = f"Invent {count} very different people"
+    question += f" for this purpose: {about}." if about else "."
+    if known:
+        question += " None like these:\n" + "\n".join(known[-AT_ONCE:])
+    schema = {
+        "type": "object",
+        "required": ["people"],
+        "additionalProperties": False,
+        "properties": {
+            "people": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": count,
+                "items": {"type": "string", "minLength": 8, "maxLength": LONGEST},
+            }
+        },
+    }
+    most = 60 * count + 100
+    request = ChatRequest(
+        target.model,
+        [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question}],
+        most,
+        {"temperature": 1.0, "seed": turn},
+        {
+            "type": "json_schema",
+            "json_schema": {"name": "people", "schema": schema, "strict": True},
+        },
+    )
+    async with permit(
+        target.server,
+        lane=Lane.INTERACTIVE,
+        model=target.model,
+        tokens=most + plan(thinking.facts).room + 60 * count,
+        label="Personas",
+        person=user,
+        owner=user,
+    ) as held:
+        completion = await thinking.ask(target.client.complete, request)
+        held.used(completion.usage)
+    if nothing := problem_of(completion, most):
+        raise NothingWritten(nothing)
+    try:
+        people = json.loads(completion.text).get("people", [])
+    except (ValueError, AttributeError):
+        return []
+    return [line for person in people if (line := cleaned(str(person)))]
+
+
+def cleaned(line: str) -> str:
+    """A person in one line, without a number or bullet before it; empty where it is none: markup, a
+    heading, a single word, more signs than letters."""
+    line = " ".join(line.split())
+    line = _BULLET.sub("", line).strip(" \"“”'*_").rstrip(",;")
+    letters = [sign for sign in line if unicodedata.category(sign)[0] in "LM"]
+    alone = len(line.split()) < 2 and line.isascii()
+    if alone or line.endswith(":") or _MARKUP.search(line) or 2 * len(letters) < len(line):
+        return ""
+    return line[:LONGEST] if len(letters) >= FEWEST_LETTERS else ""

@@ -1,0 +1,92 @@
+"""Trying a recipe: a few rows, really asked for."""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apps.batch.handlers import Outcome
+from apps.generation.recipe.columns.seeds import Table
+from apps.generation.recipe.recipe import Recipe
+from apps.generation.rows.handler import Told, in_thread, outcome, tell, tokens_of
+from apps.generation.rows.samplers import Draw
+from apps.llm.errors import LLMError
+from apps.llm.permits.acquire import Lane, permit
+from apps.llm.thinking import Thinking
+from apps.servers.services import Target, look_at
+
+PREVIEW_ROWS = 3
+
+
+@dataclass(frozen=True)
+class Preview:
+    """One row as the job would make it, or why it could not be asked for."""
+
+    told: Told | None
+    outcome: Outcome | None
+    error: str = ""
+    seconds: float | None = None
+    """How long its slot was taken."""
+
+    @property
+    def pretty(self) -> str:
+        return "" if self.outcome is None else pretty(self.outcome.output)
+
+
+async def preview(
+    target: Target,
+    recipe: Recipe,
+    seed: int,
+    *,
+    person: int | None = None,
+    rows: int = PREVIEW_ROWS,
+    tables: Mapping[str, Table] | None = None,
+) -> list[Preview]:
+    """The first rows, really asked for. Somebody waits, so they go before any job's rows."""
+    server = await look_at(target.server)
+    chosen = Target(server, target.model)
+    draws = [Draw(at, seed, tables=tables or {}) for at in range(rows)]
+    thinking = Thinking(server.model(target.model))
+    tokens = await asyncio.to_thread(tokens_of, recipe, thinking.facts, None, tables or {})
+    tried = (_try(chosen, recipe, draw, person, thinking, tokens) for draw in draws)
+    return list(await asyncio.gather(*tried))
+
+
+async def _try(
+    target: Target,
+    recipe: Recipe,
+    draw: Draw,
+    person: int | None,
+    thinking: Thinking,
+    tokens: int,
+) -> Preview:
+    try:
+        async with permit(
+            target.server,
+            lane=Lane.INTERACTIVE,
+            model=target.model,
+            tokens=tokens,
+            label="Preview",
+            person=person,
+            owner=person,
+        ) as held:
+            began = time.monotonic()
+            told = await tell(
+                recipe,
+                draw,
+                target.client,
+                target.model,
+                thinking=thinking,
+                advance=in_thread,  # templates are people's: they are not run on the event loop
+            )
+            seconds = time.monotonic() - began
+            held.used(told.usage)
+    except LLMError as error:
+        return Preview(None, None, str(error))
+    return Preview(told, await asyncio.to_thread(outcome, recipe, told), seconds=seconds)
+
+
+def pretty(output: Any) -> str:
+    return "" if output is None else json.dumps(output, ensure_ascii=False, indent=2)

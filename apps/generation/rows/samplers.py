@@ -1,0 +1,199 @@
+"""The values of a row that no model writes: the same for the same seed and row, anywhere (pure)."""
+
+import hashlib
+import uuid
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from itertools import accumulate
+from statistics import NormalDist
+from typing import Any
+
+from apps.generation.recipe.columns.columns import (
+    Category,
+    Column,
+    Date,
+    Expression,
+    Number,
+    Options,
+    Seed,
+    Uuid,
+)
+from apps.generation.recipe.columns.seeds import Row, Table
+from apps.generation.recipe.problems import RecipeError
+from apps.generation.recipe.prompts import templates
+
+Values = dict[str, Any]
+UNITS = 2.0**64
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Which row: its place, the job's seed, and the real rows it may use.
+
+    `stands_for` is the row it replaces, if it does: it takes over what was promised of that one (a
+    quota, the next seed row), and draws everything else anew.
+    """
+
+    index: int
+    seed: int
+    stands_for: int | None = None
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    turn: int = 0
+    """How often it was taken up again: what is asked once more is sampled anew."""
+
+    @property
+    def place(self) -> int:
+        return self.index if self.stands_for is None else self.stands_for
+
+    def number(self, what: str) -> int:
+        return number(self.seed, self.index, what)
+
+
+def number(seed: int, index: int, what: str) -> int:
+    """64 random bits that are the same on every machine and in every version of Python."""
+    key = f"{seed}\x1f{index}\x1f{what}".encode()
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big")
+
+
+def fill(column: Column, draw: Draw, values: Values) -> None:
+    """Puts the column's values into the row's.
+
+    Raises:
+        RecipeError: an expression cannot be worked out, or there is no seed row.
+    """
+    match column:
+        case Category():
+            values[column.name] = _category(column, draw, values)
+        case Number():
+            values[column.name] = _number(column, draw)
+        case Date():
+            values[column.name] = _date(column, draw)
+        case Uuid():
+            bits = draw.number(column.name) << 64 | draw.number(f"{column.name} low")
+            values[column.name] = str(uuid.UUID(int=bits, version=4))
+        case Seed():
+            values.update(_seed(column, draw, values))
+        case Expression():
+            values[column.name] = templates.evaluate(column.expression, values)
+        case _:
+            raise TypeError(f"{type(column).__name__} is not drawn.")
+
+
+def _category(column: Category, draw: Draw, values: Mapping[str, Any]) -> str:
+    order = _quota_order(column, draw.seed)
+    if draw.place < len(order):
+        return order[draw.place]
+    options = column.options
+    if column.depends_on:
+        above = values[column.depends_on]
+        if above is None or above == "":  # that column was left empty by its condition
+            return ""
+        options = column.branches.get(str(above), Options(()))
+        if not options.values:
+            raise RecipeError.of(
+                f"“{column.name}” has no values for “{str(above)[:60]}” of “{column.depends_on}”."
+            )
+    if not column.quotas:
+        return _choice(options, draw.number(column.name))
+    places = [at for at, value in enumerate(options.values) if value not in column.quotas]
+    if not places:  # rows beyond the quotas keep their proportions
+        return order[draw.place % len(order)]
+    free = Options(
+        tuple(options.values[at] for at in places),
+        tuple(options.weights[at] for at in places) if options.weights else (),
+    )
+    return _choice(free, draw.number(column.name))
+
+
+def _choice(options: Options, bits: int) -> str:
+    if not options.weights:
+        return options.values[bits % len(options.values)]
+    ends = list(accumulate(options.weights))
+    at = bisect_right(ends, bits / UNITS * ends[-1])
+    return options.values[min(at, len(options.values) - 1)]
+
+
+def _quota_order(column: Category, seed: int) -> tuple[str, ...]:
+    """The values with a quota, each as often as it says, shuffled by the seed."""
+    if not column.quotas:
+        return ()
+    key = (column.name, tuple(column.quotas.items()), seed)
+    if key not in _orders:
+        if len(_orders) > 64:
+            _orders.clear()
+        slots = [value for value, count in column.quotas.items() for _ in range(count)]
+        places = sorted(range(len(slots)), key=lambda at: number(seed, at, f"{column.name} order"))
+        _orders[key] = tuple(slots[at] for at in places)
+    return _orders[key]
+
+
+_orders: dict[tuple[str, tuple[tuple[str, int], ...], int], tuple[str, ...]] = {}
+
+
+def _number(column: Number, draw: Draw) -> int | float:
+    unit = partial(_unit, draw, column.name)
+    if column.normal:
+        normal = NormalDist(column.mean, column.deviation)
+        tries = (normal.inv_cdf(min(max(unit(turn), 1e-12), 1 - 1e-12)) for turn in range(100))
+        value = next(
+            (value for value in tries if column.smallest <= value <= column.largest),
+            min(max(column.mean, column.smallest), column.largest),
+        )
+    elif not column.decimals:
+        span = int(column.largest) - int(column.smallest) + 1
+        return int(column.smallest) + draw.number(column.name) % span
+    else:
+        value = column.smallest + unit(0) * (column.largest - column.smallest)
+    return round(value, column.decimals) if column.decimals else round(value)
+
+
+def _unit(draw: Draw, name: str, turn: int) -> float:
+    """From 0 to below 1."""
+    return draw.number(name if not turn else f"{name} {turn}") / UNITS
+
+
+def _date(column: Date, draw: Draw) -> str:
+    bits = draw.number(column.name)
+    if column.with_time:
+        minutes = int((column.last - column.first) / timedelta(minutes=1)) + 1
+        return (column.first + timedelta(minutes=bits % minutes)).isoformat(timespec="minutes")
+    days = (column.last.date() - column.first.date()).days + 1
+    return (column.first.date() + timedelta(days=bits % days)).isoformat()
+
+
+def _seed(column: Seed, draw: Draw, values: Mapping[str, Any]) -> Values:
+    table = draw.tables.get(column.name)
+    if table is None:
+        raise RecipeError.of(f"The seed rows of “{column.name}” are not there any more.")
+    places = None
+    if column.match:
+        wanted = str(values[column.match])
+        places = table.matching(column.match_field, wanted)
+        if not places:
+            raise RecipeError.of(
+                f"No seed row of “{column.name}” has “{wanted}” as its {column.match_field}."
+            )
+    if column.walk:
+        total = len(table.rows) if places is None else len(places)
+        at = [(draw.place * column.count + turn) % total for turn in range(column.count)]
+        rows = [table.rows[n if places is None else places[n]] for n in at]
+    else:
+        rows = table.pick(
+            places, column.count, lambda what, of: draw.number(f"{column.name} {what}") % of
+        )
+    found: Values = {column.name: "\n".join(_shown(column, row) for row in rows)}
+    if column.count == 1:
+        found |= {f"{column.name}_{part}": rows[0].get(part, "") for part in column.row_fields}
+    return found
+
+
+def _shown(column: Seed, row: Row) -> str:
+    """An example as the prompt shows it."""
+    if column.template:
+        return templates.render(column.template, {**dict.fromkeys(column.row_fields, ""), **row})
+    if len(column.row_fields) == 1:
+        return row.get(column.row_fields[0], "")
+    return "; ".join(f"{part}: {row.get(part, '')}" for part in column.row_fields)

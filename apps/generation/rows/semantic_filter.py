@@ -1,0 +1,172 @@
+"""Near duplicates by meaning while a job runs: the cosine of embeddings.
+
+A row is accepted first and compared within about a second, many rows at once and without the slot
+that made it. One that says what a row before it, a seed row or a test row says is then rejected,
+with the reason, and a job that refills makes another. While the embedding server is away rows are
+made all the same; the job says so, and is done only when all were compared. A text that is too long
+for the embedding model is compared by its characters alone.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.batch.handlers import Afterwards, NotNow, Withdrawal
+from apps.batch.models import Item
+from apps.embeddings.cache import Embedder, TextsTooLarge, embed, identify
+from apps.generation.recipe.spec import Spec
+from apps.generation.rows import validation
+from apps.generation.rows.duplicate_filter import accepted_since, stored_table
+from apps.llm.errors import LLMError
+from apps.llm.permits.acquire import Lane
+from apps.runtime.async_db import in_db
+from apps.servers.models import Use
+from apps.servers.services import NoServer, default_target
+from apps.similarity.cosine import nearest
+
+ROWS_AT_ONCE = 512
+
+Vectors = NDArray[np.float32]
+
+
+def afterwards(batch_id: int, data: dict[str, Any]) -> Afterwards | None:
+    """What compares a job's rows, by its spec: `apps.batch.handlers.Afterwards`."""
+    spec = Spec.read(data)
+    return None if spec.filters.meaning is None else Comparison(batch_id, spec)
+
+
+@dataclass
+class Kept:
+    """Texts that nothing may repeat, by their vectors."""
+
+    code: str
+    what: str
+    """What such a text is called in a reason."""
+    places: list[int] = field(default_factory=list)
+    """The number of each text."""
+    _vectors: Vectors = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
+
+    @property
+    def vectors(self) -> Vectors:
+        """(texts, dimensions)"""
+        return self._vectors[: len(self.places)]
+
+    def add(self, places: Sequence[int], vectors: Vectors) -> None:
+        start, end = len(self.places), len(self.places) + len(places)
+        if end > len(self._vectors):
+            larger = np.empty((max(end, 2 * start), vectors.shape[1]), dtype=np.float32)
+            if start:
+                larger[:start] = self.vectors
+            self._vectors = larger
+        self._vectors[start:end] = vectors
+        self.places += places
+
+
+class Comparison:
+    """A job's rows so far, in the memory of the pump that works on it."""
+
+    def __init__(self, batch_id: int, spec: Spec) -> None:
+        self._batch_id = batch_id
+        self._spec = spec
+        self._threshold = spec.filters.meaning or 1.0
+        self._forget()
+
+    def _forget(self) -> None:
+        self._fingerprint = ""
+        self._tests = Kept("contaminated", "row {} of the test set")
+        self._seeds = Kept("seed_meaning", "seed row {}")
+        self._rows = Kept("near_meaning", "row {}")
+        self._since: datetime | None = None
+        self._index = -1
+
+    async def __call__(self) -> list[Withdrawal] | None:
+        """Raises NotNow: the embedding server cannot be asked."""
+        try:
+            embedder = await identify(await in_db(default_target, Use.EMBEDDINGS), lane=Lane.BATCH)
+            if embedder.fingerprint != self._fingerprint:  # cosines of two models mean nothing
+                self._forget()
+                await self._read_texts(embedder)
+                self._fingerprint = embedder.fingerprint
+            items = await in_db(self._next)
+            if not items:
+                return None
+            places, vectors = await _embedded(embedder, [self._text(item) for item in items])
+        except (LLMError, NoServer) as error:
+            raise NotNow(
+                f"Waiting for the embedding server: {error} Rows are made meanwhile and "
+                "compared by their meaning when it is there."
+            ) from error
+        found = await asyncio.to_thread(self._judge, [items[at] for at in places], vectors)
+        self._since, self._index = items[-1].finished, items[-1].index
+        return found
+
+    async def _read_texts(self, embedder: Embedder) -> None:
+        filters = self._spec.filters
+        tests = [] if filters.test_set is None else [filters.test_set]
+        for kept, stored in ((self._tests, tests), (self._seeds, self._spec.stored.values())):
+            for key in stored:
+                table = await in_db(stored_table, key)
+                places, vectors = await _embedded(embedder, table.texts)
+                if places:
+                    kept.add(places, vectors)
+
+    def _next(self) -> list[Item]:
+        rows = accepted_since(self._batch_id, self._since, self._index)
+        fields = ("index", "finished", "reviewed", "output", "edited")
+        return list(rows.only(*fields)[:ROWS_AT_ONCE])
+
+    def _text(self, item: Item) -> str:
+        return "\n".join(validation.texts_of(self._spec.recipe, item.final))
+
+    def _judge(self, items: list[Item], vectors: Vectors) -> list[Withdrawal]:
+        """The rows that go, in the order in which they were accepted; the others are kept."""
+        if not items:
+            return []
+        texts = (self._tests, self._seeds, self._rows)
+        known = [(kept, nearest(vectors, kept.vectors)) for kept in texts if kept.places]
+        goes: list[Withdrawal] = []
+        stay: list[int] = []
+        for at, item in enumerate(items):
+            matches = [
+                (kept, kept.places[int(found.partner[at])], float(found.cosine[at]))
+                for kept, found in known
+            ]
+            if stay:
+                cosines = vectors[stay] @ vectors[at]
+                best = int(cosines.argmax())
+                matches.append((self._rows, items[stay[best]].index, float(cosines[best])))
+            close = [match for match in matches if match[2] >= self._threshold]
+            if close and not item.reviewed:  # what a person has looked at stays
+                goes.append(_withdrawal(item, *close[0]))
+            else:
+                stay.append(at)
+        self._rows.add([items[at].index for at in stay], vectors[stay])
+        return goes
+
+
+def _withdrawal(item: Item, kept: Kept, place: int, cosine: float) -> Withdrawal:
+    share = round(100 * min(cosine, 1.0))
+    reason = f"About {share} % the same in meaning as {kept.what.format(place + 1)}."
+    return Withdrawal(item.pk, kept.code, reason)
+
+
+async def _embedded(embedder: Embedder, texts: Sequence[str]) -> tuple[list[int], Vectors]:
+    """The places of the texts that have a vector, and the vectors.
+
+    Raises:
+        LLMError: the server did not answer.
+    """
+    places = [place for place, text in enumerate(texts) if text.strip()]
+    while places:
+        try:
+            found = await embed(embedder, [texts[place] for place in places], lane=Lane.BATCH)
+        except TextsTooLarge as error:
+            places = [place for at, place in enumerate(places) if at not in error.problems]
+        else:
+            return places, found
+    return [], np.zeros((0, 0), dtype=np.float32)

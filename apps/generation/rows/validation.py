@@ -1,0 +1,172 @@
+"""Whether what the model wrote becomes a row, and why not (pure)."""
+
+import hashlib
+import json
+import math
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apps.generation.recipe.columns import schemas
+from apps.generation.recipe.columns.columns import Judge, Text, Written
+from apps.generation.recipe.prompts import templates
+from apps.generation.recipe.recipe import Recipe
+
+MAX_JSON_DEPTH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """`code` and `reason` are empty when the row is good."""
+
+    output: Any = None
+    code: str = ""
+    reason: str = ""
+
+
+def judge(
+    schema: Mapping[str, Any] | None,
+    text: str,
+    finish_reason: str,
+    only_thought: str = "",
+    *,
+    loosely: bool = False,
+) -> Judgement:
+    """What becomes of an answer. Nothing is repaired: a row is what the model wrote, or none. Of
+    JSON in a fenced block the block is read, which is how models mark what they were asked for.
+
+    Args:
+        only_thought: the sentence of an answer that is nothing but a thought.
+        loosely: a person wants it: it needs what is required and the right types, no more.
+    """
+    if only_thought:
+        return Judgement(code="thinking", reason=only_thought)
+    if finish_reason == "length":
+        return Judgement(
+            output=None if schema else {"text": text.strip()},
+            code="length",
+            reason="Cut off: the answer reached the largest number of tokens.",
+        )
+    if finish_reason != "stop":
+        return Judgement(code="unfinished", reason=f"The model ended with “{finish_reason}”.")
+    if schema is None:
+        output: Any = {"text": text.strip()}
+    else:
+        try:
+            output = decoded(_unfenced(text))
+        except ValueError as error:
+            return Judgement(code="invalid_json", reason=f"Not valid JSON: {error}.")
+        if problem := schemas.first_error(schema, output, loosely=loosely):
+            return Judgement(output=output, code="schema", reason=problem)
+    texts = schemas.free_texts(schema, output)
+    if texts and not any(part.strip() for part in texts):
+        return Judgement(output=output, code="empty", reason="The text is empty.")
+    return Judgement(output=output)
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    code: str
+    message: str
+
+
+def first_problem(
+    column: Written, answer: Mapping[str, Any], values: Mapping[str, Any]
+) -> Complaint | None:
+    """Why an answer of the right shape is not good enough: scores too low, or a check."""
+    if isinstance(column, Judge):
+        for criterion in column.criteria:
+            if answer[criterion.name] < criterion.at_least:
+                return Complaint(
+                    "judged",
+                    f"{criterion.name} {answer[criterion.name]} of {criterion.largest}, at least "
+                    f"{criterion.at_least} wanted: {answer[column.reason_name]}",
+                )
+    for check in column.checks:
+        text = _checked_text(column, check.field, answer)
+        if problem := check.problem(text, {**values, **answer}):
+            name = check.field or (column.name if isinstance(column, Text) else "")
+            return Complaint(f"check_{check.kind}", f"{f'{name}: ' if name else ''}{problem}")
+    return None
+
+
+def _checked_text(column: Written, name: str, answer: Mapping[str, Any]) -> str:
+    if name:
+        return templates.written(answer.get(name))
+    return "\n".join(free_texts(column, answer))
+
+
+def free_texts(column: Written, answer: Mapping[str, Any]) -> list[str]:
+    """What the model was free to write in a column's answer."""
+    return schemas.free_texts(column.schema, dict(answer))
+
+
+def texts_of(recipe: Recipe, output: Any) -> list[str]:
+    """What the model was free to write in a finished row, of the columns that are kept."""
+    if not isinstance(output, dict):
+        return []
+    return [
+        text
+        for column in recipe.written
+        if column.keep and not isinstance(column, Judge)
+        for text in free_texts(column, {name: output.get(name) for name in column.names})
+    ]
+
+
+def fingerprint(texts: list[str]) -> str | None:
+    """The same for texts a reader would call the same; None where the model wrote no free text.
+
+    A row of labels and numbers alone may well come twice.
+    """
+    if not texts:
+        return None
+    normalised = "\x1f".join(
+        " ".join(unicodedata.normalize("NFKC", text).casefold().split()) for text in texts
+    )
+    return hashlib.blake2b(normalised.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def _unfenced(text: str) -> str:
+    """What stands in a fenced block of JSON, where there is one; else the text."""
+    if text.lstrip().startswith("{"):
+        return text
+    begin = text.find("```")
+    line, end = text.find("\n", begin), text.rfind("```")
+    if begin < 0 or not begin < line < end:
+        return text
+    language = text[begin + 3 : line].strip().casefold()
+    return text[line + 1 : end] if language in {"", "json"} else text
+
+
+def decoded(text: str) -> Any:
+    """The value of a JSON text, if it can be kept.
+
+    Raises:
+        ValueError: it is not JSON, nested too deeply, or has a number that is none (NaN) or not
+            finite (1e999).
+    """
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"{constant} is no JSON number")
+
+    try:
+        return _whole(json.loads(text, parse_constant=refuse))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _whole(value: Any, depth: int = 0) -> Any:
+    """The value without half surrogate pairs, which no file and no database takes."""
+    if depth > MAX_JSON_DEPTH:
+        raise ValueError("it is nested too deeply")
+    match value:
+        case float() if not math.isfinite(value):
+            raise ValueError("a number is too large")
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list():
+            return [_whole(item, depth + 1) for item in value]
+        case dict():
+            return {_whole(name): _whole(item, depth + 1) for name, item in value.items()}
+    return value

@@ -1,0 +1,132 @@
+"""The rows of a job as a grid of cards, each of which can be judged where it stands."""
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.batch.models import Item, ItemStatus
+from apps.generation.recipe.columns.columns import Criterion, Judge
+from apps.generation.recipe.spec import Spec
+from apps.generation.review import restore, review
+from apps.generation.review.listing import FILTERS, Shown
+from apps.generation.review.reasons import label_of
+from apps.generation.views.jobs import jobs_of
+from apps.generation.views.review import decide
+
+CARDS_A_PAGE = 24  # full lines of one, two, three or four
+FIELDS_SHOWN = 6
+CLIPPED = 280  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    name: str
+    value: str
+    largest: int
+    too_low: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A row as its card shows it: clipped, in whole, or as a form."""
+
+    item: Item
+    fields: list[review.Field]
+    scores: list[Score]
+    fields_left: int
+    is_long: bool
+    """Clipped, it does not show everything."""
+    clip: int | None
+    """So many characters of each field are shown; None: all."""
+    edits: bool
+    can_accept: bool
+    """Whether accepting it says anything new."""
+    said: str
+    """What the model wrote last, where no field shows it."""
+
+    @property
+    def can_edit(self) -> bool:
+        return any(field.editable for field in self.fields)
+
+
+def card_of(spec: Spec, item: Item, *, whole: bool = False, edits: bool = False) -> Card:
+    fields = review.fields_of(spec, item) if item.final is not None else []
+    order = {name: at for at, name in enumerate(spec.recipe.shown_first)}
+    fields.sort(key=lambda field: order.get(field.name, len(order)))
+    values = {field.name: field.value for field in fields}
+    scores = [
+        _score(values[criterion.name], criterion)
+        for column in spec.recipe.written
+        if isinstance(column, Judge)
+        for criterion in column.criteria
+        if criterion.name in values
+    ]
+    if not edits:
+        scored = {score.name for score in scores}
+        fields = [field for field in fields if field.name not in scored]
+    everything = whole or edits
+    shown = fields if everything else fields[:FIELDS_SHOWN]
+    left = len(fields) - len(shown)
+    said = restore.unread(spec, item)
+    texts = [*(field.value for field in fields), said]
+    is_long = len(fields) > FIELDS_SHOWN or any(len(text) > CLIPPED for text in texts)
+    is_new = item.status == ItemStatus.ACCEPTED and not item.reviewed
+    accept = is_new or restore.can_restore(spec, item)
+    clip = None if everything else CLIPPED
+    return Card(item, shown, scores, left, is_long, clip, edits, accept, said)
+
+
+def _score(value: str, criterion: Criterion) -> Score:
+    too_low = value.isdecimal() and int(value) < criterion.at_least
+    return Score(criterion.name, value, criterion.largest, too_low)
+
+
+@require_safe
+def page(request: HttpRequest, pk: int) -> HttpResponse:
+    """A page of cards, by the filters of the table."""
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    shown = Shown.of(found, request.GET)
+    stretch = shown.stretch(found, request.GET, CARDS_A_PAGE)
+    spec = found.spec
+    context = {
+        "job": found,
+        "stretch": stretch,
+        "cards": [card_of(spec, item) for item in stretch.items],
+        "status": shown.name,
+        "code": shown.code,
+        "code_label": label_of(shown.code) if shown.code else "",
+        "filters": FILTERS.items(),
+        "here": urlencode(request.GET),
+    }
+    return render(request, "generation/cards.html", context)
+
+
+@require_safe
+def card(request: HttpRequest, pk: int, index: int) -> HttpResponse:
+    """One card: `?show=whole` with all its text, `?show=form` to edit it."""
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    item = get_object_or_404(Item, batch_id=found.batch_id, index=index)
+    show = request.GET.get("show")
+    shown = card_of(found.spec, item, whole=show == "whole", edits=show == "form")
+    return render(request, "generation/_card.html", {"job": found, "card": shown})
+
+
+@require_POST
+def judge(request: HttpRequest, pk: int, index: int) -> HttpResponse:
+    """Accept, reject or change a row; its card comes back, with what became of it."""
+    found = get_object_or_404(jobs_of(request), pk=pk)
+    item = get_object_or_404(Item, batch_id=found.batch_id, index=index)
+    problem = decide(found, item, request.POST)
+    if not request.headers.get("HX-Request"):
+        if problem:
+            messages.error(request, problem)
+        return redirect(f"{reverse('generation:cards', args=[pk])}?{urlencode(request.GET)}")
+    item.refresh_from_db()
+    edits = bool(problem) and request.POST.get("action") == "edit"
+    context = {"job": found, "card": card_of(found.spec, item, edits=edits), "problem": problem}
+    return render(request, "generation/_card.html", context)

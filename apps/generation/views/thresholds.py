@@ -1,0 +1,81 @@
+"""The threshold for near duplicates on a job's page: what each would do, and doing it."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import aget_object_or_404, redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.batch.tasks import wake
+from apps.embeddings.cache import TextsTooLarge
+from apps.generation.models import Job
+from apps.generation.review import measure, rejudge
+from apps.generation.review.measure import By, Preparing, TooMany
+from apps.generation.review.rejudge import Applied
+from apps.llm.errors import LLMError
+from apps.runtime.async_db import in_db
+from apps.servers.services import NoServer
+from apps.similarity import thresholds
+
+CANNOT = (TooMany, NoServer, LLMError, TextsTooLarge)
+OFF = thresholds.STEPS[-1] + 1
+"""On the slider: the place after the last threshold, where nothing goes."""
+
+
+def step_of(threshold: float | None) -> int:
+    """Where the slider stands for a job's threshold."""
+    return OFF if threshold is None else round(100 * threshold)
+
+
+@require_safe
+async def measured(request: HttpRequest, pk: int) -> HttpResponse:
+    """What every threshold would do, as JSON; or how far that is worked out, to ask again."""
+    found = await _job(request, pk)
+    by = request.GET.get("by", "")
+    if by not in set(By):
+        return JsonResponse({"error": "Compare by “text” or by “meaning”."}, status=400)
+    try:
+        shown = await measure.measure(found, By(by))
+    except CANNOT as error:
+        return JsonResponse({"error": str(error)})
+    if isinstance(shown, Preparing):
+        return JsonResponse({"done": shown.done, "total": shown.total})
+    return JsonResponse(await in_db(shown.as_dict))
+
+
+@require_POST
+async def apply(request: HttpRequest, pk: int) -> HttpResponse:
+    """Judges the stored rows again by a threshold; from then on it is the job's."""
+    found = await _job(request, pk)
+    by, text = request.POST.get("by", ""), request.POST.get("threshold", "")
+    step = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else 0
+    if by not in set(By) or not (step == OFF or step in thresholds.STEPS):
+        first, last = thresholds.STEPS[0], thresholds.STEPS[-1]
+        messages.error(request, f"A threshold is a whole number from {first} to {last} percent.")
+        return redirect("generation:job", pk)
+    try:
+        applied = await rejudge.apply(found, By(by), None if step == OFF else step)
+    except CANNOT as error:
+        messages.error(request, str(error))
+        return redirect("generation:job", pk)
+    if isinstance(applied, Preparing):
+        messages.error(request, "The rows are not all compared yet: wait for the histogram.")
+        return redirect("generation:job", pk)
+    messages.success(request, _said(applied))
+    if applied.goes_on:
+        await in_db(wake, found.batch.server_id)
+    return redirect("generation:job", pk)
+
+
+def _said(applied: Applied) -> str:
+    said = (
+        f"{applied.rejected:,} row{'s' * (applied.rejected != 1)} rejected as near duplicates, "
+        f"{applied.restored:,} brought back."
+    )
+    return f"{said} The job goes on until its goal is reached again." if applied.goes_on else said
+
+
+async def _job(request: HttpRequest, pk: int) -> Any:
+    jobs = Job.objects.owned_by(await request.auser()).select_related("batch")
+    return await aget_object_or_404(jobs, pk=pk)

@@ -1,0 +1,192 @@
+"""What a chat stream says: bytes as they arrive in, typed events out. Pure."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+from apps.llm import errors
+from apps.llm.events import Done, Event, Progress, Reasoning, Token, ToolCall, Usage
+from apps.llm.failures import classify
+
+NOT_A_CHUNK = "The model server wrote something into its answer that is no part of one."
+
+
+class ChunkReader:
+    """Takes a stream of server-sent events apart, however it was cut on the way.
+
+    reader = ChunkReader()
+    for data in arriving:
+        for event in reader.feed(data): ...
+    """
+
+    def __init__(self, begun: bytes = b"") -> None:
+        self._rest = begun
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that are complete now.
+
+        Raises:
+            LLMError: the server wrote an error into the stream, with or without `data:` before it.
+        """
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        found: list[Event] = []
+        for line in lines:
+            if line.startswith((b"data: {", b"data:{")):
+                _add_events(found, _decoded(line[5:]))
+            elif line.startswith((b"{", b"error: ")):
+                # A proxy whose model failed to load writes a bare JSON line; an old llama-server
+                # its own kind of event.
+                raise classify.error_of(None, _lenient(line.removeprefix(b"error: ")))
+        return found
+
+    def end(self) -> list[Event]:
+        """Nothing more comes: a last line may have no end. One that broke off says nothing."""
+        if self._rest.startswith(b"data") and not _is_whole(self._rest[5:]):
+            self._rest = b""
+        return self.feed(b"\n")
+
+
+class WholeAnswer:
+    """An answer that nobody watches: its chunks are decoded many at once."""
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.reasoning: list[str] = []
+        self.usage = Usage(0, 0, 0)
+        self.finish_reason = ""
+        self._rest = b""
+
+    def feed(self, data: bytes) -> None:
+        """
+        Raises:
+            LLMError: the server wrote an error into the stream.
+        """
+        whole, _, self._rest = (self._rest + data).rpartition(b"\n")
+        lines = whole.split(b"\n")
+        chunks = [line[5:] for line in lines if line.startswith((b"data: {", b"data:{"))]
+        # Errors are said line by line: with their words, and after what came before them.
+        decoded = None
+        if b"error" not in whole:
+            with suppress(ValueError):
+                decoded = json.loads(b"[" + b",".join(chunks) + b"]")
+        if decoded is not None:
+            for chunk in decoded:
+                self._add(chunk)
+            return
+        self._take(ChunkReader().feed(whole + b"\n"))
+
+    def end(self) -> None:
+        """Nothing more comes: a last line may have no end. One that broke off says nothing."""
+        reader, self._rest = ChunkReader(self._rest), b""
+        self._take(reader.end())
+
+    def _add(self, chunk: dict[str, Any]) -> None:
+        match chunk:
+            case {
+                "choices": [{"delta": {"content": str(text), **rest}, "finish_reason": None}]
+            } if not rest and not chunk.get("usage"):
+                self.text.append(text)  # nearly all of them
+            case _:
+                events: list[Event] = []
+                _add_events(events, chunk)
+                self._take(events)
+
+    def _take(self, events: list[Event]) -> None:
+        for event in events:
+            match event:
+                case Token():
+                    self.text.append(event.text)
+                case Reasoning():
+                    self.reasoning.append(event.text)
+                case Usage():
+                    self.usage = event
+                case Done():
+                    self.finish_reason = event.finish_reason
+
+
+def _decoded(line: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(line)
+    except ValueError as error:
+        raise errors.ServerFailed(
+            "The model server wrote something into its answer that is not JSON."
+        ) from error
+    if not isinstance(data, dict):
+        raise errors.ServerFailed(NOT_A_CHUNK)
+    if data.get("error") is not None:
+        raise classify.error_of(None, data)
+    return data
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _lenient(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return line.decode(errors="replace")
+
+
+def _add_events(found: list[Event], data: dict[str, Any]) -> None:
+    """The events of one chunk. Fields may be missing and unknown ones may come.
+
+    Raises:
+        ServerFailed: a field has a value that no server gives it.
+    """
+    try:
+        _read_chunk(found, data)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise errors.ServerFailed(NOT_A_CHUNK) from error
+
+
+def _read_chunk(found: list[Event], data: dict[str, Any]) -> None:
+    if progress := data.get("prompt_progress"):
+        found.append(
+            Progress(*(_number(progress.get(name)) for name in ("total", "cache", "processed")))
+        )
+    for choice in data.get("choices") or ():
+        delta = choice.get("delta") or {}
+        # What a proxy streams about loading the model has no id and is nobody's reasoning.
+        # llama.cpp and DeepSeek call it the one, Ollama, vLLM and OpenRouter the other.
+        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+        if reasoning and data.get("id"):
+            found.append(Reasoning(_text(reasoning)))
+        if content := delta.get("content"):
+            found.append(Token(_text(content)))
+        if calls := delta.get("tool_calls"):
+            found.extend(ToolCall(call) for call in calls)
+        if reason := choice.get("finish_reason"):
+            found.append(Done(_text(reason)))
+    if usage := data.get("usage"):
+        details = usage.get("prompt_tokens_details") or {}
+        timings = data.get("timings") or {}
+        found.append(
+            Usage(
+                _number(usage.get("prompt_tokens")),
+                _number(details.get("cached_tokens")),
+                _number(usage.get("completion_tokens")),
+                timings.get("predicted_per_second") or None,
+                tells_cached=details.get("cached_tokens") is not None,
+            )
+        )
+
+
+def _number(value: Any) -> int:
+    """A count; 0 where the server says null, or nothing."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise ValueError(value)
+    return int(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value

@@ -1,0 +1,75 @@
+"""The tools of all servers, as the chat offers them."""
+
+from functools import partial
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from apps.core.crypto import SecretLost
+from apps.core.tools import Arguments, Tool, ToolError
+from apps.mcp import results, sessions
+from apps.mcp.connection import Away
+from apps.mcp.models import Target, ToolServer
+from apps.runtime.async_db import in_db
+
+CALL_SECONDS = 60.0
+
+
+def tools(person: int) -> list[Tool]:
+    """Of all servers that he sees and that are switched on.
+
+    Also of one that is away: the prompt stays the same.
+    """
+    return [
+        Tool(
+            name=tool["name"],
+            title=tool["title"],
+            description=tool["description"],
+            parameters=tool["parameters"],
+            run=partial(run, server.pk, tool["tool"]),
+            needs_approval=True,
+            seconds=CALL_SECONDS,
+            group=server.group,
+            trouble=server.error,
+            source=f"mcp:{server.pk}",
+        )
+        for server in ToolServer.objects.usable_by(person)
+        for tool in server.tools
+    ]
+
+
+async def run(server: int, tool: str, user: User, arguments: Arguments) -> str:
+    """Calls a tool. Whatever goes wrong is a sentence for the model."""
+    name, target = await in_db(_target, server, user)
+    try:
+        result = await sessions.call(target, user.pk, tool, arguments)
+    except Away as error:
+        await in_db(_note, server, str(error), error.words)
+        raise ToolError(f"{name} cannot be used now. {error} Go on without it.") from error
+    except sessions.CallRefused as error:
+        raise ToolError(str(error)) from error
+    await in_db(_note, server, "")
+    text = results.text_of(result)
+    if result.is_error:
+        raise ToolError(text)
+    return text
+
+
+def _target(pk: int, user: User) -> tuple[str, Target]:
+    server = ToolServer.objects.usable_by(user.pk).filter(pk=pk).first()
+    if server is None:
+        raise ToolError("This tool is not there any more. Go on without it.")
+    try:
+        return server.name, server.target()
+    except SecretLost as error:
+        raise ToolError(f"{server.name} cannot be used: its key is lost.") from error
+
+
+def _note(pk: int, error: str, words: str = "") -> None:
+    """Keeps for people whether it could be reached."""
+    server = ToolServer.objects.filter(pk=pk)
+    if error:
+        server.filter(error="").update(error_since=timezone.now())
+        server.update(error=error, error_words=words)
+    else:
+        server.exclude(error="").update(error="", error_words="", error_since=None)

@@ -1,0 +1,175 @@
+"""Servers over HTTP."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest
+from ninja import Router, Status
+
+from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.core.quotas import limited
+from apps.llm import errors
+from apps.llm.permits import acquire
+from apps.servers import schemas, services
+from apps.servers.models import Server
+from apps.servers.schemas import (
+    ActionIn,
+    ActionOut,
+    DefaultIn,
+    ServerIn,
+    ServerOut,
+    ServerPatch,
+    SlotOut,
+)
+
+router = Router(tags=["servers"])
+
+# Field of the API, field of the model.
+STATED = {"name": "name", "parallel": "parallel", "context": "context_stated"} | {
+    "unified": "kv_unified"
+}
+
+# What the environment says of a server, and says again at every start.
+SETTINGS_OWN = {"name", "base_url", "api_key"}
+
+
+def _get(pk: int) -> Server:
+    server = Server.objects.prefetch_related("defaults").filter(pk=pk).first()
+    if server is None:
+        raise not_found("server")
+    return server
+
+
+def _staff(request: HttpRequest) -> None:
+    if not owner(request).is_staff:
+        raise ApiError(403, "staff_only", "Only a staff user may change servers.")
+
+
+def _of_the_settings(server: Server, what: str) -> ApiError:
+    return ApiError(409, "from_settings", f"“{server.name}” comes from the settings. {what}")
+
+
+def _save(server: Server) -> None:
+    try:
+        with transaction.atomic():
+            server.save()
+    except IntegrityError as error:
+        raise ApiError(409, "name_taken", f"There is a server named {server.name!r}.") from error
+
+
+def _shown(server: Server) -> dict[str, Any]:
+    return _all_shown([server])[0]
+
+
+def _all_shown(servers: Sequence[Server]) -> list[dict[str, Any]]:
+    healths = services.health(servers)
+    busy = acquire.busy([server.pk for server in servers])
+    return [schemas.show(s, healths[s.pk], busy[s.pk]) for s in servers]
+
+
+@router.get("/servers", response=Page[ServerOut])
+def list_servers(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
+    rows = page(Server.objects.prefetch_related("defaults"), lambda s: s, limit=limit, after=after)
+    return rows | {"items": _all_shown(rows["items"])}
+
+
+@router.get("/servers/{pk}", response=ServerOut)
+def one_server(request: HttpRequest, pk: int) -> Any:
+    return _shown(_get(pk))
+
+
+@router.post("/servers", response={201: ServerOut})
+@limited("looks")
+def add_server(request: HttpRequest, data: ServerIn) -> Any:
+    _staff(request)
+    server = Server(base_url=data.base_url)
+    for field, column in STATED.items():
+        setattr(server, column, getattr(data, field))
+    server.set_key(data.api_key)
+    _save(server)
+    return Status(201, _shown(async_to_sync(services.look_at)(server)))
+
+
+@router.patch("/servers/{pk}", response=ServerOut)
+@limited("looks")
+def change_server(request: HttpRequest, pk: int, data: ServerPatch) -> Any:
+    """Change a server. With another address the stored key is forgotten unless one is given."""
+    _staff(request)
+    server = _get(pk)
+    given = data.dict(exclude_unset=True)
+    if server.from_settings and SETTINGS_OWN & {name for name in given if given[name] is not None}:
+        raise _of_the_settings(server, "Only its slots, context and cache can be changed here.")
+    for field, column in STATED.items():
+        if field in given and (field != "name" or given["name"]):
+            setattr(server, column, given[field])
+    if given.get("base_url"):
+        server.move_to(given["base_url"])
+    if given.get("api_key") is not None:
+        server.set_key(given["api_key"])
+    server.forget_facts()
+    _save(server)
+    return _shown(async_to_sync(services.look_at)(server))
+
+
+@router.delete("/servers/{pk}", response={204: None})
+def remove_server(request: HttpRequest, pk: int) -> Any:
+    _staff(request)
+    server = _get(pk)
+    if server.from_settings:
+        raise _of_the_settings(server, "Remove it there.")
+    server.delete()
+    return Status(204, None)
+
+
+@router.post("/servers/{pk}/probe", response=ServerOut)
+@limited("looks")
+def probe_server(request: HttpRequest, pk: int) -> Any:
+    return _shown(async_to_sync(services.look_at)(_get(pk), max_age=timedelta(0)))
+
+
+@router.put("/servers/{pk}/defaults", response=ServerOut)
+def make_default(request: HttpRequest, pk: int, data: DefaultIn) -> Any:
+    """Gives a use (chat, embeddings, generation) this server, and one of its models."""
+    _staff(request)
+    services.make_default(_get(pk), data.use, data.model)
+    return _shown(_get(pk))
+
+
+@router.post("/servers/{pk}/models/{action}", response={202: ActionOut})
+def act_on_model(request: HttpRequest, pk: int, action: services.Action, data: ActionIn) -> Any:
+    """Starts to load, unload or warm a model; its `state` shows how far it is."""
+    _staff(request)
+    try:
+        services.start_action(_get(pk), data.model, action)
+    except errors.UnknownModel as error:
+        raise ApiError(404, error.code, str(error)) from error
+    except errors.NotSupported as error:
+        raise ApiError(409, error.code, str(error)) from error
+    return Status(202, {"model": data.model, "action": action})
+
+
+@router.get("/servers/{pk}/slots", response=list[SlotOut])
+@limited("looks")
+def server_slots(request: HttpRequest, pk: int) -> Any:
+    user = owner(request)
+    return async_to_sync(slots_with_users)(_get(pk), user.pk, user.is_staff)
+
+
+async def slots_with_users(server: Server, user_id: int, is_staff: bool) -> list[dict[str, Any]]:
+    """Each slot as `SlotOut`. The name of a job is told to its owner and to staff alone."""
+    server = await services.look_at(server)
+    found = await services.slots_of(server)
+    occupancy = await acquire.occupancy(server)
+    mine = [
+        entry.label if is_staff or entry.owner == user_id else entry.lane
+        for entry in occupancy.held
+    ]
+    # llama-server does not say whose request is in which slot. Those we hold fill the busy ones in
+    # the order in which they came; what is left over comes from other programs.
+    for slot in found:
+        if slot["busy"]:
+            slot["used_by"] = mine.pop(0) if mine else "another program"
+    return found

@@ -1,0 +1,44 @@
+"""GET /props of a llama-server, asked directly or through a router or llama-swap."""
+
+import re
+from typing import Any
+
+from apps.servers.facts.server_facts import ModelFacts
+from apps.servers.kinds.listing import number
+
+_THINKING = re.compile(r"enable_thinking|<think|reasoning_content|reasoning_effort|<\|channel\|>")
+_SWITCH = re.compile(r"enable_thinking|reasoning_effort")
+TEMPLATE = "its chat template"
+
+
+def learn(model: ModelFacts, props: dict[str, Any], source: str) -> None:
+    """Takes what one model's /props says."""
+    modalities = props.get("modalities") or {}
+    model.learn(
+        source,
+        slots=number(props.get("total_slots")),
+        context=context_of(props),
+        vision=_flag(modalities.get("vision")),
+        audio=_flag(modalities.get("audio")),
+        abilities={
+            name.removeprefix("supports_"): value
+            for name, value in (props.get("chat_template_caps") or {}).items()
+            if isinstance(value, bool)
+        },
+    )
+    template = props.get("chat_template")
+    if isinstance(template, str) and template:
+        model.learn(
+            TEMPLATE,
+            reasoning=bool(_THINKING.search(template)),
+            thinking_switch=bool(_SWITCH.search(template)),
+            thinking_off="enable_thinking" in template,
+        )
+
+
+def context_of(props: dict[str, Any]) -> int | None:
+    return number((props.get("default_generation_settings") or {}).get("n_ctx"))
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None

@@ -1,0 +1,78 @@
+"""What was counted of a server's requests, as small charts. Pure."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apps.llm.permits.acquire import BUCKET_SECONDS, Bucket
+
+NOW_SECONDS = 60  # the numbers beside the charts are of the last minute
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One small chart: its name, and what a person reads without looking at the line."""
+
+    name: str
+    title: str
+    now: str
+    most: str
+
+
+def charts(buckets: Sequence[Bucket], *, embeds: bool) -> list[Chart]:
+    """The four charts; a server that only embeds writes nothing and caches nothing.
+
+    None where nothing was asked in all that time: empty charts say less than a sentence.
+    """
+    if not any(bucket.prompt or bucket.completion or bucket.waited for bucket in buckets):
+        return []
+    recent = buckets[-NOW_SECONDS // BUCKET_SECONDS :]
+    shown = [_rate_chart("prompt", "Prompt tokens/s", recent, buckets)]
+    if not embeds:
+        shown.append(_rate_chart("completion", "Generated tokens/s", recent, buckets))
+    waited = sum(bucket.waited for bucket in buckets)
+    shown.append(
+        Chart(
+            "waited",
+            "Had to wait",
+            str(sum(b.waited for b in recent)) if waited else "none",
+            f"{waited:,} in 15 minutes" if waited else "in 15 minutes",
+        )
+    )
+    if not embeds and not any(bucket.told for bucket in buckets):
+        shown.append(Chart("cached", "Prompt from cache", "not reported", ""))
+    elif not embeds:
+        shown.append(
+            Chart("cached", "Prompt from cache", _share(recent), f"{_share(buckets)} in all")
+        )
+    return shown
+
+
+def _rate_chart(
+    name: str, title: str, recent: Sequence[Bucket], buckets: Sequence[Bucket]
+) -> Chart:
+    most = max((getattr(bucket, name) for bucket in buckets), default=0) / BUCKET_SECONDS
+    now = sum(getattr(bucket, name) for bucket in recent) / NOW_SECONDS
+    return Chart(name, title, f"{now:,.0f}", f"at most {most:,.0f}")
+
+
+def _share(buckets: Sequence[Bucket]) -> str:
+    told = sum(bucket.told for bucket in buckets)
+    return f"{sum(bucket.cached for bucket in buckets) / told * 100:.0f} %" if told else "–"
+
+
+def series(buckets: Sequence[Bucket]) -> str:
+    """Per chart one number per bucket, oldest first; null where there was nothing to count."""
+    return json.dumps(
+        {
+            "start": buckets[0].start if buckets else 0,
+            "step": BUCKET_SECONDS,
+            "prompt": [bucket.prompt / BUCKET_SECONDS for bucket in buckets],
+            "completion": [bucket.completion / BUCKET_SECONDS for bucket in buckets],
+            "waited": [bucket.waited for bucket in buckets],
+            "cached": [
+                round(bucket.cached / bucket.told, 3) if bucket.told else None for bucket in buckets
+            ],
+        },
+        separators=(",", ":"),
+    )

@@ -1,0 +1,97 @@
+from typing import Any
+
+from django import forms
+
+from apps.llm.addresses import UNSENDABLE_KEY, checked, is_sendable
+from apps.servers.models import Server
+
+
+class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs alone
+    """Adds a server, or edits one. The stored key is never shown.
+
+    Left empty it stays, as long as the address does.
+    """
+
+    # Not the model's own field, which would refuse "localhost:8080" before its scheme is added.
+    base_url = forms.CharField(
+        max_length=500, label="Address", help_text="Such as http://127.0.0.1:8080/v1"
+    )
+    api_key = forms.CharField(
+        required=False,
+        label="Key",
+        help_text="If the server was started with --api-key. Stored encrypted, never shown again.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+    )
+    forget_key = forms.BooleanField(required=False, label="Forget the stored key")
+    kv_unified = forms.TypedChoiceField(
+        required=False,
+        label="Shared KV cache",
+        choices=[("", "Not known"), ("yes", "Shared by all slots"), ("no", "Split between them")],
+        coerce=lambda value: value == "yes",
+        empty_value=None,
+        help_text=(
+            "Shared if -np is not given, or with --kv-unified. Not known: each slot is taken to "
+            "have its own until requests outgrow a shared one."
+        ),
+    )
+
+    class Meta:
+        model = Server
+        fields = ["name", "base_url", "parallel", "context_stated", "kv_unified"]
+        error_messages = {"name": {"unique": "There is a server of this name already."}}
+        labels = {
+            "parallel": "Slots",
+            "context_stated": "Context of a slot",
+        }
+        help_texts = {
+            "parallel": "Only where the server does not say (a proxy): its -np.",
+            "context_stated": "Only where the server does not say: tokens.",
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        server: Server = self.instance
+        self.was = (server.base_url, server.encrypted_key)
+        self.lost_key = False
+        """The address was changed and no new key entered: the stored one is gone."""
+        if server.kv_unified is not None:
+            self.initial["kv_unified"] = "yes" if server.kv_unified else "no"
+        if not server.encrypted_key:
+            del self.fields["forget_key"]
+        if server.from_settings:  # the environment names it, and wins at every start
+            for name in ("name", "base_url", "api_key"):
+                self.fields[name].disabled = True
+            self.fields.pop("forget_key", None)
+
+    def clean_base_url(self) -> str:
+        try:
+            return checked(self.cleaned_data["base_url"])
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+
+    def clean_api_key(self) -> str:
+        key: str = self.cleaned_data["api_key"]
+        if not is_sendable(key):
+            raise forms.ValidationError(UNSENDABLE_KEY)
+        return key
+
+    def full_clean(self) -> None:
+        """The first field with an error has the focus, and with it is in view."""
+        super().full_clean()
+        for name in self.errors:
+            if name in self.fields:
+                self.fields[name].widget.attrs["autofocus"] = True
+                break
+
+    def save(self, commit: bool = True) -> Any:
+        server: Server = self.instance
+        base_url = self.cleaned_data["base_url"]
+        server.base_url = self.was[0]  # validation has written the new one into it
+        self.lost_key = server.move_to(base_url) and not self.cleaned_data["api_key"]
+        if self.cleaned_data.get("forget_key"):
+            server.set_key("")
+        elif self.cleaned_data["api_key"] and not server.from_settings:
+            server.set_key(self.cleaned_data["api_key"])
+        if (server.base_url, server.encrypted_key) != self.was:
+            server.forget_facts()
+        return super().save(commit)

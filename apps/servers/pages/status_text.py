@@ -1,0 +1,204 @@
+"""What is going on at a server, in words. Pure: a moment goes in, sentences come out."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from apps.llm.permits.acquire import refused_in_words
+from apps.servers.pages.slot_view import Box, Occupant
+
+TRY_STUCK = "Warm a model up to see whether it answers again; if not, restart it"
+NAMED_JOBS = 2
+# Why a proxy refuses requests if it was not told otherwise.
+LIMITS = {
+    "Olla": "Olla allows 100 requests a minute",
+    "llama-swap": "llama-swap takes 10 requests per model at a time",
+}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """All that the line in words is made of."""
+
+    state: str = "ready"
+    """A `State` of the server: ready, loading, unreachable, unauthorized, unknown, sleeping."""
+    kind: str = "llama-server"
+    """As people call it: "llama-swap"."""
+    error: str = ""
+    slots: int = 1
+    boxes: Sequence[Box] = ()
+    waiting: int = 0
+    """Requests of ours that wait for a slot."""
+    people: int = 0
+    """Slots that jobs leave free because people are chatting."""
+    held_back: str = ""
+    """Why rows of jobs wait, as in `Occupancy`: slots, people, tokens, restarted, model:<id>."""
+    limit: int | None = None
+    """Fewer slots than there are, for now."""
+    limit_reason: str = ""
+    limit_seconds: float | None = None
+    loading: Sequence[str] = field(default_factory=tuple)
+    """Models on their way into memory."""
+    sleeping: Sequence[str] = field(default_factory=tuple)
+    swaps: bool = False
+    """Whether it loads models as they are asked for."""
+    silent_seconds: float | None = None
+    """How long it has had requests and given no token."""
+    next_look: float | None = None
+    """Seconds until it is asked again."""
+
+
+def in_words(moment: Moment) -> str:
+    """What a person wants to know first: "4 of 4 slots busy with 'Reviews v2'; chat will take one
+    over"."""
+    sentences = _not_ready(moment) or _ready(moment)
+    return " ".join(s if s.endswith(("?", "!")) else f"{s}." for s in sentences)
+
+
+def _not_ready(moment: Moment) -> list[str]:
+    error = moment.error.rstrip(". ")
+    again = (
+        []
+        if moment.next_look is None or moment.next_look < 1
+        else [f"It is asked again in {period(moment.next_look)}"]
+    )
+    match moment.state:
+        case "unknown":
+            return ["Not looked at yet"]
+        case "loading":
+            return [f"Waiting: {moment.kind} is loading {_and(moment.loading) or 'its model'}"]
+        case "unreachable":
+            return [error or "It does not answer", *again]
+        case "unauthorized":
+            return ["It refuses the key: enter the right one under Edit"]
+        case "sleeping":
+            return ["Asleep: the next request wakes it"]
+        case "stuck":
+            return [stuck(moment.silent_seconds), TRY_STUCK]
+    return []
+
+
+def _ready(moment: Moment) -> list[str]:
+    sentences = []
+    if moment.loading:
+        sentences.append(f"Waiting: {moment.kind} is loading {_and(moment.loading)}")
+    if limit := _limit(moment):
+        sentences.append(limit)
+    sentences += _busy(moment)
+    if moment.waiting:
+        sentences.append(f"{count(moment.waiting, 'question')} {_waits(moment.waiting)} for a slot")
+    if held_back := _held_back(moment):
+        sentences.append(held_back)
+    return sentences or [_idle(moment)]
+
+
+def _idle(moment: Moment) -> str:
+    if moment.sleeping:
+        return f"Idle: {_and(moment.sleeping)} is asleep, the next request wakes it"
+    if moment.swaps and not moment.boxes:
+        return "Idle: no model is loaded, the first request loads one"
+    return "Idle: no job is running"
+
+
+def _held_back(moment: Moment) -> str:
+    """Why rows wait though slots may be free; that all are busy can be seen."""
+    if moment.held_back == "tokens":
+        return "More rows would outgrow the context that the slots share"
+    if moment.held_back == "restarted":
+        return "Redis has just started: who held a slot is asked first"
+    if moment.held_back.startswith("limit:"):
+        return refused_in_words(moment.held_back).rstrip(".")
+    if moment.held_back.startswith("model:"):
+        other = moment.held_back.removeprefix("model:")
+        return f"Rows wait: a person uses {other}, and another model would take its place"
+    return ""
+
+
+def stuck(seconds: float | None) -> str:
+    silence = f" for {period(seconds)}" if seconds else ""
+    return f"Says it is ready, but gave no token{silence}: it may be stuck"
+
+
+def _limit(moment: Moment) -> str:
+    if moment.limit is None or moment.limit >= moment.slots:
+        return ""
+    until = f" for {period(moment.limit_seconds)} more" if moment.limit_seconds else " for now"
+    reason = moment.limit_reason.rstrip(". ") or "It refused a request"
+    if "no more requests" in reason:  # what is behind the refusal says more than the refusal
+        reason = LIMITS.get(moment.kind, reason)
+    return f"{reason}: {moment.limit} of {moment.slots} slots in use{until}"
+
+
+def _busy(moment: Moment) -> list[str]:
+    counts = Counter(box.occupant for box in moment.boxes)
+    jobs, chats, others = counts[Occupant.JOB], counts[Occupant.CHAT], counts[Occupant.OTHER]
+    ours = jobs + chats
+    if not ours and not others:
+        return []
+    named = _names_of_jobs(moment.boxes)
+    if not ours:
+        if others >= moment.slots:
+            return [f"{_all(others)} taken by other programs: the workbench has to wait"]
+        return [f"{count(others, 'request')} {_comes(others)} from other programs"]
+    if jobs and chats:
+        line = f"{ours} of {moment.slots} slots busy: {jobs} with {named}, {chats} with chat"
+    else:
+        line = f"{ours} of {moment.slots} slots busy with {named if jobs else 'chat'}"
+    full = ours + others >= moment.slots
+    if full and jobs:
+        line += "; chat will take one over"
+    elif full and chats:
+        line += "; the next question waits for the first that ends"
+    elif jobs and moment.people and not chats:
+        line += f"; {moment.people} kept free for chat"
+    if others:
+        return [line, f"{count(others, 'request')} {_comes(others)} from other programs"]
+    return [line]
+
+
+def _names_of_jobs(boxes: Sequence[Box]) -> str:
+    """'Reviews v2', 'Tickets' and 2 more jobs: those with the most slots first."""
+    labels = Counter(box.label or "a job" for box in boxes if box.occupant is Occupant.JOB)
+    shown = [label for label, _ in labels.most_common(NAMED_JOBS)]
+    rest = len(labels) - len(shown)
+    words = [label if label in UNNAMED else f"'{label}'" for label in shown]
+    if rest:
+        words.append(count(rest, "more job"))
+    return _and(words)
+
+
+# Labels that are descriptions, not names that a person gave.
+UNNAMED = frozenset({"a job", "Embeddings"})
+
+
+def _and(words: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _all(slots: int) -> str:
+    return "The slot is" if slots == 1 else f"All {slots} slots are"
+
+
+def _comes(requests: int) -> str:
+    return "comes" if requests == 1 else "come"
+
+
+def _waits(requests: int) -> str:
+    return "waits" if requests == 1 else "wait"
+
+
+def count(number: int, thing: str) -> str:
+    """1 request, 2 requests."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def period(seconds: float) -> str:
+    """As a person would say it: 40 s, 2 min, 3 h, 2 days."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 36 * 3600:
+        return f"{seconds / 3600:.0f} h"
+    return f"{seconds / 86400:.0f} days"

@@ -1,0 +1,151 @@
+"""What the API says of servers."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from ninja import Field, Schema
+from pydantic import AfterValidator
+
+from apps.llm.addresses import UNSENDABLE_KEY, checked, is_sendable
+from apps.servers.models import Server, Use
+from apps.servers.refresh import Health
+
+
+def _sendable(key: str) -> str:
+    if not is_sendable(key.strip()):
+        raise ValueError(UNSENDABLE_KEY)
+    return key.strip()
+
+
+Address = Annotated[str, Field(max_length=500), AfterValidator(checked)]
+Key = Annotated[str, Field(max_length=2000), AfterValidator(_sendable)]
+
+
+class ModelOut(Schema):
+    id: str
+    name: str = ""
+    aliases: list[str] = []
+    state: str
+    error: str = ""
+    slots: int | None = None
+    context: int | None
+    context_trained: int | None
+    unified: bool | None = None
+    pool: int | None = None
+    embeddings: bool | None
+    vision: bool | None = None
+    reasoning: bool | None = None
+    abilities: dict[str, bool] = {}
+    actions: list[str] = []
+    sources: dict[str, str] = {}
+
+
+class SlotsOut(Schema):
+    total: int
+    source: str
+    busy: int
+    """In use by this workbench."""
+    unified: bool | None
+    unified_source: str
+    context: int | None
+    context_source: str
+    pool: int | None
+    cap: int | None
+    cap_reason: str
+
+
+class DefaultOut(Schema):
+    use: str
+    model: str
+
+
+class ServerOut(Schema):
+    id: int
+    name: str
+    base_url: str
+    kind: str
+    state: str
+    since: datetime | None
+    seen: datetime | None
+    next_look: datetime | None
+    last_token: datetime | None
+    error: str
+    models: list[ModelOut]
+    slots: SlotsOut
+    defaults: list[DefaultOut]
+    advice: list[str]
+
+
+class ServerIn(Schema):
+    name: str = Field(min_length=1, max_length=100)
+    base_url: Address
+    api_key: Key = ""
+    parallel: int | None = Field(None, ge=1, le=1024)
+    context: int | None = Field(None, ge=1, le=100_000_000)
+    unified: bool | None = None
+
+
+class ServerPatch(Schema):
+    name: str | None = Field(None, min_length=1, max_length=100)
+    base_url: Address | None = None
+    api_key: Key | None = None
+    parallel: int | None = Field(None, ge=1, le=1024)
+    context: int | None = Field(None, ge=1, le=100_000_000)
+    unified: bool | None = None
+
+
+class DefaultIn(Schema):
+    use: Use
+    model: str = Field("", max_length=300)
+
+
+class ActionIn(Schema):
+    model: str = Field(min_length=1, max_length=300)
+
+
+class ActionOut(Schema):
+    model: str
+    action: Literal["load", "unload", "warm"]
+
+
+class SlotOut(Schema):
+    id: int
+    busy: bool
+    used_by: str | None
+    model: str
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    decoded: int | None
+    context: int | None
+
+
+def show(server: Server, health: Health, busy: int) -> dict[str, Any]:
+    """A server as `ServerOut`. Its `defaults` are best prefetched."""
+    cap = server.width_cap
+    return {
+        "id": server.pk,
+        "name": server.name,
+        "base_url": server.base_url,
+        "kind": server.kind,
+        "state": health.state,
+        "since": health.since,
+        "seen": server.seen,
+        "next_look": health.next_look,
+        "last_token": health.last_token,
+        "error": health.error,
+        "models": server.model_facts,
+        "slots": {
+            "total": server.width(),
+            "source": server.width_source(),
+            "busy": busy,
+            "unified": server.unified(),
+            "unified_source": server.unified_source(),
+            "context": server.context_of(),
+            "context_source": server.context_source(),
+            "pool": server.pool(),
+            "cap": cap[0] if cap else None,
+            "cap_reason": cap[1] if cap else "",
+        },
+        "defaults": [{"use": d.use, "model": d.model} for d in server.defaults.all()],
+        "advice": server.advice,
+    }

@@ -1,0 +1,14 @@
+from django.urls import path
+
+from apps.servers.pages import views
+
+app_name = "llm"
+urlpatterns = [
+    path("", views.index, name="index"),
+    path("cards/", views.cards, name="cards"),
+    path("add/", views.add, name="add"),
+    path("defaults/", views.defaults, name="defaults"),
+    path("<int:pk>/", views.edit, name="edit"),
+    path("<int:pk>/act/", views.act, name="act"),
+    path("<int:pk>/remove/", views.remove, name="remove"),
+]

@@ -1,0 +1,63 @@
+"""kill -9 in mid-job: nothing is lost, nothing doubled, somebody else goes on."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+from asgiref.sync import async_to_sync
+
+from apps.batch import services
+from apps.batch.models import BatchStatus, ItemStatus, PumpLease
+from apps.llm.client import close_clients
+from apps.runtime.redis import close_async_redis
+from apps.servers.models import Server
+from tests.batch.conftest import MakeBatch, run_pump
+from tests.faults.plant import database_url
+
+ROWS = 150  # more than a pump does between two looks of ours
+
+
+def start_pump(server: Server) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.batch.pump.pump_process", str(server.pk)],
+        env=os.environ
+        | {"DJANGO_SETTINGS_MODULE": "workbench.settings", "DATABASE_URL": database_url()},
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_killed_again_and_again(make_batch: MakeBatch, server: Server) -> None:
+    batch = make_batch(ROWS, max_tokens=40)
+    done = 0
+    for _ in range(2):
+        process = start_pump(server)
+        deadline = time.monotonic() + 120
+        while batch.items.filter(status=ItemStatus.ACCEPTED).count() < done + 5:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        time.sleep(random.uniform(0, 0.1))
+        process.kill()
+        process.wait()
+        done = batch.items.filter(status=ItemStatus.ACCEPTED).count()
+        running = batch.items.filter(status=ItemStatus.RUNNING).count()
+        assert running <= 4 + 2  # the slots, and what was not yet written down
+        assert services.servers_to_wake() == [server.pk]  # nobody waits for the lease to lapse
+
+    @async_to_sync
+    async def finish() -> None:
+        await run_pump(server)
+        await close_clients()
+        await close_async_redis()
+
+    finish()
+    batch.refresh_from_db()
+    rows = list(batch.items.order_by("index"))
+    assert batch.status == BatchStatus.DONE
+    assert [row.index for row in rows] == list(range(ROWS))
+    assert {row.status for row in rows} == {ItemStatus.ACCEPTED}
+    # Each row was paid for once: the sums were written with the rows.
+    assert batch.completion_tokens == sum(row.completion_tokens for row in rows) == ROWS * 40
+    assert PumpLease.objects.get(server=server).token == 3

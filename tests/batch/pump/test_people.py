@@ -1,0 +1,165 @@
+"""Rows beside people, behind proxies and on servers that hold few models: the pump's manners."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from apps.batch import services
+from apps.batch.models import Batch, BatchStatus, Item
+from apps.llm.client import client_for
+from apps.llm.permits import acquire
+from apps.llm.permits.acquire import Lane, permit
+from apps.runtime.async_db import in_db
+from apps.servers.discovery import slot_states
+from apps.servers.models import Server
+from apps.servers.services import look_at
+from tests.batch.conftest import MakeBatch, run_pump
+from tests.llama_process import LlamaProcess
+from tests.standins import Model, Standin
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _nobody_stays(settings: Settings) -> None:
+    settings.IDLE_AFTER_CHAT_SECONDS = 0
+
+
+async def all_accepted(batch: Batch) -> list[Item]:
+    rows = [row async for row in batch.items.all()]
+    assert {row.status for row in rows} == {"accepted"}
+    return rows
+
+
+async def until_in_flight(server: Server, rows: int) -> None:
+    async with asyncio.timeout(60):
+        while (await acquire.in_flight(server.pk))[Lane.BATCH] != rows:
+            await asyncio.sleep(0.01)
+
+
+async def until_written(server: Server, tokens: int) -> None:
+    """Until the answer in each slot has so many."""
+    client = client_for(server.endpoint)
+    async with asyncio.timeout(60):
+        while True:
+            seen = await slot_states(client) or []
+            if all(s["is_processing"] and s["next_token"][0]["n_decoded"] >= tokens for s in seen):
+                return
+            await asyncio.sleep(0.005)
+
+
+async def test_a_question_takes_a_rows_slot_and_the_row_goes_on_where_it_was(
+    make_batch: MakeBatch, server: Server
+) -> None:
+    batch = await sync_to_async(make_batch)(5, max_tokens=900)
+    working = asyncio.create_task(run_pump(server))
+    seen = await look_at(server)
+    await until_written(server, 90)
+    async with permit(seen, lane=Lane.INTERACTIVE):
+        assert (await acquire.in_flight(server.pk))[Lane.BATCH] == 3
+    await working
+    rows = await all_accepted(batch)
+    assert {row.attempts for row in rows} == {1}  # what a person's question cost is nobody's fault
+    *whole, resumed = sorted(row.prompt_tokens for row in rows)
+    # What it had written was read, not written again. The last tokens may not have come here yet.
+    assert resumed >= max(whole) + 30
+    assert all(row.completion_tokens <= 900 for row in rows)
+
+
+async def test_on_one_slot_a_row_yields_as_well(
+    make_batch: MakeBatch, server: Server, llama: LlamaProcess
+) -> None:
+    server.parallel = 1
+    with Standin("olla", llama, models=[Model("one")]) as olla:
+        server.base_url = olla.base_url
+        await server.asave()
+        batch = await sync_to_async(make_batch)(3, max_tokens=400)
+        working = asyncio.create_task(run_pump(server))
+        await until_in_flight(server, 1)
+        async with asyncio.timeout(60), permit(await look_at(server), lane=Lane.INTERACTIVE):
+            assert (await acquire.in_flight(server.pk))[Lane.BATCH] == 0
+        await working
+        await all_accepted(batch)
+
+
+@pytest.fixture
+def swap(llama: LlamaProcess) -> Iterator[Standin]:
+    models = [Model("red", slots=2), Model("blue", slots=2)]
+    with Standin("llama-swap", llama, models=models) as running:
+        yield running
+
+
+@pytest.fixture
+def swap_server(server: Server, swap: Standin) -> Server:
+    server.base_url = swap.base_url
+    server.set_key(swap.config.api_key)
+    server.forget_facts()
+    server.save()
+    return server
+
+
+def make_job(alice: User, server: Server, model: str, rows: int) -> Batch:
+    return services.create_batch(
+        owner=alice,
+        server=server,
+        model=model,
+        handler="tests.echo",
+        spec={"max_tokens": 20},
+        inputs=[None] * rows,
+    )
+
+
+async def test_one_model_after_the_other(alice: User, swap_server: Server, swap: Standin) -> None:
+    jobs = [
+        await in_db(make_job, alice, swap_server, model, 8)
+        for model in ("red", "blue", "red", "blue")
+    ]
+    await run_pump(swap_server)
+    for job in jobs:
+        await all_accepted(job)
+    assert [load["model"] for load in swap.loads] == ["red", "blue"]
+    assert max(swap.most.values()) <= 2
+
+
+async def test_rows_leave_the_model_that_a_person_uses(
+    alice: User, swap_server: Server, swap: Standin, settings: Settings
+) -> None:
+    settings.KEEP_MODEL_SECONDS = 2
+    seen = await look_at(swap_server)
+    async with permit(seen, lane=Lane.INTERACTIVE, model="red"):
+        pass
+    blue = await in_db(make_job, alice, swap_server, "blue", 2)
+    red = await in_db(make_job, alice, swap_server, "red", 2)
+    working = asyncio.create_task(run_pump(swap_server))
+    async with asyncio.timeout(60):
+        while not await red.items.filter(status="accepted").aexists():
+            await asyncio.sleep(0.05)
+    waiting = await Batch.objects.aget(pk=blue.pk)
+    assert "red is in use" in waiting.reason
+    assert waiting.status in {BatchStatus.QUEUED, BatchStatus.RUNNING}
+    assert not await blue.items.filter(status="accepted").aexists()
+    await working
+    await all_accepted(blue)
+    assert [load["model"] for load in swap.loads] == ["red", "blue"]
+
+
+async def test_a_proxy_that_refuses_gets_fewer_requests_and_no_row_pays(
+    make_batch: MakeBatch, server: Server, llama: LlamaProcess
+) -> None:
+    with Standin("olla", llama, models=[Model("one")], rate_per_minute=240, burst=2) as olla:
+        server.base_url, server.parallel = olla.base_url, 4
+        server.forget_facts()
+        await server.asave()
+        batch = await sync_to_async(make_batch)(6)
+        working = asyncio.create_task(run_pump(server))
+        async with asyncio.timeout(60):
+            while (await acquire.occupancy(server)).limit is None:
+                await asyncio.sleep(0.02)
+        assert "takes no more requests" in (await acquire.occupancy(server)).limit_reason
+        await working
+        rows = await all_accepted(batch)
+        assert {row.attempts for row in rows} == {1}

@@ -1,0 +1,86 @@
+"""What the database does not take costs its own row, and nothing else."""
+
+import math
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import DataError
+
+from apps.batch import handlers
+from apps.batch.handlers import Context, Outcome, Verdict, Work
+from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
+from apps.batch.store import store
+from apps.llm import errors
+from apps.llm.events import Usage
+from apps.servers.models import Server
+from tests.batch.conftest import MakeBatch, run_pump
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BAD = 3
+
+
+async def poisonous(work: Work, context: Context) -> Outcome:
+    """One row of the job is as its spec says."""
+    given: dict[str, Any] = {"output": {"x": 1}, "raw": "{}", "reason": ""}
+    verdict = Verdict.ACCEPTED
+    if work.index == BAD:
+        kind = context.spec["kind"]
+        if kind == "infinite":
+            given["output"] = {"x": math.inf}
+        elif kind == "nul":
+            given |= {"reason": "a\0b", "raw": "a\0\ud800", "code": "judged"}
+            verdict = Verdict.REJECTED
+        elif kind == "tokens":
+            given["usage"] = Usage(2**40, -1, 2**40)
+        elif kind == "error":
+            raise errors.BadRequest("The server says \0 and \ud800.")
+    return Outcome(verdict, **given)
+
+
+handlers.register("tests.poisonous", poisonous)
+
+
+async def rows_of(batch: Batch) -> dict[int, Item]:
+    return {item.index: item async for item in batch.items.all()}
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "reason"),
+    [
+        ("infinite", ItemStatus.FAILED, "The database does not take what the model wrote: "),
+        ("nul", ItemStatus.REJECTED, "a\ufffdb"),
+        ("tokens", ItemStatus.ACCEPTED, ""),
+        ("error", ItemStatus.FAILED, "The server says \ufffd and ?."),
+    ],
+)
+async def test_a_value_the_database_does_not_take_costs_its_row_alone(
+    make_batch: MakeBatch, server: Server, kind: str, status: str, reason: str
+) -> None:
+    batch = await sync_to_async(make_batch)(30, handler="tests.poisonous", kind=kind)
+    assert await run_pump(server) is False
+    rows = await rows_of(batch)
+    bad = rows.pop(BAD)
+    assert bad.status == status
+    assert reason in bad.reason
+    assert {(row.status, row.attempts) for row in rows.values()} == {(ItemStatus.ACCEPTED, 1)}
+    assert (await Batch.objects.aget(pk=batch.pk)).status == BatchStatus.DONE
+
+
+async def test_whatever_a_statement_raises_is_one_rows(
+    make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish_row = store._finish_row
+
+    def refuses(lease: Any, entry: Any, *args: Any) -> bool:
+        if entry.row.index == BAD:
+            raise DataError("value too long for type character varying(30)")
+        return finish_row(lease, entry, *args)
+
+    monkeypatch.setattr(store, "_finish_row", refuses)
+    batch = await sync_to_async(make_batch)(30, handler="tests.poisonous", kind="")
+    await run_pump(server)
+    rows = await rows_of(batch)
+    assert "value too long" in rows.pop(BAD).reason
+    assert {row.status for row in rows.values()} == {ItemStatus.ACCEPTED}

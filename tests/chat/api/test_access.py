@@ -1,0 +1,138 @@
+"""What is not yours is not there, on every page and route."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from apps.chat.conversations import services
+from apps.chat.models import Conversation, Message, Role, SystemPrompt, ToolCall
+from apps.chat.urls import urlpatterns
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    conversation = services.open_conversation(owner=alice, title="Alice's")
+    question = conversation.messages.create(role=Role.USER, content="Hello")
+    answer = conversation.messages.create(role=Role.ASSISTANT, parent=question, content="Hi")
+    answer.tool_calls.create(round=1, call_id="a", name="calculator", arguments="{}")
+    conversation.active_leaf = answer
+    conversation.save()
+    return conversation
+
+
+ANSWER_PAGES = {
+    "answer": "get", "stop": "post", "answer_again": "post", "show": "post", "go_on": "post",
+    "compare": "post", "keep": "post", "pin_message": "post",
+    "remove": "post", "restore": "post",
+}  # fmt: skip
+CALL_PAGES = {"call": "get", "decide": "post", "run_again": "post"}
+QUESTION_PAGES = {"question": "get", "edit_form": "get", "edit": "post", "answer_question": "post"}
+CONVERSATION_PAGES = {
+    "conversation": "get", "ask": "post", "rename": "post", "delete": "post", "settings": "get",
+    "write_prompt": "post", "apply_preset": "post", "save_preset": "post", "delete_preset": "post",
+    "model": "get", "share": "post", "pin": "post", "archive": "post", "set_tags": "post",
+    "undo": "post", "read_ahead": "post", "tools": "post", "title": "get", "summary": "post",
+    "check_prompt": "post", "answer_fields": "post",
+}  # fmt: skip
+PAGES = CONVERSATION_PAGES | ANSWER_PAGES | QUESTION_PAGES | CALL_PAGES
+ALONE = {
+    *("index", "begin", "chosen_model", "older", "find", "bulk", "import_page", "export_many"),
+    *("attach", "preferences"),
+}
+OTHERS = {"earlier", "export_all", "export", "shared", "unshare", "attached", "detach"}
+ROUTES = [
+    ("get", "conversations/{conversation}"),
+    ("patch", "conversations/{conversation}"),
+    ("delete", "conversations/{conversation}"),
+    ("post", "conversations/{conversation}/messages"),
+    ("get", "answers/{answer}"),
+    ("get", "answers/{answer}/events"),
+    ("post", "answers/{answer}/stop"),
+    ("post", "answers/{answer}/regenerate"),
+    ("post", "answers/{answer}/calls/1/approve"),
+    ("post", "answers/{answer}/calls/1/refuse"),
+    ("post", "answers/{answer}/calls/1/run-again"),
+]
+BODIES = {"patch": {"title": "Mine"}, "post": {"content": "Hello"}}
+
+
+def test_every_page_is_in_this_test() -> None:
+    assert {*PAGES, *ALONE, *OTHERS} == {pattern.name for pattern in urlpatterns}
+
+
+def address(name: str, conversation: Conversation) -> str:
+    if name in ALONE:
+        return reverse(f"chat:{name}")
+    if name in CONVERSATION_PAGES:
+        return reverse(f"chat:{name}", args=[conversation.pk])
+    if name in CALL_PAGES:
+        return reverse(f"chat:{name}", args=[ToolCall.objects.get().pk])
+    role = Role.USER if name in QUESTION_PAGES else Role.ASSISTANT
+    return reverse(f"chat:{name}", args=[conversation.messages.get(role=role).pk])
+
+
+@pytest.mark.parametrize(("name", "verb"), PAGES.items())
+def test_pages(bobs_browser: Client, conversation: Conversation, name: str, verb: str) -> None:
+    response = getattr(bobs_browser, verb)(address(name, conversation))
+    assert response.status_code == 404
+    assert Conversation.objects.get().title == "Alice's"
+    assert Message.objects.count() == 2
+
+
+@pytest.mark.parametrize(("verb", "path"), ROUTES)
+def test_routes(bobs_api: Client, conversation: Conversation, verb: str, path: str) -> None:
+    path = path.format(conversation=conversation.pk, answer=conversation.active_leaf_id)
+    response = getattr(bobs_api, verb)(
+        f"/api/v1/{path}", BODIES.get(verb), content_type="application/json"
+    )
+    assert response.status_code == 404
+    assert response.json()["code"] == "not_found"
+
+
+@pytest.mark.parametrize(("verb", "path"), ROUTES)
+def test_nobody_without_a_key(conversation: Conversation, verb: str, path: str) -> None:
+    path = path.format(conversation=conversation.pk, answer=conversation.active_leaf_id)
+    response = getattr(Client(), verb)(
+        f"/api/v1/{path}", BODIES.get(verb), content_type="application/json"
+    )
+    assert response.status_code == 401
+
+
+@pytest.mark.parametrize("name", [pattern.name for pattern in urlpatterns])
+def test_nobody_without_a_login(conversation: Conversation, name: str) -> None:
+    if name in OTHERS:
+        return  # test_transfer.py
+    response = Client().get(address(name, conversation))
+    assert response.status_code == 302
+    assert response.headers["location"].startswith("/login/")
+
+
+def test_someone_elses_system_prompt(alice: User, bobs_api: Client, bobs_browser: Client) -> None:
+    prompt = services.save_system_prompt(owner=alice, name="Secret", text="Tell nobody.")
+    opened = bobs_api.post(
+        "/api/v1/conversations", {"system_prompt": prompt.pk}, content_type="application/json"
+    )
+    assert opened.status_code == 404
+    begun = bobs_browser.post(
+        reverse("chat:begin"), {"content": "Hello", "system_prompt": prompt.pk}
+    )
+    assert begun.status_code == 404
+    listed = bobs_api.get("/api/v1/system-prompts").json()["items"]
+    assert "Secret" not in {item["name"] for item in listed}
+    assert SystemPrompt.objects.owned_by(alice).filter(name="Secret").exists()
+
+
+@pytest.mark.parametrize("name", [name for name, verb in PAGES.items() if verb == "post"])
+def test_changing_needs_the_csrf_token(alice: User, conversation: Conversation, name: str) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(alice)
+    assert client.post(address(name, conversation), {"content": "x"}).status_code == 403
+    route = f"/api/v1/conversations/{conversation.pk}/messages"
+    asked = client.post(route, {"content": "x"}, content_type="application/json")
+    assert asked.status_code == 403
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_wrong_verb(browser: Client, conversation: Conversation, name: str) -> None:
+    assert browser.put(address(name, conversation)).status_code == 405

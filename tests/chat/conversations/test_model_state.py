@@ -1,0 +1,95 @@
+"""What the head of a page says of the model that answers."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import AsyncClient, Client
+from django.urls import reverse
+from django.utils import timezone
+
+from apps.chat.conversations import presets
+from apps.chat.conversations.model_state import ModelState
+from apps.chat.models import Preset
+from apps.servers import services as llm
+from apps.servers.models import Kind, Server, State
+from tests.chat.conftest import ask, events_of
+
+CHOSEN = "/chat/model/"
+
+
+@pytest.fixture
+def other(db: None) -> Server:
+    facts = {"models": [{"id": "qwen", "state": "unloaded"}, {"id": "phi", "state": "loaded"}]}
+    return Server.objects.create(
+        name="Other", base_url="http://127.0.0.1:9/v1", kind=Kind.ROUTER, state=State.READY,
+        facts=facts, seen=timezone.now(), next_look=timezone.now() + timedelta(hours=1),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("server_state", "model_state", "status", "words", "look_again"),
+    [
+        (State.READY, "loaded", "ready", "", None),
+        (State.READY, "unknown", "ready", "", None),
+        (State.READY, "loading", "loading", "loading…", 2),
+        (State.READY, "unloaded", "unloaded", "not in memory", 5),
+        (State.READY, "failed", "failed", "did not start", 5),
+        (State.LOADING, "loaded", "loading", "loading… 7 s", 2),
+        (State.UNAUTHORIZED, "loaded", "unauthorized", "wrong key", 5),
+    ],
+)
+def test_what_is_said(
+    server_state: State, model_state: str, status: str, words: str, look_again: int | None
+) -> None:
+    server = Server(
+        name="Big", state=server_state, facts={"models": [{"id": "m", "state": model_state}]},
+        state_since=timezone.now() - timedelta(seconds=7.5),
+    )  # fmt: skip
+    state = ModelState(llm.Target(server, "m"))
+    assert (state.name, state.status, state.words) == ("m", status, words)
+    assert state.look_again == look_again
+    assert bool(state.hint) == (status != "ready")
+
+
+def test_the_one_that_is_picked(browser: Client, demo_server: Server, other: Server) -> None:
+    html = browser.get(reverse("chat:index")).content.decode()
+    assert "qwen · not in memory" in html
+    head = browser.get(CHOSEN, {"model": presets.key_of(other.pk, "qwen")}).content.decode()
+    assert ">qwen</span>" in head
+    assert "not in memory" in head
+    assert "workbench-demo" not in head
+    assert "every 5s" in head
+    assert "built-in demo model" not in head
+    back = browser.get(CHOSEN, {"model": ""}).content.decode()
+    assert ">workbench-demo</span>" in back
+    assert "built-in demo model" in back
+
+
+def test_the_presets_own(
+    alice: User, bob: User, browser: Client, demo_server: Server, other: Server
+) -> None:
+    preset = Preset.objects.create(owner=alice, name="Phi", server=other, model="phi")
+    assert ">phi</span>" in browser.get(CHOSEN, {"preset": preset.pk}).content.decode()
+    both = {"preset": preset.pk, "model": presets.key_of(other.pk, "qwen")}
+    assert ">qwen</span>" in browser.get(CHOSEN, both).content.decode()
+    browser.force_login(bob)
+    assert browser.get(CHOSEN, {"preset": preset.pk}).status_code == 404
+
+
+def test_bad_input(browser: Client, demo_server: Server) -> None:
+    assert "No server" in browser.get(CHOSEN, {"model": "999 x"}).content.decode()
+    assert browser.post(CHOSEN).status_code == 405
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_server_that_went_away_is_said_to_be(
+    alice_api: AsyncClient, alice_browser: AsyncClient, demo_server: Server
+) -> None:
+    """Its page has called it ready, and would not ask again."""
+    _, answer = await ask(alice_api)
+    await events_of(alice_api, answer)
+    html = (await alice_browser.get(f"/chat/answers/{answer}/")).content.decode()
+    assert "Nobody answers at the model server" in html
+    assert "unreachable</span>" in html
+    assert 'id="model-state" hx-swap-oob="true"' in html

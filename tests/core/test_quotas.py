@@ -1,0 +1,105 @@
+"""What one person may have at a time."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.test import RequestFactory
+from pytest_django import Settings
+
+from apps.core import quotas
+from apps.core.http import error_pages
+from apps.core.quotas import KINDS, LimitReached, hold, limited
+
+
+@pytest.fixture(autouse=True)
+def _two(settings: Settings) -> None:
+    settings.LIMITS = dict.fromkeys(KINDS, 2)
+
+
+def test_every_kind_has_a_figure_and_words() -> None:
+    from workbench import settings as real
+
+    assert set(real.LIMITS) == set(KINDS)
+    assert min(real.LIMITS.values()) > 0
+
+
+def test_the_third_is_refused_with_the_figure_and_a_place_comes_back() -> None:
+    with hold(1, "previews"):
+        with hold(1, "previews"):
+            with pytest.raises(LimitReached, match=r"You have 2 previews .* no more are allowed"):
+                hold(1, "previews")
+            with hold(1, "uploads"), hold(2, "previews"):
+                pass  # another kind, another person
+        with hold(1, "previews"):
+            pass
+    assert not quotas.held()
+
+
+def test_a_place_is_given_back_once_and_when_nobody_has_it() -> None:
+    first, second = hold(1, "streams"), hold(1, "streams")
+    first.release()
+    first.release()
+    with hold(1, "streams"), pytest.raises(LimitReached):
+        hold(1, "streams")
+    del second
+    with hold(1, "streams"), hold(1, "streams"):
+        pass
+
+
+def test_an_error_gives_the_place_back() -> None:
+    for _ in range(5):
+        with pytest.raises(ZeroDivisionError), hold(1, "previews"):
+            raise ZeroDivisionError
+
+
+def test_what_is_counted_elsewhere() -> None:
+    quotas.check("keys", 1)
+    with pytest.raises(LimitReached, match="You have 2 API keys") as refused:
+        quotas.check("keys", 2)
+    assert refused.value.retry_after is None  # waiting does not help
+
+
+async def test_a_view_has_a_place_while_it_runs() -> None:
+    request = RequestFactory().get("/")
+    request.user = User(pk=7)
+    until = asyncio.Event()
+
+    @limited("looks")
+    async def waits(request: HttpRequest) -> HttpResponse:
+        await until.wait()
+        return HttpResponse("seen")
+
+    @limited("looks")
+    def plain(request: HttpRequest) -> HttpResponse:
+        return HttpResponse("seen")
+
+    running = [asyncio.create_task(waits(request)) for _ in range(2)]
+    await asyncio.sleep(0)
+    with pytest.raises(LimitReached):
+        await waits(request)
+    with pytest.raises(LimitReached):
+        plain(request)
+    until.set()
+    assert [answer.content for answer in await asyncio.gather(*running)] == [b"seen"] * 2
+    assert plain(request).content == b"seen"
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "kind"),
+    [
+        ("/generate/", {}, "text/html"),
+        ("/generate/", {"HX-Request": "true"}, "text/plain"),
+        ("/api/v1/jobs", {}, "application/json"),
+    ],
+)
+def test_who_asked_reads_it(path: str, headers: dict[str, Any], kind: str) -> None:
+    request = RequestFactory().get(path, headers=headers)
+    reason = error_pages.reason_of(LimitReached("previews", 4))
+    assert reason is not None
+    answer = error_pages.answer(request, reason)
+    assert (answer.status_code, answer["Retry-After"]) == (429, "5")
+    assert answer["Content-Type"].startswith(kind)
+    assert b"You have 4 previews" in answer.content

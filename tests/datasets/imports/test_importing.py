@@ -1,0 +1,318 @@
+"""Large uploads: imported by a worker in pieces, hidden until complete, undone when it fails."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
+from pytest_django import Settings
+
+from apps.datasets import services, tasks
+from apps.datasets.imports import importing, writer
+from apps.datasets.imports.importing import Plan
+from apps.datasets.models import Dataset, Example, Rejection, Upload, UploadState
+from apps.datasets.rows import removal
+from apps.files import Mapping
+from apps.files.readers import encoding as encodings
+from tests.datasets.factories import create_many
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROWS = 50
+
+
+@pytest.fixture(autouse=True)
+def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "BATCH_ROWS", 10)
+
+
+def queued(owner: User, content: str | bytes | None = None, **mapping: object) -> Upload:
+    content = content or "text,label\n" + "".join(f"text {n},label {n % 3}\n" for n in range(ROWS))
+    content = content if isinstance(content, bytes) else content.encode()
+    file = SimpleUploadedFile("rows.csv", content)
+    upload = services.store_upload(owner=owner, files=[file])
+    chosen = Mapping("text", "label", **mapping)  # type: ignore[arg-type]
+    assert importing.enqueue(upload, Plan("Rows", chosen))
+    upload.refresh_from_db()
+    return upload
+
+
+def nothing_left() -> bool:
+    return not any(model.objects.exists() for model in (Dataset, Example, Rejection))
+
+
+def test_it_works(alice: User) -> None:
+    upload = queued(alice)
+    tasks.import_upload(str(upload.pk))
+    upload.refresh_from_db()
+    dataset = Dataset.objects.owned_by(alice).get()
+    assert (upload.state, upload.dataset, upload.done_share) == (UploadState.DONE, dataset, 1.0)
+    assert (dataset.rows, dataset.label_counts["label 0"], dataset.next_index) == (ROWS, 17, ROWS)
+    assert list(dataset.examples.values_list("index", flat=True)) == list(range(ROWS))
+    assert not upload.path.exists()
+    tasks.import_upload(str(upload.pk))  # told twice: done once
+    assert Dataset.objects.count() == 1
+
+
+def test_the_encoding_is_settled_by_all_of_a_large_file(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encodings, "SAMPLE_BYTES", 900)
+    monkeypatch.setattr(encodings, "CHUNK_BYTES", 300)
+    monkeypatch.setattr(encodings, "PIECE_BYTES", 100)
+    plain = b"text,label\n" + b"plain,a\n" * 60
+    importing.run(str(queued(alice, plain + b"caf\xe9,b\n" + b"plain,a\n" * 500).pk))
+    dataset = Dataset.objects.owned_by(alice).get()
+    assert dataset.rejected_count == 0
+    assert dataset.examples.filter(text="café").count() == 1
+    assert "Windows-1252" in dataset.notes[0]
+
+
+def test_pressing_import_twice_imports_once(alice: User) -> None:
+    upload = queued(alice)
+    assert not importing.enqueue(upload, Plan("Again", Mapping("text", "label")))
+
+
+def test_it_is_not_there_before_it_is_complete(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = queued(alice)
+    seen: list[tuple[int, int, float]] = []
+    write = writer.Intake.write
+
+    def look(self: writer.Intake, *args: object, **kwargs: object) -> None:
+        write(self, *args, **kwargs)  # type: ignore[arg-type]
+        visible = Dataset.objects.owned_by(alice).count()
+        seen.append((visible, Example.objects.count(), Upload.objects.get().done_share))
+
+    monkeypatch.setattr(writer.Intake, "write", look)
+    importing.run(str(upload.pk))
+    assert [(visible, rows) for visible, rows, _ in seen] == [(0, 10 * n) for n in range(1, 6)]
+    shares = [share for *_, share in seen]
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("text,label\n" + ",a\n" * 30, "None of the 30 rows can be used"),
+        ("text,label\n" + "".join(f"t{n},l{n}\n" for n in range(1_100)), "more than 1,000"),
+    ],
+)
+def test_one_that_fails_leaves_nothing_but_its_reason(alice: User, content: str, says: str) -> None:
+    upload = queued(alice, content)
+    importing.run(str(upload.pk))
+    upload.refresh_from_db()
+    assert upload.state == UploadState.FAILED
+    assert says in upload.error
+    assert nothing_left()
+    assert upload.path.exists()  # the columns can be chosen again
+    assert importing.enqueue(upload, Plan("Again", Mapping("label", "text")))
+
+
+def test_one_that_is_all_wrong_is_not_read_to_its_end(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "MAX_REJECTIONS", 25)
+    upload = queued(alice, "text,label\n" + ",a\n" * 500)
+    importing.run(str(upload.pk))
+    upload.refresh_from_db()
+    assert "None of the 30 rows can be used" in upload.error
+    assert nothing_left()
+
+
+def test_a_file_that_is_gone_is_told(alice: User) -> None:
+    upload = queued(alice)
+    upload.path.unlink()
+    with pytest.raises(FileNotFoundError):
+        importing.run(str(upload.pk))
+    upload.refresh_from_db()
+    assert "Something broke on our side" in upload.error
+    assert nothing_left()
+
+
+def test_cancelling_one_that_waits(alice: User) -> None:
+    upload = queued(alice)
+    key = str(upload.pk)
+    importing.cancel(upload)
+    assert not Upload.objects.exists()
+    importing.run(key)
+    assert nothing_left()
+
+
+def test_cancelling_one_under_way(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    upload = queued(alice)
+    write = writer.Intake.write
+
+    def cancel(self: writer.Intake, *args: object, **kwargs: object) -> None:
+        write(self, *args, **kwargs)  # type: ignore[arg-type]
+        if self._next == 20:
+            Upload.objects.update(cancelled=True)
+
+    monkeypatch.setattr(writer.Intake, "write", cancel)
+    importing.run(str(upload.pk))
+    assert nothing_left()
+    assert not Upload.objects.exists()
+    assert not upload.path.exists()
+
+
+def test_a_worker_that_was_thought_dead_changes_nothing(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = queued(alice)
+    pieces = importing._pieces
+    taken_over: list[int] = []
+
+    def lose(*args: object) -> Iterator[object]:
+        for place, piece in enumerate(pieces(*args)):  # type: ignore[arg-type]
+            if place == 3 and not taken_over:  # the lease has run out, and another takes it
+                taken_over.append(place)
+                Upload.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+                importing.run(str(upload.pk))
+            yield piece
+
+    monkeypatch.setattr(importing, "_pieces", lose)
+    importing.run(str(upload.pk))
+    dataset = Dataset.objects.owned_by(alice).get()
+    assert dataset.rows == Example.objects.count() == ROWS
+    assert Dataset.objects.count() == 1
+
+
+def test_a_killed_worker_costs_nothing(alice: User, settings: Settings) -> None:
+    """A process is killed in the middle; the next one removes what it wrote and begins again."""
+    upload = queued(alice)
+    code = (
+        "import os, signal, django; django.setup()\n"
+        "from django.conf import settings\n"
+        f"settings.UPLOADS_DIR = {str(settings.UPLOADS_DIR)!r}\n"
+        "from apps.datasets.imports import importing, writer\n"
+        "writer.BATCH_ROWS = 10\n"
+        "write = writer.Intake.write\n"
+        "def die(self, *a, **k):\n"
+        "    if self._next == 30: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    write(self, *a, **k)\n"
+        "writer.Intake.write = die\n"
+        f"importing.run('{upload.pk}')\n"
+    )
+    name = settings.DATABASES["default"]["NAME"]
+    engine = settings.DATABASES["default"]["ENGINE"]
+    if "sqlite" not in engine:
+        pytest.skip("the child would need the test database's address")
+    env = os.environ | {
+        "DATABASE_URL": f"sqlite:///{name}",
+        "DJANGO_SETTINGS_MODULE": "workbench.settings",
+    }
+    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=Path.cwd(), check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert Example.objects.count() == 30
+    assert not Dataset.objects.owned_by(alice).exists()
+    assert importing.forgotten_imports() == []  # it may still live
+    Upload.objects.update(lease_until=timezone.now(), woken=timezone.now() - timedelta(minutes=2))
+    assert importing.forgotten_imports() == [str(upload.pk)]
+    importing.run(str(upload.pk))
+    assert Dataset.objects.owned_by(alice).get().rows == Example.objects.count() == ROWS
+    assert Dataset.objects.count() == 1
+
+
+def test_an_import_that_kills_its_workers_is_given_up(alice: User) -> None:
+    upload = queued(alice)
+    Upload.objects.update(attempts=importing.MAX_ATTEMPTS)
+    importing.run(str(upload.pk))
+    upload.refresh_from_db()
+    assert "died 3 times" in upload.error
+    assert nothing_left()
+
+
+def test_several_files_become_one_dataset(alice: User) -> None:
+    files = [
+        SimpleUploadedFile("my_train.csv", b"text;label\nhello;a\nbye;b\n;b\n"),
+        SimpleUploadedFile("my-test.jsonl", b'{"label": "a", "text": "see you", "id": 7}\n'),
+    ]
+    upload = services.store_upload(owner=alice, files=files)
+    assert [part["split"] for part in upload.files] == ["train", "test"]
+    dataset = services.import_upload(upload, Plan("Both", Mapping("text", "label")))
+    assert dataset.split_counts == {"train": 2, "test": 1}
+    assert dataset.extra_columns == ["id"]
+    origins = dataset.examples.order_by("index").values_list("origin", flat=True)
+    assert list(origins) == ["my_train.csv, row 2", "my_train.csv, row 3", "my-test.jsonl, row 1"]
+    rejection = dataset.rejections.get()
+    assert (rejection.file, rejection.row) == ("my_train.csv", 4)
+    assert "semicolon" in dataset.notes[0]
+    assert "JSONL" in dataset.notes[1]
+
+
+def test_a_file_of_several_that_lacks_a_column_is_named(alice: User) -> None:
+    files = [
+        SimpleUploadedFile("a.csv", b"text,label\nhello,a\n"),
+        SimpleUploadedFile("b.csv", b"satz,label\nhallo,a\n"),
+    ]
+    upload = services.store_upload(owner=alice, files=files)
+    with pytest.raises(importing.FormatError, match=r"b.csv: There is no column “text”"):
+        services.import_upload(upload, Plan("x", Mapping("text", "label")))
+    assert nothing_left()
+
+
+def test_two_labels_are_joined_and_other_columns_kept(alice: User) -> None:
+    content = b"text,kind,sub,id\nhello, card ,lost,7\nbye,card,,8\nhm,,,9\n"
+    upload = services.store_upload(owner=alice, files=[SimpleUploadedFile("a.csv", content)])
+    mapping = Mapping("text", "kind", second_label="sub", keep_unlabelled=True)
+    dataset = services.import_upload(upload, Plan("x", mapping))
+    assert dataset.label_counts == {"card / lost": 1, "card": 1}
+    assert dataset.unlabelled == 1
+    assert [row.meta for row in dataset.examples.order_by("index")] == [
+        {"id": "7"}, {"id": "8"}, {"id": "9"},
+    ]  # fmt: skip
+
+
+def test_cleaned_labels_are_said(alice: User) -> None:
+    content = b" text ,label\nhello, a  b \nbye,a b\n"
+    upload = services.store_upload(owner=alice, files=[SimpleUploadedFile("a.csv", content)])
+    dataset = services.import_upload(upload, Plan("x", Mapping("text", "label")))
+    assert dataset.label_counts == {"a b": 2}
+    assert dataset.notes[1:] == [
+        "Stray spaces were removed from 1 column name.",
+        "Stray spaces were removed from 1 labels.",
+    ]
+
+
+def test_plain_text_has_no_labels_yet(alice: User) -> None:
+    file = SimpleUploadedFile("texts.txt", b"Hello, you\n\nBye, me\n")
+    upload = services.store_upload(owner=alice, files=[file])
+    dataset = services.import_upload(upload, Plan("x", Mapping("text", None)))
+    assert (dataset.rows, dataset.unlabelled, dataset.label_counts) == (2, 2, {})
+    assert list(services.read_examples(dataset))[1].text == "Bye, me"
+
+
+def test_a_large_dataset_is_removed_by_a_worker(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "SMALL_ROWS", 10)
+    monkeypatch.setattr(writer, "PIECE_ROWS", 7)
+    dataset = create_many(alice, 30)
+    assert not removal.remove(dataset)
+    assert not Dataset.objects.owned_by(alice).exists()
+    assert removal.unfinished() == [dataset.pk]
+    tasks.remove_dataset(dataset.pk)
+    assert nothing_left()
+
+
+def test_many_rows_are_not_imported_while_a_person_waits(alice: User) -> None:
+    """A small Parquet file may hold a million rows."""
+    for rows, is_small in ((100, True), (importing.SMALL_ROWS + 1, False)):
+        out = io.BytesIO()
+        pq.write_table(pa.table({"text": ["where is it"] * rows, "label": ["a"] * rows}), out)
+        sent = SimpleUploadedFile("a.parquet", out.getvalue())
+        upload = services.store_upload(owner=alice, files=[sent])
+        assert upload.size < importing.SMALL_BYTES
+        assert importing.is_small(upload) is is_small

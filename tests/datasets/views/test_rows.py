@@ -1,0 +1,185 @@
+"""Changing rows in the browser, and the report, history and near copies beside them."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from apps.datasets import near_duplicates, services
+from apps.datasets.models import Dataset
+from apps.datasets.near_duplicates import Near
+from tests.datasets.factories import create, create_many, shown
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def dataset(alice: User) -> Dataset:
+    return create(alice, [("one", "a"), ("two", "b", "test"), ("three", ""), ("ONE", "A")])
+
+
+def labels(dataset: Dataset) -> list[str]:
+    return [label for *_, label, _ in shown(dataset)]
+
+
+def test_it_works(browser: Client, dataset: Dataset) -> None:
+    page = browser.get(f"/datasets/{dataset.pk}/").content.decode()
+    for words in ("no label", "differ only in case or spacing", "1 row whose text", "Set a fifth"):
+        assert (words in page) == (words != "Set a fifth")  # it has a test split
+    url = f"/datasets/{dataset.pk}/examples/2/label/"
+    answer = browser.post(url, {"label": " new  one "}, headers={"HX-Request": "true"})
+    assert answer["HX-Trigger"] == "dataset-changed"
+    assert 'value="new one"' in answer.content.decode()
+    summary = browser.get(f"/datasets/{dataset.pk}/summary/").content.decode()
+    assert "became “new one”" in summary
+    assert 'hx-swap-oob="innerHTML:#label-list"' in summary
+    answer = browser.post(f"/datasets/{dataset.pk}/undo/", {"next": f"/datasets/{dataset.pk}/?q=x"})
+    assert answer["location"] == f"/datasets/{dataset.pk}/?q=x"
+    assert labels(dataset) == ["a", "b", "", "A"]
+
+
+def test_a_bad_label_is_said_in_its_row(browser: Client, dataset: Dataset) -> None:
+    answer = browser.post(f"/datasets/{dataset.pk}/examples/0/label/", {"label": "x" * 300})
+    assert answer.status_code == 422
+    assert "300 characters" in answer.content.decode()
+    assert browser.post(f"/datasets/{dataset.pk}/examples/99/label/").status_code == 404
+
+
+def test_ticked_rows(browser: Client, dataset: Dataset) -> None:
+    url = f"/datasets/{dataset.pk}/edit/"
+    browser.post(url, {"row": ["0", "2"], "action": "label", "to_label": "c"})
+    assert labels(dataset) == ["c", "b", "c", "A"]
+    browser.post(url, {"row": ["0"], "action": "split", "to_split": "train"})
+    assert shown(dataset)[0][3] == "train"
+    answer = browser.post(url, {"row": ["0", "1"], "action": "delete"}, follow=True)
+    assert "2 rows were deleted. It can be undone." in answer.content.decode()
+    assert len(labels(dataset)) == 2
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        ({"action": "delete"}, "Tick the rows first"),
+        ({"row": "x", "action": "delete"}, "Tick the rows first"),
+        ({"row": "0", "action": "burn"}, "Choose what to do"),
+        ({"row": "0", "action": "split", "to_split": "tset"}, "no split"),
+        ({"row": "0", "action": "label", "to_label": "x" * 201}, "201 characters"),
+        ({"row": "0", "action": "label", "to_label": "a"}, "Nothing had to be changed"),
+    ],
+)
+def test_a_bad_wish_changes_nothing(
+    browser: Client, dataset: Dataset, sent: dict[str, str], says: str
+) -> None:
+    answer = browser.post(f"/datasets/{dataset.pk}/edit/", sent, follow=True)
+    assert says in answer.content.decode()
+    dataset.refresh_from_db()
+    assert (dataset.version, labels(dataset)) == (0, ["a", "b", "", "A"])
+
+
+def test_it_sends_nobody_elsewhere(browser: Client, dataset: Dataset) -> None:
+    answer = browser.post(f"/datasets/{dataset.pk}/undo/", {"next": "https://evil.example/"})
+    assert answer["location"] == f"/datasets/{dataset.pk}/"
+
+
+def test_adding(browser: Client, dataset: Dataset) -> None:
+    url = f"/datasets/{dataset.pk}/add/"
+    browser.post(url, {"text": "four\r\n\r\nfive", "lines": "on", "label": "c", "split": "train"})
+    browser.post(url, {"text": "two\r\nlines", "label": ""})
+    assert [row[1:] for row in shown(dataset)[4:]] == [
+        ("four", "c", "train"),
+        ("five", "c", "train"),
+        ("two\nlines", "", ""),
+    ]
+    answer = browser.post(url, {"text": "  ", "label": "c"}, follow=True)
+    assert "The text is empty" in answer.content.decode()
+
+
+def test_merging_deduplicating_and_splitting(browser: Client, dataset: Dataset) -> None:
+    browser.post(f"/datasets/{dataset.pk}/merge/", {"label": ["a", "A"], "into": "a"})
+    assert labels(dataset) == ["a", "b", "", "a"]
+    browser.post(f"/datasets/{dataset.pk}/deduplicate/")
+    assert labels(dataset) == ["a", "b", ""]
+    answer = browser.post(f"/datasets/{dataset.pk}/split/", follow=True)
+    assert "No label has two different texts" in answer.content.decode()
+    history = browser.get(f"/datasets/{dataset.pk}/history/").content.decode()
+    assert "“A” became “a” (1 row)" in history
+    assert "As it came in: tests" in history
+
+
+def test_near_copies_side_by_side(browser: Client, dataset: Dataset) -> None:
+    url = f"/datasets/{dataset.pk}/near/"
+    assert "Not looked for yet" in browser.get(url).content.decode()
+    near_duplicates.record(
+        services.snapshot(dataset),
+        [Near(1, 0, 0.984), Near(1, 2, 0.97)],
+        model="mini",
+        threshold=0.97,
+    )
+    page = browser.get(url).content.decode()
+    assert "0.984" in page
+    assert page.index("two") < page.index("one")
+    services.delete_rows(dataset, [2])
+    assert "three" not in browser.get(url).content.decode()
+    assert "looked for at version 0" in browser.get(f"/datasets/{dataset.pk}/").content.decode()
+
+
+def test_looking_for_near_copies(
+    browser: Client, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(near_duplicates, "_starts", [])
+    assert "Look for near" not in browser.get(f"/datasets/{dataset.pk}/").content.decode()
+    browser.post(f"/datasets/{dataset.pk}/near/")
+    monkeypatch.setattr(near_duplicates, "_starts", [lambda dataset: asked.append(dataset.pk)])
+    assert "Look for near" in browser.get(f"/datasets/{dataset.pk}/").content.decode()
+    browser.post(f"/datasets/{dataset.pk}/near/")
+    browser.post(f"/datasets/{dataset.pk}/near/")  # one is going on
+    assert asked == [dataset.pk]
+    near_duplicates.progress(dataset.pk, 3, 4)
+    for page in ("", "near/"):
+        assert "3 of 4 texts" in browser.get(f"/datasets/{dataset.pk}/{page}").content.decode()
+    near_duplicates.fail(dataset.pk, "The server is gone.")
+    for page in ("", "near/"):
+        shown = browser.get(f"/datasets/{dataset.pk}/{page}").content.decode()
+        assert "The server is gone." in shown
+        assert "Look for near copies" in shown
+
+
+def test_what_is_not_yours_is_not_there(bobs_browser: Client, dataset: Dataset) -> None:
+    for path in ("summary", "near", "history", "label", "rejected", "examples"):
+        assert bobs_browser.get(f"/datasets/{dataset.pk}/{path}/").status_code == 404
+    paths = ("edit", "add", "merge", "deduplicate", "split", "undo", "near", "label")
+    for path in (*paths, "examples/0/label"):
+        assert bobs_browser.post(f"/datasets/{dataset.pk}/{path}/").status_code == 404
+    assert dataset.revisions.count() == 0
+
+
+def test_wrong_verbs(browser: Client, dataset: Dataset) -> None:
+    for path in ("edit", "add", "merge", "deduplicate", "split", "undo", "examples/0/label"):
+        assert browser.get(f"/datasets/{dataset.pk}/{path}/").status_code == 405
+    for path in ("summary", "history", "rejected", "examples"):
+        assert browser.post(f"/datasets/{dataset.pk}/{path}/").status_code == 405
+
+
+def test_what_a_file_says_is_shown_as_text(browser: Client, alice: User) -> None:
+    nasty = "<script>alert(1)</script>"
+    dataset = create(alice, [(nasty, nasty), (nasty.upper(), nasty.upper())], name=nasty)
+    services.relabel_rows(dataset, [0], f"{nasty}2")
+    for path in ("", "summary/", "history/", "label/", "examples/"):
+        assert "<script>alert" not in browser.get(f"/datasets/{dataset.pk}/{path}").content.decode()
+
+
+def test_a_page_asks_as_much_of_many_rows_as_of_few(
+    browser: Client, alice: User, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    for dataset in (create_many(alice, 10), create_many(alice, 3_000, labels=150)):
+        browser.get(f"/datasets/{dataset.pk}/")
+        for query in ("", "?label=label+1", "?issue=duplicate", "?q=text&after=5", "?split=none"):
+            with django_assert_num_queries(6):
+                browser.get(f"/datasets/{dataset.pk}/{query}")
+        with django_assert_num_queries(4):
+            browser.get(f"/datasets/{dataset.pk}/examples/?after=3")
+        services.relabel_rows(dataset, [1], "label 2")
+        browser.get(f"/datasets/{dataset.pk}/summary/")
+        with django_assert_num_queries(17):
+            browser.post(f"/datasets/{dataset.pk}/examples/1/label/", {"label": "label 0"})

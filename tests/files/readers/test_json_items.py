@@ -1,0 +1,187 @@
+"""JSON as pandas, Label Studio and chat programs write it: lists, and fields inside fields."""
+
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from apps import files
+from apps.datasets.models import Dataset
+from apps.files import ExampleRow, FormatError, Kind, Mapping, RejectedRow
+
+ROWS = [{"text": "hello", "label": "a", "n": 1}, {"text": "bye", "label": "b", "n": None}]
+LABEL_STUDIO = [
+    {
+        "id": n,
+        "data": {"text": text, "source": "mail"},
+        "annotations": [{"id": n, "result": [{"type": "choices", "value": {"choices": [label]}}]}],
+        "created_at": "2026-11-01",
+    }
+    for n, (text, label) in enumerate([("hello there", "greeting"), ("bye now", "farewell")])
+]
+CHAT = [
+    {"messages": [{"role": "user", "content": text}, {"role": "assistant", "content": "ok"}]}
+    for text in ("first question", "second question")
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "upload"
+
+
+def read(path: Path, mapping: Mapping | None = None) -> list[ExampleRow | RejectedRow]:
+    layout = files.inspect(path)
+    return list(files.read(path, layout, mapping or files.guess(path, layout)))
+
+
+def pairs(rows: list[ExampleRow | RejectedRow]) -> list[tuple[str, str]]:
+    return [(row.text, row.label) for row in rows if isinstance(row, ExampleRow)]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize(
+    ("wrapped", "inside"),
+    [(ROWS, ""), ({"data": ROWS}, "data"), ({"v": "1", "a": {"rows": ROWS}}, "a.rows"),
+     ({"sizes": [1, 2], "rows": ROWS, "end": 1}, "rows")],
+)  # fmt: skip
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_list_of_rows(
+    file: Path, wrapped: Any, inside: str, indent: int | None, encoding: str
+) -> None:
+    if inside == "rows" and not indent:
+        wrapped = wrapped | {"sizes": 2}
+    if inside == "a.rows" and not indent:
+        wrapped = {"a": {"rows": ROWS}, "rows": [{}]} | {"rows": 1}
+        indent = 1
+    file.write_text(json.dumps(wrapped, indent=indent), encoding=encoding)
+    layout = files.inspect(file)
+    assert (layout.kind, layout.inside, layout.columns) == (
+        Kind.JSON,
+        inside,
+        ("text", "label", "n"),
+    )
+    rows = read(file)
+    assert pairs(rows) == [("hello", "a"), ("bye", "b")]
+    assert isinstance(rows[0], ExampleRow)
+    assert (rows[0].meta, rows[0].origin) == ({"n": "1"}, "row 1")
+    assert files.estimate_rows(file, layout) >= 2
+
+
+def test_a_list_of_texts(file: Path) -> None:
+    file.write_text('["one", "two", 3, ["x"]]')
+    rows = read(file)
+    assert [row.text for row in rows if isinstance(row, ExampleRow)] == ["one", "two"]
+    assert [row.row for row in rows if isinstance(row, RejectedRow)] == [3, 4]
+
+
+def test_a_label_studio_export(file: Path) -> None:
+    file.write_text(json.dumps(LABEL_STUDIO))
+    layout = files.inspect(file)
+    mapping = files.guess(file, layout)
+    assert mapping == Mapping("data.text", "annotations.0.result.0.value.choices.0")
+    assert pairs(read(file)) == [("hello there", "greeting"), ("bye now", "farewell")]
+
+
+@pytest.mark.parametrize("as_lines", [True, False])
+def test_chats(file: Path, as_lines: bool) -> None:
+    lines = "\n".join(map(json.dumps, CHAT))
+    file.write_text(lines if as_lines else json.dumps(CHAT))
+    layout = files.inspect(file)
+    assert layout.kind is (Kind.JSONL if as_lines else Kind.JSON)
+    assert "messages.1.content" in layout.paths
+    assert files.guess(file, layout) == Mapping("messages.0.content", None)
+    rows = read(file, Mapping("messages.0.content", "messages.1.content"))
+    assert pairs(rows) == [("first question", "ok"), ("second question", "ok")]
+
+
+def test_a_list_of_one_label_is_that_label(file: Path) -> None:
+    lines = ['{"text": "a", "label": ["x"]}', '{"text": "b", "label": ["x", "y"]}',
+             '{"text": "c", "label": []}', '{"text": "d"}']  # fmt: skip
+    file.write_text("\n".join(lines))
+    rows = read(file, Mapping("text", "label"))
+    assert pairs(rows) == [("a", "x")]
+    assert [row.reason for row in rows if isinstance(row, RejectedRow)] == [
+        "It is a list of 2, not a text. Choose one of the nested fields.",
+        "It is a list of 0, not a text. Choose one of the nested fields.",
+        "This field is missing.",
+    ]
+    assert pairs(read(file, Mapping("text", "label.1"))) == [("b", "y")]
+
+
+def test_one_that_breaks_off_keeps_what_came_before(file: Path) -> None:
+    file.write_text(json.dumps(ROWS)[:-12])
+    good, bad = read(file, Mapping("text", "label"))
+    assert isinstance(good, ExampleRow)
+    assert isinstance(bad, RejectedRow)
+    assert bad.row == 2
+    assert "It is not JSON from here on" in bad.reason
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("[" * 100_000, "more than 50 levels"),
+        ('[{"a":' * 30_000, "more than 50 levels"),
+        ('{"data": ' + "[" * 100_000, "more than 50 levels"),
+        ("[1, 2, 3]", "not an object"),
+        ('{"version": 1,\n"name": "x"}', "no list of rows"),
+        ("[]", "holds no object"),
+        ("[{]", "not JSON from here on"),
+    ],
+)
+def test_what_is_no_list_of_rows_says_so(file: Path, content: str, says: str) -> None:
+    file.write_text(content)
+    with pytest.raises(FormatError, match=says):
+        files.inspect(file)
+
+
+def test_memory_is_bounded(file: Path) -> None:
+    """One line of many megabytes, and in it a row that is too large to be held."""
+    with file.open("w") as out:
+        out.write('[{"text": "one", "label": "a"},')
+        out.write('{"text": [' + "{}," * 210_000 + "{}]},")
+        out.write(",".join(f'{{"text": "text {n}", "label": "b"}}' for n in range(9_000)))
+        out.write("]")
+    tracemalloc.start()
+    layout = files.inspect(file)
+    rows = 0
+    bad = []
+    for row in files.read(file, layout, Mapping("text", "label")):
+        rows += 1
+        bad += [row] if isinstance(row, RejectedRow) else []
+    peak = tracemalloc.get_traced_memory()[1] / 2**20
+    tracemalloc.stop()
+    assert rows == 9_002
+    assert [(row.row, row.reason) for row in bad] == [(2, "It has more than 200,000 values.")]
+    assert peak < 25
+
+
+@pytest.mark.django_db
+def test_nested_fields_can_be_chosen_on_the_page(alice: User, client: Client) -> None:
+    client.force_login(alice)
+    file = SimpleUploadedFile("export.json", json.dumps(LABEL_STUDIO).encode())
+    where = client.post("/datasets/new/", {"file": file})["Location"]
+    page = client.get(where).content.decode()
+    assert "JSON, a list of rows, UTF-8" in page
+    assert "<option selected>annotations.0.result.0.value.choices.0</option>" in page
+    assert "hello there" in page
+    client.post(where, {"text": "data.text", "label": "data.source", "name": "LS"})
+    dataset = Dataset.objects.owned_by(alice).get()
+    assert dataset.label_counts == {"mail": 2}
+    assert "id" in dataset.extra_columns
+
+
+@pytest.mark.django_db
+def test_over_the_api(api: Client) -> None:
+    file = SimpleUploadedFile("export.json", json.dumps(LABEL_STUDIO).encode())
+    made = api.post("/api/v1/datasets", {"file": file}).json()
+    assert made["labels"] == {"greeting": 1, "farewell": 1}
+    file.seek(0)
+    answer = api.post("/api/v1/datasets", {"file": file, "text_column": "data.txt"})
+    assert "There is no column “data.txt”" in answer.json()["detail"]

@@ -1,0 +1,114 @@
+"""What a job's page says of its slots: why fewer are used, what was measured, how it went."""
+
+from typing import Any
+
+import pytest
+import redis
+from django.test import Client
+from django.urls import reverse
+
+from apps.batch.models import Batch, Course
+from apps.generation.models import Job
+from apps.generation.review.job_status import in_words, why_fewer
+from apps.llm.permits.permit_holder import key
+from apps.servers.models import Server
+from tests.environment import REDIS_SOCKET
+
+TRIAL = {"model": "m", "slots": 4, "rates": {"1": 30.0, "2": 55.4, "4": 80.0}, "best": 4}
+
+
+@pytest.fixture
+def batch(job: Job) -> Batch:
+    """On a server of four slots of 4,096 tokens each, not known to be apart."""
+    facts: dict[str, Any] = {"slots": 4, "context": 4096}
+    Server.objects.filter(pk=job.batch.server_id).update(facts=facts, state="ready")
+    return Batch.objects.select_related("server").get(pk=job.batch_id)
+
+
+def test_rows_that_do_not_fit_into_a_shared_context(batch: Batch) -> None:
+    batch.spec["recipe"]["params"]["max_tokens"] = 1900
+    assert why_fewer(batch, 2) == ""  # nothing says that they share one
+    assert batch.server is not None
+    batch.server.kv_unified = True
+    sentence = why_fewer(batch, 2)
+    assert "4 slots, but they share one context of 4,096 tokens" in sentence
+    assert "so 2 at once fit" in sentence
+    assert "-np 4" in sentence
+    batch.server.kv_unified = False
+    assert why_fewer(batch, 2) == ""
+
+
+def test_other_reasons_and_none(batch: Batch) -> None:
+    assert why_fewer(batch, 4) == ""
+    assert why_fewer(batch, 3) == ""
+    with redis.Redis(unix_socket_path=str(REDIS_SOCKET)) as client:
+        client.set(key(batch.server_id or 0, "held-back"), "people", px=5000)
+    assert "somebody is using the server" in why_fewer(batch, 3)
+    batch.width = 2
+    assert why_fewer(batch, 2).startswith("At most 2 at once, as you set it")
+
+
+def test_a_server_that_does_not_report_its_slots(batch: Batch) -> None:
+    assert batch.server is not None
+    batch.server.facts = {}
+    assert "does not report how many requests it takes at once" in why_fewer(batch, 1)
+    batch.server.parallel = 1
+    assert why_fewer(batch, 1) == ""
+
+
+@pytest.mark.parametrize(
+    ("best", "fixed", "said"),
+    [
+        (4, None, "1 at once 30, 2 at once 55, 4 at once 80. Every slot is worth it."),
+        (2, None, "More than 2 at once are slower here"),
+        (4, 2, "4 at once are best; you set 2."),
+    ],
+)
+def test_the_trial_in_words(best: int, fixed: int | None, said: str) -> None:
+    assert said in in_words(TRIAL | {"best": best}, fixed)
+
+
+def test_the_page_shows_both_and_the_chart_its_points(
+    browser: Client, bobs_browser: Client, batch: Batch, job: Job
+) -> None:
+    course = reverse("generation:course", args=[job.pk])
+    assert browser.get(course).json() == {"points": [], "slots": 4}
+    Course.objects.create(batch=batch, points=[[100.0, 5.0, 20.0, 3, 60]], trial=TRIAL)
+    Batch.objects.filter(pk=batch.pk).update(width=1)
+    page = browser.get(reverse("generation:job", args=[job.pk])).content.decode()
+    assert "you set 1" in page
+    assert "as you set it below" in page
+    assert course in page
+    assert browser.get(course).json() == {"points": [[100.0, 5.0, 20.0, 3, 60]], "slots": 4}
+    assert bobs_browser.get(course).status_code == 404
+    assert browser.post(course).status_code == 405
+
+
+def test_a_server_that_says_nothing_of_its_cache_has_not_said_0(
+    api: Client, browser: Client, job: Job
+) -> None:
+    def shown() -> tuple[object, str, str]:
+        share = api.get(f"/api/v1/jobs/{job.pk}").json()["cached_share"]
+        pages = [f"/generate/{job.pk}/", f"/generate/{job.pk}/rows/0/"]
+        return share, *(browser.get(page).content.decode() for page in pages)
+
+    Batch.objects.update(cached_tokens=0)
+    Server.objects.update(kind="llama-server")
+    share, page, row = shown()
+    assert share == 0.0
+    assert "not reported" not in page
+    assert "of them from the cache" in row
+    Server.objects.update(kind="openai")
+    share, page, row = shown()
+    assert share is None
+    assert "not reported" in page
+    assert "of them from the cache" not in row
+    assert api.get(f"/api/v1/jobs/{job.pk}/card").json()["tokens"]["cached"] is None
+
+
+def test_more_rows_than_were_wanted_are_explained(browser: Client, job: Job) -> None:
+    Batch.objects.update(goal=4)
+    page = browser.get(f"/generate/{job.pk}/").content.decode()
+    assert "1 more than you asked for" in page
+    Batch.objects.update(goal=5)
+    assert "than you asked for" not in browser.get(f"/generate/{job.pk}/").content.decode()

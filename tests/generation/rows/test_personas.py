@@ -1,0 +1,55 @@
+"""People the model makes up: asked until there are enough, never twice the same."""
+
+import json
+
+import pytest
+from django.test import AsyncClient
+
+from apps.generation.rows import personas
+from apps.generation.rows.personas import NothingWritten
+from apps.llm.client import ChatRequest, Client, Completion
+from apps.llm.events import Usage
+from apps.servers.models import Server
+from apps.servers.services import target
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("_closed_connections"),
+]
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    left: list[str] = []
+
+    async def complete(self: Client, request: ChatRequest) -> Completion:
+        return Completion(left.pop(0) if left else "", "", "stop", Usage(1, 0, 1))
+
+    monkeypatch.setattr(Client, "complete", complete)
+    return left
+
+
+async def test_asks_again_until_there_are_enough(server: Server, answers: list[str]) -> None:
+    answers += [
+        json.dumps({"people": ["a tired nurse", "A  TIRED nurse"]}),
+        "{",
+        json.dumps({"people": ["a farmer of 60", "a boy of nine", "a judge on leave"]}),
+    ]
+    assert await personas.write(target(server, "m"), "bank customers", 25) == [
+        *("a tired nurse", "a farmer of 60", "a boy of nine", "a judge on leave"),
+    ]
+
+
+async def test_nothing_that_can_be_used(server: Server, answers: list[str]) -> None:
+    with pytest.raises(NothingWritten):
+        await personas.write(target(server, "m"), "", 3)
+
+
+async def test_the_page_gets_them_or_a_sentence(
+    async_browser: AsyncClient, server: Server, answers: list[str]
+) -> None:
+    answers.append(json.dumps({"people": ["a tired nurse"]}))
+    answer = await async_browser.post("/generate/personas/", {"about": "x", "count": "1"})
+    assert answer.json() == {"values": ["a tired nurse"]}
+    answer = await async_browser.post("/generate/personas/", {"count": "no"})
+    assert "Write them yourself" in answer.json()["problem"]

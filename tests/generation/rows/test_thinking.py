@@ -1,0 +1,118 @@
+"""Rows of a model that thinks first, on a real llama-server with such a template."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from apps.generation.recipe.parse import parse
+from apps.generation.rows.handler import row_tokens
+from apps.generation.rows.previews import Preview, preview
+from apps.llm.thinking import ROOM
+from apps.servers.models import Server, Use
+from apps.servers.services import target
+from tests.conftest import create_server
+from tests.environment import FOLDER
+from tests.llama_process import LlamaProcess
+from tests.tiny_gguf import ALWAYS_THINKING_TEMPLATE, THINKING_TEMPLATE, write_tiny_gguf
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("_closed_connections"),
+]
+
+SCHEMA = {
+    "type": "object",
+    "required": ["text"],
+    "properties": {"text": {"type": "string", "minLength": 4, "maxLength": 20}},
+}
+
+
+def _running(name: str, template: str) -> Iterator[LlamaProcess]:
+    model = write_tiny_gguf(FOLDER / f"{name}.gguf", template=template)
+    with LlamaProcess(model, parallel=2, context_per_slot=4096) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def thinker() -> Iterator[LlamaProcess]:
+    yield from _running("thinker", THINKING_TEMPLATE)
+
+
+@pytest.fixture(scope="module")
+def always() -> Iterator[LlamaProcess]:
+    yield from _running("always", ALWAYS_THINKING_TEMPLATE)
+
+
+async def tried(server: Server, **recipe: Any) -> Preview:
+    body = {"prompt": "Write a review.", "schema": SCHEMA, **recipe}
+    (found,) = await preview(target(server), parse(body), 3, rows=1)
+    assert found.outcome is not None, found.error
+    return found
+
+
+async def test_thinking_is_off_where_the_template_has_the_switch(thinker: LlamaProcess) -> None:
+    server = await _server(thinker)
+    found = await tried(server, params={"max_tokens": 120})
+    assert found.outcome is not None
+    assert found.outcome.code == ""
+    assert found.outcome.output is not None
+
+
+async def test_it_can_be_had_and_then_comes_on_top(thinker: LlamaProcess) -> None:
+    server = await _server(thinker)
+    found = await tried(server, params={"max_tokens": 120, "thinking": 40})
+    assert found.outcome is not None
+    assert found.outcome.code == ""
+    assert found.outcome.usage.completion_tokens > 40
+
+
+async def test_where_there_is_no_switch_the_thought_is_bounded_and_comes_on_top(
+    always: LlamaProcess,
+) -> None:
+    server = await _server(always)
+    found = await tried(server, params={"max_tokens": 120})
+    assert found.outcome is not None
+    assert found.outcome.code == ""
+    assert found.outcome.usage.completion_tokens > ROOM
+
+
+async def test_a_judge_thinks_no_more_than_the_rest(thinker: LlamaProcess) -> None:
+    criterion = {"name": "good", "description": "Is it?", "max": 5}
+    columns = [
+        {"name": "row", "kind": "structured", "prompt": "Write.", "schema": SCHEMA},
+        {"name": "judge", "kind": "judge", "criteria": [criterion], "params": {"max_tokens": 900}},
+    ]
+    server = await _server(thinker)
+    (found,) = await preview(target(server), parse({"columns": columns}), 3, rows=1)
+    assert found.told is not None, found.error
+    scores = json.loads(found.told.replies[1])
+    assert 1 <= scores["good"] <= 5
+
+
+async def test_a_thought_without_an_end_is_the_reason(always: LlamaProcess) -> None:
+    """Where nobody knows that the model thinks, as behind a proxy, and it never ends."""
+    server = await _server(always)
+    facts = server.facts | {"models": [{"id": "default"}]}
+    await Server.objects.filter(pk=server.pk).aupdate(facts=facts)
+    await server.arefresh_from_db()
+    found = await tried(server, params={"max_tokens": 20})
+    assert found.outcome is not None
+    assert found.outcome.code == "thinking"
+    assert "tokens thinking and wrote no answer" in found.outcome.reason
+
+
+def test_the_thought_counts_where_slots_share_a_context() -> None:
+    spec = {"recipe": {"prompt": "Write."}, "seed": 1, "system": ""}
+    always = {"reasoning": True, "thinking_switch": False, "thinking_off": False}
+    assert row_tokens(spec, always) - row_tokens(spec, {}) == ROOM
+
+
+async def _server(process: LlamaProcess) -> Server:
+    from asgiref.sync import sync_to_async
+
+    from apps.servers.services import look_at
+
+    server = await sync_to_async(create_server)(process, "Thinker", Use.GENERATION)
+    return await look_at(server)

@@ -1,0 +1,60 @@
+"""What becomes a row, and why not."""
+
+import pytest
+
+from apps.generation.recipe.parse import parse
+from apps.generation.rows.validation import fingerprint, judge, texts_of
+from tests.generation.recipe.columns.test_schemas import LABELLED
+
+
+@pytest.mark.parametrize(
+    ("text", "finish_reason", "code"),
+    [
+        ('{"text": "Good.", "label": "positive"}', "stop", ""),
+        ('{"text": "Good.", "label": "positive"}', "length", "length"),
+        ('{"text": "Good."', "stop", "invalid_json"),
+        ('```json\n{"text": "Good.", "label": "positive"}\n```', "stop", ""),
+        ('Here:\n\n```\n{"text": "```", "label": "positive"}\n```\n', "stop", ""),
+        ('```python\n{"text": "Good.", "label": "positive"}\n```', "stop", "invalid_json"),
+        ('```json\n{"text": "Good.", "label": "positive"}', "stop", "invalid_json"),
+        ("```json\n{}\n```\n```json\n{}\n```", "stop", "invalid_json"),
+        ('{"text": 1e999, "label": "positive"}', "stop", "invalid_json"),
+        ('{"text": NaN, "label": "positive"}', "stop", "invalid_json"),
+        ("[" * 100_000, "stop", "invalid_json"),
+        ("", "stop", "invalid_json"),
+        ('{"text": "Good.", "label": "fine"}', "stop", "schema"),
+        ('{"text": " ", "label": "positive"}', "stop", "empty"),
+        ('{"text": "x", "label": "positive"}', "tool_calls", "unfinished"),
+    ],
+)
+def test_with_a_schema(text: str, finish_reason: str, code: str) -> None:
+    judgement = judge(LABELLED, text, finish_reason)
+    assert judgement.code == code
+    assert bool(judgement.reason) == bool(code)
+
+
+def test_without_a_schema_the_text_is_the_row() -> None:
+    assert judge(None, " Hello \n", "stop").output == {"text": "Hello"}
+    assert judge(None, " \n", "stop").code == "empty"
+
+
+def test_half_a_surrogate_pair_becomes_a_replacement() -> None:
+    output = judge(LABELLED, '{"text": "a\\ud800", "label": "positive"}', "stop").output
+    assert output["text"] == "a\ufffd"
+
+
+@pytest.mark.parametrize("same", ["It works.", " it  WORKS.", "It\nworks.", "Ｉt works."])
+def test_texts_a_reader_would_call_the_same(same: str) -> None:
+    assert fingerprint([same]) == fingerprint(["It works."])
+
+
+def test_other_texts_differ() -> None:
+    assert fingerprint(["It works!"]) != fingerprint(["It works."])
+    assert fingerprint(["a", "b"]) != fingerprint(["ab"])
+
+
+def test_labels_alone_may_come_twice() -> None:
+    schema = {"type": "object", "properties": {"label": {"enum": ["a", "b"]}}}
+    recipe = parse({"prompt": "x", "schema": schema})
+    assert texts_of(recipe, {"label": "a"}) == []
+    assert fingerprint([]) is None

@@ -1,0 +1,79 @@
+"""Servers of so many slots, and holders of permits to count."""
+
+import asyncio
+from typing import Any
+
+from apps.llm.permits import acquire, permit_holder
+from apps.llm.permits.acquire import Lane, ModelInUse, SlotTaken, permit
+from apps.runtime.redis import async_redis
+from apps.servers.models import Kind, Server, State
+
+PATIENCE = 60.0  # seconds, for what takes milliseconds on a machine that has nothing else to do
+
+
+def a_server(width: int = 4, *, pool: int | None = None) -> Server:
+    facts = {"slots": width, "context": pool}
+    unified = pool is not None
+    return Server(pk=7, kind=Kind.LLAMA_SERVER, state=State.READY, facts=facts, kv_unified=unified)
+
+
+def a_swapping_server(*loaded: str, width: int = 4, at_once: int | None = None) -> Server:
+    states = {name: "loaded" if name in loaded else "unloaded" for name in ("red", "blue")}
+    models = [{"id": name, "state": state, "slots": width} for name, state in states.items()]
+    facts = {"slots": width, "models": models, "at_once": at_once}
+    return Server(pk=7, kind=Kind.LLAMA_SWAP, facts=facts)
+
+
+class Gauge:
+    """How many hold a permit, and the most there ever were."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.now = self.most = self.taken = 0
+
+    async def hold(self, lane: Lane = Lane.BATCH, *, seconds: float = 0.02, **claim: Any) -> None:
+        async with permit(self.server, lane=lane, **claim):
+            self.now += 1
+            self.most = max(self.most, self.now)
+            try:
+                await asyncio.sleep(seconds)
+            finally:
+                self.now -= 1
+
+    async def row(self, *, seconds: float = 0.02, **claim: Any) -> None:
+        """Starts again when a person took the slot, as the pump does."""
+        while True:
+            try:
+                return await self.hold(Lane.BATCH, seconds=seconds, **claim)
+            except SlotTaken:
+                self.taken += 1
+            except ModelInUse:
+                await asyncio.sleep(0.05)
+
+
+async def settled(server: Server, *, batch: int = 0, interactive: int = 0) -> None:
+    """Returns when so many permits are held."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            held = await acquire.in_flight(server.pk)
+            if (held[Lane.BATCH], held[Lane.INTERACTIVE]) == (batch, interactive):
+                return
+            await asyncio.sleep(0.005)
+
+
+async def later(server: Server, seconds: int) -> None:
+    """As if so much time had passed since people were active, models used and requests refused."""
+    redis, back = async_redis(), -seconds * 1000
+    for part in ("people", "models"):
+        for member in await redis.zrange(permit_holder.key(server.pk, part), 0, -1):
+            await redis.zincrby(permit_holder.key(server.pk, part), back, member)
+    limit = permit_holder.key(server.pk, f"limit:{server.scope('')}")
+    if await redis.exists(limit):
+        await redis.hincrby(limit, "since", back)
+        await redis.hincrby(limit, "until", back)
+
+
+async def cancel(*tasks: "asyncio.Task[Any]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,92 @@
+"""Permits whose holders, processes or Redis come to grief."""
+
+import asyncio
+import json
+
+import pytest
+
+from apps.llm.permits import acquire, permit_holder
+from apps.llm.permits.acquire import Lane, SlotTaken, permit
+from apps.runtime.redis import async_redis
+from tests.llm.permits.gauge import PATIENCE, Gauge, a_server, cancel, settled
+
+pytestmark = pytest.mark.usefixtures("loop_closed", "nobody_stays")
+
+
+async def test_a_cancelled_holder_leaves_nothing_behind() -> None:
+    server = a_server(1)
+    holder = asyncio.create_task(Gauge(server).hold(Lane.INTERACTIVE, seconds=60))
+    await settled(server, interactive=1)
+    holder.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await holder
+    await settled(server)
+
+
+async def test_who_gives_up_waiting_leaves_nothing_behind() -> None:
+    server = a_server(1)
+    async with permit(server, lane=Lane.INTERACTIVE):
+        waiter = asyncio.create_task(Gauge(server).hold(Lane.INTERACTIVE))
+        while not (await acquire.occupancy(server)).waiting:
+            await asyncio.sleep(0.005)
+        await cancel(waiter)
+        assert not (await acquire.occupancy(server)).waiting
+
+
+async def test_the_permit_of_a_dead_process_lapses() -> None:
+    """A process that is killed neither renews nor gives back."""
+    server = a_server(1)
+
+    async def dead_ends_in(milliseconds: int) -> None:
+        seconds, _ = await async_redis().time()
+        dead = dict.fromkeys(("scope", "model", "label", "person"), "") | {"lane": "batch"}
+        dead |= {"owner": 0, "tokens": 0, "since": 0, "ends": seconds * 1000 + milliseconds}
+        await async_redis().hset(
+            permit_holder.key(server.pk), "of a dead process", json.dumps(dead)
+        )
+
+    await dead_ends_in(60_000)
+    row = asyncio.create_task(Gauge(server).row())
+    await asyncio.sleep(0.1)
+    assert not row.done()
+    await dead_ends_in(-1)
+    await asyncio.wait_for(row, PATIENCE)
+
+
+async def test_a_long_answer_keeps_its_permit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(permit_holder, "RENEW_SECONDS", 0.05)
+    server = a_server(1)
+
+    async def ends() -> int:
+        [entry] = await async_redis().hvals(permit_holder.key(server.pk))
+        end: int = json.loads(entry)["ends"]
+        return end
+
+    async with permit(server, lane=Lane.BATCH), asyncio.timeout(PATIENCE):
+        first = await ends()
+        while await ends() < first + 200:
+            await asyncio.sleep(0.01)
+
+
+async def test_permits_that_redis_lost_are_registered_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(permit_holder, "RENEW_SECONDS", 0.05)
+    server = a_server(1)
+    async with permit(server, lane=Lane.INTERACTIVE):
+        await async_redis().flushall()
+        await settled(server, interactive=1)
+
+
+async def test_a_permit_taken_back_while_nobody_listened_is_given_up_at_its_renewal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(permit_holder, "RENEW_SECONDS", 0.05)
+    monkeypatch.setattr(permit_holder.Desk, "_hear", lambda *_: None)
+    monkeypatch.setattr(permit_holder, "SUBSCRIBE_SECONDS", 0.05)
+    server = a_server(1)
+    row = asyncio.create_task(Gauge(server).hold(seconds=60))
+    await settled(server, batch=1)
+    async with asyncio.timeout(PATIENCE), permit(server, lane=Lane.INTERACTIVE):
+        with pytest.raises(SlotTaken):
+            await row

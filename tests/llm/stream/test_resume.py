@@ -1,0 +1,139 @@
+"""Rows whose slot was taken go on where they were, on a real llama.cpp."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from apps.llm import errors
+from apps.llm.client import Begun, ChatRequest, Client, Completion
+from apps.llm.endpoint import Endpoint
+from apps.llm.events import Usage
+from apps.llm.stream.resume import Draft
+from apps.servers.discovery import slot_states
+from tests.llama_process import LlamaProcess
+
+LONG = ChatRequest("any", [{"role": "user", "content": "Say much."}], 900, {"seed": 5})
+SCHEMA = {
+    "type": "object",
+    "required": ["text"],
+    "properties": {"text": {"type": "string", "minLength": 700, "maxLength": 800}},
+}
+JSON_ASKED = replace(
+    LONG,
+    max_tokens=2000,
+    response_format={"type": "json_schema", "json_schema": {"name": "row", "schema": SCHEMA}},
+)
+
+
+@pytest.fixture
+async def client(llama: LlamaProcess) -> AsyncIterator[Client]:
+    client = Client(Endpoint(llama.base_url, llama.api_key))
+    yield client
+    await client.aclose()
+
+
+async def cut(client: Client, asking: Any, *, tokens: int = 50) -> None:
+    """Cancels a request once so much of its answer is written."""
+    task = asyncio.ensure_future(asking)
+    async with asyncio.timeout(60):
+        while max(written(slot) for slot in await slot_states(client) or []) < tokens:
+            await asyncio.sleep(0.005)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        while any(slot["is_processing"] for slot in await slot_states(client) or []):
+            await asyncio.sleep(0.005)
+
+
+def written(slot: dict[str, Any]) -> int:
+    return int(slot["next_token"][0]["n_decoded"]) if slot["is_processing"] else 0
+
+
+async def test_what_was_written_is_not_written_again(client: Client) -> None:
+    begun = Begun()
+    await cut(client, client.complete(LONG, begun))
+    first = begun.text
+    assert first
+    assert 40 <= begun.tokens < 900
+    whole = await client.complete(LONG, begun)
+    assert whole.text.startswith(first)
+    assert len(whole.text) > len(first)
+    assert whole.usage.completion_tokens <= 900
+    assert whole.usage.prompt_tokens > begun.tokens  # it read what was written
+
+
+async def test_a_format_holds_for_both_parts_together(client: Client) -> None:
+    draft = Draft(goes_on=True)
+    await cut(client, draft.complete(client, JSON_ASKED))
+    whole = await draft.again().complete(client, JSON_ASKED)
+    assert whole.finish_reason == "stop"
+    assert 700 <= len(json.loads(whole.text)["text"]) <= 800
+    assert whole.usage.prompt_tokens > 40
+
+
+async def test_whole_answers_are_taken_as_they_are(client: Client) -> None:
+    short = replace(LONG, max_tokens=5)
+    draft = Draft(goes_on=True)
+    first = await draft.complete(client, short)
+    await cut(client, draft.complete(client, LONG))
+    assert await draft.again().complete(client, short) is first
+    second = await draft.complete(client, LONG)
+    assert second is not first
+    assert await draft.again().complete(client, replace(short, max_tokens=6)) is not first
+
+
+async def test_a_server_that_does_not_go_on_is_asked_from_the_start(client: Client) -> None:
+    draft = Draft(goes_on=False)
+    await cut(client, draft.complete(client, LONG))
+    whole = await draft.again().complete(client, LONG)
+    plain = await client.complete(replace(LONG, max_tokens=1))
+    assert whole.usage.prompt_tokens == plain.usage.prompt_tokens
+
+
+class Refusing:
+    """Begins an answer, is cut, and then does something else than going on."""
+
+    def __init__(self, then: Completion | errors.LLMError) -> None:
+        self.then = then
+        self.begun: list[str] = []
+
+    async def complete(self, request: ChatRequest, begun: Begun) -> Completion:
+        self.begun.append(begun.text)
+        if len(self.begun) == 1:
+            begun.text = '{"te'
+            raise asyncio.CancelledError
+        if begun.text and isinstance(self.then, errors.LLMError):
+            raise self.then
+        return self.then if begun.text else done('{"text": "new"}')  # type: ignore[return-value]
+
+
+def done(text: str) -> Completion:
+    return Completion(text, "", "stop", Usage(1, 0, 1))
+
+
+@pytest.mark.parametrize(
+    "then",
+    [errors.BadRequest("incompatible with enable_thinking"), done('{"te{"text": "anew"}')],
+    ids=["refused", "a grammar that begins anew"],
+)
+async def test_what_cannot_go_on_starts_again(then: Completion | errors.LLMError) -> None:
+    server, draft = Refusing(then), Draft(goes_on=True)
+    with suppress(asyncio.CancelledError):
+        await draft.complete(cast(Client, server), JSON_ASKED)
+    whole = await draft.again().complete(cast(Client, server), JSON_ASKED)
+    assert whole.text == '{"text": "new"}'
+    assert server.begun == ["", '{"te', ""]
+
+
+async def test_a_server_that_is_away_keeps_what_was_begun() -> None:
+    server, draft = Refusing(errors.Unreachable("Nobody answers.")), Draft(goes_on=True)
+    with suppress(asyncio.CancelledError):
+        await draft.complete(cast(Client, server), JSON_ASKED)
+    with pytest.raises(errors.Unreachable):
+        await draft.again().complete(cast(Client, server), JSON_ASKED)
+    assert server.begun == ["", '{"te']

@@ -1,0 +1,206 @@
+"""The lines of a chat stream, without a server."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apps.llm import errors
+from apps.llm.events import Done, Event, Progress, Reasoning, Token, ToolCall, Usage
+from apps.llm.stream.sse_reader import ChunkReader, WholeAnswer
+
+
+def line(**data: Any) -> bytes:
+    return b"data: " + json.dumps(data).encode() + b"\n\n"
+
+
+def delta(reason: str | None = None, **fields: Any) -> dict[str, Any]:
+    return {"id": "c1", "choices": [{"index": 0, "delta": fields, "finish_reason": reason}]}
+
+
+WHOLE = b"".join(
+    [
+        b": ping\n\n",
+        line(**delta(role="assistant", content=None), prompt_progress={"total": 9, "cache": 4}),
+        line(**delta(reasoning_content="hm")),
+        line(**delta(content="é ")),
+        line(**delta(content="")),
+        line(**delta(tool_calls=[{"index": 0}])),
+        line(**delta("stop")),
+        line(choices=[], usage={"prompt_tokens": 9, "completion_tokens": 2}),
+        b"data: [DONE]\n\n",
+    ]
+)
+EVENTS: list[Event] = [
+    Progress(9, 4, 0),
+    Reasoning("hm"),
+    Token("é "),
+    ToolCall({"index": 0}),
+    Done("stop"),
+    Usage(9, 0, 2),
+]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 10, 100, len(WHOLE)])
+def test_however_it_is_cut(size: int) -> None:
+    reader = ChunkReader()
+    pieces = [WHOLE[start : start + size] for start in range(0, len(WHOLE), size)]
+    assert [event for data in pieces for event in reader.feed(data)] == EVENTS
+
+
+def test_no_space_after_the_colon_and_carriage_returns() -> None:
+    data = line(**delta(content="a")).replace(b"data: ", b"data:").replace(b"\n", b"\r\n")
+    assert ChunkReader().feed(data) == [Token("a")]
+
+
+def test_the_noise_of_a_proxy_that_loads_is_nobodys_reasoning() -> None:
+    loading = delta(reasoning_content="llama-swap loading model...") | {"id": ""}
+    assert ChunkReader().feed(line(**loading)) == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        line(error={"code": 500, "message": "Compute error."}),
+        b'{"error": {"message": "Compute error."}}\n',
+        b'error: {"message": "Compute error."}\n',
+        b"error: Compute error.\n",
+    ],
+)
+def test_errors_in_the_stream(data: bytes) -> None:
+    with pytest.raises(errors.ServerFailed, match="Compute error"):
+        ChunkReader().feed(data)
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_both_names_of_a_thought(field: str) -> None:
+    data = line(**delta(**{field: "hm"}))
+    assert ChunkReader().feed(data) == [Reasoning("hm")]
+    answer = WholeAnswer()
+    answer.feed(data)
+    assert answer.reasoning == ["hm"]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_error_that_is_null_is_none(whole: bool) -> None:
+    data = line(**delta(content="a"), error=None, usage=None)
+    answer = WholeAnswer()
+    answer.feed(data)
+    assert (answer.text, ChunkReader().feed(data)) == (["a"], [Token("a")])
+
+
+def test_counts_that_are_null_are_not_told() -> None:
+    usage = {"prompt_tokens": None, "completion_tokens": None, "prompt_tokens_details": None}
+    [event] = ChunkReader().feed(line(choices=[], usage=usage))
+    assert isinstance(event, Usage)
+    assert (event, event.tells_cached) == (Usage(0, 0, 0), False)
+    told = usage | {"prompt_tokens_details": {"cached_tokens": 0}}
+    [event] = ChunkReader().feed(line(choices=[], usage=told))
+    assert isinstance(event, Usage)
+    assert event.tells_cached
+
+
+def test_a_last_line_may_have_no_end() -> None:
+    for data in (line(**delta("stop")).rstrip(), b'{"error": {"message": "Broken."}}'):
+        reader, answer = ChunkReader(), WholeAnswer()
+        assert reader.feed(data) == []
+        answer.feed(data)
+        if data.startswith(b"data"):
+            assert reader.end() == [Done("stop")]
+            answer.end()
+            assert answer.finish_reason == "stop"
+            continue
+        for end in (reader.end, answer.end):
+            with pytest.raises(errors.ServerFailed, match="Broken"):
+                end()
+
+
+def test_a_line_that_broke_off_says_nothing() -> None:
+    reader, answer = ChunkReader(), WholeAnswer()
+    answer.feed(b'data: {"choices": [{"del')
+    answer.end()
+    assert reader.feed(b'data: {"choices": [{"del') == reader.end() == []
+    assert answer.finish_reason == ""
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    *(
+                        "choices",
+                        "delta",
+                        "content",
+                        "reasoning",
+                        "usage",
+                        "error",
+                        "message",
+                        "id",
+                    ),
+                    *("prompt_tokens", "prompt_tokens_details", "timings", "prompt_progress"),
+                    *("tool_calls", "finish_reason", "code", "cached_tokens", "total"),
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+@settings(max_examples=200, deadline=None)
+def test_whatever_a_server_writes_is_an_answer_or_an_error(value: Any) -> None:
+    data = b"data: " + json.dumps(value).encode() + b"\n\n"
+    for feed in (ChunkReader().feed, WholeAnswer().feed):
+        with suppress(errors.LLMError):
+            feed(data)
+
+
+def test_what_is_no_json() -> None:
+    with pytest.raises(errors.ServerFailed, match="not JSON"):
+        ChunkReader().feed(b'data: {"choices": [\n')
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, len(WHOLE)])
+def test_the_whole_answer_is_the_sum_of_its_events(size: int) -> None:
+    answer = WholeAnswer()
+    for start in range(0, len(WHOLE), size):
+        answer.feed(WHOLE[start : start + size])
+    answer.end()
+    assert ("".join(answer.text), "".join(answer.reasoning)) == ("é ", "hm")
+    assert (answer.finish_reason, answer.usage) == ("stop", Usage(9, 0, 2))
+
+
+def test_a_line_without_an_end_and_usage_beside_text_count_too() -> None:
+    answer = WholeAnswer()
+    answer.feed(line(**delta(content="a"), usage={"prompt_tokens": 3, "completion_tokens": 1}))
+    answer.feed(line(**delta("stop")).rstrip(b"\n"))
+    answer.end()
+    assert (answer.text, answer.finish_reason, answer.usage) == (["a"], "stop", Usage(3, 0, 1))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        line(error={"code": 500, "message": "it broke"}),
+        b'{"error": {"code": 500, "message": "it broke"}}\n',
+        b'data: {"choices": \n',
+    ],
+)
+def test_an_error_within_the_whole_answer_is_raised(broken: bytes) -> None:
+    with pytest.raises(errors.ServerFailed):
+        WholeAnswer().feed(line(**delta(content="a")) + broken)
+
+
+def test_a_text_that_speaks_of_an_error_is_a_text() -> None:
+    answer = WholeAnswer()
+    answer.feed(line(**delta(content='an "error"')))
+    assert answer.text == ['an "error"']

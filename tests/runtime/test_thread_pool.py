@@ -1,0 +1,241 @@
+"""The threads that requests share."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from django.conf import settings as project
+from django.contrib.auth.models import User
+from django.db import connection
+from pytest_django import Settings
+
+from apps.runtime import thread_pool
+from apps.runtime.thread_pool import InWarmThreads, WarmThreads, serving_loop
+
+
+async def call(application: Any) -> None:
+    async def receive() -> Any: ...
+
+    async def send(message: Any) -> None: ...
+
+    await InWarmThreads(application, POOL)({"type": "http"}, receive, send)
+
+
+POOL = WarmThreads(few=2)
+
+
+def app(function: Callable[[], Any], said: list[Any]) -> Any:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        said.append(await sync_to_async(function)())
+
+    return application
+
+
+async def test_requests_share_threads() -> None:
+    said: list[int] = []
+    for _ in range(20):
+        await call(app(threading.get_ident, said))
+    assert len(set(said)) <= 2
+    assert threading.get_ident() not in said
+
+
+async def test_calls_of_one_request_come_one_after_the_other() -> None:
+    running = 0
+    most = 0
+
+    def busy() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        time.sleep(0.01)
+        running -= 1
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.gather(*(sync_to_async(busy)() for _ in range(5)))
+
+    await call(application)
+    assert most == 1
+
+
+async def test_threads_that_are_held_up_are_joined_by_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(thread_pool, "SPARE_SECONDS", 0.1)
+    until = threading.Event()
+    said: list[Any] = []
+    held = [asyncio.create_task(call(app(until.wait, said))) for _ in range(6)]
+    await asyncio.sleep(0)
+    try:
+        async with asyncio.timeout(60):
+            await call(app(lambda: "served", said))
+        assert said == ["served"]
+        assert POOL.size == 7
+    finally:
+        until.set()
+    await asyncio.gather(*held)
+    async with asyncio.timeout(60):
+        while POOL.size > 2:
+            await asyncio.sleep(0.02)
+
+
+async def test_in_their_order() -> None:
+    said: list[int] = []
+    pool = WarmThreads(few=1)
+
+    def application(number: int) -> Any:
+        async def run(scope: Any, receive: Any, send: Any) -> None:
+            await sync_to_async(lambda: said.append(number))()
+
+        return InWarmThreads(run, pool)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(30):
+            group.create_task(application(number)({"type": "http"}, None, None))
+    assert said == list(range(30))
+
+
+def asks(pool: WarmThreads, person: str, work: Callable[[], Any]) -> "asyncio.Task[list[Any]]":
+    """A request of a person; sooner or later the messages that were sent to them."""
+    sent: list[Any] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await sync_to_async(work)()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def served() -> list[Any]:
+        headers = [(b"cookie", f"a=b; {project.SESSION_COOKIE_NAME}={person}; c=d".encode())]
+        scope = {"type": "http", "path": "/api/", "headers": headers}
+        await InWarmThreads(application, pool)(scope, None, send)
+        return sent
+
+    return asyncio.create_task(served())
+
+
+async def test_people_take_turns() -> None:
+    pool = WarmThreads(few=1, many=1)
+    until = threading.Event()
+    said: list[str] = []
+    work = [asks(pool, "greedy", until.wait)]
+    await asyncio.sleep(0)
+    work += [asks(pool, "greedy", lambda: said.append("greedy")) for _ in range(20)]
+    await asyncio.sleep(0)
+    work += [asks(pool, name, lambda name=name: said.append(name)) for name in ("ann", "ben")]
+    await asyncio.sleep(0)
+    until.set()
+    await asyncio.gather(*work)
+    assert {"ann", "ben"} <= set(said[:4])
+
+
+async def test_one_person_does_not_hold_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thread_pool, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(thread_pool, "HELD_UP_SECONDS", 0.001)
+    pool = WarmThreads(few=2, many=4)
+    until = threading.Event()
+    held = [asks(pool, "greedy", until.wait) for _ in range(20)]
+    try:
+        async with asyncio.timeout(60):
+            while pool.size < 3:
+                await asyncio.sleep(0.001)
+            for _ in range(5):
+                await asks(pool, "other", lambda: None)
+        assert pool.waiting(b"greedy") == 17
+    finally:
+        until.set()
+    await asyncio.gather(*held)
+    assert pool.waiting(b"greedy") == 0
+
+
+async def test_who_has_too_many_waiting_is_told_so(settings: Settings) -> None:
+    settings.LIMITS = {**settings.LIMITS, "requests": 2}
+    pool = WarmThreads(few=1, many=1)
+    until = threading.Event()
+    held = [asks(pool, "greedy", until.wait)]
+    async with asyncio.timeout(60):
+        while not pool.size or pool.waiting(b"greedy"):
+            await asyncio.sleep(0.001)
+    held += [asks(pool, "greedy", until.wait) for _ in range(2)]
+    await asyncio.sleep(0)
+    start, body = await asks(pool, "greedy", until.wait)
+    assert start["status"] == 429
+    assert b"You have 2 requests that wait" in body["body"]
+    other = asks(pool, "other", lambda: None)
+    until.set()
+    assert await other == []
+    await asyncio.gather(*held)
+
+
+async def test_errors_reach_the_request() -> None:
+    def fails() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await call(app(fails, []))
+    said: list[Any] = []
+    await call(app(lambda: 1, said))
+    assert said == [1]
+
+
+async def test_a_cancelled_request_gives_its_thread_back() -> None:
+    until = threading.Event()
+    tasks = [asyncio.create_task(call(app(lambda: until.wait(0.2), []))) for _ in range(8)]
+    await asyncio.sleep(0.02)
+    for task in tasks:
+        task.cancel()
+    until.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    said: list[Any] = []
+    async with asyncio.timeout(60):
+        await call(app(lambda: 1, said))
+    assert said == [1]
+
+
+async def test_a_view_may_wait_for_async_code_that_needs_a_thread() -> None:
+    def view() -> Any:
+        async def deep() -> int:
+            return await sync_to_async(threading.get_ident)()
+
+        return (threading.get_ident(), async_to_sync(deep)())
+
+    said: list[Any] = []
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(call(app(view, said)) for _ in range(8)))
+    assert len(said) == 8
+    assert all(outer == inner for outer, inner in said)
+
+
+async def test_a_thread_knows_the_loop_that_serves_its_request() -> None:
+    said: list[Any] = []
+    await call(app(serving_loop, said))
+    assert said == [asyncio.get_running_loop()]
+    assert serving_loop() is None
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_connection_is_kept_and_one_that_failed_is_not() -> None:
+    pool = WarmThreads(few=1)
+    said: list[Any] = []
+
+    def query() -> Any:
+        User.objects.count()
+        return connection.connection
+
+    def fails() -> None:
+        connection.errors_occurred = True
+
+    for function in (query, query, fails, query):
+        await InWarmThreads(app(function, said), pool)({"type": "http"}, None, None)
+    first, second, _, third = said
+    assert third is not None
+    if connection.vendor == "sqlite":  # PostgreSQL's go back to their pool
+        assert first is second
+
+    async def leave(scope: Any, receive: Any, send: Any) -> None:
+        await sync_to_async(lambda: connection.close())()
+
+    await InWarmThreads(leave, pool)({"type": "http"}, None, None)

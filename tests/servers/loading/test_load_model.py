@@ -1,0 +1,204 @@
+"""Loading, unloading and warming, at each kind of server."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from apps.llm import errors
+from apps.llm.permits.acquire import in_flight
+from apps.runtime.async_db import in_db
+from apps.servers import services
+from apps.servers.loading import load_model as loading_load_model
+from apps.servers.loading.load_model import (
+    Action,
+    activities,
+    carry_out,
+    load_model,
+    unload_model,
+    warm_model,
+)
+from apps.servers.models import Server, State
+from apps.servers.refresh import health, look_at
+from tests.llama_process import LlamaProcess
+from tests.servers.conftest import server_at
+from tests.standins import Model, Standin
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loop_closed")]
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading_load_model, "FOLLOW_SECONDS", 0.05)
+
+
+async def known(standin: Standin) -> Server:
+    return await look_at(await in_db(server_at, standin))
+
+
+def state_of(server: Server, model: str) -> str:
+    return str((server.model(model) or {}).get("state"))
+
+
+TWO = [Model("a", loaded=True), Model("b", slots=2, aliases=["bee"])]
+
+
+class TestRouter:
+    async def test_load_and_unload(self, llama: LlamaProcess) -> None:
+        with Standin("router", llama, models=TWO) as router:
+            server = await known(router)
+            await load_model(server, "bee")
+            assert state_of(server, "b") == "loaded"
+            assert router.loads == [{"model": "b", "path": "/models/load"}]
+            assert server.width("b") == 2
+            await unload_model(server, "b")
+            assert state_of(server, "b") == "unloaded"
+            assert router.states == {"a": "loaded", "b": "unloaded"}
+
+    async def test_the_state_shows_how_far_it_is(self, llama: LlamaProcess) -> None:
+        with Standin("router", llama, models=TWO, load_seconds=0.6) as router:
+            server = await known(router)
+            load = asyncio.create_task(load_model(server, "b"))
+            async with asyncio.timeout(60):
+                while state_of(server, "b") != "loading":
+                    await asyncio.sleep(0.02)
+            assert not load.done()
+            assert server.next_look is not None  # sooner than facts go stale
+            await load
+            assert state_of(server, "b") == "loaded"
+
+    async def test_what_is_done_already_is_no_failure(self, llama: LlamaProcess) -> None:
+        with Standin("router", llama, models=TWO) as router:
+            server = await known(router)
+            await load_model(server, "a")
+            await unload_model(server, "b")
+            # Loaded by somebody else since we looked.
+            server.facts["models"][0]["state"] = "unloaded"
+            await load_model(server, "a")
+            assert router.loads == []
+
+    async def test_one_that_does_not_start(self, llama: LlamaProcess) -> None:
+        with Standin("router", llama, models=[Model("broken", fails=True)]) as router:
+            server = await known(router)
+            with pytest.raises(errors.LoadFailed, match="exit code 1"):
+                await load_model(server, "broken")
+            assert state_of(server, "broken") == "failed"
+
+
+class TestLlamaSwap:
+    async def test_a_load_is_a_token(self, llama: LlamaProcess) -> None:
+        with Standin("llama-swap", llama, models=TWO) as swap:
+            server = await known(swap)
+            await load_model(server, "b")
+            assert swap.loads == [{"model": "b", "path": "/v1/chat/completions"}]
+            assert (state_of(server, "a"), state_of(server, "b")) == ("unloaded", "loaded")
+            assert server.loaded_models == ["b"]
+            await unload_model(server, "b")
+            assert server.loaded_models == []
+            assert "/api/models/unload/b" in swap.paths
+        assert sum((await in_flight(server.pk)).values()) == 0
+
+    async def test_an_embedding_model_embeds(
+        self, llama: LlamaProcess, llama_embeddings: LlamaProcess
+    ) -> None:
+        models = [Model("author/e", embeddings=True, metadata={"embeddings": True})]
+        with Standin("llama-swap", llama, embeddings=llama_embeddings, models=models) as swap:
+            server = await known(swap)
+            await warm_model(server, "author/e")
+            assert swap.loads == [{"model": "author/e", "path": "/v1/embeddings"}]
+            await unload_model(server, "author/e")
+            assert swap.states == {"author/e": "unloaded"}
+
+    async def test_one_that_does_not_start(self, llama: LlamaProcess) -> None:
+        with Standin("llama-swap", llama, models=[Model("broken", fails=True)]) as swap:
+            server = await known(swap)
+            with pytest.raises(errors.LoadFailed, match="exited prematurely"):
+                await load_model(server, "broken")
+
+    async def test_another_machines_model(self, llama: LlamaProcess) -> None:
+        models = [Model("far", metadata={"peerID": "box"}, loaded=True)]
+        with Standin("llama-swap", llama, models=models) as swap:
+            server = await known(swap)
+            with pytest.raises(errors.NotSupported, match="another machine's"):
+                await unload_model(server, "far")
+            await warm_model(server, "far")
+
+
+class TestLlamaServer:
+    async def test_warm_proves_that_it_answers(self, server: Server) -> None:
+        await look_at(server)
+        await services.note_stuck(server)
+        await warm_model(server, server.model_ids[0])
+        found = (await asyncio.to_thread(health, [server]))[server.pk]
+        assert found.state == State.READY
+        assert found.last_token is not None
+
+    async def test_warm_an_embedding_server(self, embedding_server: Server) -> None:
+        await look_at(embedding_server)
+        await warm_model(embedding_server, embedding_server.model_ids[0])
+
+    @pytest.mark.parametrize("action", [load_model, unload_model])
+    async def test_it_neither_loads_nor_unloads(self, server: Server, action: Any) -> None:
+        await look_at(server)
+        with pytest.raises(errors.NotSupported, match="router mode"):
+            await action(server, server.model_ids[0])
+
+    async def test_a_model_it_does_not_name(self, server: Server) -> None:
+        await look_at(server)
+        with pytest.raises(errors.UnknownModel, match="names no model 'x'"):
+            await warm_model(server, "x")
+
+
+@pytest.mark.parametrize("kind", ["olla", "litellm"])
+async def test_a_proxy_can_only_be_warmed(llama: LlamaProcess, kind: str) -> None:
+    with Standin(kind, llama) as proxy:
+        server = await known(proxy)
+        with pytest.raises(errors.NotSupported, match="Add the server behind it"):
+            await load_model(server, "m")
+        await warm_model(server, "m")
+        assert proxy.most == {"m": 1}
+
+
+class TestOrders:
+    def start(self, monkeypatch: pytest.MonkeyPatch, server: Server, action: Action) -> list[Any]:
+        from apps.servers.tasks import act_on_model
+
+        sent: list[Any] = []
+        monkeypatch.setattr(act_on_model, "delay", lambda *given: sent.append(given))
+        loading_load_model.start(server, "bee", action)
+        return sent
+
+    async def test_an_order_is_queued_and_shown(
+        self, llama: LlamaProcess, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with Standin("llama-swap", llama, models=TWO) as swap:
+            swap.change(models=[TWO[0], Model("bee", slots=2)])
+            server = await known(swap)
+            sent = await asyncio.to_thread(self.start, monkeypatch, server, Action.LOAD)
+            assert sent == [(server.pk, "bee", "load")]
+            activity = (await asyncio.to_thread(activities, server))["bee"]
+            assert (activity.action, activity.state, activity.error) == ("load", "running", "")
+            assert swap.loads == []
+            await carry_out(server, "bee", Action.LOAD)
+            assert await asyncio.to_thread(activities, server) == {}
+            assert swap.states["bee"] == "loaded"
+
+    async def test_a_failure_is_kept_to_be_read(self, llama: LlamaProcess) -> None:
+        with Standin("llama-swap", llama, models=[Model("broken", fails=True)]) as swap:
+            server = await known(swap)
+            await carry_out(server, "broken", Action.WARM)
+            activity = (await asyncio.to_thread(activities, server))["broken"]
+            assert activity.state == "failed"
+            assert "exited prematurely" in activity.error
+
+
+@pytest.mark.parametrize("action", ["load", "unload", "warm"])
+def test_the_task_does_it(llama: LlamaProcess, action: str) -> None:
+    from apps.servers.tasks import act_on_model
+
+    with Standin("router", llama, models=[Model("a", loaded=action != "load")]) as router:
+        server = server_at(router)
+        act_on_model(server.pk, "a", action)  # a server that was never looked at
+        act_on_model(0, "a", action)  # one that was removed
+        assert router.states == {"a": "unloaded" if action == "unload" else "loaded"}
+        assert activities(server) == {}

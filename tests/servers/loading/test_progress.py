@@ -1,0 +1,37 @@
+"""What a router's feed says of a model that is being loaded."""
+
+import json
+from typing import Any
+
+import pytest
+
+from apps.servers.loading.progress import read
+
+
+def line(model: str = "m", status: str = "loading", **progress: Any) -> bytes:
+    data: dict[str, Any] = {"status": status} | ({"progress": progress} if progress else {})
+    return b"data: " + json.dumps({"model": model, "event": "x", "data": data}).encode()
+
+
+@pytest.mark.parametrize(
+    ("told", "status", "share"),
+    [
+        (line(stages=["text_model"], current="text_model", value=0.5), "loading", 0.5),
+        (line(stage="text_model", value=0.25), "loading", 0.25),  # as of June 2026
+        (
+            line(stages=["text_model", "mmproj_model"], current="text_model", value=1),
+            "loading",
+            0.9,
+        ),
+        (line(stages=["a", "b", "c"], current="c", value=0.5), "loading", 0.95),
+        (line(stages=["a"], current="a", value=7), "loading", 1.0),
+        (line(stage="fit_params"), "loading", None),
+        (line(status="loaded"), "loaded", None),
+        (line("another", stage="text_model", value=0.25), "", None),
+        (b": ping", "", None),
+        (b"data: [1]", "", None),
+        (b'data: {"model": "m", "data": 3}', "", None),
+    ],
+)
+def test_a_line(told: bytes, status: str, share: float | None) -> None:
+    assert read(told, "m") == (status, share)

@@ -1,0 +1,135 @@
+"""What is going on at a server, in words."""
+
+import pytest
+
+from apps.servers.pages.slot_view import Box, Occupant
+from apps.servers.pages.status_text import Moment, in_words, period
+
+FREE = Box(0)
+OTHER = Box(0, Occupant.OTHER)
+CHAT = Box(0, Occupant.CHAT, "Chat")
+REVIEWS = Box(0, Occupant.JOB, "Reviews v2")
+TICKETS = Box(0, Occupant.JOB, "Tickets")
+NAMES = Box(0, Occupant.JOB, "Names")
+SOMEBODYS = Box(0, Occupant.JOB, "a job")
+
+
+def four(*boxes: Box, **more: object) -> Moment:
+    """A server with four slots; those not named are free."""
+    row = [*boxes, *[FREE] * (4 - len(boxes))]
+    return Moment(slots=4, boxes=row, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("moment", "words"),
+    [
+        (four(), "Idle: no job is running."),
+        (Moment(slots=1, boxes=[FREE]), "Idle: no job is running."),
+        (
+            four(REVIEWS, REVIEWS, REVIEWS, REVIEWS),
+            "4 of 4 slots busy with 'Reviews v2'; chat will take one over.",
+        ),
+        (
+            four(REVIEWS, REVIEWS, REVIEWS, people=1),
+            "3 of 4 slots busy with 'Reviews v2'; 1 kept free for chat.",
+        ),
+        (four(REVIEWS, REVIEWS), "2 of 4 slots busy with 'Reviews v2'."),
+        (
+            four(REVIEWS, TICKETS, REVIEWS, CHAT, people=1),
+            "4 of 4 slots busy: 3 with 'Reviews v2' and 'Tickets', 1 with chat; "
+            "chat will take one over.",
+        ),
+        (
+            four(REVIEWS, TICKETS, REVIEWS, NAMES),
+            "4 of 4 slots busy with 'Reviews v2', 'Tickets' and 1 more job; "
+            "chat will take one over.",
+        ),
+        (four(SOMEBODYS), "1 of 4 slots busy with a job."),
+        (four(CHAT), "1 of 4 slots busy with chat."),
+        (
+            four(CHAT, CHAT, CHAT, CHAT, waiting=1),
+            "4 of 4 slots busy with chat; the next question waits for the first that ends. "
+            "1 question waits for a slot.",
+        ),
+        (four(OTHER, OTHER), "2 requests come from other programs."),
+        (four(OTHER), "1 request comes from other programs."),
+        (
+            four(OTHER, OTHER, OTHER, OTHER),
+            "All 4 slots are taken by other programs: the workbench has to wait.",
+        ),
+        (
+            Moment(slots=1, boxes=[OTHER]),
+            "The slot is taken by other programs: the workbench has to wait.",
+        ),
+        (
+            four(REVIEWS, REVIEWS, OTHER),
+            "2 of 4 slots busy with 'Reviews v2'. 1 request comes from other programs.",
+        ),
+        (
+            Moment(kind="llama-swap", swaps=True, loading=["qwen-14b"]),
+            "Waiting: llama-swap is loading qwen-14b.",
+        ),
+        (
+            Moment(kind="llama-swap", swaps=True),
+            "Idle: no model is loaded, the first request loads one.",
+        ),
+        (
+            Moment(kind="llama-swap", swaps=True, sleeping=["gemma"]),
+            "Idle: gemma is asleep, the next request wakes it.",
+        ),
+        (Moment(state="sleeping"), "Asleep: the next request wakes it."),
+        (Moment(state="loading"), "Waiting: llama-server is loading its model."),
+        (Moment(state="unknown"), "Not looked at yet."),
+        (
+            Moment(state="unreachable", error="It cannot be reached. Is it running?", next_look=22),
+            "It cannot be reached. Is it running? It is asked again in 22 s.",
+        ),
+        (Moment(state="unreachable"), "It does not answer."),
+        (
+            Moment(state="unauthorized", error="The server refuses the key."),
+            "It refuses the key: enter the right one under Edit.",
+        ),
+        (
+            Moment(state="stuck", silent_seconds=70),
+            "Says it is ready, but gave no token for 70 s: it may be stuck. "
+            "Warm a model up to see whether it answers again; if not, restart it.",
+        ),
+        (
+            Moment(
+                kind="Olla",
+                slots=8,
+                boxes=[REVIEWS] * 3 + [FREE] * 5,
+                limit=3,
+                limit_reason="The server takes no more requests for now: Rate limit exceeded",
+                limit_seconds=75,
+            ),
+            "Olla allows 100 requests a minute: 3 of 8 slots in use for 75 s more. "
+            "3 of 8 slots busy with 'Reviews v2'.",
+        ),
+        (
+            four(limit=2, limit_reason="The requests in flight outgrew the shared context."),
+            "The requests in flight outgrew the shared context: 2 of 4 slots in use for now.",
+        ),
+        (four(limit=4, limit_reason="x"), "Idle: no job is running."),
+        (
+            four(REVIEWS, held_back="tokens"),
+            "1 of 4 slots busy with 'Reviews v2'. "
+            "More rows would outgrow the context that the slots share.",
+        ),
+        (
+            four(held_back="model:qwen-14b"),
+            "Rows wait: a person uses qwen-14b, and another model would take its place.",
+        ),
+        (four(held_back="slots"), "Idle: no job is running."),
+    ],
+)
+def test_in_words(moment: Moment, words: str) -> None:
+    assert in_words(moment) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (4000, "67 min"), (7300, "2 h"), (2e5, "2 days")],
+)
+def test_period(seconds: float, words: str) -> None:
+    assert period(seconds) == words
