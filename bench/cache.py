@@ -156,7 +156,7 @@ async def through_workbench(stack: Stack, turns: int) -> list[Turn]:
         return [await ask_workbench(client, api, pk, q) for q in questions(turns)]
 
 
-# --- Side by side ---------------------------------------------------------------------
+# --- Closest pairs ---------------------------------------------------------------------
 
 
 def share(turns: list[Turn]) -> float:

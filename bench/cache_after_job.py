@@ -5,7 +5,7 @@ its tokens come from the cache, of those it had after the turn before; beside th
 turns without a job between them. A server without a cache for what lost its slot would have to read
 all of it again: on a large model that is an answer after half a minute instead of at once.
 
-- `all slots`: nobody is active while the job runs, so it uses every slot of the server, the
+- `all slots`: nobody is active while the job runs, so it uses all slots of the server, the
   conversation's too (WORKBENCH_IDLE_AFTER_CHAT is 1 second here);
 - `beside`: another conversation goes on during the job, so one slot is left free for people.
 

@@ -53,7 +53,7 @@ async def cached_share(llama: LlamaProcess, rows: int) -> None:
 async def by_distilabel(
     llama: LlamaProcess, venv: Path | None, rows: int, slots: int, share: float
 ) -> None:
-    """Tokens a second of distilabel on the same task, from its first busy slot to its last.
+    """Tokens/s of distilabel on the same task, from its first busy slot to its last.
 
     Right before and after it a bare client writes the same rows: a machine that others use too is
     faster in one minute than in another. What a job would have done then is its share of that.

@@ -7,7 +7,7 @@ takes five. A bare asyncio client of the same width, which keeps nothing and che
 the same rows with the same seeds before and after. A job of 200 rows runs first: with it the
 workbench measures which width is best, once for this server.
 
-Three measures of the same thing, all the server's: its `/slots`, looked at five times a second; its
+Three measures of the same thing, all the server's: its `/slots`, Reviewed five times a second; its
 counters of the seconds in which prompts were read and tokens written, which miss nothing but what a
 slot does between the two; and its mean of busy slots per decode.
 
@@ -57,7 +57,7 @@ class Side:
 
     @property
     def rate(self) -> float:
-        """Tokens a second from the first busy slot to the last."""
+        """Tokens/s from the first busy slot to the last."""
         return self.watch.counted("tokens_predicted_total") / self.watch.seconds
 
     def shares(self, slots: int) -> tuple[float, float]:

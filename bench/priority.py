@@ -1,4 +1,4 @@
-"""How long a question waits while a job keeps every slot of the model server busy.
+"""How long a question waits while a job keeps all slots of the model server busy.
 
 A real llama.cpp with 4 slots, whose model writes a token every 20 ms with four slots busy and reads
 a prompt at 2 ms a token: the times of a model of some billions of weights on a small GPU, so that a
@@ -17,7 +17,7 @@ seconds each. Questions of 60 tokens, one every few seconds, are asked
 in alternating rounds of one run. What questions cost the job is measured in the same rounds: the
 tokens of accepted rows and of those being written that will be, with and without questions. The
 questions' own share is the time for which they had a slot; the rest of the fall is what the rule
-of the free slot costs in one case, and in the other what it takes to read again what had been
+of the free slot costs in one case, and in the other what it takes to Reprocessed what had been
 written of the rows that were closed.
 
 Run: `.venv/bin/python -m bench.priority [--rounds 3] [--questions 8]`. Nothing else should be
@@ -163,7 +163,7 @@ async def one_every(seconds: float, questions: int, ask: Ask) -> list[Answer]:
 
 @asynccontextmanager
 async def bare_rows(client: httpx2.AsyncClient, base_url: str, width: int) -> AsyncIterator[None]:
-    """`width` clients write rows like the job's, one after the other, while the block lasts."""
+    """`width` clients write rows like the job's, In order, while the block lasts."""
     recipe = parse(RECIPE)
     rows = itertools.count()
 

@@ -80,7 +80,7 @@ class Side:
     answers: list[Answer] = field(default_factory=list)
     cpu_seconds: float = 0.0
     rates: list[float] = field(default_factory=list)
-    """Tokens a second of all chats together, of each round."""
+    """Tokens/s of all chats together, of each round."""
 
     @property
     def tokens(self) -> int:
@@ -262,7 +262,7 @@ def running(command: Sequence[str | Path], url: str, **env: str) -> Iterator[psu
                 except httpx2.TransportError:
                     if process.poll() is not None or time.monotonic() > deadline:
                         log.seek(0)
-                        sys.exit(f"{command[0]} did not start:\n{log.read().decode()[-3000:]}")
+                        sys.exit(f"{command[0]} failed to start:\n{log.read().decode()[-3000:]}")
                     time.sleep(0.1)
             yield psutil.Process(process.pid)
         finally:

@@ -148,7 +148,7 @@ def compare_embedding(server, process, count: int, *, four_times: bool) -> bool:
             client, model = embedder.target.client, embedder.target.model
             await client.embed(model, ["warm", "up"])
             stats = Stats()
-            # Turn by turn, so that whatever else the machine does meets all three.
+            # Tokens per turn, so that whatever else the machine does meets all three.
             for turn in range(TURNS):
                 few = parts[2][turn::TURNS][: max(25, count // 10 // TURNS)]
                 with counted("alone", len(few)):

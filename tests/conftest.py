@@ -208,7 +208,7 @@ def redis_server() -> Iterator[None]:
             redis.Redis(unix_socket_path=str(REDIS_SOCKET)).ping()
             break
         except redis.exceptions.ConnectionError:
-            assert process.poll() is None, "redis-server did not start"
+            assert process.poll() is None, "redis-server failed to start"
             time.sleep(0.02)
     yield
     process.terminate()

@@ -72,7 +72,7 @@ class LlamaProcess:
         while not self.is_healthy():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise RuntimeError(f"llama.cpp's server did not start:\n{self.log()}")
+                raise RuntimeError(f"llama.cpp's server failed to start:\n{self.log()}")
             time.sleep(0.02)
 
     def is_healthy(self) -> bool:

@@ -132,7 +132,7 @@ def add_rows(batch: Batch, rows: int) -> None:
 def _add_rows(batch_id: int, rows: int) -> None:
     batch = Batch.objects.select_for_update().get(pk=batch_id)
     if batch.status == BatchStatus.CANCELLED:
-        raise WrongState("The job was cancelled. Start a new one.")
+        raise WrongState("This job was cancelled. Start a new one.")
     # The next places after those that were asked for: quotas go on where they ended.
     inputs = [{"for": batch.wanted + at} for at in range(rows)]
     first = next_index(batch)
@@ -177,7 +177,7 @@ def restore(item: Item) -> None:
     )
     item.refresh_from_db()
     if not restored:
-        raise WrongState(f"The row is {item.status}: only a rejected one can be restored.")
+        raise WrongState(f"The row is {item.status}. Only rejected rows can be restored.")
     take_back_spares(item.batch_id, [item])
     item.refresh_from_db()
 
@@ -208,7 +208,7 @@ def take_up(item: Item, given: dict[str, Any], reason: str) -> None:
     )
     item.refresh_from_db()
     if not taken:
-        raise WrongState(f"The row is {item.status}: only a rejected one can be restored.")
+        raise WrongState(f"The row is {item.status}. Only rejected rows can be restored.")
     take_back_spares(item.batch_id, [item])
     Batch.objects.filter(pk=batch.pk, status=BatchStatus.DONE).update(
         status=BatchStatus.QUEUED, reason="", finished=None
@@ -261,7 +261,7 @@ def reject(item: Item, reason: str = "Rejected by you.") -> None:
         status=ItemStatus.REJECTED, code="by_hand", reason=reason, fingerprint=None, reviewed=True
     )
     if not rejected:
-        raise WrongState(f"The row is {item.status}: only an accepted one can be rejected.")
+        raise WrongState(f"The row is {item.status}. Only accepted rows can be rejected.")
     item.refresh_from_db()
 
 
@@ -274,7 +274,7 @@ def cancel(batch: Batch) -> None:
 def retry_failed(batch: Batch) -> int:
     """Failed rows are pending again, with all their attempts. Returns how many."""
     if batch.status == BatchStatus.CANCELLED:
-        raise WrongState("The job was cancelled. Start a new one.")
+        raise WrongState("This job was cancelled. Start a new one.")
     # One that was replaced is no gap any more.
     failed = Item.objects.filter(batch=batch, status=ItemStatus.FAILED, replaced=False)
     count = 0
@@ -288,7 +288,7 @@ def retry_failed(batch: Batch) -> int:
             finished=None,
         )
     if not count:
-        raise WrongState("No row has failed.")
+        raise WrongState("No failed rows.")
     Batch.objects.filter(pk=batch.pk, status__in=(BatchStatus.DONE, BatchStatus.FAILED)).update(
         status=BatchStatus.QUEUED, reason="", finished=None
     )
@@ -304,7 +304,7 @@ def _move(batch: Batch, states: Iterable[str], to: BatchStatus, reason: str) -> 
     )
     batch.refresh_from_db(fields=["status", "reason"])
     if not moved:
-        raise WrongState(f"The job is {batch.status}: this cannot be done with it now.")
+        raise WrongState(f"The job is {batch.status}. This action is not available.")
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,17 @@ class ClassifierForm(forms.Form):
     dataset = _DatasetChoice(queryset=Dataset.objects.none(), label="Trained on", empty_label=None)
     test_dataset = _DatasetChoice(
         queryset=Dataset.objects.none(),
-        label="Judged on",
+        label="Test set",
         required=False,
         empty_label="Rows marked “test” or “validation”, else a fifth held out",
-        help_text="Rows it never sees in training. A test set of your own compares runs best.",
+        help_text=(
+            "Rows that are never used for training. A fixed test set makes versions comparable."
+        ),
     )
     balanced = forms.BooleanField(
         required=False,
-        label="Give rare labels as much weight as common ones",
-        help_text="Finds more of the rare labels, and is wrong about them more often.",
+        label="Balance label weights",
+        help_text="Finds more rare labels (higher recall), with more false positives.",
     )
 
     rare_labels = forms.ChoiceField(
@@ -57,24 +59,26 @@ class ClassifierForm(forms.Form):
         required=False,
         max_length=200,
         strip=False,
-        label="Prefix of every text",
-        help_text="Some models want one: “query: ” for e5, “classification: ” for nomic.",
+        label="Text prefix",
+        help_text=(
+            "Required by some models, such as “query: ” for e5 or “classification: ” for nomic."
+        ),
     )
     dimensions = forms.TypedChoiceField(
         required=False,
         coerce=int,
         empty_value="0",
-        choices=[(0, "all"), *((size, f"the first {size}") for size in (64, 128, 256, 512, 768))],
-        label="Numbers kept of each vector",
-        help_text="Fewer only for models trained for it (Matryoshka).",
+        choices=[(0, "All"), *((size, f"First {size}") for size in (64, 128, 256, 512, 768))],
+        label="Embedding dimensions",
+        help_text="Reduce only for Matryoshka models.",
     )
     long_texts = forms.ChoiceField(
         required=False,
-        label="Texts too long for the model",
+        label="Texts longer than the model’s limit",
         choices=[
-            ("reject", "leave out, and list them"),
-            ("cut", "use their beginning, and list them"),
-            ("mean", "use the mean of their parts, and list them"),
+            ("reject", "Skip and list them"),
+            ("cut", "Truncate and list them"),
+            ("mean", "Average their parts and list them"),
         ],
     )
 
@@ -90,6 +94,6 @@ class ClassifierForm(forms.Form):
         data = super().clean() or {}
         if data.get("dataset") is not None and data.get("dataset") == data.get("test_dataset"):
             raise ValidationError(
-                {"test_dataset": "A classifier cannot be judged on the rows it was trained on."}
+                {"test_dataset": "Choose a test set other than the training dataset."}
             )
         return data

@@ -269,9 +269,9 @@ class Run(Worked):
 class Reason(models.TextChoices):
     """Why a person should look at a row."""
 
-    LABEL_ERROR = "label_error", "probably labelled wrong"
-    UNCERTAIN = "uncertain", "the classifier is unsure"
-    UNLABELLED = "unlabelled", "without a label, and the classifier is unsure"
+    LABEL_ERROR = "label_error", "Likely label error"
+    UNCERTAIN = "uncertain", "Uncertain"
+    UNLABELLED = "unlabelled", "without a label, and Uncertain"
 
 
 class FileStatus(models.TextChoices):

@@ -121,7 +121,7 @@ def promote(run: Run) -> None:
         NotReady: it has no classifier.
     """
     if not run.is_ready:
-        raise NotReady(f"Run {run.number} is {run.status}: it has no classifier to answer with.")
+        raise NotReady(f"Run {run.number} is {run.status}, so it has no version to make live.")
     newest = run.classifier.runs.filter(status=Status.READY).order_by("-number").first()
     Classifier.objects.filter(pk=run.classifier_id).update(
         current=run, pinned=newest is not None and newest.pk != run.pk
@@ -190,7 +190,7 @@ def import_classifier(owner: User, data: bytes) -> tuple[Classifier, list[str]]:
             "imported": True,
         },
         fit={"labels": len(stored.card.labels), "temperature": stored.card.temperature},
-        notes=["Imported: its numbers come with the file and were not measured here."],
+        notes=["Imported. The metrics come from the file and were not measured here."],
     )
     predictor.save(Path(settings.CLASSIFIERS_DIR), run.artefact, stored)
     classifier.current = run

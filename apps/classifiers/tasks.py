@@ -57,7 +57,7 @@ def wake_near_copies(dataset_id: int) -> None:
         transaction.on_commit(lambda: find_near_copies.delay(dataset_id))
     except OperationalError:
         near_duplicates.fail(
-            dataset_id, "No worker could be told. Is Redis running? Then look again."
+            dataset_id, "The job could not be queued. Check that Redis is running, then try again."
         )
 
 

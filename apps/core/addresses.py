@@ -19,10 +19,10 @@ def address_of(host: str, port: int, *, allow_private: bool) -> str:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise NotAllowed(f"There is no host named {host}.") from error
+        raise NotAllowed(f"Host {host} not found.") from error
     addresses = [str(entry[4][0]).split("%")[0] for entry in found]
     if not allow_private and not all(map(is_public, addresses)):
-        raise NotAllowed(f"{host} is in a private network, which must not be fetched from.")
+        raise NotAllowed(f"{host} is a private address. Only public addresses can be fetched here.")
     return addresses[0]
 
 

@@ -37,7 +37,7 @@ class ApiError(Exception):
 
 
 def not_found(what: str) -> ApiError:
-    return ApiError(404, "not_found", f"There is no such {what}, or it is not yours.")
+    return ApiError(404, "not_found", f"No such {what}, or you do not have access to it.")
 
 
 class BearerKey(HttpBearer):
@@ -76,7 +76,9 @@ def page(
     rows = rows.order_by("-pk" if newest_first else "pk")
     if after is not None:
         if not after.isdecimal():
-            raise ApiError(400, "bad_cursor", "`after` must be the `next` of an earlier page.")
+            raise ApiError(
+                400, "bad_cursor", "`after` must be the `next` value of an earlier page."
+            )
         rows = rows.filter(**{"pk__lt" if newest_first else "pk__gt": int(after)})
     found = list(rows[: limit + 1])
     shown = found[:limit]

@@ -36,4 +36,6 @@ def decrypt(cipher: str) -> str:
     try:
         return _decrypted(settings.SECRET_KEY, cipher) if cipher else ""
     except InvalidToken as error:
-        raise SecretLost("SECRET_KEY has changed: enter the key again.") from error
+        raise SecretLost(
+            "SECRET_KEY has changed, so the stored key cannot be read. Enter the key again."
+        ) from error

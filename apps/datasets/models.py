@@ -223,7 +223,7 @@ class NearCopy(models.Model):
 
 
 class UploadState(models.TextChoices):
-    WAITING = "waiting", "waiting for its columns to be confirmed"
+    WAITING = "waiting", "waiting for column check"
     QUEUED = "queued"
     IMPORTING = "importing"
     DONE = "done"

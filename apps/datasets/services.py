@@ -88,7 +88,7 @@ def create_example_dataset(owner: User) -> Dataset:
         owner=owner,
         name="Banking questions (example)",
         rows=files.read(EXAMPLE_FILE, layout, Mapping("text", "label")),
-        origin="Banking77 by Casanueva et al. 2020, CC BY 4.0; 40 questions of each of 10 intents",
+        origin="Banking77 by Casanueva et al. 2020, CC BY 4.0; 40 questions for each of 10 intents",
     )
 
 

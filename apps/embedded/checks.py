@@ -65,4 +65,4 @@ def check_redis(url: str) -> None:
         with contextlib.closing(client):
             client.ping()
     except (redis.RedisError, ValueError, OSError) as error:
-        raise StartError(f"The Redis named by REDIS_URL does not answer: {error}") from error
+        raise StartError(f"Redis (REDIS_URL) is not responding: {error}") from error

@@ -57,7 +57,7 @@ def migrate_if_needed(say: Say) -> None:
     try:
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-            say("Preparing the database.")
+            say("Preparing the database…")
             call_command("migrate", verbosity=0, interactive=False)
     except Error as error:
         raise _unusable(error) from error
@@ -77,7 +77,7 @@ def _check_postgres(parameters: Mapping[str, Any]) -> None:
 
 def _unusable(error: Exception) -> StartError:
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return StartError(f"The database (DATABASE_URL) cannot be used: {lines[0]}")
+    return StartError(f"Cannot connect to the database (DATABASE_URL): {lines[0]}")
 
 
 def register(servers: Mapping[str, str], say: Say) -> str:

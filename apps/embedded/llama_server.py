@@ -35,16 +35,16 @@ PARENT_CHECK_SECONDS = 1.0
 def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m apps.embedded.llama_server")
     parser.add_argument("--model", type=Path, required=True, help="GGUF file")
-    parser.add_argument("--port", type=int, required=True, help="0 takes any free port")
+    parser.add_argument("--port", type=int, required=True, help="0 picks a free port")
     parser.add_argument(
         "--api-key-file",
         type=Path,
         required=True,
         help="file with the key; a command line could be read by every user of the machine",
     )
-    parser.add_argument("--mmproj", type=Path, help="GGUF file with which the model sees pictures")
+    parser.add_argument("--mmproj", type=Path, help="GGUF file of the vision projector (mmproj)")
     parser.add_argument("--alias", default="", help="model name the API shows")
-    parser.add_argument("--parallel", type=int, default=4, help="slots: requests at a time")
+    parser.add_argument("--parallel", type=int, default=4, help="slots: parallel requests")
     parser.add_argument("--context-per-slot", type=int, default=2048, help="tokens")
     parser.add_argument("--threads", type=int, default=usable_cores())
     parser.add_argument("--embeddings", action="store_true", help="embed, do not generate")

@@ -79,7 +79,9 @@ async def identify(
     server = await look_at(target.server)
     if server.state != State.READY:
         kind = {State.LOADING: errors.Loading, State.UNAUTHORIZED: errors.Unauthorized}
-        reason = server.facts.get("error") or "The embedding server is not ready."
+        reason = (
+            server.facts.get("error") or "The embedding server is not ready. Try again in a moment."
+        )
         raise kind.get(State(server.state), errors.Unreachable)(reason)
     # A target chosen before the server was ever seen could not name its model.
     unnamed = target.model in {"", "default"}
@@ -136,7 +138,7 @@ async def embed(
         save_later: return before new vectors are in the database (see `later.settled`).
     """
     if not texts:
-        raise ValueError("There is no text to embed.")
+        raise ValueError("No text to embed.")
     places: dict[bytes, int] = {}
     inverse = np.fromiter(
         (places.setdefault(text_hash(text), len(places)) for text in texts),

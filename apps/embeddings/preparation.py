@@ -179,9 +179,9 @@ class _Parts:
             kept = sum(len(part) - len(self._prefix) for part in parts)
             whole = len(self._texts[place]) - len(self._prefix)
             self.notices[place] = (
-                f"Too long for the model: the mean of {len(parts)} parts stands for it."
+                f"Too long for the model. Embedded as the average of {len(parts)} parts."
                 if self._whole
-                else f"Too long for the model: cut after {kept:,} of {whole:,} characters."
+                else f"Too long for the model. Truncated to {kept:,} of {whole:,} characters."
             )
 
     def _joined(self, vectors: Vectors, flat: list[str], owners: list[int]) -> Vectors:

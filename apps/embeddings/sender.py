@@ -137,7 +137,7 @@ async def _in_time(answer: Awaitable[Vectors]) -> Vectors:
         async with asyncio.timeout(ANSWER_SECONDS):
             return await answer
     except TimeoutError as error:
-        raise errors.Stalled("The embedding server did not answer in time.") from error
+        raise errors.Stalled("The embedding server did not respond in time.") from error
 
 
 def unit(vectors: Vectors) -> tuple[Vectors, bool]:
@@ -148,7 +148,7 @@ def unit(vectors: Vectors) -> tuple[Vectors, bool]:
     """
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not np.isfinite(norms).all() or (norms == 0).any():
-        raise errors.ServerFailed("The embedding server answered with a vector that is no vector.")
+        raise errors.ServerFailed("The embedding server returned an invalid vector.")
     were_unit = bool(np.allclose(norms, 1, atol=1e-4))
     return vectors if were_unit else (vectors / norms).astype(np.float32), were_unit
 

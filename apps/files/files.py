@@ -87,7 +87,7 @@ def _inspected_text(path: Path, changed: int, size: int, name: str, said: Said) 
         first, second = [*islice((line for line in lines if line.strip()), 2), "", ""][:2]
     begins = _begins(path, encoding)
     if not first.strip() and not begins:
-        raise FormatError("The file is empty. Choose one with a text on each row.")
+        raise FormatError("The file is empty. Choose a file with one text per row.")
     if _is_json(begins, first, second):
         return packed.inspect(path, Kind.JSON, said=said, encoding=encoding, mark=mark)
     if not first.strip():

@@ -108,7 +108,7 @@ class Layout:
         head = "with a header" if self.header else "without a header"
         if self.kind is Kind.EXCEL:
             which = f", sheet “{self.sheet}”" if len(self.sheets) > 1 else ""
-            formulas = "; of its formulas the saved values are read" if self.formulas else ""
+            formulas = "; formulas are read as their saved values" if self.formulas else ""
             return f"Excel{which}, {head}{formulas}"
         mark = " with a byte order mark" if self.byte_order_mark else ""
         written = f"{ENCODINGS.get(self.encoding, self.encoding)}{mark}"
@@ -118,9 +118,9 @@ class Layout:
         if self.kind is Kind.JSONL:
             return f"JSONL, {written}"
         if self.kind is Kind.TEXT:
-            return f"Plain text, one text a line, {written}"
+            return f"Plain text, one text per line, {written}"
         if len(self.columns) < 2:
-            return f"CSV of one column, {head}, {written}"
+            return f"CSV with one column, {head}, {written}"
         quotes = ", quotes read as characters" if self.quoting is Quoting.NONE else ""
         return f"CSV separated by {SEPARATOR_NAMES[self.separator]}{quotes}, {head}, {written}"
 

@@ -101,7 +101,7 @@ def checked(
         return RejectedRow(
             number,
             names.text,
-            f"The text has {len(row.text):,} characters; at most {MAX_TEXT:,} are taken.",
+            f"The text has {len(row.text):,} characters and the limit is {MAX_TEXT:,}.",
         )
     if not label and not unlabelled:
         return RejectedRow(number, label_column, "The label is empty.")
@@ -109,14 +109,14 @@ def checked(
         return RejectedRow(
             number,
             label_column,
-            f"The label has {len(label):,} characters; at most {MAX_LABEL} are taken.",
+            f"The label has {len(label):,} characters and the limit is {MAX_LABEL}.",
         )
     split = (row.split or "").strip().casefold()
     if split and split not in SPLITS:
         return RejectedRow(
             number,
             names.split or "split",
-            f"“{split[:40]}” is no split. Use train, validation or test.",
+            f"“{split[:40]}” is not a valid split. Use train, validation or test.",
         )
     return replace(row, label=label, split=SPLITS.get(split))
 
@@ -124,14 +124,14 @@ def checked(
 def _unreadable(value: str) -> str:
     """What no database and no model would take, in words; empty where nothing is wrong."""
     if value.isascii():
-        return "It contains a NUL character." if "\0" in value else ""
+        return "The text contains a NUL character." if "\0" in value else ""
     if "\0" in value:
-        return "It contains a NUL character."
+        return "The text contains a NUL character."
     if undecoded := _UNDECODED.search(value):
         byte = ord(undecoded[0]) - 0xDC00
-        return f"It contains the byte 0x{byte:02X}, which is no character in the file's encoding."
+        return f"Byte 0x{byte:02X} is not valid in the file’s encoding."
     if _SURROGATE.search(value):
-        return "It contains half of a surrogate pair."
+        return "The text contains an unpaired surrogate."
     return ""
 
 

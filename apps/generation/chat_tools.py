@@ -29,7 +29,7 @@ def _start(user: User, arguments: Arguments) -> str:
     saved = named.select_related("server").first()
     version = saved.versions.first() if saved else None
     if saved is None or version is None:
-        raise ToolError(f"There is no saved recipe “{name}”. {_listed(user)}")
+        raise ToolError(f"No saved recipe “{name}”. {_listed(user)}")
     if saved.lost_its_server:
         raise ToolError(
             f"The model server of “{saved.name}” was removed. Its owner can open the recipe on the "
@@ -50,7 +50,7 @@ def _start(user: User, arguments: Arguments) -> str:
     except (RecipeError, NoServer) as error:
         raise ToolError(str(error)) from error
     wake(target.server.pk)
-    return f"Job {job.pk} was started: “{job.name}”, {rows:,} rows. It is on the page Generate."
+    return f"Started job {job.pk}: “{job.name}”, {rows:,} rows. See the Generate page."
 
 
 def _listed(user: User) -> str:

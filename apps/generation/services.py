@@ -201,14 +201,14 @@ def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
         RecipeError: a field is not there, or no longer of its kind.
     """
     if not isinstance(item.output, dict):
-        raise WrongState("There is no row in it to change.")
+        raise WrongState("This row has no fields to edit.")
     if not is_whole(spec, item):
         raise WrongState("Not all of its columns are written: accept it first, then change it.")
     changed = dict(item.final) if isinstance(item.final, dict) else {}
     problems: list[Problem] = []
     for name, text in fields.items():
         if name not in item.output:
-            problems.append(Problem((name,), f"There is no field “{name}” to change."))
+            problems.append(Problem((name,), f"No field “{name}”."))
             continue
         try:
             changed[name] = _like(item.output[name], text, name)
@@ -267,24 +267,26 @@ def _table(owner: User, source: Mapping[str, Any]) -> Table:
     if source.get("stored") is not None:
         stored = StoredRows.objects.owned_by(owner).filter(pk=source["stored"]).first()
         if stored is None:
-            raise RecipeError([Problem(("stored",), "Its seed rows are not there any more.")])
+            raise RecipeError([Problem(("stored",), "The seed rows no longer exist.")])
         return Table(stored.rows)
     if source.get("dataset") is not None:
         dataset = Dataset.objects.owned_by(owner).filter(pk=source["dataset"]).first()
         if dataset is None:
-            raise RecipeError([Problem(("dataset",), "There is no such dataset of yours.")])
+            raise RecipeError(
+                [Problem(("dataset",), "No such dataset, or you do not have access to it.")]
+            )
         return _dataset_table(dataset)
     return seeds.read(source)
 
 
 def _dataset_table(dataset: Dataset) -> Table:
     if dataset.rows > seeds.MAX_ROWS:
-        message = f"“{dataset.name}” has {dataset.rows:,} rows; at most {seeds.MAX_ROWS:,}."
+        message = f"“{dataset.name}” has {dataset.rows:,} rows; the limit is {seeds.MAX_ROWS:,}."
         raise RecipeError([Problem(("dataset",), message)])
     # What something will be judged on is never an example.
     rows = dataset.examples.exclude(split=Split.TEST).order_by("index").values("text", "label")
     if not rows:
-        raise RecipeError([Problem(("dataset",), f"“{dataset.name}” has no row but test rows.")])
+        raise RecipeError([Problem(("dataset",), f"“{dataset.name}” has only test rows.")])
     return Table([{"text": row["text"], "label": row["label"]} for row in rows])
 
 

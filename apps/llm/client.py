@@ -430,13 +430,14 @@ class _translated:
                 ) from error
             case openai.APITimeoutError() if not isinstance(error.__cause__, httpx2.ConnectTimeout):
                 raise errors.Stalled(
-                    "The model server did not answer in time. It may be stuck: look at its log."
+                    "The model server did not respond in time. It may be stuck. Check its log."
                 ) from error
             case openai.APIConnectionError() if known := _behind(error):
                 raise known from error
             case openai.APIConnectionError():
                 raise errors.Unreachable(
-                    "Nobody answers at the model server's address. Is it running?"
+                    "The model server is not responding. Check that it is running and "
+                    "that the address is correct."
                 ) from error
             case httpx2.ReadTimeout():
                 raise errors.Stalled(
@@ -444,7 +445,8 @@ class _translated:
                 ) from error
             case httpx2.TransportError():
                 raise errors.CutOff(
-                    "The connection to the model server broke before the answer was complete."
+                    "The connection to the model server was lost before the answer was "
+                    "complete. Retry or continue."
                 ) from error
             case openai.APIError():
                 raise classify.error_of(None, error.body or str(error)) from error
@@ -534,7 +536,9 @@ def _body_of(request: ChatRequest, *, progress: bool) -> dict[str, Any]:
 
 
 def _cut_off() -> errors.CutOff:
-    return errors.CutOff("The connection to the model server ended before the answer did.")
+    return errors.CutOff(
+        "The model server closed the connection before the answer was complete. Retry or continue."
+    )
 
 
 def _read_of(response: httpx2.Response, how: str) -> Callable[[], Awaitable[bytes]]:

@@ -104,9 +104,9 @@ class PromptTooLong(LLMError):
 
     def __init__(self, tokens: int | None = None, context: int | None = None) -> None:
         sizes = (
-            f"The prompt is {tokens:,} tokens long, this server's slots hold {context:,}."
+            f"The prompt has {tokens:,} tokens, but the context per slot is {context:,}."
             if tokens and context
-            else "The prompt is longer than this server's slots."
+            else "The prompt is longer than the context per slot."
         )
         super().__init__(f"{sizes} Shorten it, or start the server with a larger -c.")
         self.tokens = tokens

@@ -372,7 +372,9 @@ class _Body(httpx2.AsyncByteStream):
 
 def _origin_of(url: httpx2.URL) -> _Origin:
     if url.scheme not in {"http", "https"}:
-        raise httpx2.UnsupportedProtocol(f"{url.scheme}:// is no address of a model server")
+        raise httpx2.UnsupportedProtocol(
+            f"{url.scheme}:// is not supported. Use http:// or https://"
+        )
     tls = url.scheme == "https"
     return _Origin(url.host, url.port or (443 if tls else 80), tls)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from apps.llm import errors
 
-NO_VECTORS = "The embedding server answered with something that is no list of vectors."
+NO_VECTORS = "The embedding server did not return a list of vectors."
 
 
 def vectors_of(data: bytes, count: int) -> NDArray[np.float32]:
@@ -28,7 +28,7 @@ def vectors_of(data: bytes, count: int) -> NDArray[np.float32]:
         raise errors.ServerFailed(NO_VECTORS) from error
     if len(found) != count:
         raise errors.ServerFailed(
-            f"The embedding server answered {count} texts with {len(found)} vectors."
+            f"The embedding server returned {len(found)} vectors for {count} texts."
         )
     if len({vector.shape for vector in found}) != 1 or found[0].ndim != 1:
         raise errors.ServerFailed(NO_VECTORS)

@@ -86,7 +86,7 @@ def failed(error: BaseException) -> str | None:
     mcp: Any = _library()
     if not isinstance(error, mcp.MCPError) or error.code == mcp.types.CONNECTION_CLOSED:
         return None
-    return str(error) or "It gave no reason."
+    return str(error) or "No reason given."
 
 
 def _library() -> Any:
@@ -121,9 +121,9 @@ def _process(mcp: Any, target: Target, said: TextIO) -> Any:
     from mcp.client.stdio import stdio_client  # noqa: TID251
 
     if not settings.MCP_COMMANDS:
-        raise Away("Commands are switched off here (WORKBENCH_MCP_COMMANDS).")
+        raise Away("Commands are disabled (WORKBENCH_MCP_COMMANDS).")
     if not target.command:
-        raise Away("It has no command.")
+        raise Away("No command set.")
     parameters = mcp.StdioServerParameters(
         command="/bin/sh",
         args=["-c", LEASH, "sh", *target.command],
@@ -141,7 +141,7 @@ class _Bounded(httpx2.AsyncHTTPTransport):
         response = await super().handle_async_request(request)
         if response.headers.get("Content-Encoding", "identity") != "identity":
             await response.aclose()
-            raise Away("It packs what it says, though it was asked not to.")
+            raise Away("The server sent a compressed reply, which is not supported.")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = _Counted(response.stream)
         return response
@@ -170,7 +170,7 @@ class _Counted(httpx2.AsyncByteStream):
         async for piece in self._stream:
             size += len(piece)
             if size > MOST_BYTES:
-                raise Away(f"It said more than {MOST_BYTES // 1024**2} MB at once.")
+                raise Away(f"The reply is larger than {MOST_BYTES // 1024**2} MB.")
             yield piece
 
     async def aclose(self) -> None:
@@ -199,16 +199,19 @@ def _sentence(error: BaseException, target: Target, words: str, refusals: list[i
     if refusals:
         return _refused(refusals[-1])
     if any(isinstance(leaf, httpx2.TransportError) for leaf in found):
-        return "Nobody answers at its address."
+        return (
+            "The tool server is not responding. Check that it is running and that the "
+            "address is correct."
+        )
     if target.transport == Transport.STDIO and words:
         return "Its command did not answer."
     if any(isinstance(leaf, TimeoutError) for leaf in found):
-        return f"It did not answer within {CONNECT_SECONDS:g} seconds."
+        return f"The tool server did not respond within {CONNECT_SECONDS:g} seconds."
     why = str(found[0]).strip(" .") or type(found[0]).__name__
     return f"It could not be used: {why[:LAST_WORDS]}."
 
 
 def _refused(status: int) -> str:
     if status in {401, 403}:
-        return f"It wants a key, or another one ({status})."
-    return f"Its address answered with {status}: is it the address of an MCP server?"
+        return f"The API key is missing or was rejected ({status}). Update it under Edit."
+    return f"The address returned {status}. Check that it is the address of an MCP server."

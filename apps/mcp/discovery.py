@@ -77,7 +77,7 @@ def kept(slug: str, told: Iterable[Any]) -> tuple[list[dict[str, Any]], list[str
             left_out.append(f"{tool.name[:100]}: {problem}")
             continue
         if len(found) == MOST_TOOLS:
-            left_out.append(f"It has more tools: only {MOST_TOOLS} are offered, by name.")
+            left_out.append(f"Too many tools: only the first {MOST_TOOLS} by name are used.")
             break
         name = name_of(slug, tool.name)
         found[name] = {

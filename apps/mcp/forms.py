@@ -40,8 +40,8 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
 
     api_key = forms.CharField(
         required=False,
-        label="Key",
-        help_text="Sent as a bearer token. Stored encrypted, never shown again.",
+        label="API key",
+        help_text="Sent as a bearer token. Stored encrypted and never shown again.",
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
     )
     headers = forms.CharField(
@@ -54,22 +54,22 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
     environment = forms.CharField(
         required=False,
         label="Environment",
-        help_text="NAME=value, one a line. Stored encrypted, never shown again.",
+        help_text="NAME=value, one per line. Stored encrypted and never shown again.",
         widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off", "spellcheck": "false"}),
     )
-    forget = forms.BooleanField(required=False, label="Forget what is stored encrypted")
+    forget = forms.BooleanField(required=False, label="Delete stored secrets")
 
     class Meta:
         model = ToolServer
         fields = ["name", "transport", "url", "command", "enabled"]
         labels = {
-            "transport": "Reached by",
+            "transport": "Transport",
             "url": "Address",
             "command": "Command",
-            "enabled": "Its tools can be used",
+            "enabled": "Enabled",
         }
         help_texts = {
-            "url": "For streamable HTTP: such as http://127.0.0.1:8000/mcp",
+            "url": "For streamable HTTP, e.g. http://127.0.0.1:8000/mcp",
             "command": "For a command: it runs on this machine as the user of the workbench, with "
             "all that user may do. Such as npx -y @modelcontextprotocol/server-everything",
         }
@@ -88,8 +88,8 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
             for name in ("transport", "command", "environment"):
                 del self.fields[name]
         if is_own:
-            where = "" if settings.MCP_OWN_PRIVATE_URLS else " It has to be in the internet."
-            self.fields["url"].help_text = f"Such as https://tools.example.org/mcp.{where}"
+            where = "" if settings.MCP_OWN_PRIVATE_URLS else " It must be a public address."
+            self.fields["url"].help_text = f"e.g. https://tools.example.org/mcp.{where}"
         self.order_fields(
             ["name", "transport", "url", "api_key", "headers", "command", "environment", "forget"]
         )
@@ -98,7 +98,7 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
         name: str = self.cleaned_data["name"]
         others = ToolServer.objects.filter(owner=self.instance.owner).exclude(pk=self.instance.pk)
         if others.filter(name=name).exists():
-            raise forms.ValidationError("There is a tool server of this name already.")
+            raise forms.ValidationError("A tool server with this name already exists.")
         return name
 
     def clean_headers(self) -> str:
@@ -109,9 +109,9 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
         try:
             shlex.split(command)
         except ValueError as error:
-            raise forms.ValidationError("A quotation mark is not closed.") from error
+            raise forms.ValidationError("A closing quotation mark is missing.") from error
         if "\0" in command:
-            raise forms.ValidationError("It has a character in it that no command has.")
+            raise forms.ValidationError("The command contains an invalid character.")
         return command
 
     def clean_environment(self) -> str:

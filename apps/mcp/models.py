@@ -16,7 +16,7 @@ from apps.core import crypto
 
 class Transport(models.TextChoices):
     HTTP = "http", "Streamable HTTP"
-    STDIO = "stdio", "A command on this machine"
+    STDIO = "stdio", "Command on this machine"
 
 
 SECRETS = ("encrypted_key", "encrypted_headers", "encrypted_environment")

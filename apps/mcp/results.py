@@ -9,7 +9,7 @@ def text_of(result: Any) -> str:
     parts = [_part(block) for block in result.content]
     if not any(parts) and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)
-    return "\n".join(part for part in parts if part) or "It gave no result."
+    return "\n".join(part for part in parts if part) or "No result."
 
 
 def _part(block: Any) -> str:

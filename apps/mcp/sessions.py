@@ -54,7 +54,7 @@ async def call(target: Target, person: int, tool: str, arguments: dict[str, Any]
         if said is not None:
             raise CallRefused(said) from error
         session.close()
-        raise Away("It broke off in the middle of a call.") from error
+        raise Away("The connection was lost during a call.") from error
     finally:
         session.users -= 1
         session.touch()
@@ -109,7 +109,9 @@ class _Session:
         finally:
             self.is_closing = True
             if not self.connection.done():
-                self.connection.set_exception(Away("It was closed before it was ready."))
+                self.connection.set_exception(
+                    Away("The connection was closed before it was ready.")
+                )
             if _pool().get(self._key) is self:
                 del _pool()[self._key]
 

@@ -45,7 +45,7 @@ async def run(server: int, tool: str, user: User, arguments: Arguments) -> str:
         result = await sessions.call(target, user.pk, tool, arguments)
     except Away as error:
         await in_db(_note, server, str(error), error.words)
-        raise ToolError(f"{name} cannot be used now. {error} Go on without it.") from error
+        raise ToolError(f"{name} is not available. {error} Continue without it.") from error
     except sessions.CallRefused as error:
         raise ToolError(str(error)) from error
     await in_db(_note, server, "")
@@ -58,11 +58,11 @@ async def run(server: int, tool: str, user: User, arguments: Arguments) -> str:
 def _target(pk: int, user: User) -> tuple[str, Target]:
     server = ToolServer.objects.usable_by(user.pk).filter(pk=pk).first()
     if server is None:
-        raise ToolError("This tool is not there any more. Go on without it.")
+        raise ToolError("This tool no longer exists. Continue without it.")
     try:
         return server.name, server.target()
     except SecretLost as error:
-        raise ToolError(f"{server.name} cannot be used: its key is lost.") from error
+        raise ToolError(f"{server.name} cannot be used: the stored key cannot be read.") from error
 
 
 def _note(pk: int, error: str, words: str = "") -> None:

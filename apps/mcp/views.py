@@ -23,7 +23,7 @@ _looking: set[asyncio.Task[ToolServer]] = set()  # the loop itself holds tasks w
 
 def _require_staff(request: HttpRequest) -> None:
     if not owner(request).is_staff:
-        raise PermissionDenied("Only a staff user may change the tool servers of everybody.")
+        raise PermissionDenied("Only admins can change shared tool servers.")
 
 
 def _to_change(request: HttpRequest, pk: int) -> ToolServer:
@@ -89,7 +89,7 @@ async def _added(request: HttpRequest, server: ToolServer) -> HttpResponse:
     form = await in_db(_form, server, request.POST)
     if not await in_db(form.is_valid):
         return await in_db(_page, request, form, status=422)
-    return await _looked_at(request, await in_db(form.save), "was added")
+    return await _looked_at(request, await in_db(form.save), "added")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -102,14 +102,14 @@ async def edit(request: HttpRequest, pk: int) -> HttpResponse:
         context = {"server": server, "name": name, "form": form}
         status = 422 if form.is_bound else 200
         return await in_db(render, request, "mcp/edit.html", context, status=status)
-    return await _looked_at(request, await in_db(form.save), "was saved")
+    return await _looked_at(request, await in_db(form.save), "saved")
 
 
 @require_POST
 @limited("looks")
 async def look(request: HttpRequest, pk: int) -> HttpResponse:
     """Asks a server for its tools again: what it says now is offered from the next question on."""
-    return await _looked_at(request, await in_db(_to_change, request, pk), "was asked")
+    return await _looked_at(request, await in_db(_to_change, request, pk), "refreshed")
 
 
 async def _looked_at(request: HttpRequest, server: ToolServer, what: str) -> HttpResponse:
@@ -124,7 +124,7 @@ async def _looked_at(request: HttpRequest, server: ToolServer, what: str) -> Htt
     else:
         count = len(server.tools)
         tools = f"{count} tool{'' if count == 1 else 's'}"
-        messages.success(request, f"{server.name} {what}: it has {tools}.")
+        messages.success(request, f"{server.name} {what}: {tools}.")
     return redirect("mcp:index")
 
 
@@ -135,5 +135,5 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
     if server.owner_id is None:
         _require_staff(request)
     server.delete()
-    messages.success(request, f"{server.name} was removed. What its tools said stays in the chats.")
+    messages.success(request, f"Removed “{server.name}”. Results of its tools stay in your chats.")
     return redirect("mcp:index")

@@ -45,7 +45,7 @@ def _get(pk: int) -> Server:
 
 def _staff(request: HttpRequest) -> None:
     if not owner(request).is_staff:
-        raise ApiError(403, "staff_only", "Only a staff user may change servers.")
+        raise ApiError(403, "staff_only", "Only admins can change servers.")
 
 
 def _of_the_settings(server: Server, what: str) -> ApiError:
@@ -57,7 +57,9 @@ def _save(server: Server) -> None:
         with transaction.atomic():
             server.save()
     except IntegrityError as error:
-        raise ApiError(409, "name_taken", f"There is a server named {server.name!r}.") from error
+        raise ApiError(
+            409, "name_taken", f"A server named {server.name!r} already exists."
+        ) from error
 
 
 def _shown(server: Server) -> dict[str, Any]:
@@ -132,7 +134,7 @@ def probe_server(request: HttpRequest, pk: int) -> Any:
 
 @router.put("/servers/{pk}/defaults", response=ServerOut)
 def make_default(request: HttpRequest, pk: int, data: DefaultIn) -> Any:
-    """Gives a use (chat, embeddings, generation) this server, and one of its models."""
+    """Make this server and model the default for a use: chat, embeddings or generation."""
     _staff(request)
     services.make_default(_get(pk), data.use, data.model)
     return _shown(_get(pk))
@@ -140,7 +142,7 @@ def make_default(request: HttpRequest, pk: int, data: DefaultIn) -> Any:
 
 @router.post("/servers/{pk}/models/{action}", response={202: ActionOut})
 def act_on_model(request: HttpRequest, pk: int, action: services.Action, data: ActionIn) -> Any:
-    """Starts to load, unload or warm a model; its `state` shows how far it is."""
+    """Load, unload or warm up a model. Poll its `state` for progress."""
     _staff(request)
     try:
         services.start_action(_get(pk), data.model, action)
@@ -159,7 +161,7 @@ def server_slots(request: HttpRequest, pk: int) -> Any:
 
 
 async def slots_with_users(server: Server, user_id: int, is_staff: bool) -> list[dict[str, Any]]:
-    """Each slot as `SlotOut`. The name of a job is told to its owner and to staff alone."""
+    """Each slot as `SlotOut`. Job names are shown only to their owner and to admins."""
     server = await services.look_at(server)
     found = await services.slots_of(server)
     occupancy = await acquire.occupancy(server)

@@ -82,7 +82,7 @@ async def _props(client: Client, *, is_llama_server: bool) -> dict[str, Any]:
 
 async def _wrong_address(client: Client) -> str:
     if address := await proxies.olla_address(client):
-        return f"This is Olla. Its address goes on: {address}"
+        return f"This is Olla. Use its full address: {address}"
     return NOT_A_MODEL_SERVER
 
 

@@ -25,9 +25,9 @@ class Kind(models.TextChoices):
 class State(models.TextChoices):
     READY = "ready"
     LOADING = "loading"
-    UNREACHABLE = "unreachable"
-    UNAUTHORIZED = "unauthorized"
-    UNKNOWN = "unknown"
+    UNREACHABLE = "unreachable", "Offline"
+    UNAUTHORIZED = "unauthorized", "Key rejected"
+    UNKNOWN = "unknown", "Not checked"
     STUCK = "stuck"
     """Says OK and gives no token. Shown, never stored: see `apps.servers.liveness`."""
 

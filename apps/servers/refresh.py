@@ -126,7 +126,9 @@ async def note_error(server: Server, error: errors.LLMError, model: str = "") ->
         case errors.Stalled():
             await note_stuck(server)
         case errors.PoolExhausted():
-            await note_unified(server, True, "seen: the requests outgrew the pool", model)
+            await note_unified(
+                server, True, "observed: requests exceeded the shared context", model
+            )
         case errors.Unreachable() | errors.Loading() | errors.Unauthorized():
             await look_soon(server)
 
@@ -135,7 +137,7 @@ async def note_tokens_held(server: Server, tokens: int, model: str = "") -> None
     """How many tokens all slots hold together: more than one cache of a slot's size can."""
     context = server.context_of(model)
     if context is not None and tokens > context and server.unified(model) is not False:
-        await note_unified(server, False, "seen: the slots hold more than one shared cache", model)
+        await note_unified(server, False, "observed: slots hold more than one shared cache", model)
 
 
 async def note_unified(server: Server, value: bool, source: str, model: str = "") -> None:

@@ -151,7 +151,7 @@ def default_target(use: Use) -> Target:
     default = _DEFAULT.first(use.value)
     if default is not None:
         return target(default.server, default.model, use)
-    raise NoServer(f"No model server is set for {use.label.lower()}. Add one under Servers.")
+    raise NoServer(f"No server set for {use.label.lower()}. Choose one under Servers.")
 
 
 def target(server: Server, model: str = "", use: Use | None = None) -> Target:

@@ -250,11 +250,11 @@ class TestSet:
         found = self._words.find(words_of(text)) or self._letters.find(letters_of(text))
         if found is not None:
             said, place = found
-            return f"Has “{said}” in common with row {place + 1} of the test set."
+            return f"Shares “{said}” with row {place + 1} of the test set."
         match = self._near.nearest(text)
         if match is not None and match.share >= TEST_NEAR:
             share = round(100 * match.share)
-            return f"About {share} % the same as row {match.key + 1} of the test set."
+            return f"About {share}% similar to row {match.key + 1} of the test set."
         return ""
 
 

@@ -26,7 +26,7 @@ export class Announcer {
   }
 
   ended({ text }) {
-    this.say(`${this.take(text, count(text))} The answer is complete.`.trim());
+    this.say(`${this.take(text, count(text))} Answer complete.`.trim());
   }
 
   take(text, upto) {

@@ -38,7 +38,7 @@ export class AnswerStream {
       act.call(this, JSON.parse(event.data));
     });
     on("snapshot", this.restart);
-    on("queued", ({ reason }) => this.say(reason ?? "Waiting for a free slot of the server…"));
+    on("queued", ({ reason }) => this.say(reason ?? "Waiting for a free slot…"));
     on("loading", this.loading);
     on("progress", this.reading);
     on("reasoning", ({ text }) => this.write("reasoning", text));
@@ -50,13 +50,13 @@ export class AnswerStream {
     this.source.addEventListener("error", (event) => {
       if (event.data) this.end();
       else if (this.source.readyState === EventSource.CLOSED) this.again();
-      else this.say("The connection is lost. Trying again…");
+      else this.say("Connection lost. Reconnecting…");
     });
   }
 
   // Who has logged out, or whose answer is gone, would ask for ever.
   async again() {
-    this.say("The connection is lost. Trying again…");
+    this.say("Connection lost. Reconnecting…");
     await new Promise((resolve) => setTimeout(resolve, 2000));
     if (!this.article.isConnected) return;
     const found = await fetch(this.article.dataset.events.replace(/\/events$/, "")).catch(() => null);
@@ -97,11 +97,11 @@ export class AnswerStream {
   // A server that does not say how far it is: then the seconds tell that somebody is at work.
   loading({ share }) {
     if (this.said()) return;
-    if (share !== undefined) return this.say(`Loading the model: ${Math.round(share * 100)} %`, share);
+    if (share !== undefined) return this.say(`Loading the model: ${Math.round(share * 100)}%`, share);
     this.loadingSince ??= performance.now();
     const tell = () => {
       const seconds = Math.round((performance.now() - this.loadingSince) / 1000);
-      this.show(`The server is loading the model${seconds ? `, for ${seconds} s` : ""}…`);
+      this.show(`Loading the model${seconds ? ` (${seconds} s)` : ""}…`);
     };
     clearInterval(this.clock);
     this.clock = setInterval(tell, 1000);
@@ -112,9 +112,9 @@ export class AnswerStream {
     if (this.said()) return;
     const toRead = total - cached;
     if (toRead <= 0 || processed >= total) return this.say("Waiting for the first token…");
-    const kept = cached ? `, ${cached.toLocaleString()} of them from the cache` : "";
+    const kept = cached ? ` (${cached.toLocaleString()} cached)` : "";
     this.say(
-      `Reading the prompt: ${processed.toLocaleString()} of ${total.toLocaleString()} tokens${kept}`,
+      `Processing the prompt: ${processed.toLocaleString()} of ${total.toLocaleString()} tokens${kept}`,
       (processed - cached) / toRead,
     );
   }
@@ -127,8 +127,8 @@ export class AnswerStream {
   called(call) {
     if (this.pending.text || this.pending.reasoning) this.draw();
     this.text = this.calls.show(call, this.text);
-    if (this.calls.some("waiting")) this.say("A call waits for you.");
-    else if (this.calls.some("running")) this.say("A tool is running…");
+    if (this.calls.some("waiting")) this.say("Waiting for your approval.");
+    else if (this.calls.some("running")) this.say("Running a tool…");
     else this.say("Waiting for the first token…");
     this.grew();
   }
@@ -162,7 +162,7 @@ export class AnswerStream {
     const seconds = Math.round((performance.now() - this.thoughtSince) / 1000);
     this.hasThought = isSaying;
     if (!isSaying) this.reasoningTitle.textContent = seconds ? `Thinking for ${seconds} s…` : "Thinking…";
-    else this.reasoningTitle.textContent = seconds ? `Thought for ${seconds} s` : "Thoughts";
+    else this.reasoningTitle.textContent = seconds ? `Thought for ${seconds} s` : "Thinking";
   }
 
   // Below the text; with a bar where it is known which share, 0 to 1, of something is done.

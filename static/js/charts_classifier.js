@@ -44,7 +44,7 @@ function makeReliability(element, { reliability: bins }) {
     padding: [12, 30, 0, 0],
     cursor: { y: false },
     scales: { x: { time: false, range: () => [0, 1] }, y: { range: () => [0, 1] } },
-    axes: [shares("what it says", { size: 24, space: 60 }), shares("how often it is right", { size: 52 })],
+    axes: [shares("confidence", { size: 24, space: 60 }), shares("accuracy", { size: 52 })],
     series: [
       {},
       { stroke: ink("strong"), dash: [6, 4], width: 1.5, points: { show: false } },
@@ -60,7 +60,7 @@ function makeCurve(element, { curve }) {
   const lowest = Math.max(0, Math.floor(10 * Math.min(...curve.map((point) => point.low))) / 10);
   const tell = ({ cursor: { idx } }) => {
     const point = curve[idx];
-    return point ? `${point.rows.toLocaleString("en")} rows\n${percent(point.accuracy)} right\n${percent(point.low)} to ${percent(point.high)}` : "";
+    return point ? `${point.rows.toLocaleString("en")} rows\n${percent(point.accuracy)} correct\n${percent(point.low)} to ${percent(point.high)}` : "";
   };
   const end = { stroke: () => "transparent", points: { show: false } };
   const chart = makeChart(element, {

@@ -110,7 +110,7 @@ function stop() {
   const headers = JSON.parse(document.body.getAttribute("hx-headers"));
   for (const answer of live.values()) {
     const sent = fetch(answer.article.dataset.stopUrl, { method: "POST", headers });
-    sent.catch(() => answer.say("The workbench cannot be reached, so it was not stopped."));
+    sent.catch(() => answer.say("Workbench cannot be reached. The answer was not stopped."));
   }
 }
 

@@ -81,7 +81,7 @@ function show(waiting, where, html) {
     waiting.remove();
     where.append(made);
   } else {
-    waiting.textContent = "The file did not arrive. Try again.";
+    waiting.textContent = "Upload failed. Try again.";
     setTimeout(() => waiting.remove(), 5000);
   }
 }

@@ -98,7 +98,7 @@ function commands() {
   }
   for (const [label, selector] of [
     ["Regenerate the last answer", "[data-again]"],
-    ["Edit the last question", "[data-edit]"],
+    ["Edit your last message", "[data-edit]"],
     ["Copy the last answer", ".answer [data-copy]"],
   ]) {
     if (lastOf(selector)) found.push({ label, act: () => lastOf(selector).click() });
@@ -177,7 +177,7 @@ async function search(text, matching) {
   const answer = await fetch(`/api/v1/search?limit=12&together=true&q=${encodeURIComponent(text)}`);
   if (!answer.ok || sought.value !== text) return;
   const hits = (await answer.json()).map(({ conversation, title, message, role, snippet }) => ({
-    label: title || "New conversation",
+    label: title || "New chat",
     hint: message ? snippet : "",
     act: () => {
       const place = role === "user" ? "question" : "answer";

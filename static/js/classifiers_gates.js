@@ -94,8 +94,8 @@ function makeCurve(element, data, gates) {
     cursor: { y: false },
     scales: { x: { time: false, range: () => [0, 1] }, y: { range: () => [Math.min(lowest(), 0.95), 1] } },
     axes: [
-      axis({ label: "texts that get a label", size: 24, space: 60, values: percents }),
-      axis({ label: "labels that are right", size: 56, space: 40, values: percents }),
+      axis({ label: "labelled (coverage)", size: 24, space: 60, values: percents }),
+      axis({ label: "correct (precision)", size: 56, space: 40, values: percents }),
     ],
     series: [{}, { stroke: ink("accent"), width: 2, points: { show: true, size: 5, fill: ink("accent") } }],
     plugins: [{ hooks: { draw: (chart) => ring(chart, here) } }],

@@ -8,7 +8,7 @@ import { View } from "./chart_view.js";
 const HUES = 14; // colours to tell neighbours apart by; labels beyond share them
 const NEAREST = 0.02; // of the map, at the nearest
 const REACH = 12; // pixels from the pointer to the text it tells of
-const SIDES = ["training", "test", "out of scope", "without a label"];
+const SIDES = ["training", "test", "out of scope", "unlabelled"];
 
 const section = document.querySelector("[data-map]");
 if (section) start(section);
@@ -136,14 +136,14 @@ function groupOf(data, at, colourBy) {
 }
 
 function colourOf(group, c) {
-  const named = { right: c.strong, wrong: c.bad, training: c.strong, test: c.accent, "out of scope": c.warn, "without a label": c.quiet };
+  const named = { right: c.strong, wrong: c.bad, training: c.strong, test: c.accent, "out of scope": c.warn, "unlabelled": c.quiet };
   return named[group] ?? `hsl(${Math.round((group * 360) / HUES)}, ${group % 2 ? 70 : 50}%, ${group % 3 ? 50 : 62}%)`;
 }
 
 function describe(data, at) {
   const name = (place) => (place < 0 ? SIDES[data.side[at]] : data.labels[place]);
   const wrong = data.truth[at] >= 0 && data.truth[at] !== data.predicted[at];
-  const head = wrong ? `${name(data.truth[at])}, taken for ${name(data.predicted[at])}` : name(data.truth[at]);
+  const head = wrong ? `${name(data.truth[at])}, predicted as ${name(data.predicted[at])}` : name(data.truth[at]);
   const side = data.side[at] === 0 ? "training row" : data.side[at] === 1 ? "test row" : "";
   return [...wrap(data.text[at]), "", head, side].filter((line, place) => line || place).join("\n");
 }

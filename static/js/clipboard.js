@@ -31,7 +31,7 @@ export async function copyFrom(button, text) {
     button.classList.add("done");
     say("Copied");
   } catch {
-    say("Copying failed");
+    say("Copy failed");
   }
   setTimeout(() => {
     button.classList.remove("done");

@@ -10,14 +10,14 @@ document.addEventListener("change", (event) => {
   const hint = form.querySelector("#upload-hint");
   form.querySelector("#upload-what").textContent = files.map((file) => file.name).join(", ");
   if (files.length > most) {
-    hint.textContent = `These are ${files.length} files, at most ${most} can be sent together.`;
+    hint.textContent = `Too many files: ${files.length}. The limit is ${most} per upload.`;
     return;
   }
   if (size > limit) {
-    hint.textContent = `This is ${megabytes(size)}, at most ${megabytes(limit)} can be sent.`;
+    hint.textContent = `Too large: ${megabytes(size)}. The limit is ${megabytes(limit)}.`;
     return;
   }
-  hint.textContent = `Sending ${megabytes(size)} …`;
+  hint.textContent = `Uploading ${megabytes(size)}…`;
   form.classList.add("sending");
   form.requestSubmit();
 });
@@ -28,7 +28,7 @@ document.addEventListener("htmx:xhr:progress", (event) => {
   const { loaded, total } = event.detail;
   form.querySelector("progress").value = (100 * loaded) / total;
   form.querySelector("#upload-hint").textContent =
-    loaded < total ? `Sending: ${megabytes(loaded)} of ${megabytes(total)}` : "Sent. Looking at the columns …";
+    loaded < total ? `Uploading: ${megabytes(loaded)} of ${megabytes(total)}` : "Uploaded. Detecting columns…";
 });
 
 for (const name of ["dragenter", "dragover"]) mark(name, true);

@@ -56,9 +56,9 @@ function make() {
 function summary() {
   const sum = (part) => course.points.reduce((all, point) => all + point[part], 0);
   const seconds = sum(1);
-  if (!seconds) return isLive() ? "Drawn once rows have been at work for some seconds." : "Nothing was recorded: the job did not run long enough.";
+  if (!seconds) return isLive() ? "The chart appears after a few seconds." : "No data: the job ran for too short a time.";
   const used = sum(2) / seconds;
-  return `On average ${used.toFixed(1)}${used <= course.slots ? ` of ${course.slots}` : ""} slots in use and ${(sum(3) / seconds).toFixed(2)} rows a second while at work.`;
+  return `On average ${used.toFixed(1)}${used <= course.slots ? ` of ${course.slots}` : ""} slots in use and ${(sum(3) / seconds).toFixed(2)} rows/s while running.`;
 }
 
 async function read() {

@@ -71,7 +71,7 @@ function valuesText(column) {
 function fillSource(found, column) {
   const source = found.querySelector("[data-source]");
   if (column.stored) {
-    source.prepend(new Option("the rows of the earlier job", "stored"));
+    source.prepend(new Option("Rows of the earlier job", "stored"));
     found.dataset.stored = JSON.stringify({ stored: column.stored, fields: column.fields });
   }
   if (column.rows) {
@@ -189,7 +189,7 @@ function refresh(found) {
       chip.className = "button button-small chip";
       chip.dataset.insert = name;
       chip.textContent = `{{ ${name} }}`;
-      chip.title = "Insert into the prompt";
+      chip.title = "Insert into prompt";
       return chip;
     }));
   }
@@ -203,7 +203,7 @@ function refresh(found) {
   }
   const depends = found.querySelector("[data-key=depends_on]");
   quotas.tell(found, depends ? valuesOf(found) : [], rowsWanted());
-  if (depends) found.querySelector("[data-values]").placeholder = depends.value ? `value of ${depends.value}: this, that` : "one a line, a weight after a bar: rare | 0.2";
+  if (depends) found.querySelector("[data-values]").placeholder = depends.value ? `value of ${depends.value}: this, that` : "one per line, optional weight after “|”: rare | 0.2";
 }
 
 async function check() {
@@ -315,7 +315,7 @@ async function invent(found, button) {
     if (answer.problem) said.textContent = answer.problem;
     else found.querySelector("[data-key=values]").value = answer.values.join("\n");
   } catch {
-    said.textContent = "The workbench did not answer. Try again.";
+    said.textContent = "Workbench did not respond. Try again.";
   }
   button.disabled = false;
   changed();
@@ -328,7 +328,7 @@ async function upload(input) {
   const said = found.querySelector("[data-said]");
   said.textContent = "";
   if (file.size > 4_000_000) {
-    said.textContent = "The file is larger than 4 MB. Import it as a dataset and choose that.";
+    said.textContent = "The file is larger than 4 MB. Import it as a dataset and use that as the source.";
     return;
   }
   const start = await file.slice(0, 5).text();
@@ -356,7 +356,7 @@ function fromJson() {
     said.textContent = "";
     changed();
   } catch (error) {
-    said.textContent = `No JSON yet: ${error.message}`;
+    said.textContent = `Not valid JSON: ${error.message}`;
   }
 }
 

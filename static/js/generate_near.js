@@ -27,7 +27,7 @@ function rows(count) {
 
 function write() {
   const step = Number(slider.value);
-  const name = step === OFF ? "off" : `${step} %`;
+  const name = step === OFF ? "off" : `${step}%`;
   document.getElementById("near-value").textContent = name;
   slider.setAttribute("aria-valuetext", name);
   if (!data) {
@@ -37,9 +37,9 @@ function write() {
   const at = data.steps.indexOf(step);
   const out = at < 0 ? 0 : data.out[at];
   const back = at < 0 ? data.all_back : data.back[at];
-  const goes = out ? `${rows(out)} of ${number(data.accepted)} would be rejected` : "No row would be rejected";
-  const comes = back ? `, ${number(back)} rejected earlier would come back` : "";
-  const kept = data.seen ? ` What you looked at stays: ${rows(data.seen)}.` : "";
+  const goes = out ? `${rows(out)} of ${number(data.accepted)} would be rejected` : "No rows would be rejected";
+  const comes = back ? `, ${number(back)} would be restored` : "";
+  const kept = data.seen ? ` Not affected: ${rows(data.seen)} you reviewed.` : "";
   said.textContent = `${goes}${comes}: ${number(data.accepted - out + back)} accepted.${kept}`;
   button.disabled = !out && !back && slider.value === slider.dataset[form.elements.by.value];
   chart?.setData(bars());
@@ -59,7 +59,7 @@ function bars() {
 function tell({ cursor: { idx } }) {
   if (idx === null) return "";
   return idx ? `${rows(drawn.histogram[idx - 1])}: the most similar earlier row\nhas ${drawn.steps[idx - 1]} % in common`
-    : `${rows(drawn.below)}: no earlier row has 50 % in common`;
+    : `${rows(drawn.below)}: below 50% similarity`;
 }
 
 // The first bar is nearly always by far the tallest, and says the least.
@@ -90,7 +90,7 @@ function make() {
     scales: { x: { time: false, range: () => [-0.6, drawn.steps.length + 0.6] }, y: { range: () => [0, top()] } },
     axes: [
       axis({
-        label: "in common with the most similar earlier row", size: 22, labelSize: 20, grid: { show: false }, border: { show: true, width: 1, stroke: ink("strong") },
+        label: "similarity to the most similar earlier row", size: 22, labelSize: 20, grid: { show: false }, border: { show: true, width: 1, stroke: ink("strong") },
         splits: () => drawn.steps.flatMap((step, at) => (step % 10 ? [] : [at && at + 1])),
         values: (_, places) => places.map((at) => (at ? `${drawn.steps[at - 1]} %` : "< 50 %")),
       }),
@@ -110,7 +110,7 @@ function show(found) {
     chart ??= make();
     write();
   } else {
-    said.textContent = "No row has a text to compare yet.";
+    said.textContent = "No texts to compare yet.";
   }
 }
 
@@ -118,17 +118,17 @@ async function measure() {
   const mine = asked += 1;
   data = null;
   write();
-  said.textContent = "Comparing the rows …";
+  said.textContent = "Comparing rows…";
   for (;;) {
     const answer = await fetch(`${form.dataset.near}?by=${form.elements.by.value}`, { headers: { Accept: "application/json" } });
-    const found = answer.ok ? await answer.json() : { error: "The rows could not be compared: try again." };
+    const found = answer.ok ? await answer.json() : { error: "The rows could not be compared. Try again." };
     if (mine !== asked) return; // something else was asked for meanwhile
     if (found.error) {
       said.textContent = found.error;
       return;
     }
     if (found.steps) return show(found);
-    said.textContent = `Comparing the rows: ${number(found.done)} of ${number(found.total)} read …`;
+    said.textContent = `Comparing rows: ${number(found.done)} of ${number(found.total)}…`;
     await new Promise((done) => setTimeout(done, AGAIN_MS));
   }
 }

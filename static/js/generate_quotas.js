@@ -47,9 +47,9 @@ export function tell(found, values, rows) {
   const left = quotas.length && rows > 0 ? rows - all : 0;
   const open = values.some((value) => !quotas.some(([name]) => name === value));
   const wrong = left < 0 || (left > 0 && !open);
-  hint.textContent = !left ? "" : wrong ? `The quotas add up to ${all.toLocaleString("en")} rows, the job has ${rows.toLocaleString("en")}.` : `The other ${left.toLocaleString("en")} rows go to the values without a quota.`;
+  hint.textContent = !left ? "" : wrong ? `The quotas add up to ${all.toLocaleString("en")} rows, but the job has ${rows.toLocaleString("en")}.` : `The remaining ${left.toLocaleString("en")} rows go to values without a quota.`;
   hint.classList.toggle("error", wrong);
   const button = found.querySelector("[data-spread]");
   button.hidden = !wrong;
-  button.textContent = `Spread them over ${rows.toLocaleString("en")} rows`;
+  button.textContent = `Distribute over ${rows.toLocaleString("en")} rows`;
 }

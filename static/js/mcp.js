@@ -5,7 +5,7 @@ document.addEventListener("submit", (event) => {
   if (question && !confirm(question)) return event.preventDefault();
   const button = event.target.querySelector("button:not([type=button])");
   if (event.target.method !== "post" || !button || event.target.closest("nav")) return;
-  setTimeout(() => { button.disabled = true; button.textContent = "One moment…"; });
+  setTimeout(() => { button.disabled = true; button.textContent = "Connecting…"; });
 });
 
 // A page that comes back from the history is to be usable again.

@@ -132,7 +132,7 @@ export function fromText(text) {
     said.textContent = "";
     return true;
   } catch (error) {
-    said.textContent = `No JSON yet: ${error.message}`;
+    said.textContent = `Not valid JSON: ${error.message}`;
     return false;
   }
 }

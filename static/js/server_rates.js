@@ -21,7 +21,7 @@ const kinds = {
     line: { fill: ink("warn"), stroke: ink("warn"), width: 0, paths: uPlot.paths.bars({ size: [0.7, 8] }), points: { show: false } },
   },
   cached: {
-    most: 1, says: (share) => `${100 * share} %`, tells: (share) => `${Math.round(100 * share)} % from the cache`,
+    most: 1, says: (share) => `${100 * share}%`, tells: (share) => `${Math.round(100 * share)} % from the prompt cache`,
     line: { stroke: ink("accent"), width: 1.5, points: { show: true, size: 4, fill: ink("accent") } },
   },
 };
@@ -55,7 +55,7 @@ function make(element, kind, data) {
   const tell = ({ data: [times, values], cursor: { idx } }) => {
     const value = values[idx];
     const time = new Date(1000 * times[idx]).toLocaleTimeString();
-    return `${time}\n${value === null ? "nothing was asked" : kind.tells(value)}`;
+    return `${time}\n${value === null ? "no requests" : kind.tells(value)}`;
   };
   return makeChart(element, {
     tell,

@@ -10,7 +10,7 @@ document.addEventListener("htmx:responseError", (event) => {
   else say(`The workbench answered with an error (${xhr.status}). Try again, or look at its log.`);
 });
 document.addEventListener("htmx:sendError", () => {
-  say("The workbench cannot be reached. Is it still running?");
+  say("Workbench cannot be reached. Check that it is running.");
 });
 
 let spoken = null;

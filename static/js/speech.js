@@ -10,9 +10,9 @@ const input = document.querySelector("[data-composer] textarea");
 let listening = null;
 
 const PROBLEMS = {
-  "not-allowed": "The browser may not use the microphone here. Allow it beside the address, and on another machine use HTTPS.",
-  "audio-capture": "The browser finds no microphone.",
-  network: "The browser’s speech service cannot be reached.",
+  "not-allowed": "Microphone access is blocked. Allow it in the address bar. Other machines need HTTPS.",
+  "audio-capture": "No microphone found.",
+  network: "The browser’s speech service is not available.",
 };
 
 function dictate() {

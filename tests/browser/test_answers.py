@@ -193,7 +193,7 @@ def test_stop_and_go_on(page: Page, teller: Teller) -> None:
     check(page, TEXT)
 
 
-# An expression; to wait for what it says takes a function, which the page's policy allows to ask
+# An expression; to wait for confidence takes a function, which the page's policy allows to ask
 # more than once.
 FROM_END = """(() => {
   const {scrollHeight, scrollTop, clientHeight} = document.querySelector("[data-scroll]");
@@ -239,7 +239,7 @@ def test_branches_in_mid_answer(page: Page, teller: Teller) -> None:
     wait_for_end(page)
     teller.allowed = 40
     page.locator("[data-edit]").click()
-    field = page.get_by_role("textbox", name="The question")
+    field = page.get_by_role("textbox", name="Message")
     field.fill(OTHER_QUESTION)
     field.press("Enter")
     expect(page.get_by_label("Question 2 of 2")).to_be_visible()

@@ -28,7 +28,7 @@ def step(before: int, after: int, rows: int) -> list[dict[str, Any]]:
         (step(16, 17, 20), "too few test rows to tell"),  # +5 points, one row
         (step(18, 16, 20), "too few test rows to tell"),
         (step(8, 8, 10), "too few test rows to tell"),
-        (step(800, 860, 1000), "+6.0 percentage points (95 % interval +4.5 to +7.5): more rows of"),
+        (step(800, 860, 1000), "+6.0 percentage points (95% CI +4.5 to +7.5): more rows of"),
         (step(860, 800, 1000), "made it worse"),
         (step(930, 930, 1000), "will not help much"),
     ],

@@ -100,7 +100,7 @@ def test_llama_server_understands_its_command(name: str) -> None:
     assert params["embedding"] is name.startswith("embed")
     share = params["n_ctx"] // params["n_parallel"]
     if params["embedding"]:
-        # The longest text in every slot at once still fits into the pool.
+        # The longest text in all slots at once still fits into the pool.
         assert params["n_ubatch"] == params["n_batch"] == share == 2048
         assert params["kv_unified"] is True
     else:

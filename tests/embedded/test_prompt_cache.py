@@ -10,7 +10,7 @@ PRESET = "You are a patient teacher. Explain step by step, and check every step.
 
 
 def ask(llama: LlamaProcess, system: str, *turns: str) -> tuple[int, int]:
-    """How many tokens of the prompt there were, and how many of them were not read again."""
+    """How many tokens of the prompt there were, and how many of them were not Reprocessed."""
     roles = ["user", "assistant"] * len(turns)
     messages = [{"role": "system", "content": system}] + [
         {"role": role, "content": text} for role, text in zip(roles, turns, strict=False)

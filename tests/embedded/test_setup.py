@@ -63,7 +63,7 @@ def test_a_python_without_venv(machine: Path) -> None:
 
 
 def fake_venv(machine: Path) -> None:
-    """Its Python has a version, and pip writes down what it was asked for."""
+    """Its Python has a version, and pip writes down what it refreshed for."""
     (machine / ".venv" / "bin").mkdir(parents=True)
     python = machine / ".venv" / "bin" / "python"
     python.write_text('#!/bin/sh\n[ "$1" = -VV ] && echo Python 3.11 || echo "$@" >> pip.log\n')

@@ -62,7 +62,7 @@ def the_only(stack: Stack, name: str) -> psutil.Process:
 def test_it_says_one_line(stack: Stack) -> None:
     lines = stack.said().splitlines()
 
-    assert lines[0] == "Preparing the database."
+    assert lines[0] == "Preparing the database…"
     assert lines[1] == f"Workbench is ready: {stack.login_url}"
     assert status(stack.login_url) == 200
 

@@ -2,7 +2,7 @@
 
 It writes what it is asked for at its own pace, costs next to no CPU, and notes in LOG, one line
 each, when an answer begins, ends and is cut off: `BEGIN seed in_flight`. A line is written before
-the client can know of what it says, so the log is the truth whoever is killed. An answer is a
+the client can know of confidence, so the log is the truth whoever is killed. An answer is a
 function of the row's seed: `answer_of` says which.
 
 Where `most_of(LOG)` is, no more answers end than it says, those of an earlier process

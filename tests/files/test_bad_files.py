@@ -84,7 +84,7 @@ def reasons(made: dict[str, Any]) -> dict[int, str]:
 
 
 def test_only_a_header(api: Client, settings: Settings) -> None:
-    assert refused(api, settings, b"text,label\n") == "There is no row below the header."
+    assert refused(api, settings, b"text,label\n") == "No rows below the header."
 
 
 @pytest.mark.parametrize("content", [b" \n\r\n \n", b"\xef\xbb\xbf", b"\xff\xfe"])
@@ -256,7 +256,7 @@ def test_ragged_rows(api: Client) -> None:
 def test_nul_bytes(api: Client) -> None:
     made = taken(api, b"text,label\ngood,a\nb\0d,b\nbad,c\0\nfine,b\n")
     assert made["labels"] == {"a": 1, "b": 1}
-    assert set(reasons(made).values()) == {"It contains a NUL character."}
+    assert set(reasons(made).values()) == {"The text contains a NUL character."}
 
 
 def test_labels_that_are_numbers(api: Client) -> None:

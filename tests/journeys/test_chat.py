@@ -36,7 +36,7 @@ def test_what_is_typed_is_typed_and_an_edit_leads_back(page: Page) -> None:
     answer = page.get_by_label("Answer", exact=True)
     expect(answer).to_contain_text(re.compile(r"\d+ tokens?"))
     message = page.get_by_label("Message", exact=True)
-    # Option+E on a German Mac: the key's place is that of "Edit the last question".
+    # Option+E on a German Mac: the key's place is that of "Edit your last message".
     typed = {"key": "€", "code": "KeyE", "altKey": True, "bubbles": True, "cancelable": True}
     message.focus()
     message.dispatch_event("keydown", typed)

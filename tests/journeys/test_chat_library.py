@@ -31,7 +31,7 @@ def bring_in(page: Page, file: Path) -> None:
 def test_edit_branch_delete_undo(page: Page) -> None:
     begin(page, "Hello!")
     page.get_by_label("Message", exact=True).press("ArrowUp")  # empty: the last question
-    field = page.get_by_role("textbox", name="The question")
+    field = page.get_by_role("textbox", name="Message")
     expect(field).to_be_focused()
     field.fill("What is the prompt cache?")
     field.press("Enter")
@@ -41,7 +41,7 @@ def test_edit_branch_delete_undo(page: Page) -> None:
     expect(page.locator(".question")).to_contain_text("Hello!")
     page.get_by_label("Later question").click()
     expect(page.locator(".question")).to_contain_text("What is the prompt cache?")
-    page.get_by_label("Delete the question and what follows it").click()
+    page.get_by_label("Delete this message and everything after it").click()
     expect(page.locator(".question")).to_contain_text("Hello!")
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
     page.keyboard.press("Alt+z")
@@ -57,8 +57,8 @@ def test_what_a_swap_brings_works_at_once(page: Page) -> None:
             if (undo) { observer.disconnect(); undo.click(); }
         }).observe(document.body, { childList: true, subtree: true })"""
     )
-    page.get_by_label("Delete the question and what follows it").click()
-    expect(page.get_by_role("status").get_by_text("They are back.")).to_be_visible()
+    page.get_by_label("Delete this message and everything after it").click()
+    expect(page.get_by_role("status").get_by_text("Messages restored.")).to_be_visible()
     expect(page.locator(".question")).to_contain_text("Hello!")
 
 
@@ -157,9 +157,9 @@ def test_attach_paste_and_compare(page: Page, tmp_path: Path) -> None:
     expect(page.locator(".question .attachment")).to_contain_text("notes.txt")
     page.get_by_label("Compare with another model or preset").click()
     page.get_by_role("button", name="Compare", exact=True).click()
-    expect(page.get_by_role("group", name="Two answers compared")).to_be_visible()
+    expect(page.get_by_role("group", name="Answer comparison")).to_be_visible()
     expect(page.locator("article.answer:not(.answer-live)")).to_have_count(2)
-    page.get_by_role("button", name="Keep this one").last.click()
+    page.get_by_role("button", name="Keep this answer").last.click()
     expect(page.get_by_label("Answer 2 of 2")).to_be_visible()
     expect(page.locator("article.answer")).to_have_count(1)
     picture = tmp_path / "cat.png"
@@ -238,18 +238,18 @@ def test_fields_of_answers_and_a_pin(page: Page) -> None:
     page.route("**/answer_fields.js", lambda route: held.append(route), times=1)
     page.keyboard.press("Alt+m")
     panel = page.get_by_role("complementary", name="Model and parameters")
-    panel.get_by_text("Answers as JSON").click()
-    add = panel.get_by_role("button", name="Add a field", exact=True)
+    panel.get_by_text("Structured output (JSON)").click()
+    add = panel.get_by_role("button", name="Add field", exact=True)
     expect(add).to_be_disabled()  # its script is still to come
     while not held:
         page.wait_for_timeout(20)
     held[0].continue_()
     add.click()
-    panel.get_by_label("Name of the field").fill("mood")
+    panel.get_by_label("Field name").fill("mood")
     expect(panel.get_by_text("Answers have 1 field.")).to_be_visible()
     page.reload()
     page.keyboard.press("Alt+m")
-    expect(panel.get_by_label("Name of the field")).to_have_value("mood")
+    expect(panel.get_by_label("Field name")).to_have_value("mood")
     page.keyboard.press("Escape")
     page.locator("article.question").hover()
     pin = page.locator("article.question").get_by_label("Keep in the prompt")

@@ -63,8 +63,8 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
 
     # The queue finds the labels that are wrong; number keys give the right ones.
     tab.filter(has_text="Improve").click()
-    expect(main).to_contain_text("probably labelled wrong")
-    page.get_by_role("link", name=re.compile("probably labelled wrong")).click()
+    expect(main).to_contain_text("Likely label error")
+    page.get_by_role("link", name=re.compile("Likely label error")).click()
     page.get_by_role("button", name=re.compile("with the keyboard")).click()
     arrive(page, r"/datasets/\d+/label/\?queue=\d+")
     right = dict(texts_of("train", TEXTS_PER_LABEL))
@@ -76,7 +76,7 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
         label = right[card.inner_text()]
         mended += label not in page.locator(".label-card .badge").inner_text()
         page.keyboard.press(str(page.locator(f'[data-label="{label}"]').get_attribute("data-key")))
-        done = page.get_by_text("The queue is done")
+        done = page.get_by_text("Queue complete")
         expect(done.or_(looked_at)).not_to_have_attribute("value", before)
     assert mended >= 4
 
@@ -91,9 +91,9 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     tab.filter(has_text="Versions").click()
     expect(main).to_contain_text(re.compile("Run 2 is better, and that is more than luck .McNemar"))
     expect(main).to_contain_text("On the 90 test rows that both were judged on")
-    page.get_by_role("button", name="Let it answer").click()
+    page.get_by_role("button", name="Make live").click()
     expect(main).to_contain_text("Run 1 answers from now on")
-    page.get_by_role("button", name="Let it answer").click()
+    page.get_by_role("button", name="Make live").click()
     expect(main).to_contain_text("Run 2 answers from now on")
 
     # A file: every row comes back.
@@ -101,7 +101,7 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     sent = tmp_path / "new.csv"
     sent.write_text(f"question\n{POSTED}\n=1+1\n", encoding="utf-8")
     page.locator("input[type=file]").set_input_files(sent)
-    page.get_by_role("button", name="Label this file").click()
+    page.get_by_role("button", name="Label file").click()
     with page.expect_download(timeout=TRAINING) as download:
         page.get_by_role("link", name="Download").click(timeout=TRAINING)
     with download.value.path().open(encoding="utf-8-sig", newline="") as file:
@@ -120,7 +120,7 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     arrive(page, r"/classify/\d+/$")
     page.get_by_role("textbox", name="Text").fill(POSTED)
     expect(page.get_by_test_id("prediction")).to_contain_text("Unsure.")
-    # The matrix: labels taken for each other side by side.
+    # The matrix: labels predicted as each other side by side.
     order = "(given) => import('/static/js/matrix_order.js').then((m) => m.alike(...given))"
     assert page.evaluate(order, [[[0, 2, 5], [1, 3, 4]], [9, 9, 9, 9]]) == [0, 2, 1, 3]
     page.get_by_label("Order", exact=True).select_option("by name")
@@ -128,7 +128,7 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
 
     tab.filter(has_text="Map").click()
     expect(page.locator("[data-map-count]")).to_have_text("162 texts")
-    page.get_by_label("Colour by").select_option("right or wrong")
+    page.get_by_label("Colour by").select_option("Correct or wrong")
     expect(page.locator("[data-map-key]")).to_contain_text("right")
     tab.filter(has_text="Export").click()
     with page.expect_download(timeout=TRAINING) as download:  # a worker may still be at it
@@ -143,7 +143,7 @@ def test_a_chat_model_beside_it(page: Page, questions: Path) -> None:
         "link", name="Chat model"
     ).click()
     page.get_by_label("Test rows").fill("6")
-    page.get_by_role("button", name="Let it label these rows").click()
+    page.get_by_role("button", name="Start comparison").click()
     expect(main).to_contain_text("On 6 test rows", timeout=TRAINING)
     expect(page.get_by_role("row", name=re.compile("The chat model"))).to_contain_text("%")
 
@@ -152,9 +152,9 @@ def train(page: Page, file: Path) -> None:
     page.goto("/datasets/new/")
     page.locator("input[type=file]").set_input_files(file)
     expect(page).to_have_url(re.compile(r"/datasets/uploads/"))
-    page.get_by_role("button", name="Import all rows").click()
+    page.get_by_role("button", name="Import rows").click()
     expect(page).to_have_url(re.compile(r"/datasets/\d+/"))
     page.get_by_role("link", name="Train a classifier").click()
     page.get_by_role("button", name="Train", exact=True).click()
     expect(page).to_have_url(re.compile(r"/classify/\d+/"))
-    expect(page.get_by_role("main")).to_contain_text("Judged on 90 rows", timeout=TRAINING)
+    expect(page.get_by_role("main")).to_contain_text("Test set 90 rows", timeout=TRAINING)

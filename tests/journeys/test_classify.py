@@ -38,14 +38,14 @@ def test_csv_to_prediction(page: Page, questions: Path) -> None:
     expect(page.get_by_label("Text", exact=True)).to_have_value("Question")
     expect(page.get_by_label("Label", exact=True)).to_have_value("Intent")
     expect(main).to_contain_text("semicolon")
-    page.get_by_role("button", name="Import all rows").click()
+    page.get_by_role("button", name="Import rows").click()
     expect(page).to_have_url(re.compile(r"/datasets/\d+/"))
-    expect(page.get_by_role("region", name="Rejected rows")).to_contain_text("2")
+    expect(page.get_by_role("region", name="Rejected")).to_contain_text("2")
 
     page.get_by_role("link", name="Train a classifier").click()
     page.get_by_role("button", name="Train", exact=True).click()
     expect(page).to_have_url(re.compile(r"/classify/\d+/"))
-    expect(main).to_contain_text("Judged on 18 rows it never saw", timeout=90_000)
+    expect(main).to_contain_text("Test set 18 rows it never saw", timeout=90_000)
     matrix = page.locator("[data-chart=matrix]")
     expect(matrix.locator("canvas")).to_be_visible()
     matrix.locator(".u-over").hover(position={"x": 4, "y": 4})  # the first label, for itself

@@ -134,7 +134,7 @@ def fill_the_rooms(page: Page, tmp_path: Path, questions: Path) -> dict[tuple[st
     page.goto("/datasets/new/")
     page.locator("input[type=file]").set_input_files(questions)
     expect(page).to_have_url(re.compile(r"/datasets/uploads/"))
-    page.get_by_role("button", name="Import all rows").click()
+    page.get_by_role("button", name="Import rows").click()
     expect(page).to_have_url(re.compile(r"/datasets/\d+/"))
     real["datasets", "pk"] = number(page)
     page.goto("/datasets/new/")
@@ -155,7 +155,7 @@ def fill_the_rooms(page: Page, tmp_path: Path, questions: Path) -> dict[tuple[st
     page.keyboard.press("Enter")
     expect(page.locator("article.answer:not(.answer-live)")).to_have_count(3, timeout=PATIENCE)
     page.locator("[data-menu] summary").click()
-    page.get_by_role("button", name="Share a copy in the team").click()
+    page.get_by_role("button", name="Share a read-only copy").click()
     expect(page).to_have_url(re.compile("/chat/shared/"))
     real["chat", "token"] = page.url.rstrip("/").rpartition("/")[2]
     page.goto(f"/classify/{classifier['id']}/")

@@ -33,14 +33,14 @@ def test_schema_to_dataset_to_classifier(page: Page) -> None:
     page.goto("/generate/")
     page.get_by_role("link", name=re.compile("Reviews by sentiment")).click()
     page.get_by_label("Rows", exact=True).fill(str(ROWS))
-    page.get_by_label("Largest number of characters").first.fill("120")
+    page.get_by_label("Maximum length in characters").first.fill("120")
 
-    page.get_by_role("button", name="Try 3 rows").click()
+    page.get_by_role("button", name="Preview 3 rows").click()
     previews = page.locator(".previews li")
     expect(previews).to_have_count(3)
     expect(previews.first).to_contain_text("label")
 
-    page.get_by_role("button", name="Queue the job").click()
+    page.get_by_role("button", name="Start job").click()
     expect(page).to_have_url(re.compile(r"/generate/\d+/"))
     progress = page.get_by_role("region", name="Progress")
     expect(progress).to_contain_text(f"{ROWS} of {ROWS} rows", timeout=90_000)
@@ -48,13 +48,13 @@ def test_schema_to_dataset_to_classifier(page: Page) -> None:
 
     page.reload()  # of a job that has ended it is open
     page.get_by_label("Label", exact=True).select_option("sentiment")
-    page.get_by_role("button", name="Make the dataset", exact=True).click()
+    page.get_by_role("button", name="Create dataset", exact=True).click()
     expect(page).to_have_url(re.compile(r"/datasets/\d+/"))
     expect(page.get_by_role("region", name="Labels")).to_contain_text("negative")
 
     page.get_by_role("link", name="Train a classifier").click()
     page.get_by_role("button", name="Train", exact=True).click()
-    expect(main).to_contain_text(re.compile(r"Judged on \d+ rows"), timeout=90_000)
+    expect(main).to_contain_text(re.compile(r"Test set \d+ rows"), timeout=90_000)
 
 
 def test_who_wants_to_is_told_when_a_job_has_ended(page: Page) -> None:
@@ -62,7 +62,7 @@ def test_who_wants_to_is_told_when_a_job_has_ended(page: Page) -> None:
     page.add_init_script(RECORD)
     job = in_browser(page.context, "post", "/api/v1/jobs", ENDLESS)
     page.goto(f"/generate/{job['id']}/")
-    tell = page.get_by_role("button", name="Tell me when it ends")
+    tell = page.get_by_role("button", name="Notify me")
     tell.click()
     expect(tell).to_be_hidden()
     seen = page.locator("#progress")

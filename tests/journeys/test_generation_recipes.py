@@ -19,7 +19,7 @@ ENDED = re.compile(r"done|failed")
 
 
 def queue(page: Page) -> None:
-    page.get_by_role("button", name="Queue the job").click()
+    page.get_by_role("button", name="Start job").click()
     expect(page).to_have_url(re.compile(r"/generate/\d+/$"))
     badge = page.get_by_role("region", name="Progress").locator(".badge").first
     expect(badge).to_have_text(ENDED, timeout=120_000)
@@ -31,7 +31,7 @@ def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
     page.get_by_label("Rows", exact=True).fill("12")
     cards = page.locator("[data-column]")
     expect(cards).to_have_count(3)
-    cards.nth(0).get_by_role("button", name="The same number of each").click()
+    cards.nth(0).get_by_role("button", name="Split equally").click()
     expect(cards.nth(0).locator("[data-quotas]")).to_have_value("positive = 6\nnegative = 6")
 
     # A column with a mistake says so while one types.
@@ -43,15 +43,15 @@ def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
     expression.fill("product ~ '!'")
     expect(cards.nth(3).locator("[data-problem]")).to_be_empty()
 
-    page.get_by_label("Near duplicates from (%)").fill("95")
-    page.get_by_role("button", name="Try 3 rows").click()
+    page.get_by_label("Reject near-duplicates above (text, %)").fill("95")
+    page.get_by_role("button", name="Preview 3 rows").click()
     expect(page.locator(".previews li")).to_have_count(3)
     expect(page.locator(".estimate")).to_contain_text("12 rows")
     queue(page)
     progress = page.get_by_role("region", name="Progress")
     expect(progress).to_contain_text("12 of 12 rows")
 
-    page.get_by_role("link", name="Review one by one").click()
+    page.get_by_role("link", name="Review rows").click()
     arrive(page, r"/review/")
     review = page.get_by_role("region", name="Row under review")
     heading = review.get_by_role("heading").first
@@ -73,7 +73,7 @@ def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
     page.keyboard.press("e")
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("Edited by hand.")
-    page.get_by_role("button", name="Save the changes").click()
+    page.get_by_role("button", name="Save changes").click()
     expect(review).to_contain_text("It was:")
 
     # The same with cards: what is rejected stays in sight and can be taken back.
@@ -95,7 +95,7 @@ def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
 
     page.get_by_role("navigation").get_by_role("link", name="Generate").click()
     page.get_by_role("link", name="Reviews by sentiment").first.click()
-    use = page.get_by_role("button", name="CSV for spreadsheets")
+    use = page.get_by_role("button", name="CSV (safe for spreadsheets)")
     with page.expect_download() as download:
         use.click()
     with Path(download.value.path()).open(encoding="utf-8-sig", newline="") as lines:
@@ -136,12 +136,12 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     main = page.get_by_role("main")
     page.goto("/datasets/new/")
     page.locator("input[type=file]").set_input_files(questions)
-    page.get_by_role("button", name="Import all rows").click()
+    page.get_by_role("button", name="Import rows").click()
     page.get_by_role("link", name="Train a classifier").click()
     page.get_by_role("button", name="Train", exact=True).click()
-    expect(main).to_contain_text("Judged on 16 rows it never saw", timeout=TRAINING)
+    expect(main).to_contain_text("Test set 16 rows it never saw", timeout=TRAINING)
 
-    page.get_by_role("link", name=re.compile("^Generate rows of both")).first.click()
+    page.get_by_role("link", name=re.compile("^Generate rows for both labels")).first.click()
     expect(page.locator("[data-column]")).to_have_count(3)
     page.get_by_role("textbox", name="Rows", exact=True).last.fill("6")
     quotas = page.locator("[data-quotas]").first
@@ -150,7 +150,7 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     expect(page.locator("[data-hint]").first).to_contain_text("add up to 8 rows, the job has 6")
     page.get_by_role("button", name="Spread them over 6 rows").click()
     expect(quotas).to_have_value("\n".join(f"{label} = 3" for label in LABELS))
-    page.get_by_label("Most tokens an answer").fill("60")
+    page.get_by_label("Max tokens").fill("60")
     queue(page)
     progress = page.get_by_role("region", name="Progress")
     expect(progress).to_contain_text("6 of 6 rows")
@@ -164,7 +164,7 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     expect(near).to_contain_text("would be rejected")
     expect(near.locator("canvas")).to_be_visible()
     near.locator("#near-chart").press("ArrowRight")
-    expect(near.locator(".chart-tip")).to_contain_text("no earlier row has 50 % in common")
+    expect(near.locator(".chart-tip")).to_contain_text("below 50% similarity")
     slider.fill("50")
     said = near.locator("#near-said")
     expect(said).to_contain_text("accepted")
@@ -173,11 +173,11 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
 
     page.reload()
     job = page.url
-    page.get_by_label("Real rows, with test rows").select_option(label="post (16 test rows)")
-    page.get_by_role("button", name="Train on real, synthetic and both").click()
+    page.get_by_label("Real dataset (with test rows)").select_option(label="post (16 test rows)")
+    page.get_by_role("button", name="Train 3 classifiers").click()
     verdict = re.compile("The made rows (help|hurt)|No (clear )?difference")
     expect(main.locator("#verdict")).to_contain_text(verdict, timeout=3 * TRAINING)
-    table = page.get_by_role("region", name="The three classifiers").get_by_role("row")
+    table = page.get_by_role("region", name="Accuracy by training data").get_by_role("row")
     expect(table.nth(3)).to_contain_text("30")  # 24 real ones and 6 made ones
     expect(main).to_contain_text("F1 by label")
 
@@ -186,7 +186,7 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     page.get_by_role("button", name="Add to “post” and train again").click()
     arrive(page, r"/classify/\d+/")
     expect(main).to_contain_text("“post”: ")
-    expect(main).to_contain_text("Judged on 16 rows it never saw", timeout=TRAINING)
+    expect(main).to_contain_text("Test set 16 rows it never saw", timeout=TRAINING)
 
 
 def test_what_the_editor_has_no_field_for_is_kept_and_files_that_are_no_text_are_refused(
@@ -207,7 +207,7 @@ def test_what_the_editor_has_no_field_for_is_kept_and_files_that_are_no_text_are
     page.goto("/generate/new/")
     expect(page.get_by_label("Model")).to_contain_text("Default (")
     page.get_by_role("button", name="As JSON").click()
-    page.get_by_label("The recipe as JSON").fill(json.dumps(recipe))
+    page.get_by_label("Recipe as JSON").fill(json.dumps(recipe))
     page.get_by_role("button", name="As JSON").click()
     cards = page.locator("[data-column]")
     expect(cards).to_have_count(2)
@@ -216,14 +216,14 @@ def test_what_the_editor_has_no_field_for_is_kept_and_files_that_are_no_text_are
     cards.nth(0).locator("input[type=file]").set_input_files(pdf)
     expect(cards.nth(0)).to_contain_text("“paper.pdf” is a PDF file, not text.")
     expect(cards.nth(0).get_by_label("Rows", exact=True)).to_have_value("One.")
-    page.get_by_label("Name of the job").fill("Kept params")
+    page.get_by_label("Job name").fill("Kept params")
     page.get_by_label("Rows", exact=True).last.fill("1")
     page.get_by_label("Thinking").select_option("1024")
     queue(page)
-    page.get_by_role("link", name="New job like this").click()
+    page.get_by_role("link", name="Duplicate and edit").click()
     arrive(page, r"/generate/new/")
     expect(page.get_by_label("Thinking")).to_have_value("1024")
     page.get_by_role("button", name="As JSON").click()
-    shown = json.loads(page.get_by_label("The recipe as JSON").input_value())
+    shown = json.loads(page.get_by_label("Recipe as JSON").input_value())
     assert shown["params"] == {"top_p": 0.9}
     assert shown["columns"][1]["params"] == {"stop": ["END"], "temperature": 0.5}

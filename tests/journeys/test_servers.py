@@ -72,7 +72,7 @@ def router(llama: LlamaProcess) -> Iterator[Standin]:
 def test_a_job_is_seen_in_its_slots(page: Page) -> None:
     page.goto("/servers/")
     server = card(page, "Chat server")
-    expect(server).to_contain_text("Idle: no job is running.")
+    expect(server).to_contain_text("Idle.")
     expect(server.get_by_text("Free")).to_have_count(4)
     server.get_by_text("What is known of it").click()
     expect(server.get_by_role("table")).to_be_visible()
@@ -81,19 +81,19 @@ def test_a_job_is_seen_in_its_slots(page: Page) -> None:
     page.evaluate(WATCH_SHIFTS)
 
     job = in_browser(page.context, "post", "/api/v1/jobs", JOB)
-    words = re.compile(r"4 of 4 slots busy with '.+'; chat will take one over\.")
+    words = re.compile(r"4 of 4 slots busy with '.+'; chat takes priority\.")
     expect(server).to_contain_text(words)
     boxes = server.locator(".box-job")
     expect(boxes).to_have_count(4)
     expect(boxes.filter(has_text="tokens").first).to_be_visible()
-    # The first rows have ended: the charts stand where it said that nothing was asked.
+    # The first rows have ended: the charts stand where it said that no requests.
     rate = server.locator("[data-chart=completion]")
     expect(rate.locator("canvas")).to_be_visible()
     canvas = rate.locator("canvas").element_handle()
     rate.locator(".u-over").hover()
     expect(rate.locator(".chart-tip")).to_contain_text("tokens/s")
     in_browser(page.context, "post", f"/api/v1/jobs/{job['id']}/cancel")
-    expect(server).to_contain_text("Idle: no job is running.")
+    expect(server).to_contain_text("Idle.")
 
     # What a person has opened and where his focus is outlive every poll; so do the charts.
     expect(server.get_by_role("table")).to_be_visible()
@@ -132,18 +132,18 @@ def test_a_server_is_added_used_and_removed(page: Page, router: Standin) -> None
     before = page.get_by_role("article").count()
     name = page.get_by_label("Name", exact=True)
     expect(name).to_be_hidden()
-    page.get_by_role("heading", name="Add a server").click()
+    page.get_by_role("heading", name="Add server").click()
     expect(name).to_be_visible()
-    page.get_by_role("heading", name="Add a server").click()
+    page.get_by_role("heading", name="Add server").click()
     expect(name).to_be_hidden()
-    page.get_by_role("link", name="Add a server").click()
+    page.get_by_role("link", name="Add server").click()
     expect(name).to_be_focused()
     name.fill("My router")
     page.get_by_label("Address").fill(router.base_url)
     page.get_by_label("Key", exact=True).fill("secret-of-the-router")
     page.get_by_role("button", name="Add", exact=True).click()
     server = card(page, "My router")
-    expect(server).to_contain_text("Idle: no job is running.")
+    expect(server).to_contain_text("Idle.")
     expect(server.get_by_role("listitem").filter(has_text="Free")).to_have_count(3)
     assert "secret-of-the-router" not in page.content()
 
@@ -166,7 +166,7 @@ def test_a_server_is_added_used_and_removed(page: Page, router: Standin) -> None
 
     server.get_by_role("link", name="Edit").click()
     page.on("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("button", name="Remove this server").click()
+    page.get_by_role("button", name="Remove server").click()
     expect(page.get_by_role("article")).to_have_count(before)
 
 
@@ -184,6 +184,6 @@ def test_a_link_opens_the_form_and_a_mistake_is_seen(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto("/servers/")
     expect(card(page, "Mistyped")).to_have_count(0)
-    page.get_by_role("link", name="Add a server").click()
+    page.get_by_role("link", name="Add server").click()
     expect(name).to_be_focused()
     page.set_viewport_size({"width": 1440, "height": 900})

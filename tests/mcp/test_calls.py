@@ -146,7 +146,10 @@ async def test_nobody_there(alice: User, http_server: ToolServer) -> None:
     with pytest.raises(ToolError, match=r"Far kettle cannot be used now\. Nobody answers at its"):
         await run("far__pour", alice, cups=1)
     (tool, *_) = await in_db(mcp_tools.tools, NOBODY)
-    assert tool.trouble == "Nobody answers at its address."
+    assert tool.trouble == (
+        "The tool server is not responding. Check that it is running and that the "
+        "address is correct."
+    )
 
 
 async def test_private_addresses_only_where_the_settings_allow(

@@ -71,4 +71,4 @@ def test_results_of_every_kind_become_text() -> None:
     assert said == "Tea.\nInside.\nA page: https://x.org/"
     bare = types.CallToolResult(content=[], structured_content={"cups": 2})
     assert results.text_of(bare) == '{"cups": 2}'
-    assert results.text_of(types.CallToolResult(content=[])) == "It gave no result."
+    assert results.text_of(types.CallToolResult(content=[])) == "No result."

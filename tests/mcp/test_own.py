@@ -58,7 +58,7 @@ def test_it_is_added_asked_and_offered_to_nobody_else(
 ) -> None:
     form = given(http_kettle, headers=f"Authorization: Bearer {KEY}\nX-Tenant:tea")
     page = browser.post("/tools/add-own/", form, follow=True).content.decode()
-    assert "Kettle was added: it has 7 tools." in page
+    assert "Kettle added: it has 7 tools." in page
     assert http_kettle in page
     assert KEY not in page
     server = ToolServer.objects.get()
@@ -77,7 +77,7 @@ def test_it_is_added_asked_and_offered_to_nobody_else(
         for path in ("", "look/", "remove/"):
             assert other.post(f"{edit}{path}", form).status_code == 404
     saved = browser.post(edit, given(http_kettle, name="Far kettle"), follow=True)
-    assert "Far kettle was saved: it has 7 tools." in saved.content.decode()
+    assert "Far kettle saved: it has 7 tools." in saved.content.decode()
     forgotten = browser.post(edit, given(http_kettle, forget="on"), follow=True)
     assert "It wants a key, or another one (401)." in forgotten.content.decode()
     assert browser.post(f"{edit}remove/").status_code == 302
@@ -88,7 +88,7 @@ def test_its_address_is_in_the_internet(browser: Client, http_kettle: str) -> No
     page = browser.post("/tools/add-own/", given(http_kettle), follow=True).content.decode()
     assert "127.0.0.1 is in a private network" in page
     assert ToolServer.objects.get().tools == []
-    assert "It has to be in the internet." in page
+    assert "It must be a public address." in page
 
 
 def test_it_is_no_command(alice: User, browser: Client) -> None:
@@ -117,7 +117,7 @@ def test_names_beside_those_of_everybody(
     }  # fmt: skip
     twice = browser.post("/tools/add-own/", form)
     assert twice.status_code == 422
-    assert "There is a tool server of this name already." in twice.content.decode()
+    assert "A tool server with this name already exists." in twice.content.decode()
     staff.post("/tools/add/", form | {"transport": "http", "name": "kettle2"})
     shared = ToolServer.objects.get(name="kettle2")
     assert shared.slug not in {"kettle", "kettle2"}  # of nobody's
@@ -175,7 +175,7 @@ def test_what_is_shared_compared_and_exported(
 
 async def test_nobody_else_calls_it(alice: User, bob: User) -> None:
     server = await in_db(create_own, alice)
-    with pytest.raises(ToolError, match="not there any more"):
+    with pytest.raises(ToolError, match="not available any more"):
         await mcp_tools.run(server.pk, "pour", bob, {"cups": 1})
     with pytest.raises(ToolError, match="in a private network"):
         await mcp_tools.run(server.pk, "pour", alice, {"cups": 1})

@@ -29,7 +29,7 @@ def given(**changes: str) -> dict[str, str]:
 def test_a_command_is_added_asked_and_offered(staff: Client, browser: Client) -> None:
     answer = staff.post("/tools/add/", given(environment=SECRET), follow=True)
     page = answer.content.decode()
-    assert "My Kettle! was added: it has 7 tools." in page
+    assert "My Kettle! added: it has 7 tools." in page
     assert "my_kettle__pour" in page
     assert COMMAND in page
     assert "very-secret" not in page
@@ -43,7 +43,7 @@ def test_a_command_is_added_asked_and_offered(staff: Client, browser: Client) ->
     shown = browser.get("/tools/").content.decode()  # anybody else: no command, nothing to press
     assert "my_kettle__pour" in shown
     assert COMMAND not in shown
-    assert "Ask for its tools" not in shown
+    assert "Refresh tools" not in shown
 
 
 def test_another_address_is_another_server(staff: Client, http_kettle: str) -> None:
@@ -53,7 +53,7 @@ def test_another_address_is_another_server(staff: Client, http_kettle: str) -> N
     server = ToolServer.objects.get()
     form = given(name="Further", transport="http", url=http_kettle, command="", api_key=KEY)
     page = staff.post(f"/tools/{server.pk}/", form, follow=True).content.decode()
-    assert "Further was saved: it has 7 tools." in page
+    assert "Further saved: it has 7 tools." in page
     assert KEY not in page
     server.refresh_from_db()
     assert (server.slug, server.error) == ("far", "")
@@ -62,7 +62,10 @@ def test_another_address_is_another_server(staff: Client, http_kettle: str) -> N
     gone = f"http://127.0.0.1:{free_port()}/mcp"
     form = given(name="Further", transport="http", url=gone, command="")
     page = staff.post(f"/tools/{server.pk}/", form, follow=True).content.decode()
-    assert "Nobody answers at its address." in page
+    assert (
+        "The tool server is not responding. Check that it is running and that the "
+        "address is correct." in page
+    )
     server.refresh_from_db()
     assert (server.tools, server.looked) == ([], None)
     assert server.headers == {}  # another host is not sent what was stored for this one
@@ -86,7 +89,7 @@ def test_last_words_are_for_admins(staff: Client, browser: Client) -> None:
     [
         ({"name": ""}, "This field is required."),
         ({"command": ""}, "Enter the command that starts the server."),
-        ({"command": 'echo "half'}, "A quotation mark is not closed."),
+        ({"command": 'echo "half'}, "A closing quotation mark is missing."),
         ({"environment": "A=1\nnot a line"}, "Line 2 is not NAME=value."),
         ({"transport": "http", "url": "ftp://x"}, "Enter an address such as"),
         ({"transport": "http", "url": "http://me:pw@x/"}, "Enter an address such as"),
@@ -98,7 +101,7 @@ def test_last_words_are_for_admins(staff: Client, browser: Client) -> None:
         ({"headers": "X-Key: abc\nHost: elsewhere"}, "Line 2 is not a header such as"),
         ({"headers": "X-Key: a\u00e4"}, "Line 1 is not a header such as"),
         ({"headers": "no header"}, "Line 1 is not a header such as"),
-        ({"name": "Kettle"}, "There is a tool server of this name already."),
+        ({"name": "Kettle"}, "A tool server with this name already exists."),
     ],
 )
 def test_bad_input_is_named(staff: Client, changes: dict[str, str], said: str) -> None:
@@ -140,7 +143,7 @@ def test_removed_and_switched_off(staff: Client) -> None:
 
 def test_the_page_without_any(staff: Client, browser: Client) -> None:
     assert "There are none yet." in staff.get("/tools/").content.decode()
-    assert "You have none yet." in browser.get("/tools/").content.decode()
+    assert "No personal tool servers yet." in browser.get("/tools/").content.decode()
     assert "A staff user can add one here." in browser.get("/tools/").content.decode()
 
 
@@ -157,11 +160,11 @@ def test_the_panel_of_a_conversation_groups_them(browser: Client, alice: User) -
     told = [
         {"name": "kettle__a", "tool": "a", "title": "Pour", "description": "", "parameters": {}}
     ]
-    create_command(tools=told, error="It broke off in the middle of a call.")
+    create_command(tools=told, error="The connection was lost during a call.")
     opened = browser.post("/api/v1/conversations", {}, content_type="application/json").json()
     url = f"/chat/{opened['id']}/settings/"
     page = browser.get(url).content.decode()
-    assert "It is away: It broke off in the middle of a call." in page
+    assert "It is away: The connection was lost during a call." in page
     assert 'name="use-kettle__a"' in page
     saved = browser.post(f"/chat/{opened['id']}/tools/", {"use-kettle__a": "ask", "rounds": "8"})
     assert saved.status_code == 200

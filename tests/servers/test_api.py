@@ -195,11 +195,11 @@ def test_what_a_person_states_counts_where_the_server_says_nothing(staff_api: Cl
         f"/api/v1/servers/{away.pk}", stated, content_type="application/json"
     ).json()
     slots = shown["slots"]
-    assert (slots["total"], slots["source"]) == (6, "stated by you")
-    assert (slots["context"], slots["context_source"]) == (8192, "stated by you")
+    assert (slots["total"], slots["source"]) == (6, "set by you")
+    assert (slots["context"], slots["context_source"]) == (8192, "set by you")
     assert (slots["unified"], slots["unified_source"], slots["pool"]) == (
         False,
-        "stated by you",
+        "set by you",
         None,
     )
 

@@ -124,7 +124,7 @@ class TestRouter:
         await client.aclose()
         again = await facts_of(router.base_url, "k", facts)
         assert (again.models[0].state, again.models[0].slots) == ("unloaded", 3)
-        assert again.models[0].sources["slots"] == "the router's arguments (when it last ran)"
+        assert again.models[0].sources["slots"] == "the router's arguments (from its last run)"
 
     async def test_a_wrong_key(self, router: Standin) -> None:
         assert (await facts_of(router.base_url, "wrong")).state == State.UNAUTHORIZED

@@ -135,7 +135,7 @@ async def test_who_finds_known_facts_does_not_wait_for_the_look(
 
 
 class CountsRequests:
-    """Answers nothing but the list of models, slowly, and counts how often it was asked."""
+    """Answers nothing but the list of models, slowly, and counts how often it refreshed."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []
@@ -376,7 +376,7 @@ class TestUnified:
         found = await again(server)
         assert (found.unified(), found.unified_source()) == (
             True,
-            "seen: the requests outgrew the pool",
+            "observed: requests exceeded the shared context",
         )
         await look_at(found, max_age=NOW)
         assert found.unified() is True

@@ -111,7 +111,7 @@ class TestSlots:
             server = await look_at(await in_db(server_at, olla, parallel=3))
             assert await services.slots_of(server) == []
             assert (server.kind, server.width("m")) == (Kind.OLLA, 3)
-            assert server.width_source("m") == "stated by you"
+            assert server.width_source("m") == "set by you"
 
 
 class TestSettings:
@@ -122,7 +122,7 @@ class TestSettings:
         settings.LLM_BASE_URL, settings.LLM_KV_UNIFIED = "http://127.0.0.1:1", unified
         settings.EMBED_BASE_URL = "http://127.0.0.1:2"
         chat, embeddings = services.configure_servers()
-        assert (chat.unified(), chat.unified_source()) == (unified, "stated in the settings")
+        assert (chat.unified(), chat.unified_source()) == (unified, "set by environment variable")
         assert embeddings.kv_unified is None
 
     def test_what_a_person_stated_stays_while_the_address_does(self, settings: Any) -> None:

@@ -1,4 +1,4 @@
-"""Near copies on vectors whose neighbours are known."""
+"""Near-duplicates on vectors whose neighbours are known."""
 
 import numpy as np
 import pytest

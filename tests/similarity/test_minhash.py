@@ -67,7 +67,7 @@ def test_of_two_twins_the_second_is_found() -> None:
 
 
 def test_what_is_found_does_not_depend_on_how_they_came() -> None:
-    """One by one, sorted in on the way, or all at once from what was kept."""
+    """Review, sorted in on the way, or all at once from what was kept."""
     texts = [text(seed) for seed in range(LATEST + 500)]
     signatures = np.stack([found for words in texts if (found := signature_of(words)) is not None])
     one_by_one, at_once = NearDuplicates(), NearDuplicates()

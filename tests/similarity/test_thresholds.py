@@ -1,4 +1,4 @@
-"""What each threshold would leave of rows: the same as judging them one after the other."""
+"""What each threshold would leave of rows: similar to judging them In order."""
 
 import random
 

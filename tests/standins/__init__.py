@@ -2,7 +2,7 @@
 
     with Standin("llama-swap", llama, models=[Model("chat"), Model("judge", slots=2)]) as swap:
         Server(base_url=swap.base_url) ...
-        assert swap.loads == []          # nothing that was asked has loaded a model
+        assert swap.loads == []          # nothing that refreshed has loaded a model
 
 Kinds: "router" (llama-server's), "llama-swap", "olla", "litellm", "strict" (OpenAI's own). What
 generates or embeds is forwarded to a real llama.cpp, byte by byte, and closed there when the client

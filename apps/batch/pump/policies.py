@@ -64,7 +64,7 @@ def _refill(batch: Batch) -> int:
     room = max(0, allowed - batch.total)
     if not room:
         if not Item.objects.filter(batch=batch, status__in=OPEN).exists():
-            _stop(batch, f"{batch.total:,} rows were made, which is as often as it may try.")
+            _stop(batch, f"The limit of {batch.total:,} attempts was reached.")
         return 0
     return _replace(batch, bad[:room])
 
@@ -97,7 +97,7 @@ def _low_yield(batch: Batch) -> str:
     accepted = last.count(ItemStatus.ACCEPTED)
     if len(last) < YIELD_ROWS or accepted >= LEAST_YIELD * YIELD_ROWS:
         return ""
-    return f"Of the last {YIELD_ROWS} rows {accepted} were accepted."
+    return f"Only {accepted} of the last {YIELD_ROWS} rows were accepted."
 
 
 def _stop(batch: Batch, why: str) -> None:
@@ -121,7 +121,8 @@ def _hold_to_budget(batch: Batch) -> None:
         estimated = "" if not batch.estimated_tokens else ESTIMATED
         Batch.objects.filter(pk=batch.pk, status__in=ACTIVE).update(
             status=BatchStatus.PAUSED,
-            reason=f"Today's budget of {batch.daily_tokens:,} tokens is used up: goes on tomorrow."
+            reason=f"The daily limit of {batch.daily_tokens:,} tokens is reached. The job "
+            "continues tomorrow."
             f"{estimated}",
             resumes_on=today + timedelta(days=1),
         )

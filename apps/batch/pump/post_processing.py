@@ -58,7 +58,7 @@ class Settling:
             raise
         except Exception:
             log.exception("Comparing the rows of batch %s", job.id)
-            reason = "The workbench made a mistake comparing its rows: see the worker's log."
+            reason = "Workbench error while comparing rows. Details are in the worker log."
             await self._jobs.set_aside([job.id], BatchStatus.FAILED, reason)
 
     async def _look(self, job: Job) -> None:

@@ -278,7 +278,7 @@ class Pump:
         elif not error.transient:
             job.failures += 1
             if job.failures >= SAME_FAILURES:
-                reason = f"{SAME_FAILURES} rows one after the other failed for good: {error}"
+                reason = f"{SAME_FAILURES} consecutive rows failed permanently: {error}"
                 await self._jobs.set_aside([job.id], BatchStatus.FAILED, reason)
         return retry.put_back(row, error)
 
@@ -314,7 +314,7 @@ class Pump:
         if not isinstance(error, Exception):  # the process is being ended: not the row's fault
             return PutBack(row)
         log.error("Row %s of batch %s", row.index, row.batch_id, exc_info=error)
-        reason = "The workbench made a mistake with this row: see the worker's log."
+        reason = "Workbench error in this row. Details are in the worker log."
         return PutBack(row, reason, "internal_error", permanent=True)
 
     def _was_written(self, entry: Entry) -> None:
@@ -408,7 +408,7 @@ class Pump:
         self._server = server
         if server.state == State.UNAUTHORIZED:
             await self._find_jobs(finish=False)
-            reason = server.facts.get("error", "The server refuses the key.")
+            reason = server.facts.get("error", "The API key was rejected. Update it under Servers.")
             await self._jobs.set_aside(self._jobs.ids, BatchStatus.PAUSED, reason)
         elif server.state != State.READY:
             error = server.facts.get("error") or "The model server is not ready."

@@ -79,7 +79,7 @@ def recover(lease: Lease) -> int:
         Item.objects.filter(pk__in=dead).update(
             status=ItemStatus.FAILED,
             code="worker_died",
-            reason=f"The worker ended {MAX_ATTEMPTS} times while this row was running.",
+            reason=f"The worker stopped {MAX_ATTEMPTS} times while running this row.",
             finished=timezone.now(),
         )
         Item.objects.filter(pk__in=keys.keys() - set(dead)).update(

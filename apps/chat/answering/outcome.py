@@ -11,7 +11,7 @@ from apps.llm.events import Progress, Usage
 from apps.servers.models import Server
 
 INTERRUPTED = "interrupted"
-INTERRUPTED_DETAIL = "The workbench was stopped while this was being written. Ask again."
+INTERRUPTED_DETAIL = "Workbench was stopped while generating this answer. Retry."
 WAITED_DETAIL = (
     "The workbench was stopped while a call waited for you. "
     "Decide about it, and the answer goes on."

@@ -300,7 +300,7 @@ class _Runner:
             outcome.ended(Status.FAILED, code=code, detail=str(error))
         except Exception:
             logger.exception("Answer %s failed", answer_id)
-            detail = "The workbench failed while it wrote this. Its log says why."
+            detail = "Workbench failed while generating this answer. Details are in the log."
             outcome.ended(Status.FAILED, code="internal_error", detail=detail)
         finally:
             await asyncio.wait([work])

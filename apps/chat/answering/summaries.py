@@ -33,9 +33,9 @@ QUESTION = (
 SUMMARY_TOKENS = 600
 PATIENCE = timedelta(minutes=3)
 ASK_AGAIN_SECONDS = 1.0
-NO_SLOT = "No slot of the server was idle for three minutes."
-NOTHING_SAID = "The model said nothing."
-INTERRUPTED = "The workbench was stopped while it was being written."
+NO_SLOT = "No slot was free for 3 minutes."
+NOTHING_SAID = "The model returned no text."
+INTERRUPTED = "Workbench was stopped while generating it."
 
 _running: set[asyncio.Task[None]] = set()  # a loop itself holds its tasks weakly
 

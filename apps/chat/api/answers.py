@@ -88,19 +88,19 @@ def answer_events(request: HttpRequest, pk: int, after: str | None = None) -> Ht
 
 @router.post("/answers/{pk}/stop", response=MessageOut)
 def stop_answer(request: HttpRequest, pk: int) -> Any:
-    """Stops it at the model server and keeps its text."""
+    """Stop the answer on the model server. Its text is kept."""
     return message_out(services.stop(_answer(request, pk)), live=True)
 
 
 @router.post("/answers/{pk}/calls/{call}/approve", response=ToolCallOut)
 def approve_call(request: HttpRequest, pk: int, call: int, always: bool = False) -> Any:
-    """Lets a call run that waits; `always`: this tool need not ask again in the conversation."""
+    """Approve a waiting call. `always`: do not ask again for this tool in the conversation."""
     return _decided(request, pk, call, partial(deciding.decide, run=True, always=always))
 
 
 @router.post("/answers/{pk}/calls/{call}/refuse", response=ToolCallOut)
 def refuse_call(request: HttpRequest, pk: int, call: int) -> Any:
-    """The model is told that it was refused, and goes on."""
+    """Deny a waiting call. The model is told and continues."""
     return _decided(request, pk, call, partial(deciding.decide, run=False))
 
 
@@ -112,7 +112,7 @@ def run_call_again(request: HttpRequest, pk: int, call: int) -> Any:
 
 @router.post("/answers/{pk}/regenerate", response={202: RegeneratedOut})
 def regenerate_answer(request: HttpRequest, pk: int) -> Any:
-    """Another answer to the same question, beside this one."""
+    """Generate another answer. This one is kept."""
     try:
         again = services.answer_again(_answer(request, pk))
     except services.Conflict as error:

@@ -138,7 +138,7 @@ def list_system_prompts(request: HttpRequest, limit: int = 100, after: str | Non
 
 @router.post("/system-prompts", response={201: SystemPromptOut})
 def save_system_prompt(request: HttpRequest, data: SystemPromptIn) -> Any:
-    """A changed text is a new version; old conversations keep theirs."""
+    """A changed text creates a new version. Existing conversations keep theirs."""
     prompt = services.save_system_prompt(owner=owner(request), name=data.name, text=data.text)
     return Status(201, _system_prompt(prompt))
 
@@ -152,7 +152,7 @@ def list_conversations(request: HttpRequest, limit: int = 100, after: str | None
 
 @router.post("/conversations", response={201: ConversationOut})
 def open_conversation(request: HttpRequest, data: ConversationIn) -> Any:
-    """With the settings of a preset, where one is named, under those that are given."""
+    """Create a conversation. Settings you pass override those of the preset."""
     preset = Preset() if data.preset is None else preset_of(request, data.preset)
     conversation = services.open_conversation(
         owner=owner(request),
@@ -267,7 +267,7 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
 
 @router.get("/tools", response=list[ToolOut])
 def list_tools(request: HttpRequest) -> Any:
-    """What a model may call for you; `approval` is when it runs unless somebody says otherwise."""
+    """Tools a model can call. `approval` is the default: always, ask or never."""
     return [
         {
             "name": tool.name,

@@ -37,7 +37,7 @@ class CutOut(Schema):
 
 @router.post("/messages/{pk}/pin", response=PinOut)
 def pin_message(request: HttpRequest, pk: int) -> Any:
-    """Keeps it in the prompt when the beginning is cut."""
+    """Always keep this message in context."""
     return _pin(request, pk, pinned=True)
 
 
@@ -63,14 +63,14 @@ def summarise(request: HttpRequest, pk: int) -> Any:
     """
     cut = _cut(request, pk)
     if cut.summary is not None and cut.summary.state == SummaryState.RUNNING:
-        raise ApiError(409, "still_summarising", "The summary is being written already.")
+        raise ApiError(409, "still_summarising", "A summary is already being generated.")
     summaries.begin(Message.objects.get(pk=cut.upto))
     return Status(202, _cut_out(_cut(request, pk)))
 
 
 @router.delete("/conversations/{int:pk}/summary", response={204: None})
 def forget_summary(request: HttpRequest, pk: int) -> Any:
-    """The next prompts go without it."""
+    """Delete the summary."""
     summary = _cut(request, pk).summary
     if summary is None:
         raise not_found("summary")

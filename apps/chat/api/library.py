@@ -102,7 +102,7 @@ def list_presets(request: HttpRequest, limit: int = 100, after: str | None = Non
 
 @router.post("/presets", response={201: PresetOut})
 def save_preset(request: HttpRequest, data: PresetIn) -> Any:
-    """A new one, or the one of that name with these settings."""
+    """Create a preset, or update the one with this name."""
     preset = presets.save(
         owner=owner(request),
         name=data.name,
@@ -116,7 +116,7 @@ def save_preset(request: HttpRequest, data: PresetIn) -> Any:
 
 @router.delete("/presets/{pk}", response={204: None})
 def delete_preset(request: HttpRequest, pk: int) -> Any:
-    """Conversations that were set by it keep what they have."""
+    """Delete a preset. Conversations keep their settings."""
     preset_of(request, pk).delete()
     return Status(204, None)
 
@@ -207,7 +207,7 @@ def unshare(request: HttpRequest, token: uuid.UUID) -> Any:
 
 @router.post("/attachments", response={201: AttachmentOut})
 def attach(request: HttpRequest, file: File[UploadedFile]) -> Any:
-    """A text, a PDF or a picture for a question to come: name it in `attachments` there."""
+    """Upload text, a PDF or an image. Pass its ID in `attachments` when you ask."""
     try:
         target: Target | None = services.target_of(Conversation())
     except NoServer:
@@ -222,7 +222,7 @@ def attach(request: HttpRequest, file: File[UploadedFile]) -> Any:
 
 @router.post("/messages/{pk}/edit", response={202: EditedOut})
 def edit_question(request: HttpRequest, pk: int, data: EditIn) -> Any:
-    """The question in other words, beside the old one, and an answer to it."""
+    """Edit a question and answer it. The original is kept."""
     try:
         question, answer = branches.edit(_message(request, pk), data.content)
     except services.ChatError as error:
@@ -264,7 +264,7 @@ def compare(request: HttpRequest, pk: int, data: CompareIn) -> Any:
 
 @router.delete("/messages/{pk}", response=RemovedOut)
 def remove_message(request: HttpRequest, pk: int) -> Any:
-    """Takes it away with all that follows it. For a day, `restore` brings it back."""
+    """Delete a message and everything after it. `restore` brings it back within 24 hours."""
     removed = branches.remove(_message(request, pk))
     return {"id": removed.root.pk, "messages": removed.messages}
 

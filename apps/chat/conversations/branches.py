@@ -20,14 +20,14 @@ class NothingToGoOnFrom(services.ChatError):
     code = "nothing_to_continue"
 
     def __init__(self) -> None:
-        super().__init__("There is no text to go on from. Ask again instead.")
+        super().__init__("There is no text to continue from. Regenerate the answer instead.")
 
 
 class NotAnswerable(services.ChatError):
     code = "not_a_question"
 
     def __init__(self) -> None:
-        super().__init__("Only a question can be edited and answered.")
+        super().__init__("Only your own messages can be edited.")
 
 
 @dataclass(frozen=True)

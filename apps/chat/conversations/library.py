@@ -35,9 +35,11 @@ def tag_names(text: str) -> list[str]:
     names = [name for name in names if name]
     for name in names:
         if len(name) > TAG_LENGTH:
-            raise BadTags(f"The tag “{name[:20]}…” is longer than {TAG_LENGTH} characters.")
+            raise BadTags(
+                f"The tag “{name[:20]}…” is too long. The limit is {TAG_LENGTH} characters."
+            )
     if len(names) > MAX_TAGS:
-        raise BadTags(f"At most {MAX_TAGS} tags a conversation: these are {len(names)}.")
+        raise BadTags(f"A chat can have up to {MAX_TAGS} tags. You entered {len(names)}.")
     return names
 
 

@@ -16,14 +16,14 @@ from apps.servers.models import State
 STATE_WORDS = {
     "loading": "loading…",
     "downloading": "downloading…",
-    "unloaded": "not in memory",
-    "failed": "did not start",
+    "unloaded": "not loaded",
+    "failed": "failed to start",
 }
 SERVER_WORDS = {
     State.LOADING: "loading…",
-    State.UNREACHABLE: "unreachable",
-    State.UNAUTHORIZED: "wrong key",
-    State.UNKNOWN: "not asked yet",
+    State.UNREACHABLE: "offline",
+    State.UNAUTHORIZED: "key rejected",
+    State.UNKNOWN: "not checked",
 }
 SOON, LATER = 2, 5
 
@@ -67,13 +67,13 @@ class ModelState:
             case "ready":
                 return ""
             case "loading" | "downloading" as status:
-                return f"{server} is {status} its model. A question waits for it."
+                return f"{server} is {status} its model. Your message is sent when it is ready."
             case "unloaded":
-                return f"{server} loads this model with the first question."
+                return f"{server} loads this model when you send your first message."
             case "failed":
-                return f"{server} could not start this model. Its log says why."
+                return f"{server} could not start this model. See the server’s log."
         said = str(server.facts.get("error") or "")
-        return said or "The server did not answer when it was last asked."
+        return said or "The server did not respond to the last check."
 
     @property
     def look_again(self) -> int | None:

@@ -20,14 +20,14 @@ class NoName(ChatError):
     code = "no_name"
 
     def __init__(self) -> None:
-        super().__init__("Give the preset a name.")
+        super().__init__("Enter a preset name.")
 
 
 class NotThere(ChatError):
     code = "model_not_there"
 
     def __init__(self) -> None:
-        super().__init__("This model is no longer there. Choose another one.")
+        super().__init__("This model is no longer available. Choose another.")
 
 
 @dataclass(frozen=True)

@@ -47,14 +47,14 @@ class StillAnswering(Conflict):
     code = "still_answering"
 
     def __init__(self) -> None:
-        super().__init__("An answer is still being written. Wait for its end, or stop it.")
+        super().__init__("An answer is still being generated. Wait for it, or stop it.")
 
 
 class NotAQuestion(ChatError):
     code = "empty_message"
 
     def __init__(self) -> None:
-        super().__init__("Write something first: the message is empty.")
+        super().__init__("The message is empty.")
 
 
 class QuestionTooLong(ChatError):
@@ -70,7 +70,7 @@ class WrongParent(ChatError):
     code = "wrong_parent"
 
     def __init__(self) -> None:
-        super().__init__("`parent` must be a finished answer of the same conversation.")
+        super().__init__("`parent` must be a finished answer in the same conversation.")
 
 
 class Gone(Conflict):

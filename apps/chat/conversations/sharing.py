@@ -11,7 +11,7 @@ class NothingToShare(services.ChatError):
     code = "nothing_to_share"
 
     def __init__(self) -> None:
-        super().__init__("There is nothing to share yet: the conversation is empty.")
+        super().__init__("This chat is empty. There is nothing to share yet.")
 
 
 def share(owner: User, conversation: Conversation, *, with_thinking: bool = True) -> Share:

@@ -12,21 +12,21 @@ from apps.core.tools import title_of
 
 
 class CallState(models.TextChoices):
-    WAITING = "waiting", "Waiting for you"
+    WAITING = "waiting", "Waiting for approval"
     RUNNING = "running", "Running"
     DONE = "done", "Done"
     FAILED = "failed", "Failed"
     """Unknown, wrong arguments, an error, or too slow: the result says what."""
-    REFUSED = "refused", "Refused"
-    EXPIRED = "expired", "Nobody answered"
+    REFUSED = "refused", "Denied"
+    EXPIRED = "expired", "No response"
     STOPPED = "stopped", "Stopped"
 
 
 OPEN_CALLS = (CallState.WAITING, CallState.RUNNING)
 
 # The results of calls that nobody will run any more, by the state they were in.
-NOT_RUN = "It was not run: the answer ended before anybody had allowed it."
-CUT_OFF = "It was cut off before it had ended. Whether it has had an effect is not known."
+NOT_RUN = "Not run: the answer ended before you approved the call."
+CUT_OFF = "The call was cut off. It may or may not have taken effect."
 
 
 class ToolCallQuerySet(models.QuerySet["ToolCall"]):

@@ -88,7 +88,7 @@ class Conversation(Owned):
         ]
 
     def __str__(self) -> str:
-        return self.title or "New conversation"
+        return self.title or "New chat"
 
     @classmethod
     def of(cls, user: User, pk: int) -> "Conversation | None":

@@ -16,11 +16,13 @@ def from_form(typed: str) -> dict[str, Any]:
         BadSchema
     """
     if len(typed) > MAX_CHARACTERS:
-        raise json_schemas.BadSchema(f"The schema is longer than {MAX_CHARACTERS:,} characters.")
+        raise json_schemas.BadSchema(
+            f"The schema is too long. The limit is {MAX_CHARACTERS:,} characters."
+        )
     try:
         schema = json.loads(typed or "{}")
     except (ValueError, RecursionError) as error:
-        raise json_schemas.BadSchema(f"The schema is no JSON: {error}.") from error
+        raise json_schemas.BadSchema(f"The schema is not valid JSON: {error}.") from error
     if isinstance(schema, Mapping) and not schema.get("properties"):
         return {}
     closed = json_schemas.closed(json_schemas.checked(schema))

@@ -281,7 +281,7 @@ def _text(attachment: Attachment, data: bytes) -> str:
         text = _decoded(attachment.name, data)
     text = text.replace("\0", "").replace("\r\n", "\n").strip()
     if not text:
-        raise BadAttachment(f"There is no text in “{attachment.name}”: it may hold pictures only.")
+        raise BadAttachment(f"“{attachment.name}” has no text. It may contain only images.")
     if len(text) > MAX_CHARACTERS:
         raise BadAttachment(
             f"“{attachment.name}” has {len(text):,} characters; {MAX_CHARACTERS:,} are the most. "
@@ -299,7 +299,8 @@ def _decoded(name: str, data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadAttachment(
-            f"“{name}” is neither text in UTF-8 nor a PDF nor a picture (PNG, JPEG, WebP, GIF)."
+            f"“{name}” is not a supported file. Attach UTF-8 text, a PDF or an image "
+            "(PNG, JPEG, WebP, GIF)."
         ) from error
 
 

@@ -82,17 +82,15 @@ def _reason(
     if now.model != before.model:
         return f"another model answered: {now.model} instead of {before.model}"
     if now.kept_from != before.kept_from:
-        return (
-            "the beginning of the conversation was cut to make room; the next turns are fast again"
-        )
+        return "the oldest messages were dropped to free context; later turns are fast again"
     if now.system_prompt != before.system_prompt:
-        return "the system prompt was changed, and everything comes after it"
+        return "the system prompt changed, so everything after it was reprocessed"
     if now.tools != before.tools:
-        return "the tools that the model may call were changed, and everything comes after them"
+        return "the tools changed, so everything after them was reprocessed"
     if now.front != before.front:
-        return "a pin or the summary was changed, and what was kept comes after it"
+        return "a pinned message or the summary changed, so everything after it was reprocessed"
     if sleeps_after is not None and now.at - before.at > sleeps_after:
-        return "the model had been unloaded since"
+        return "the model was unloaded in between"
     trap = others_with_same_prompt and now.cached_tokens <= max(2 * system_tokens, 64)
     if trap and now.cached_tokens > 0:
         return (
@@ -100,12 +98,8 @@ def _reason(
             "start llama-server with -sps 0.5 to end that"
         )
     if now.cached_tokens == 0:
-        return (
-            "the server was restarted, or other requests pushed this conversation out of its cache"
-        )
-    return (
-        "other requests took its slot, and the server's prompt cache (--cache-ram) had no room left"
-    )
+        return "the server restarted, or other requests pushed this chat out of the prompt cache"
+    return "other requests took the slot, and the server's prompt cache (--cache-ram) was full"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +143,8 @@ def changing_parts(text: str) -> list[Changing]:
 
 def _suspects(text: str) -> Iterator[tuple[str, str]]:
     for match in _PLACEHOLDER.finditer(text):
-        yield match[0], "nothing is filled in here: the model sees it as it stands"
+        yield match[0], "this is not replaced; the model sees it literally"
     for match in _NOW.finditer(text):
-        yield match[0].strip(), "true only on the day it was written"
+        yield match[0].strip(), "only true on the day it was written"
     for match in _DATE.finditer(text):
-        yield match[0], "a date or time: if it is to be today's, put it into the question instead"
+        yield match[0], "a date or time; if you mean today, put it in your message"

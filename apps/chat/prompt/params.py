@@ -48,22 +48,38 @@ class Shown:
 
 
 SAMPLING = (
-    Shown("temperature", "Temperature", "0: always the likeliest token", "any", "0", "10"),
-    Shown("min_p", "min_p", "drops tokens below this share of the best", "any", "0", "1"),
-    Shown("top_p", "top_p", "keeps the likeliest up to this sum", "any", "0", "1"),
-    Shown("top_k", "top_k", "keeps so many; 0: all", "1", "0"),
+    Shown("temperature", "Temperature", "0 = always the most likely token", "any", "0", "10"),
+    Shown(
+        "min_p", "min_p", "Drop tokens below this fraction of the top probability", "any", "0", "1"
+    ),
+    Shown(
+        "top_p",
+        "top_p",
+        "Keep the most likely tokens up to this total probability",
+        "any",
+        "0",
+        "1",
+    ),
+    Shown("top_k", "top_k", "Keep only the k most likely tokens. 0 = off", "1", "0"),
     Shown("max_tokens", "Max tokens", "per answer", "1", "1", "1000000"),
-    Shown("seed", "Seed", "the same answer again; -1: chance", "1", "-1", "4294967295"),
+    Shown("seed", "Seed", "Same seed, same answer. -1 = random", "1", "-1", "4294967295"),
 )
 REPETITION = (
-    Shown("repeat_penalty", "Repeat penalty", "1: none", "any", "0", "10"),
-    Shown("repeat_last_n", "… over the last", "tokens; -1: all", "1", "-1"),
-    Shown("dry_multiplier", "DRY multiplier", "0: off, 0.8: usual", "any", "0", "10"),
-    Shown("dry_allowed_length", "DRY allowed length", "tokens repeated free", "1", "0", "1000"),
-    Shown("presence_penalty", "Presence penalty", "0: none", "any", "-2", "2"),
-    Shown("frequency_penalty", "Frequency penalty", "0: none", "any", "-2", "2"),
+    Shown("repeat_penalty", "Repeat penalty", "1 = off", "any", "0", "10"),
+    Shown("repeat_last_n", "Repeat penalty window", "In tokens. -1 = whole context", "1", "-1"),
+    Shown("dry_multiplier", "DRY multiplier", "0 = off, 0.8 is common", "any", "0", "10"),
+    Shown(
+        "dry_allowed_length",
+        "DRY allowed length",
+        "Repeats up to this many tokens are not penalised",
+        "1",
+        "0",
+        "1000",
+    ),
+    Shown("presence_penalty", "Presence penalty", "0 = off", "any", "-2", "2"),
+    Shown("frequency_penalty", "Frequency penalty", "0 = off", "any", "-2", "2"),
 )
-BUDGET = Shown("reasoning_budget_tokens", "Thinking budget", "tokens; 0: none", "1", "-1")
+BUDGET = Shown("reasoning_budget_tokens", "Thinking budget", "tokens; 0 = off", "1", "-1")
 NUMBERS = (*SAMPLING, *REPETITION, BUDGET)
 THINKING = "enable_thinking"
 MAX_STOPS = 16
@@ -95,7 +111,9 @@ def from_form(typed: Mapping[str, str]) -> dict[str, Any]:
     if stops := [line for line in typed.get("stop", "").splitlines() if line]:
         found["stop"] = stops
         if len(stops) > MAX_STOPS:
-            errors["stop"] = f"At most {MAX_STOPS} stop texts: there are {len(stops)}."
+            errors["stop"] = (
+                f"Up to {MAX_STOPS} stop sequences are allowed. You entered {len(stops)}."
+            )
     if (thinking := typed.get("thinking")) in {"on", "off"}:
         found["chat_template_kwargs"] = {THINKING: thinking == "on"}
     errors = _out_of_range(found) | errors
@@ -115,10 +133,10 @@ def _out_of_range(found: dict[str, Any]) -> dict[str, str]:
 def _sentence(name: str) -> str:
     shown = next((s for s in NUMBERS if s.name == name), None)
     if shown is None:
-        return f"{name} cannot be used as it is."
+        return f"{name} is not valid."
     if shown.highest:
-        return f"{shown.label} must lie between {shown.lowest} and {shown.highest}."
-    return f"{shown.label} must be {shown.lowest} or more."
+        return f"{shown.label} must be between {shown.lowest} and {shown.highest}."
+    return f"{shown.label} must be at least {shown.lowest}."
 
 
 def to_form(params: Mapping[str, Any]) -> dict[str, str]:

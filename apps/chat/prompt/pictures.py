@@ -56,10 +56,10 @@ async def _count(url: str, target: llm.Target) -> int | None:
 def unknown(owner: User, target: llm.Target | None) -> str:
     """What is said in place of a picture's tokens where the server counts none."""
     if target is None:
-        return "tokens not known without a server"
+        return "tokens unknown: no server"
     if (cost := last_cost(owner, target.model)) is None:
-        return "tokens not known before the first picture with this model"
-    return f"tokens not known before it is sent; the last one with this model took about {cost:,}"
+        return "tokens unknown until this model’s first image"
+    return f"tokens unknown until sent; this model’s last image took about {cost:,}"
 
 
 def last_cost(owner: User, model: str) -> int | None:

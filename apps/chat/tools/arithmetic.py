@@ -19,12 +19,12 @@ MAX_FACTORIAL = 400
 
 
 class BadExpression(Exception):
-    """It cannot be worked out. The message says why."""
+    """The expression could not be evaluated. The message says why."""
 
 
 def _number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise BadExpression("Only numbers can be calculated with.")
+        raise BadExpression("Only numbers are allowed.")
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise BadExpression("A number became too large.")
     return value
@@ -48,7 +48,7 @@ def _power(base: Any, exponent: Any) -> Any:
 
 def _factorial(value: Any) -> int:
     if not isinstance(value, int) or not 0 <= value <= MAX_FACTORIAL:
-        raise BadExpression(f"factorial takes a whole number from 0 to {MAX_FACTORIAL}.")
+        raise BadExpression(f"factorial needs an integer from 0 to {MAX_FACTORIAL}.")
     return math.factorial(value)
 
 
@@ -110,15 +110,15 @@ def calculate(expression: str) -> str:
     except BadExpression:
         raise
     except ZeroDivisionError as error:
-        raise BadExpression("It divides by zero.") from error
+        raise BadExpression("Division by zero.") from error
     except (OverflowError, ValueError, TypeError) as error:
-        raise BadExpression(f"It cannot be worked out: {error}.") from error
+        raise BadExpression(f"The expression could not be evaluated: {error}.") from error
     except (InvalidExpression, SyntaxError, RecursionError, MemoryError) as error:
         raise BadExpression(
-            f"It is not an expression of numbers, + - * / // % ** ( ), pi, e and {FUNCTIONS}."
+            f"Not a valid expression. Allowed: numbers, + - * / // % ** ( ), pi, e and {FUNCTIONS}."
         ) from error
     except Exception as error:  # whatever the library meets in a tree that no person would write
-        raise BadExpression("It cannot be worked out.") from error
+        raise BadExpression("The expression could not be evaluated.") from error
     return _written(value)
 
 

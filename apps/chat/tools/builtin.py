@@ -32,7 +32,7 @@ async def date_and_time(user: User, arguments: Arguments) -> str:
         zone = UTC if name == "UTC" else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ToolError(
-            f"There is no time zone “{name}”. Names are like Europe/Berlin or UTC."
+            f"Unknown time zone “{name}”. Use a name such as Europe/Berlin or UTC."
         ) from error
     return f"{datetime.now(zone):%A, %Y-%m-%d %H:%M:%S} {name}"
 
@@ -83,7 +83,7 @@ def offer_all() -> None:
     register(
         Tool(
             name="search_conversations",
-            title="Search in your conversations",
+            title="Search your chats",
             description="Searches what this person and you said in earlier conversations. Finds "
             "messages with all the words.",
             parameters=parameters(words={"type": "string", "minLength": 1, "maxLength": 300}),

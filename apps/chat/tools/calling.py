@@ -200,9 +200,12 @@ async def _outcome(
     tool = offer.find(row.name)
     if tool is None:
         names = ", ".join(tool.name for tool in offer.tools)
-        return CallState.FAILED, f"There is no tool “{row.name}”. You have: {names}."
+        return CallState.FAILED, f"Unknown tool “{row.name}”. Available tools: {names}."
     if place >= AT_ONCE:
-        return CallState.FAILED, f"Not run: at most {AT_ONCE} calls at once. Call it again."
+        return (
+            CallState.FAILED,
+            f"Not run: up to {AT_ONCE} calls can run in parallel. Call it again.",
+        )
     try:
         # The schema may be another program's: not on the loop, however short it is.
         arguments = await asyncio.to_thread(arguments_of, row, tool)
@@ -214,10 +217,10 @@ async def _outcome(
         if state == CallState.RUNNING:
             log.call("tool_call", described(row))
     if state == CallState.REFUSED:
-        return state, "The person you talk to refused this call. Go on without it."
+        return state, "The user denied this call. Continue without it."
     if state == CallState.EXPIRED:
         minutes = max(1, round(approval.APPROVAL_SECONDS / 60))
-        return state, f"Not run: nobody allowed this call within {minutes} minutes."
+        return state, f"Not run: the call was not approved within {minutes} minutes."
     if state != CallState.RUNNING:  # another process took it for dead, and its answer goes on
         return state, NOT_RUN
     return await _run(tool, user, arguments)
@@ -228,12 +231,12 @@ async def _run(tool: Tool, user: User, arguments: dict[str, Any]) -> tuple[CallS
         async with asyncio.timeout(tool.seconds):
             return CallState.DONE, str(await tool.function()(user, arguments))
     except TimeoutError:
-        return CallState.FAILED, f"It was ended because it took longer than {tool.seconds:g} s."
+        return CallState.FAILED, f"Timed out after {tool.seconds:g} s."
     except ToolError as error:
         return CallState.FAILED, str(error)
     except Exception:
         logger.exception("The tool %s failed", tool.name)
-        return CallState.FAILED, "The tool failed because of an error in the workbench."
+        return CallState.FAILED, "The tool failed because of an error in Workbench."
 
 
 @transaction.atomic

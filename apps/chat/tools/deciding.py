@@ -15,14 +15,14 @@ class NotWaiting(ChatError):
     code = "not_waiting"
 
     def __init__(self) -> None:
-        super().__init__("This call does not wait for anybody any more.")
+        super().__init__("This call is no longer waiting for approval.")
 
 
 class NotCutOff(ChatError):
     code = "not_cut_off"
 
     def __init__(self) -> None:
-        super().__init__("This call cannot be run again: it has a result, or is being run.")
+        super().__init__("This call cannot be run again. It is running or already has a result.")
 
 
 def decide(call: ToolCall, *, run: bool, always: bool = False) -> ToolCall:

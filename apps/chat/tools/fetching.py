@@ -80,7 +80,7 @@ def text_of_html(page: str) -> str:
 def _taken_apart(url: str) -> tuple[bool, str, int, str]:
     """Whether it is https, host, port and what to ask the host for."""
     if len(url) > MAX_URL or re.search(r"[\x00-\x20\x7f]", url):
-        raise ToolError("This is not a URL: it is too long or has blanks in it.")
+        raise ToolError("This is not a valid URL. It is too long or has spaces.")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -90,7 +90,7 @@ def _taken_apart(url: str) -> tuple[bool, str, int, str]:
     if parts.scheme not in {"http", "https"} or not host:
         raise ToolError("Only addresses that begin with http:// or https:// can be fetched.")
     if parts.username is not None or parts.password is not None:
-        raise ToolError("An address with a name or password in it is not fetched.")
+        raise ToolError("URLs with a user name or password are not allowed.")
     secure = parts.scheme == "https"
     target = parts.path or "/"
     if parts.query:

@@ -132,7 +132,7 @@ def checked(given: Mapping[str, Any], person: int) -> dict[str, Any]:
         if name not in known:
             raise BadTools(_unknown(name, list(known)))
         if approval not in set(Approval):
-            raise BadTools(f"“{name}” is to run always, ask or never, not “{approval}”.")
+            raise BadTools(f"“{name}”: approval must be always, ask or never, not “{approval}”.")
         if approval != Approval.NEVER:
             kept[name] = str(approval)
         if approval == Approval.ALWAYS and (fingerprint := known[name].fingerprint):
@@ -142,7 +142,7 @@ def checked(given: Mapping[str, Any], person: int) -> dict[str, Any]:
         stored["allowed"] = dict(sorted(allowed.items()))
     rounds = ROUNDS if given.get("rounds") is None else given["rounds"]
     if not (isinstance(rounds, int) and 1 <= rounds <= MAX_ROUNDS):
-        raise BadTools(f"Rounds of calls are a number from 1 to {MAX_ROUNDS}.")
+        raise BadTools(f"Max tool rounds must be a number from 1 to {MAX_ROUNDS}.")
     if rounds != ROUNDS:
         stored["rounds"] = rounds
     if not given.get("parallel", True):
@@ -151,7 +151,7 @@ def checked(given: Mapping[str, Any], person: int) -> dict[str, Any]:
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    return f"There is no tool “{name}”. There are: {', '.join(known)}."
+    return f"Unknown tool “{name}”. Available tools: {', '.join(known)}."
 
 
 @dataclass(frozen=True)

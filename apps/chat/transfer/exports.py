@@ -53,7 +53,7 @@ def as_markdown(conversation: Conversation, branch: Iterable[Message]) -> str:
         parts.append(f"## Answer ({message.model})" if message.model else "## Answer")
         if message.reasoning:
             quoted = message.reasoning.replace("\n", "\n> ")
-            parts.append(f"> **Thoughts**\n>\n> {quoted}")
+            parts.append(f"> **Thinking**\n>\n> {quoted}")
         for part in history.parts(message.content, "", message.tool_calls.all()):
             parts += [part.text] if part.text else []
             parts += [_call_as_markdown(call) for call in part.calls]

@@ -159,7 +159,7 @@ def tidied(said: list[Said], active: object) -> tuple[list[Said], str | None]:
         Unreadable: it is no tree, or too large.
     """
     if len(said) > MAX_MESSAGES:
-        raise Unreadable(f"it has {len(said):,} messages; {MAX_MESSAGES:,} are the most")
+        raise Unreadable(f"it has {len(said):,} messages and the limit is {MAX_MESSAGES:,}")
     nodes = {one.key: one for one in said}
     children: dict[str | None, list[Said]] = defaultdict(list)
     for one in said:
@@ -177,7 +177,7 @@ def tidied(said: list[Said], active: object) -> tuple[list[Said], str | None]:
         said_so_far = kept.words if kept else Words()
         waiting.extend((child, kept, said_so_far) for child in reversed(children[one.key]))
     if len(nearest) != len(said):
-        raise Unreadable("its messages go round in a circle")
+        raise Unreadable("its messages form a loop")
     return found, nearest.get(str(active))
 
 

@@ -63,7 +63,7 @@ def _opened(file: IO[bytes]) -> Iterator[Iterator[IO[bytes]]]:
         with zipfile.ZipFile(file) as archive:
             yield _conversation_files(archive)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
-        raise BadFile(f"The ZIP file cannot be read: {error}.") from error
+        raise BadFile(f"The ZIP file could not be read: {error}.") from error
 
 
 def _conversation_files(archive: zipfile.ZipFile) -> Iterator[IO[bytes]]:
@@ -73,7 +73,7 @@ def _conversation_files(archive: zipfile.ZipFile) -> Iterator[IO[bytes]]:
         if re.fullmatch(r"(.*/)?conversations(-\d+)?\.json", info.filename)
     ]
     if not names:
-        raise BadFile("There is no conversations.json in this ZIP file.")
+        raise BadFile("This ZIP file has no conversations.json.")
     unpacked = sum(info.file_size for info in names)
     if unpacked > MAX_UNPACKED_BYTES:
         raise BadFile(
@@ -96,21 +96,21 @@ def _items(file: IO[bytes]) -> Iterator[dict[str, Any]]:
     if file.read(3) != b"\xef\xbb\xbf":
         file.seek(0)
     if start[:1] not in {b"[", b"{"}:
-        raise BadFile("This is not JSON. Choose the file that the other program exported.")
+        raise BadFile("This file is not JSON. Choose the exported file unchanged.")
     path = "item" if start[:1] == b"[" else "conversations.item"
     try:
         guarded = Guarded(file, MAX_UNPACKED_BYTES)
         for item in ijson.items(guarded, path, use_float=True, buf_size=PIECE_BYTES):
             if not isinstance(item, dict):
-                raise BadFile("This file is a list of something else than conversations.")
+                raise BadFile("This file has a list, but not a list of chats.")
             yield cast(dict[str, Any], item)
     except TooMuch as error:
         raise BadFile(f"{error} Choose the file as it was exported.") from error
     except (ijson.JSONError, UnicodeDecodeError) as error:
         if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
-            raise BadFile("The file is not in UTF-8: choose it as it was exported.") from error
+            raise BadFile("The file is not UTF-8. Choose the exported file unchanged.") from error
         what = str(error).split("\n")[0][:120]
-        raise BadFile(f"The file is not complete JSON: {what}.") from error
+        raise BadFile(f"The JSON in this file is incomplete: {what}.") from error
 
 
 @contextmanager
@@ -124,8 +124,8 @@ def _at(number: int, item: dict[str, Any]) -> Iterator[None]:
     ) as error:
         title = str(item.get("title") or "")[:40]
         named = f" (“{title}”)" if title else ""
-        why = str(error) if isinstance(error, Unreadable) else "it is not built as expected"
-        raise BadFile(f"Conversation {number}{named} cannot be read: {why}.") from error
+        why = str(error) if isinstance(error, Unreadable) else "it has an unexpected structure"
+        raise BadFile(f"Chat {number}{named} could not be read: {why}.") from error
 
 
 def _conversation(item: dict[str, Any]) -> Imported:
@@ -137,7 +137,7 @@ def _conversation(item: dict[str, Any]) -> Imported:
         return open_webui.conversation({}, item)
     if isinstance(item.get("messages"), list):
         return _of_ours(item)
-    raise Unreadable("it is neither ChatGPT’s nor Open WebUI’s nor ours")
+    raise Unreadable("it is not a ChatGPT, Open WebUI or Workbench export")
 
 
 def _of_ours(item: dict[str, Any]) -> Imported:

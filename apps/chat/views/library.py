@@ -41,8 +41,8 @@ def archive(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_conversation(request, pk)
     found.archived = not found.archived
     found.save(update_fields=["archived"])
-    word = "archived" if found.archived else "back in the list"
-    messages.success(request, f"“{found}” is {word}.")
+    word = "archived" if found.archived else "restored from the archive"
+    messages.success(request, f"“{found}” {word}.")
     return redirect("chat:conversation", pk)
 
 
@@ -63,7 +63,7 @@ def bulk(request: HttpRequest) -> HttpResponse:
     count = ticked.count()
     back = redirect("chat:index")
     if not count:
-        messages.error(request, "Tick some conversations first.")
+        messages.error(request, "Select at least one chat.")
         return back
     match request.POST.get("action"):
         case "delete":
@@ -75,7 +75,7 @@ def bulk(request: HttpRequest) -> HttpResponse:
             messages.success(request, f"{_counted(count)} archived.")
         case "unarchive":
             ticked.update(archived=False)
-            messages.success(request, f"{_counted(count)} back in the list.")
+            messages.success(request, f"{_counted(count)} restored from the archive.")
         case "tag":
             try:
                 names = library.tag_names(request.POST.get("tags", ""))
@@ -85,7 +85,7 @@ def bulk(request: HttpRequest) -> HttpResponse:
             library.add_tags(ticked, names)
             messages.success(request, f"{_counted(count)} tagged.")
         case _:
-            messages.error(request, "Choose what to do with them.")
+            messages.error(request, "Choose an action.")
     return back
 
 
@@ -94,7 +94,7 @@ def undo(request: HttpRequest, pk: int) -> HttpResponse:
     """Brings back a deleted conversation and those that were deleted with it."""
     gone = Conversation.objects.removed_by(owner(request)).select_related("owner")
     count = library.restore(get_object_or_404(gone, pk=pk))
-    messages.success(request, f"{_counted(count)} back.")
+    messages.success(request, f"{_counted(count)} restored.")
     return redirect("chat:conversation", pk) if count == 1 else redirect("chat:index")
 
 
@@ -104,4 +104,4 @@ def _ticked(request: HttpRequest) -> ConversationQuerySet:
 
 
 def _counted(count: int) -> str:
-    return f"{count:,} conversation{'' if count == 1 else 's'}"
+    return f"{count:,} chat{'' if count == 1 else 's'}"

@@ -48,8 +48,8 @@ def answer_fields(request: HttpRequest, pk: int) -> HttpResponse:
         return _said(request, found, errors={"schema": str(error)})
     found.save(update_fields=["response_format"])
     fields = answer_format.schema_of(found.response_format).get("properties", {})
-    saved = f"Answers have {len(fields)} field{'' if len(fields) == 1 else 's'}."
-    return _said(request, found, saved=saved if fields else "Answers are free text.")
+    saved = f"Structured output on: {len(fields)} field{'' if len(fields) == 1 else 's'}."
+    return _said(request, found, saved=saved if fields else "Structured output off.")
 
 
 @require_POST
@@ -104,7 +104,7 @@ def delete_preset(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_conversation(request, pk)
     preset = get_preset(request, request.POST.get("preset", "0"))
     preset.delete()
-    return _panel(request, found, saved=f"“{preset}” was deleted.")
+    return _panel(request, found, saved=f"Preset “{preset}” deleted.")
 
 
 @require_POST
@@ -113,7 +113,9 @@ def write_prompt(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_conversation(request, pk)
     name, text = request.POST.get("name", "").strip()[:100], request.POST.get("text", "").strip()
     if not name or not text:
-        return _said(request, found, errors={"text": "A system prompt needs a name and a text."})
+        return _said(
+            request, found, errors={"text": "Enter a name and a text for the system prompt."}
+        )
     found.system_prompt = services.save_system_prompt(owner=owner(request), name=name, text=text)
     found.save(update_fields=["system_prompt"])
     return _panel(request, found, saved=f"Saved as “{found.system_prompt}”.")

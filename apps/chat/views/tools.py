@@ -28,10 +28,10 @@ def call(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
-    """Whether a call may run: `decision` is run, always or refuse."""
+    """Whether a call may run: `decision` must be run, always or refuse."""
     found, decision = _get(request, pk), request.POST.get("decision")
     if decision not in {"run", "always", "refuse"}:
-        return HttpResponseBadRequest("`decision` is run, always or refuse.")
+        return HttpResponseBadRequest("`decision` must be run, always or refuse.")
     try:
         decided = deciding.decide(
             found, run=decision in {"run", "always"}, always=decision == "always"

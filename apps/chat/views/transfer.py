@@ -22,7 +22,9 @@ from apps.core.quotas import limited
 def export(request: HttpRequest, pk: int, form: str) -> HttpResponseBase:
     found = get_conversation(request, pk)
     if form == "jsonl" and not exports.one(found, form):
-        messages.error(request, "There is no answer in it yet that a model could learn from.")
+        messages.error(
+            request, "This chat has no finished answer yet, so there is no training data to export."
+        )
         return redirect("chat:conversation", pk)
     return download([found.pk], form, str(found))
 
@@ -107,7 +109,7 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
 def unshare(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     found = get_object_or_404(Share.objects.owned_by(owner(request)), token=token)
     found.delete()
-    messages.success(request, "The link no longer works.")
+    messages.success(request, "Sharing stopped. The link no longer works.")
     if request.POST.get("back") == "list":
         return redirect("chat:preferences")
     return redirect("chat:conversation", found.conversation_id)

@@ -28,8 +28,10 @@ router = Router(tags=["classifiers"])
 class Options(Schema):
     seed: int = Field(default=0, ge=0, lt=2**31)
     balanced: bool = False
-    prefix: str = Field("", max_length=200, description="Put before every text.")
-    dimensions: int = Field(0, ge=0, le=100_000, description="Numbers kept of a vector; 0: all.")
+    prefix: str = Field("", max_length=200, description="Prefix added to every text.")
+    dimensions: int = Field(
+        0, ge=0, le=100_000, description="Embedding dimensions to keep. 0 = all."
+    )
     long_texts: LongTexts = "reject"
     rare_labels: RareLabels = Field(
         "leave_out",
@@ -80,7 +82,7 @@ class ClassifierRow(Schema):
     dataset: int | None
     test_dataset: int | None
     created: datetime
-    version: int | None = Field(description="The run whose classifier answers.")
+    version: int | None = Field(description="The live version.")
 
 
 class NewestRun(Schema):
@@ -125,18 +127,24 @@ class Ranked(Schema):
 class PredictionOut(Ranked):
     top: list[Ranked]
     gate: str | None = Field(
-        description="unsure or none_of_these where the label should not be relied on, else null."
+        description="`unsure` or `none_of_these` if the label should not be trusted, else null."
     )
     score: float = Field(
         description="How much the text is like those of the training; none_of_these is below a "
         "threshold of it. Comparable between answers of one version."
     )
-    notice: str | None = Field(None, description="What was done to a text that was too long.")
+    notice: str | None = Field(None, description="How a text that was too long was handled.")
 
 
 class GatesOut(Schema):
-    unsure: float = Field(ge=0, le=1, description="Least probability of a label.")
-    kept: float = Field(ge=KEPT_AT_LEAST, le=1, description="In-scope texts to be let through.")
+    unsure: float = Field(
+        ge=0, le=1, description="Minimum confidence. Below it, the result is `unsure`."
+    )
+    kept: float = Field(
+        ge=KEPT_AT_LEAST,
+        le=1,
+        description="Share of in-scope texts to keep. The rest is `none_of_these`.",
+    )
 
 
 class Predictions(Schema):
@@ -207,14 +215,14 @@ def _show(classifier: Classifier, run: Run) -> dict[str, Any]:
 
 @router.post("/classifiers", response={202: ClassifierMade})
 def add_classifier(request: HttpRequest, data: ClassifierIn) -> Any:
-    """Makes a classifier and trains it in the background."""
+    """Create a classifier and train it in the background."""
     server = None
     if data.server is not None:
         server = Server.objects.filter(pk=data.server).first()
         if server is None:
             raise not_found("server")
     if data.test_dataset == data.dataset:
-        raise ApiError(422, "invalid", "The test set cannot be the dataset it is trained on.")
+        raise ApiError(422, "invalid", "The test dataset must differ from the training dataset.")
     try:
         classifier, run = services.create_classifier(
             owner=owner(request),
@@ -249,13 +257,13 @@ def list_classifiers(request: HttpRequest, limit: int = 100, after: str | None =
 def get_classifier(request: HttpRequest, pk: int) -> Any:
     classifier = get_mine(request, pk)
     run = classifier.runs.first()
-    assert run is not None, "a classifier is made with its first run"
+    assert run is not None, "a classifier is created with its first run"
     return _show(classifier, run)
 
 
 @router.post("/classifiers/{int:pk}/train", response={202: RunRef})
 def train_again(request: HttpRequest, pk: int) -> Any:
-    """A new run, or the one that is going on."""
+    """Start a new run, or return the active one."""
     try:
         run = services.start_run(get_mine(request, pk))
     except CannotTrain as error:
@@ -280,7 +288,7 @@ def delete_classifier(request: HttpRequest, pk: int) -> Any:
 @router.post("/classifiers/{int:pk}/predict", response=Predictions, url_name="predict")
 @limited("predictions")
 async def predict(request: HttpRequest, pk: int, data: Texts) -> Any:
-    """The likeliest labels of each text, with calibrated probabilities."""
+    """The most likely labels for each text, with calibrated confidence."""
     try:
         kept = await in_db(_stored, request, pk, data)
         predictions = await prediction_predict.predict(kept, data.texts, top=data.top)
@@ -339,7 +347,7 @@ def _stored(request: HttpRequest, pk: int, data: Texts) -> prediction_predict.St
 
 @router.put("/classifiers/{int:pk}/gates", response=GatesOut)
 def set_gates(request: HttpRequest, pk: int, data: GatesOut) -> Any:
-    """When it says "unsure" and "none of these", for the run that answers and those to come."""
+    """Set the thresholds for "unsure" and "none of these" for the live version and later ones."""
     classifier = get_mine(request, pk)
     if classifier.current is None:
         raise ApiError(409, "not_ready", "This classifier is not trained yet.")
@@ -352,11 +360,13 @@ def set_gates(request: HttpRequest, pk: int, data: GatesOut) -> Any:
 
 @router.post("/classifiers/{int:pk}/runs/{int:number}/promote", response={200: RunRef})
 def promote(request: HttpRequest, pk: int, number: int) -> Any:
-    """Makes an earlier (or the newest) version the one that answers."""
+    """Make a version live."""
     run = get_mine(request, pk).runs.select_related("classifier").filter(number=number).first()
     if run is None:
         raise not_found("run")
     if run.status != RunStatus.READY:
-        raise ApiError(409, "not_ready", f"Run {number} is {run.status}: it cannot answer.")
+        raise ApiError(
+            409, "not_ready", f"Run {number} is {run.status}. Only a finished version can be live."
+        )
     services.promote(run)
     return {"id": run.pk, "status": run.status}

@@ -19,7 +19,9 @@ from apps.files import FormatError
 
 
 class FileForm(Schema):
-    column: str = Field("", max_length=200, description="Which holds the texts; empty: guessed.")
+    column: str = Field(
+        "", max_length=200, description="Column with the texts. Empty: detect automatically."
+    )
     format: str = Field("csv", pattern="^(csv|jsonl)$")
 
 
@@ -27,22 +29,22 @@ class FileOut(Schema):
     id: int
     status: str
     error: str
-    rows: int = Field(description="Rows worked so far.")
+    rows: int = Field(description="Rows processed so far.")
     total: int
-    counts: dict[str, int] = Field(description="Rows by label or gate.")
+    counts: dict[str, int] = Field(description="Row counts by label or threshold result.")
     version: int
     download: str | None
 
 
 class Imported(Schema):
     id: int
-    warnings: list[str] = Field(description="Why it may not answer here, or not for long.")
+    warnings: list[str] = Field(description="Reasons why it may be unable to predict here.")
 
 
 @router.post("/classifiers/import", response={201: Imported})
 @limited("readings")
 def import_classifier(request: HttpRequest, file: File[UploadedFile]) -> Any:
-    """A classifier that a workbench exported as .json or .npz, ready to answer."""
+    """Import a classifier that was exported from Workbench as .json or .npz."""
     try:
         check_size(file.size or 0)
         made, warnings = services.import_classifier(owner(request), file.read())
@@ -56,7 +58,7 @@ def import_classifier(request: HttpRequest, file: File[UploadedFile]) -> Any:
 def predict_file(
     request: HttpRequest, pk: int, form: Form[FileForm], file: File[UploadedFile]
 ) -> Any:
-    """Classifies a file in the background: ask for it until its status is ready, then download."""
+    """Label a file in the background. Poll until its status is `ready`, then download it."""
     try:
         made = file_predictions.start(
             get_mine(request, pk), file, column=form.column, form=form.format
@@ -87,7 +89,7 @@ def download_file(request: HttpRequest, pk: int, file: int) -> Any:
     """The rows with label, confidence, the three likeliest, gate, and a note where one has none."""
     found = _get_file(request, pk, file)
     if not found.is_ready:
-        raise ApiError(409, "not_ready", f"The file is {found.status}.")
+        raise ApiError(409, "not_ready", f"The file is {found.status}. Wait until it is ready.")
     return download_response(found)
 
 

@@ -51,7 +51,7 @@ def verdict(found: Paired) -> str:
     """Whether made rows help, in words: real rows only (old) against both (new), row by row."""
     odds = f"McNemar’s test, p {p_words(found.p_value)}"
     if found.only_old == found.only_new == 0:
-        return f"No difference: with and without the made rows, {_same(found)}."
+        return f"No difference: with and without the synthetic rows, {_same(found)}."
     counts = (
         f"of {found.rows:,} test rows, {found.only_new:,} came out right only with the made rows "
         f"and {found.only_old:,} only without them ({odds})"
@@ -62,9 +62,9 @@ def verdict(found: Paired) -> str:
             "would tell smaller differences apart."
         )
     if found.difference > 0:
-        return f"The made rows help, by more than luck: {counts}."
-    return f"The made rows hurt, by more than luck: {counts}."
+        return f"The synthetic rows help significantly: {counts}."
+    return f"The synthetic rows hurt significantly: {counts}."
 
 
 def _same(found: Paired) -> str:
-    return f"the same {found.both:,} of {found.rows:,} test rows are right"
+    return f"the same {found.both:,} of {found.rows:,} test rows are correct"

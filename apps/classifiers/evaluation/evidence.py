@@ -167,7 +167,7 @@ def load(folder: Path, name: str) -> Evidence:
     try:
         with zipfile.ZipFile(_path(folder, name)) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > MAX_BYTES:
-                raise NoEvidence("What this run knew of its rows is too large to read.")
+                raise NoEvidence("The row-level results of this run are too large to show.")
         with np.load(_path(folder, name), allow_pickle=False) as arrays:
             sides = {
                 part: Side(
@@ -181,7 +181,7 @@ def load(folder: Path, name: str) -> Evidence:
             points = Map(**{entry.name: arrays[f"map.{entry.name}"] for entry in fields(Map)})
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise NoEvidence(
-            "What this run knew of each row is not on this machine. Train again to see it."
+            "The row-level results of this run are not on this machine. Train again to create them."
         ) from error
     return Evidence(**sides, map=points)
 

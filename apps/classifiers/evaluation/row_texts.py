@@ -6,7 +6,7 @@ from apps.classifiers.evaluation.evidence import Side, text_key
 from apps.classifiers.models import Run
 from apps.datasets.models import Example
 
-GONE = "(this row was changed or removed since)"
+GONE = "(row changed or deleted)"
 SHOWN_TEXT = 300  # characters of an example text kept with the run
 LOOKUP_ROWS = 800  # SQLite's older limit is 999 parameters a statement
 

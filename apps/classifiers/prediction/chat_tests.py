@@ -66,7 +66,9 @@ def start(
         if text != GONE and characters <= MOST_CHARACTERS:
             inputs.append({"text": text, "at": place})
     if not inputs:
-        raise ValueError("The test rows were changed or removed since. Train again first.")
+        raise ValueError(
+            "The test rows have changed since this version was trained. Train again first."
+        )
     possible = min(shots, MOST_SHOTS, MOST_EXAMPLES // len(labels))
     examples = _examples(run, known, labels, possible)
     system = chat_labels.system_prompt(labels, examples, instructions, descriptions or {})
@@ -129,8 +131,8 @@ class Disagreement:
     @property
     def verdict(self) -> str:
         if self.chat == self.truth:
-            return "the chat model is right"
-        return "the classifier is right" if self.classifier == self.truth else "both are wrong"
+            return "chat model correct"
+        return "classifier correct" if self.classifier == self.truth else "both wrong"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +220,7 @@ def _judged(
     )
     ours = side.predicted[places]
     differ = np.flatnonzero(said != ours)
-    # Where one of the two is right comes before where both are wrong.
+    # Where one of the two is right comes before where both wrong.
     order = differ[np.argsort((said == truth)[differ] | (ours == truth)[differ])[::-1]]
     shown = order[:DISAGREEMENTS].tolist()
     texts = [str(items[at]["input"]["text"]) for at in shown]

@@ -123,7 +123,9 @@ def _keep(file: "File[bytes]", path: Path) -> None:
             size += len(chunk)
             if size > settings.UPLOAD_LIMIT_BYTES:
                 limit = settings.UPLOAD_LIMIT_BYTES // 1024**2
-                raise TooLarge(f"The file is larger than {limit} MB. Split it into several.")
+                raise TooLarge(
+                    f"The file is larger than the limit of {limit} MB. Split it into several files."
+                )
             out.write(chunk)
 
 
@@ -140,7 +142,7 @@ def find_column(path: Path, layout: Layout, wanted: str) -> str:
     found = next((name for name in layout.columns if name == wanted.strip()), None)
     if found is None:
         there = ", ".join(f"“{name}”" for name in layout.columns[:20])
-        raise NoColumn(f"There is no column “{wanted}”. The columns are {there}.")
+        raise NoColumn(f"No column “{wanted}”. Available columns: {there}.")
     return found
 
 
@@ -165,7 +167,7 @@ def work(file_id: int) -> None:
             _end(
                 lease,
                 FileStatus.FAILED,
-                error="Something broke on our side; the log of the worker says what.",
+                error="Something went wrong. Details are in the worker log.",
             )
             raise
 
@@ -226,9 +228,12 @@ async def _work(lease: Lease) -> None:
 def _begin(lease: Lease) -> FilePrediction:
     file = FilePrediction.objects.select_related("classifier__server", "run").get(pk=lease.run_id)
     if file.attempts > MAX_ATTEMPTS:
-        raise WorkerDied(f"The worker died {MAX_ATTEMPTS} times at this file. Its log may say why.")
+        raise WorkerDied(
+            f"The worker crashed {MAX_ATTEMPTS} times on this file. Details may be in the "
+            "worker log."
+        )
     if not upload_path(file).exists():
-        raise FormatError("The file is not on this machine any more. Send it again.")
+        raise FormatError("The file is no longer on this machine. Upload it again.")
     lease.write(status=FileStatus.RUNNING, started=file.started or timezone.now(), done=0, total=0)
     lease.check()
     return file

@@ -93,7 +93,7 @@ def stored(classifier: Classifier, run: Run | None = None) -> Stored:
     """
     chosen = run or _answering(classifier)
     if chosen is None:
-        raise NotReady("This classifier is not trained yet.")
+        raise NotReady("This classifier is not trained yet. Train it first.")
     target = embedding_target(classifier)
     return Stored(chosen, predictor.load(Path(settings.CLASSIFIERS_DIR), chosen.artefact), target)
 
@@ -132,7 +132,7 @@ def warnings(card: predictor.Card, server: Server) -> list[str]:
     name = card.embedding_model
     others = [model["id"] for model in server.model_facts if model.get("embeddings")]
     if name not in server.model_ids:
-        there = f"which has {', '.join(others)}" if others else "of which no such model is known"
+        there = f"which offers {', '.join(others)}" if others else "which does not list this model"
         return [
             f"It was trained on vectors of “{name}” and asks “{server.name}”, {there}. It refuses "
             f"to answer until that server offers “{name}”."
@@ -234,7 +234,7 @@ def check_texts(texts: Sequence[str]) -> list[str]:
         if not text.strip():
             problems.append(f"Text {place} is empty.")
         elif len(text) > MAX_TEXT:
-            problems.append(f"Text {place} has more than {MAX_TEXT:,} characters.")
+            problems.append(f"Text {place} is too long. The limit is {MAX_TEXT:,} characters.")
         elif not _is_whole(text):
             problems.append(f"Text {place} contains half of a surrogate pair.")
     return problems

@@ -141,15 +141,13 @@ def load(folder: Path, name: str) -> Predictor:
         stored = json.loads((folder / f"{name}.json").read_bytes())
         data = (folder / f"{name}.npz").read_bytes()
     except (OSError, ValueError) as error:
-        raise BadArtefact("The trained classifier is not on this machine. Train again.") from error
+        raise BadArtefact("The classifier file is not on this machine. Train again.") from error
     try:
         if hashlib.sha256(data).hexdigest() != stored.pop("sha256"):
-            raise BadArtefact("The trained classifier's file was changed. Train again.")
+            raise BadArtefact("The classifier file has been modified. Train again.")
         return parse(data, stored)
     except (KeyError, TypeError, AttributeError) as error:
-        raise BadArtefact(
-            "The trained classifier's description is damaged. Train again."
-        ) from error
+        raise BadArtefact("The classifier’s description is damaged. Train again.") from error
 
 
 def parse(data: bytes, stored: dict[str, Any]) -> Predictor:
@@ -181,7 +179,7 @@ def parse(data: bytes, stored: dict[str, Any]) -> Predictor:
                 raise BadArtefact("The trained classifier's file is too large.")
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             if set(arrays.files) - {"sample"} != set(shapes):
-                raise BadArtefact("The trained classifier's file holds other arrays.")
+                raise BadArtefact("The classifier file has unexpected arrays. Train again.")
             found = {name: arrays[name] for name in arrays.files}
     except (ValueError, OSError, zipfile.BadZipFile, EOFError) as error:
         raise BadArtefact("The trained classifier's file is damaged. Train again.") from error

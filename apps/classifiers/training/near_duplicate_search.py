@@ -51,9 +51,7 @@ def find(dataset_id: int) -> None:
     except (LLMError, NoServer, SnapshotGone) as error:
         near_duplicates.fail(dataset_id, str(error))
     except Exception:
-        near_duplicates.fail(
-            dataset_id, "Something broke on our side; the log of the worker says what."
-        )
+        near_duplicates.fail(dataset_id, "Something went wrong. Details are in the worker log.")
         raise
 
 

@@ -142,7 +142,7 @@ class Rows:
 def gather_rows(classifier: Classifier, *, seed: int, choices: Choices | None = None) -> Rows:
     """The rows of the dataset and of the test set, each marked whether it judges.
 
-    Judging: the test set that was chosen; else the rows the dataset marks as test; else those it
+    Judging: the test set that was chosen; else rows marked as test; else those it
     marks as validation; else a fifth of each label, drawn with the seed, rows with the same text
     together. Where the dataset came without marks that fifth is marked in it: the same rows judge
     every later run, and no queue ever has them relabelled. Marks that were given are not changed.
@@ -152,7 +152,7 @@ def gather_rows(classifier: Classifier, *, seed: int, choices: Choices | None = 
     """
     dataset, chosen = classifier.dataset, choices or Choices()
     if dataset is None:
-        raise CannotTrain("The dataset of this classifier was deleted. Make a new classifier.")
+        raise CannotTrain("The dataset of this classifier was deleted. Create a new classifier.")
     check_dataset(dataset, chosen)
     rows = Rows(train_oos=chosen.train_oos)
     rows.add(dataset, source=0)
@@ -163,7 +163,7 @@ def gather_rows(classifier: Classifier, *, seed: int, choices: Choices | None = 
         rows.test_source = f"the dataset “{classifier.test_dataset.name}”"
     elif (_marked(rows, Split.TEST) & rows.labelled).any():
         rows.test = _marked(rows, Split.TEST)
-        rows.test_source = "the rows the dataset marks as test"
+        rows.test_source = "rows marked as test"
         validation = int((_marked(rows, Split.VALIDATION) & rows.labelled).sum())
         if validation:
             rows.notes.append(
@@ -238,7 +238,7 @@ def _set_aside(dataset: Dataset, rows: Rows, seed: int) -> Rows:
     again = Rows(train_oos=rows.train_oos)
     again.add(dataset, source=0)
     again.test = _marked(again, Split.TEST)
-    again.test_source = "a fifth of the rows, set aside in the dataset"
+    again.test_source = "20% of the rows, held out in the dataset"
     again.notes.append(
         "The dataset had no test rows: a fifth of each label was marked as test in it, and judges "
         "later runs too."
@@ -360,9 +360,7 @@ def check_rows(rows: Rows) -> tuple[list[str], NDArray[np.int64]]:
     labels = sorted({label for label, use in zip(rows.labels, train, strict=True) if use})
     _check_labels(labels)
     if not rows.test.any():
-        raise CannotTrain(
-            "There is no row to judge the classifier on. Add examples, or choose a test set."
-        )
+        raise CannotTrain("There are no test rows. Add examples, or choose a test set.")
     place = {label: number for number, label in enumerate(labels)}
     codes = [place.get(label, -1) for label in rows.labels]
     return labels, np.asarray(codes, dtype=np.int64)

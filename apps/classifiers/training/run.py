@@ -419,7 +419,9 @@ def embedding_target(classifier: Classifier) -> llm.Target:
         NoServer: the server was removed.
     """
     if classifier.server is None:
-        raise llm.NoServer("The embedding server of this classifier was removed.")
+        raise llm.NoServer(
+            "The embedding server of this classifier was removed. Train again with another one."
+        )
     return llm.target(classifier.server, classifier.model, llm.Use.EMBEDDINGS)
 
 

@@ -144,9 +144,9 @@ def model_card(card: dict[str, Any]) -> str:
 | macro F1 | {metrics["macro_f1"]:.4f} |
 | log-loss | {metrics["log_loss"]:.4f} |
 | calibration error (ECE, 15 bins) | {metrics["ece"]:.4f} |
-| always “{metrics["majority_label"]}” | {metrics["majority_baseline"]:.4f} |"""
+| majority-class baseline (“{metrics["majority_label"]}”) | {metrics["majority_baseline"]:.4f} |"""
         if metrics
-        else "| not judged here | |"
+        else "| not tested here | |"
     )
     favoured = (
         "Rare labels were weighed like common ones: add `favour` of the card to the logits before "
@@ -163,8 +163,8 @@ Logistic regression on text embeddings, with calibrated probabilities. Made {car
 {judged}
 
 ## What it needs
-Vectors of **{card["embedding_model"]}**, {card["dimensions"]} numbers a text, unit length,
-prefix: {prefix}. Vectors of any other model are another language to it and give nonsense, with high
+Vectors of **{card["embedding_model"]}**, {card["dimensions"]} dimensions, unit length,
+prefix: {prefix}. Embeddings from any other model give wrong results, often with high
 confidence too. Texts that are too long for the model: {too_long}.
 
 ## Use
@@ -189,7 +189,7 @@ Probability below {card["gates"].get("unsure", 0.5)}: unsure between labels. Lar
 
 def snippet(base_url: str) -> str:
     """A program of some forty lines: numpy, and the OpenAI SDK against one's own server."""
-    return f'''"""Labels texts with classifier.npz; without arguments it repeats the test score.
+    return f'''"""Label texts with classifier.npz. Without arguments, reproduce the test score.
 
 Set OPENAI_BASE_URL (now {base_url}) and OPENAI_API_KEY to your own embedding server.
 """

@@ -30,7 +30,7 @@ class BadFile(Exception):
 def check_size(size: int) -> None:
     """Raises BadFile for one that is too large to be read."""
     if size > MOST_BYTES:
-        raise BadFile(f"The file is larger than {MOST_BYTES // 1024**2} MB.")
+        raise BadFile(f"The file is larger than the limit of {MOST_BYTES // 1024**2} MB.")
 
 
 def read(data: bytes) -> tuple[Predictor, dict[str, Any]]:
@@ -41,11 +41,14 @@ def read(data: bytes) -> tuple[Predictor, dict[str, Any]]:
     """
     check_size(len(data))
     if data[:2] == b"\x80\x04" or data[:1] == b"\x80":
-        raise BadFile("This is a pickle, which could run code when read. It was not opened.")
+        raise BadFile(
+            "This is a pickle file, which could run code. It was not opened. Export JSON "
+            "or NPZ instead."
+        )
     try:
         card, arrays = _from_npz(data) if data[:2] == b"PK" else _from_json(data)
         if card.get("format") != FORMAT:
-            raise BadFile("This is no classifier exported by a workbench (.json or .npz).")
+            raise BadFile("This file is not a classifier exported from Workbench (.json or .npz).")
         described = {name: card[name] for name in CARD_FIELDS}
         described["favour"] = card.get("favour", [])  # older files have none
         _check_card(described)
@@ -55,16 +58,18 @@ def read(data: bytes) -> tuple[Predictor, dict[str, Any]]:
     except BadArtefact as error:
         raise BadFile(str(error).replace("trained classifier", "file")) from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise BadFile("The file is damaged, or was not exported by a workbench.") from error
+        raise BadFile("The file is damaged or was not exported from Workbench.") from error
 
 
 def _from_json(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         card = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise BadFile("This is neither JSON nor NPZ. Export it as one of these.") from error
+        raise BadFile(
+            "This file is not JSON or NPZ. Export the classifier in one of these formats."
+        ) from error
     if not isinstance(card, dict):
-        raise BadFile("This is no classifier exported by a workbench (.json or .npz).")
+        raise BadFile("This file is not a classifier exported from Workbench (.json or .npz).")
     if card.get("format") != FORMAT:
         return card, {}
     arrays = {}
@@ -76,7 +81,7 @@ def _from_json(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         except binascii.Error as error:
             raise BadFile(f"The {name} are damaged.") from error
         if stored["dtype"] != "<f4" or min(shape) < 1 or len(raw) != 4 * int(np.prod(shape)):
-            raise BadFile(f"The {name} are not as described.")
+            raise BadFile(f"The {name} do not match the file’s description.")
         arrays[name] = np.frombuffer(raw, dtype="<f4").reshape(shape).astype(np.float32)
     return card, arrays
 
@@ -88,7 +93,7 @@ def _from_npz(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
                 raise BadFile("The file is too large when unpacked.")
         if not {"weights.npy", "bias.npy", "card.npy"} <= names:
-            raise BadFile("This is no classifier exported by a workbench (.json or .npz).")
+            raise BadFile("This file is not a classifier exported from Workbench (.json or .npz).")
         with np.load(BytesIO(data), allow_pickle=False) as arrays:
             card = json.loads(bytes(arrays["card"].astype(np.uint8)))
             return card, {name: arrays[name] for name in ("weights", "bias")}
@@ -99,14 +104,14 @@ def _from_npz(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def _check_card(card: dict[str, Any]) -> None:
     labels = card["labels"]
     if not isinstance(labels, list) or not 2 <= len(labels) <= MAX_LABELS:
-        raise BadFile("A classifier needs between two labels and a hundred thousand.")
+        raise BadFile("A classifier needs 2 to 100,000 labels.")
     if not all(isinstance(label, str) and 0 < len(label) <= LONGEST_LABEL for label in labels):
         raise BadFile(f"A label is empty or longer than {LONGEST_LABEL} characters.")
     if type(card["dimensions"]) is not int:
-        raise BadFile("The number of dimensions is none.")
+        raise BadFile("The number of dimensions is not valid.")
     for name in ("embedding_model", "embedding_fingerprint"):
         if not isinstance(card[name], str) or len(card[name]) > 300:
-            raise BadFile("The name of the embedding model is damaged.")
+            raise BadFile("The name of the embedding model is not valid.")
     card["temperature"] = float(card["temperature"])
     card["preparation"] = Preparation.read(dict(card["preparation"])).as_dict()
 

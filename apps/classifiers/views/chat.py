@@ -28,7 +28,12 @@ class ChatTestForm(forms.Form):
     shots = forms.TypedChoiceField(
         label="Examples in the prompt",
         coerce=int,
-        choices=[(0, "none (zero-shot)"), (1, "1 a label"), (3, "3 a label"), (5, "5 a label")],
+        choices=[
+            (0, "None (zero-shot)"),
+            (1, "1 per label"),
+            (3, "3 per label"),
+            (5, "5 per label"),
+        ],
         help_text="Training rows, from clear cases to borderline ones.",
     )
     rows = forms.IntegerField(

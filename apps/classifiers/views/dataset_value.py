@@ -131,9 +131,9 @@ def _verdict(real: Run, both: Run) -> str:
     try:
         rows = mcnemar.shared(judged(real), judged(both))
     except NoEvidence as error:
-        return f"Whether the difference is luck cannot be said. {error}"
+        return f"The significance could not be computed. {error}"
     if not len(rows):
-        return "They were judged on different test rows, so the difference says nothing."
+        return "The classifiers were tested on different rows, so they cannot be compared."
     return gains.verdict(mcnemar.paired(rows.old_right, rows.new_right))
 
 

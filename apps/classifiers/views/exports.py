@@ -55,7 +55,7 @@ def export(request: HttpRequest, pk: int, number: int, form: str) -> HttpRespons
     except BadArtefact as error:
         messages.error(request, str(error))
     except FileNotFoundError:
-        messages.info(request, f"A worker writes the .{form} file; it will be here in a moment.")
+        messages.info(request, f"The .{form} file is being prepared. Try again in a moment.")
     return redirect("classifiers:exports", pk)
 
 

@@ -111,7 +111,7 @@ def remove_file(request: HttpRequest, pk: int, file: int) -> HttpResponse:
     found = _get(request, pk, file)
     file_predictions.remove_files(found)
     found.delete()
-    messages.success(request, f"“{found.file_name}” and its labels were removed.")
+    messages.success(request, f"“{found.file_name}” and its labels deleted.")
     return redirect("classifiers:files", pk)
 
 

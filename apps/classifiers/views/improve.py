@@ -1,4 +1,4 @@
-"""Which rows to look at next. Labelling itself is the datasets' page: keyboard, undo, history."""
+"""Which rows to review next. Labelling itself is the datasets' page: keyboard, undo, history."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ from apps.datasets.services import QueueEntry, create_queue
 
 SHOWN = 50
 WORDS = {
-    Reason.LABEL_ERROR: "probably labelled wrong: its label gets {score:.0%}",
-    Reason.UNLABELLED: "no label yet, and unsure: {score:.0%} between the best two",
-    Reason.UNCERTAIN: "unsure: {score:.0%} between the best two",
+    Reason.LABEL_ERROR: "Likely label error: the current label has {score:.0%}",
+    Reason.UNLABELLED: "Unlabelled: top 2 labels {score:.0%} apart",
+    Reason.UNCERTAIN: "Uncertain: top 2 labels {score:.0%} apart",
 }
 
 
@@ -37,7 +37,7 @@ def improve(request: HttpRequest, pk: int) -> HttpResponse:
             dataset, name=_name(run, chosen), items=[_entry(entry) for entry in queue]
         )
         if made.left_out:
-            messages.info(request, f"{made.left_out:,} rows are test rows or gone: left out.")
+            messages.info(request, f"{made.left_out:,} rows skipped (test rows or deleted).")
         return redirect(f"{reverse('datasets:label', args=[dataset.pk])}?queue={made.pk}")
     counts = [
         {
@@ -65,7 +65,7 @@ def _seen(dataset: Dataset | None) -> set[int]:
 
 
 def _name(run: Run, chosen: str) -> str:
-    what = Reason(chosen).label if chosen in Reason.values else "rows to look at"
+    what = Reason(chosen).label if chosen in Reason.values else "rows to review"
     return f"{run.classifier.name}, run {run.number}: {what}"
 
 

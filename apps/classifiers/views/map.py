@@ -80,5 +80,5 @@ def copies(request: HttpRequest, pk: int) -> HttpResponse:
     context = run_page(request, pk, "copies")
     run: Run | None = context["run"]
     if run is not None and not run.leaks:
-        context["problem"] = "This run was trained before copies were looked for. Train again."
+        context["problem"] = "This version has no duplicate check. Train again to create it."
     return render(request, "classifiers/copies.html", context)

@@ -150,7 +150,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     classifier = get_classifier(request, pk)
     services.delete_classifier(classifier)
-    messages.success(request, f"“{classifier.name}” was deleted. Its dataset stays.")
+    messages.success(request, f"“{classifier.name}” deleted. Its dataset is kept.")
     if request.headers.get("HX-Request"):
         return HttpResponse(status=204, headers={"HX-Redirect": reverse("classifiers:index")})
     return redirect("classifiers:index")

@@ -45,7 +45,7 @@ def _save(request: HttpRequest, run: Run, context: dict[str, Any]) -> HttpRespon
         return render(
             request,
             "classifiers/thresholds.html",
-            context | _shown(run) | {"problem": "Give two shares: 0 to 1, and 0.8 to 1."},
+            context | _shown(run) | {"problem": "Enter two values: 0 to 1, and 0.8 to 1."},
             status=422,
         )
     try:

@@ -37,8 +37,8 @@ class Changed:
     @property
     def verdict(self) -> str:
         if self.new == self.truth:
-            return "now right"
-        return "now wrong" if self.old == self.truth else "wrong otherwise"
+            return "fixed"
+        return "newly wrong" if self.old == self.truth else "still wrong"
 
 
 @require_safe
@@ -72,7 +72,7 @@ def _compared(
     before = by_number.get(old or 0) or current
     chosen: dict[str, Any] = {"old": before, "new": newest}
     if before.pk == newest.pk:
-        return chosen | {"problem": "Choose two different runs."}
+        return chosen | {"problem": "Choose two different versions."}
     before.classifier = newest.classifier = classifier
     try:
         return chosen | compare(before, newest)
@@ -119,5 +119,5 @@ def pin(request: HttpRequest, pk: int) -> HttpResponse:
 def promote(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     run = get_run(request, pk, number)
     services.promote(run)
-    messages.success(request, f"Run {run.number} answers from now on.")
+    messages.success(request, f"Version {run.number} is now live.")
     return redirect("classifiers:versions", pk)

@@ -50,12 +50,12 @@ def checked(schema: Any, *, of: str = "An answer", sense: bool = True) -> dict[s
         BadSchema
     """
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
-        raise BadSchema(f'{of} is a JSON object: the schema begins with {{"type": "object"}}.')
+        raise BadSchema(f'{of} must be a JSON object. Start the schema with {{"type": "object"}}.')
     if not schema.get("properties"):
-        raise BadSchema("The schema has no field. Add at least one.")
+        raise BadSchema("The schema has no fields. Add at least one.")
     count = _check(schema, "", 1)
     if count > MAX_FIELDS:
-        raise BadSchema(f"The schema has {count} fields; at most {MAX_FIELDS}.")
+        raise BadSchema(f"The schema has {count} fields. The limit is {MAX_FIELDS}.")
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
@@ -87,13 +87,13 @@ def _check(schema: Any, name: str, depth: int) -> int:
     if not isinstance(schema, Mapping):
         raise BadSchema(f'{where} must be an object such as {{"type": "string"}}.')
     if depth > MAX_DEPTH:
-        raise BadSchema(f"{where} is nested too deeply: at most {MAX_DEPTH} levels.")
+        raise BadSchema(f"{where} is nested too deeply. The limit is {MAX_DEPTH} levels.")
     kind = schema.get("type", "string" if "enum" in schema else None)
     if not isinstance(kind, str) or kind not in KEYWORDS:
         known = ", ".join(KEYWORDS)
         raise BadSchema(f"{where} needs one type of {known}.")
     for keyword in schema.keys() - COMMON - KEYWORDS[kind]:
-        raise BadSchema(f"{where}: “{keyword}” cannot be used with the type {kind} here.")
+        raise BadSchema(f"{where}: “{keyword}” is not allowed for type {kind}.")
     for keyword in LENGTHS:
         length = schema.get(keyword, 0)
         if isinstance(length, int | float) and length > MAX_LENGTH:
@@ -102,7 +102,7 @@ def _check(schema: Any, name: str, depth: int) -> int:
         _check_enum(schema["enum"], where)
     if kind == "array":
         if "items" not in schema:
-            raise BadSchema(f"{where} is a list: say with “items” what is in it.")
+            raise BadSchema(f"{where} is a list. Describe its items with “items”.")
         return _check(schema["items"], name, depth + 1)
     if kind == "object":
         return _check_properties(schema, name, where, depth)
@@ -113,7 +113,7 @@ def _check_enum(values: Any, where: str) -> None:
     if not isinstance(values, list) or not values:
         raise BadSchema(f"{where}: “one of” needs at least one value.")
     if any(not isinstance(value, str | int | float | bool) for value in values):
-        raise BadSchema(f"{where}: the values of “one of” must be texts or numbers.")
+        raise BadSchema(f"{where}: the values of “one of” must be strings or numbers.")
 
 
 def _check_properties(schema: Schema, name: str, where: str, depth: int) -> int:
@@ -124,9 +124,9 @@ def _check_properties(schema: Schema, name: str, where: str, depth: int) -> int:
     if not isinstance(required, list):
         raise BadSchema(f"{where}: “required” is a list of field names.")
     if twice := next((field for field in required if required.count(field) > 1), None):
-        raise BadSchema(f"{where} has two fields that are called “{twice}”.")
+        raise BadSchema(f"{where} has two fields named “{twice}”.")
     for missing in [field for field in required if field not in properties]:
-        raise BadSchema(f"{where}: “{missing}” is required but there is no such field.")
+        raise BadSchema(f"{where}: “{missing}” is required but is not a field.")
     if not isinstance(schema.get("additionalProperties", False), bool):
         raise BadSchema(f"{where}: “additionalProperties” is true or false.")
     count = 0

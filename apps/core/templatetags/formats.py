@@ -20,7 +20,7 @@ DASH = "–"
 @register.filter
 def percent(share: Measured, digits: int = 0) -> str:
     """0.9231 -> 92 %; with an argument of 1: 92.3 %."""
-    return DASH if share is None or share == "" else f"{share * 100:.{digits}f} %"
+    return DASH if share is None or share == "" else f"{share * 100:.{digits}f}%"
 
 
 @register.filter

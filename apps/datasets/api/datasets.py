@@ -38,7 +38,7 @@ class DatasetOut(Schema):
     splits: dict[str, int]
     duplicates: int
     rejected_count: int
-    columns: list[str] = Field(description="The extra columns that are kept with each row.")
+    columns: list[str] = Field(description="Extra columns kept with each row.")
 
 
 class DatasetDetail(DatasetOut):
@@ -122,7 +122,7 @@ async def export_dataset(
 
 @router.get("/datasets/{int:pk}/rejected", response=Page[RejectedOut])
 def list_rejected(request: HttpRequest, pk: int, limit: int = 100, after: str | None = None) -> Any:
-    """Every row of the source that is not in the dataset, and why."""
+    """Rows of the source that were rejected, with the reason."""
     rows: QuerySet[Rejection] = get_mine(request, pk).rejections.all()
     return page(rows, show_rejected, limit=limit, after=after)
 

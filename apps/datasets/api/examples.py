@@ -74,7 +74,7 @@ def list_examples(
     issue: Issue | None = None,
     q: Annotated[str, Field(max_length=200)] = "",
 ) -> Any:
-    """`label=` alone asks for rows without one."""
+    """Use an empty `label=` for unlabelled rows."""
     filters = Filters(label, split, issue, q.replace("\0", ""))
     rows = browsing.rows(get_mine(request, pk), filters)
     return page(rows, _show_example, limit=limit, after=after)

@@ -21,10 +21,10 @@ from apps.files import FormatError, Mapping, Quoting, Said
 class ImportOut(Schema):
     id: UUID
     status: str = Field(description="waiting, queued, importing, done, failed")
-    rows: int = Field(description="Read so far.")
+    rows: int = Field(description="Rows read so far.")
     share: float
     eta_s: float | None
-    dataset: int | None = Field(description="Once it is done.")
+    dataset: int | None = Field(description="Set when the import is done.")
     error: str
 
 
@@ -35,8 +35,8 @@ class ImportStarted(Schema):
 class DatasetForm(Schema):
     name: str = Field("", max_length=200)
     text_column: str | None = None
-    label_column: str | None = Field(None, description="Empty: the file has no labels.")
-    second_label_column: str | None = Field(None, description="Joined to the first.")
+    label_column: str | None = Field(None, description="Empty if the file has no labels.")
+    second_label_column: str | None = Field(None, description="Joined to the first label.")
     split_column: str | None = None
     keep_unlabelled: bool = False
     keep_extra: bool = True
@@ -50,7 +50,7 @@ class DatasetForm(Schema):
         "own are never read as one cell.",
     )
     sheet: str | None = Field(None, description="Of an Excel file. The first with a table if null.")
-    background: bool = Field(False, description="Do not wait, also for a small file.")
+    background: bool = Field(False, description="Return at once, even for a small file.")
 
 
 def _show_import(upload: Upload) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def add_dataset(
 def _plan(upload: Upload, form: DatasetForm) -> Plan:
     if form.encoding is not None and form.encoding not in files.ENCODINGS:
         there = ", ".join(files.ENCODINGS)
-        raise FormatError(f"“{form.encoding[:40]}” is no encoding that is read here. Use {there}.")
+        raise FormatError(f"Unsupported encoding “{form.encoding[:40]}”. Use {there}.")
     quoting = None if form.quoting == "auto" else Quoting(form.quoting)
     said = Said(encoding=form.encoding, quoting=quoting, sheet=form.sheet or None)
     first = upload.files[0]["name"]
@@ -139,7 +139,7 @@ def get_import(request: HttpRequest, pk: UUID) -> Any:
 
 @router.delete("/imports/{uuid:pk}", response={204: None})
 def cancel_import(request: HttpRequest, pk: UUID) -> Any:
-    """Ends an import and removes what it wrote."""
+    """Cancel an import and delete its rows."""
     upload = _get_upload(request, pk)
     if upload.is_active:
         importing.cancel(upload)

@@ -106,7 +106,7 @@ def undo(request: HttpRequest, pk: int) -> Any:
     except ValueError as error:
         raise refused(error) from error
     if revision is None:
-        raise ApiError(409, "nothing_to_undo", "There is nothing to undo.")
+        raise ApiError(409, "nothing_to_undo", "Nothing to undo.")
     return revised(revision)
 
 

@@ -189,15 +189,15 @@ def check_mapping(layout: Layout, mapping: Mapping) -> None:
     for column in mapping.columns:
         if column not in layout.columns and column not in layout.paths:
             there = ", ".join(f"“{name}”" for name in layout.choices[:20])
-            raise FormatError(f"There is no column “{column}”. The columns are {there}.")
+            raise FormatError(f"No column “{column}”. Available columns: {there}.")
     if mapping.label is None and mapping.second_label:
         raise FormatError("Choose the first label column before a second one.")
     if mapping.text in {mapping.label, mapping.second_label}:
-        raise FormatError("The text and the label cannot be the same column.")
+        raise FormatError("Choose different columns for text and label.")
     if mapping.label is not None and mapping.label == mapping.second_label:
-        raise FormatError("The two label columns cannot be the same.")
+        raise FormatError("Choose two different label columns.")
     if mapping.split in {mapping.text, mapping.label, mapping.second_label} - {None}:
-        raise FormatError("The split cannot be the column of the text or the label.")
+        raise FormatError("Choose a split column other than the text or label column.")
 
 
 def _notes(upload: Upload, layouts: Sequence[Layout], tallies: Sequence[Tally]) -> list[str]:
@@ -213,7 +213,7 @@ def _notes(upload: Upload, layouts: Sequence[Layout], tallies: Sequence[Tally]) 
             notes.append(f"Rows to check for stray quotes: {_numbers(tally.suspects)}.")
     if stray := sum(layout.cleaned_names for layout in layouts):
         names = "column name" if stray == 1 else "column names"
-        notes.append(f"Stray spaces were removed from {stray} {names}.")
+        notes.append(f"Extra spaces removed from {stray} {names}.")
     return notes
 
 
@@ -222,7 +222,7 @@ def _numbers(rows: Sequence[int]) -> str:
 
 
 def _as_split(split: str) -> str:
-    return f", its rows marked “{split}”" if split else ""
+    return f", split: {split}" if split else ""
 
 
 # --- Pieces -------------------------------------------------------------------
@@ -302,7 +302,7 @@ def run(upload_id: str) -> None:
         _fail(
             upload,
             lease,
-            "Something broke on our side; the log of the worker says what. Nothing was imported.",
+            "Something went wrong. Nothing was imported. Details are in the worker log.",
         )
         raise
 

@@ -29,7 +29,7 @@ def store_upload(*, owner: User, files: "Sequence[File[bytes]]") -> Upload:
     """
     forget_old_uploads(owner)
     if len(files) > MAX_FILES:
-        raise TooLarge(f"These are {len(files)} files; at most {MAX_FILES} can come together.")
+        raise TooLarge(f"Too many files: {len(files)}. The limit is {MAX_FILES} per upload.")
     names = [_shown_name(file) for file in files]
     upload = Upload(owner=owner, file_name=", ".join(names)[:200], size=0)
     upload.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

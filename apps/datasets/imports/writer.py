@@ -56,9 +56,9 @@ class NothingUsable(Exception):
         super().__init__(
             message
             or (
-                f"None of the {count:,} rows can be used ({found})"
+                f"All {count:,} rows were rejected ({found})"
                 if rejected
-                else "There is no row below the header."
+                else "No rows below the header."
             )
         )
         self.rejected = rejected
@@ -143,10 +143,10 @@ class Intake:
         dataset.duplicates = count_duplicates(dataset)
         dataset.notes = list(notes)
         if self.cleaned:
-            dataset.notes.append(f"Stray spaces were removed from {self.cleaned:,} labels.")
+            dataset.notes.append(f"Extra spaces removed from {self.cleaned:,} labels.")
         if self.rejected > MAX_REJECTIONS:
             dataset.notes.append(
-                f"Of the {self.rejected:,} rejected rows the first {MAX_REJECTIONS:,} are listed."
+                f"Showing the first {MAX_REJECTIONS:,} of {self.rejected:,} rejected rows."
             )
         dataset.save()
 

@@ -60,9 +60,9 @@ def relabel_rows(
     if len(steps) == 1:
         assert steps[0].before is not None
         old = steps[0].before["label"]
-        what = f"Row {steps[0].index + 1}: {_quoted(old)} became {_quoted(label)}"
+        what = f"Row {steps[0].index + 1}: label changed from {_quoted(old)} to {_quoted(label)}"
     else:
-        what = f"{_rows(len(steps))} became {_quoted(label)}"
+        what = f"{_rows(len(steps))} labelled {_quoted(label)}"
     return _revise(dataset, now, what, steps, by=by)
 
 
@@ -73,9 +73,9 @@ def delete_rows(
     now = locked(dataset)
     steps = _deleted(now, indices)
     if len(steps) == 1:
-        what = f"Row {steps[0].index + 1} was deleted"
+        what = f"Row {steps[0].index + 1} deleted"
     else:
-        what = f"{_rows(len(steps))} were deleted"
+        what = f"{_rows(len(steps))} deleted"
     return _revise(dataset, now, what, steps, by=by)
 
 
@@ -111,7 +111,7 @@ def add_rows(
         given = (found.text, found.label, found.split or "", origin, found.meta)
         good.append(dict(zip(FULL, given, strict=True)))
     labels = {row["label"] for row in good} - {""}
-    added = "1 row was added" if len(good) == 1 else f"{_rows(len(good))} were added"
+    added = "1 row added" if len(good) == 1 else f"{_rows(len(good))} were added"
 
     def steps(now: Dataset, some: Sequence[dict[str, Any]], skipped: int = 0) -> list[Step]:
         first = now.next_index + skipped
@@ -146,7 +146,7 @@ def merge_labels(
         ValueError: the label is empty or too long.
     """
     if not into.strip():
-        raise ValueError("Say which label the others become.")
+        raise ValueError("Choose the label to merge into.")
     _good_label(dataset, into, but=labels)
     rows = sum(_count(dataset, label) for label in set(labels))
     return _change(dataset, "merge", {"labels": list(labels), "into": into}, rows, by=by)
@@ -274,7 +274,7 @@ def _plan_split(dataset: Dataset, args: dict[str, Any]) -> Work:
         raise ValueError(
             "All rows have a split already, and none is test. Mark some rows as test."
             if rows and not free
-            else "No label has two different texts, so none can be held back."
+            else "Each label has only one text, so no test rows can be held out."
         )
     new = {
         index: Split.TEST.value if index in held else sides.get(key, Split.TRAIN.value)
@@ -418,11 +418,11 @@ def _deleted(dataset: Dataset, indices: Sequence[int]) -> list[Step]:
 
 def _check_split(split: str) -> None:
     if split not in Split.values:
-        raise ValueError(f"“{split[:40]}” is no split. Use train, validation or test.")
+        raise ValueError(f"“{split[:40]}” is not a valid split. Use train, validation or test.")
 
 
 def _where(split: str) -> str:
-    return f"were marked as {split}" if split else "are in no split any more"
+    return f"moved to {split}" if split else "removed from their split"
 
 
 def _good_label(dataset: Dataset, label: str, *, but: Sequence[str] = ()) -> str:
@@ -440,7 +440,7 @@ def _good_label(dataset: Dataset, label: str, *, but: Sequence[str] = ()) -> str
 
 def _check_label_count(dataset: Dataset, labels: set[str], *, but: Sequence[str] = ()) -> None:
     if len(labels | set(dataset.label_counts).difference(but)) > MAX_LABELS:
-        raise ValueError(f"A dataset has at most {MAX_LABELS:,} different labels.")
+        raise ValueError(f"Too many labels. The limit is {MAX_LABELS:,} per dataset.")
 
 
 def _count(dataset: Dataset, label: str) -> int:

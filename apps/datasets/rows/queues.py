@@ -30,7 +30,7 @@ def create_queue(dataset: Dataset, *, name: str, items: Sequence[QueueEntry]) ->
         ValueError: more rows than anybody would look at.
     """
     if len(items) > MAX_ITEMS:
-        raise ValueError(f"A queue has at most {MAX_ITEMS:,} rows.")
+        raise ValueError(f"Too many rows. The limit is {MAX_ITEMS:,} per queue.")
     allowed: set[int] = set()
     for start in range(0, len(items), 500):
         some = [item.index for item in items[start : start + 500]]

@@ -26,12 +26,12 @@ class Issue(StrEnum):
 
 
 WORDS = {
-    Issue.DUPLICATE: "repeated texts",
-    Issue.CONFLICT: "one text, several labels",
-    Issue.LEAK: "test texts that are also trained on",
-    Issue.NEAR: "near copies",
-    Issue.LONG: "probably too long",
-    Issue.FEW: "labels with few rows",
+    Issue.DUPLICATE: "Duplicates",
+    Issue.CONFLICT: "Conflicting labels",
+    Issue.LEAK: "Test rows in training (leak)",
+    Issue.NEAR: "Near-duplicates",
+    Issue.LONG: "Too long",
+    Issue.FEW: "Rare labels",
 }
 
 

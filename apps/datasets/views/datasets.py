@@ -116,7 +116,7 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
     dataset = mine(request, pk)
     if not removal.remove(dataset):
         tasks.wake_removal(dataset)
-    messages.success(request, f"“{dataset.name}” was deleted. Classifiers made of it stay.")
+    messages.success(request, f"“{dataset.name}” deleted. Classifiers trained on it are kept.")
     return go(request, reverse("datasets:index"))
 
 

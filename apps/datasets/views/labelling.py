@@ -52,16 +52,16 @@ def _act(request: HttpRequest, dataset: Dataset, queue: Queue | None, index: Num
     if action == "undo":
         return _undo(request, dataset, queue)
     if index is None:
-        raise ValueError("Say which row is meant.")
+        raise ValueError("Choose a row.")
     if action == "label":
         wanted = request.POST.get("label", "")
         if not wanted.strip():
             raise ValueError("Choose a label, or skip the row.")
         if queue is not None and not queues.may_relabel(queue, index):
-            raise ValueError("This is a test row, or not of this queue: it is left as it is.")
+            raise ValueError("This row is a test row or not in this queue. It was not changed.")
         revision = services.relabel_rows(dataset, [index], wanted, by=who(request))
     elif action not in {"keep", "skip"}:
-        raise ValueError("Choose a label, keep it or skip the row.")
+        raise ValueError("Choose a label, keep the current one or skip the row.")
     if queue is not None:
         queues.mark_seen(queue, index, revision=revision)
     return None
@@ -80,9 +80,7 @@ def _undo(request: HttpRequest, dataset: Dataset, queue: Queue | None) -> Number
         if given is not None:
             services.undo(dataset, by=who(request))
     if row is None:
-        raise ValueError(
-            "There is nothing to undo here. Other changes are undone on the dataset's page."
-        )
+        raise ValueError("Nothing to undo here. Undo other changes on the dataset page.")
     return row
 
 

@@ -45,7 +45,7 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
             filters = filters_of(QueryDict(request.POST["matching"]))
             revision = services.change_matching(dataset, filters, action, value, by=who(request))
         elif not chosen:
-            raise ValueError("Tick the rows first.")
+            raise ValueError("Select at least one row.")
         elif action == "label":
             label = request.POST.get("to_label", "")
             revision = services.relabel_rows(dataset, chosen, label, by=who(request))
@@ -55,7 +55,7 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
         elif action == "delete":
             revision = services.delete_rows(dataset, chosen, by=who(request))
         else:
-            raise ValueError("Choose what to do with the rows.")
+            raise ValueError("Choose an action.")
     except ValueError as error:
         messages.error(request, str(error))
     else:
@@ -81,9 +81,9 @@ def add(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, str(error))
         return back(request, dataset)
     if rejected:
-        messages.error(request, f"Text {rejected[0].row} was not added. {rejected[0].reason}")
+        messages.error(request, f"Text {rejected[0].row} not added. {rejected[0].reason}")
     if len(texts) > MAX_ADDED:
-        messages.error(request, f"Only the first {MAX_ADDED:,} lines were taken.")
+        messages.error(request, f"Only the first {MAX_ADDED:,} lines were added.")
     if revision is not None:
         _say(request, revision)
     return back(request, dataset)
@@ -134,7 +134,7 @@ def undo(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, str(error))
         return back(request, dataset)
     if revision is None:
-        messages.info(request, "There is nothing to undo.")
+        messages.info(request, "Nothing to undo.")
     elif isinstance(revision, Revision):
         messages.success(request, f"{revision.what}.")
     else:
@@ -166,6 +166,6 @@ def _say(request: HttpRequest, revision: services.Changed) -> None:
     if isinstance(revision, BulkChange):
         tasks.wake_change(revision)  # the page shows how far it is
     elif revision is None:
-        messages.info(request, "Nothing had to be changed.")
+        messages.info(request, "Nothing to change.")
     else:
-        messages.success(request, f"{revision.what}. It can be undone.")
+        messages.success(request, f"{revision.what}. You can undo this.")

@@ -29,7 +29,7 @@ SEPARATORS = [
     (";", "semicolon"),
     ("tab", "tab"),
     ("|", "vertical bar"),
-    ("none", "none: one text a line"),
+    ("none", "None (one text per line)"),
 ]
 QUOTINGS = [
     ("", "Detect automatically"),
@@ -104,11 +104,11 @@ def _import(request: HttpRequest, found: Upload) -> HttpResponse:
     _keep_splits(request, found)
     try:
         if chosen.mapping is None:
-            raise FormatError("Choose which column holds the text.")
+            raise FormatError("Choose the text column.")
         plan = Plan(name, chosen.mapping, chosen.said)
         if importing.is_small(found, plan.said):
             dataset = importing.import_upload(found, plan)
-            messages.success(request, f"{dataset.rows:,} rows were imported.")
+            messages.success(request, f"{dataset.rows:,} rows imported.")
             return redirect("datasets:detail", dataset.pk)
         if importing.enqueue(found, plan):
             tasks.wake_import(found)
@@ -133,7 +133,7 @@ def progress(request: HttpRequest, pk: UUID) -> HttpResponse:
     if found.is_active:
         return render(request, "datasets/_importing.html", {"upload": found})
     if found.state == UploadState.DONE and found.dataset is not None:
-        messages.success(request, f"{found.dataset.rows:,} rows were imported.")
+        messages.success(request, f"{found.dataset.rows:,} rows imported.")
         return go(request, reverse("datasets:detail", args=[found.dataset.pk]))
     return go(request, reverse("datasets:upload", args=[found.pk]))
 

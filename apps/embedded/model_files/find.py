@@ -83,7 +83,7 @@ def _fetch(repo: str, file: str, setting: str, folder: Path, report: Report) -> 
     target = folder / repo.replace("/", "--")
     if (target / file).is_file():  # whole: a download is moved there when it is complete
         return target / file
-    report(f"Fetching {repo}:{file} from Hugging Face, this once.")
+    report(f"Downloading {repo}:{file} from Hugging Face (first start only)…")
     try:
         _download(repo, file, target)
     except StartError:
@@ -111,7 +111,9 @@ def _check_room(url: str, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(target).free
     if size > free:
-        raise OSError(errno.ENOSPC, f"it has {_gigabytes(size)}, free are {_gigabytes(free)}")
+        raise OSError(
+            errno.ENOSPC, f"it needs {_gigabytes(size)}, but only {_gigabytes(free)} is free"
+        )
 
 
 def _why_not_fetched(repo: str, file: str, target: Path, error: Exception) -> str:
@@ -124,11 +126,11 @@ def _why_not_fetched(repo: str, file: str, target: Path, error: Exception) -> st
             " and set HF_TOKEN to your token."
         )
     if isinstance(error, errors.RepositoryNotFoundError):
-        return f"Hugging Face has no repository {repo}, or it is private (then set HF_TOKEN)."
+        return f"Repository {repo} not found on Hugging Face. If it is private, set HF_TOKEN."
     if isinstance(error, errors.RemoteEntryNotFoundError):
         return f"The repository {repo} has no file {file}."
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return f"There is no room in {target} for {file}: {error.strerror}."
+        return f"Not enough space in {target} for {file}: {error.strerror}."
     if isinstance(error, PermissionError):
         return f"{target} cannot be written to: {error.strerror}."
     if isinstance(error, errors.HfHubHTTPError):

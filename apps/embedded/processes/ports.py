@@ -43,5 +43,7 @@ def _why_not(host: str, port: int, error: OSError) -> str:
             f" or choose another port, for instance WORKBENCH_PORT={port % 65535 + 1}."
         )
     if error.errno == errno.EACCES:
-        return f"Port {port} is reserved for the system: choose one above 1023 with WORKBENCH_PORT."
-    return f"The workbench cannot listen on {host}:{port} (WORKBENCH_HOST): {error.strerror}."
+        return (
+            f"Port {port} is reserved for the system. Choose a port above 1023 with WORKBENCH_PORT."
+        )
+    return f"Workbench cannot listen on {host}:{port} (WORKBENCH_HOST): {error.strerror}."

@@ -160,7 +160,7 @@ class Supervisor:
                 failures = 0
             failures += 1
             pause = self._backoff.after(failures)
-            self._tell(f"{state.child.name} {how}; starting it again in {pause:g} s.{_why(state)}")
+            self._tell(f"{state.child.name} {how}; restarting in {pause:g} s.{_why(state)}")
             await asyncio.sleep(pause)
 
     async def _run_once(self, state: _State) -> str:
@@ -230,7 +230,7 @@ class Supervisor:
     async def _end_all(self, tasks: "Sequence[asyncio.Task[None]]") -> None:
         self._log.write(SUPERVISOR, "stopping")
         impatient = asyncio.get_running_loop().call_later(
-            PATIENCE_SECONDS, self._say, "Still stopping; Ctrl-C again stops at once."
+            PATIENCE_SECONDS, self._say, "Stopping… Press Ctrl-C again to stop immediately."
         )
         await asyncio.gather(*(self._end(state) for state in self._states.values()))
         impatient.cancel()
@@ -285,7 +285,7 @@ def _why(state: _State) -> str:
     """What it said last, when it never got as far as being ready."""
     if state.ready.is_set() or not state.last_line:
         return ""
-    return f' It said: "{state.last_line[:LAST_LINE_CHARACTERS]}".'
+    return f' Last log line: "{state.last_line[:LAST_LINE_CHARACTERS]}".'
 
 
 def _reason(code: int) -> str:

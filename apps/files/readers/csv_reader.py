@@ -143,7 +143,9 @@ def _named(
 ) -> dict[str, str] | RejectedRow:
     if sum(map(len, cells)) > MAX_CELL and max(map(len, cells)) > MAX_CELL:
         return RejectedRow(
-            number, "", f"A cell has more than {MAX_CELL:,} characters. Is a closing quote missing?"
+            number,
+            "",
+            f"A cell has more than {MAX_CELL:,} characters. A closing quote may be missing.",
         )
     extra = cells[len(layout.columns) :]
     if any(cell.strip() for cell in extra):

@@ -87,7 +87,7 @@ def settled_encoding(path: Path, encoding: str) -> str:
     raise FormatError(
         f"It looked like {ENCODINGS[encoding]} in the parts that were looked at first, but most "
         f"of it is {ENCODINGS[whole]}. The first byte that is not UTF-8 is 0x{byte:02X} in line "
-        f"{line:,} (byte {at:,} of the file). Say which encoding it has and import it again."
+        f"{line:,} (byte {at:,} of the file). Choose the encoding and import it again."
     )
 
 
@@ -241,7 +241,7 @@ class Lines:
         try:
             line = self._file.readline(MAX_LINE)
         except UnicodeError as error:
-            raise FormatError(f"The file is cut off or damaged: {error}.") from error
+            raise FormatError(f"The file is incomplete or damaged: {error}.") from error
         if self._left is not None:
             self._left -= max(len(line), LEAST_COST)
         return line

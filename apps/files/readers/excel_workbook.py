@@ -70,7 +70,7 @@ def inspect(path: Path, *, said: Said) -> Layout:
         formulas = bool(rows) and _has_formulas(path, book.part(sheet))
         claimed = book.claimed_rows(sheet) if rows else 0
     if not rows:
-        raise FormatError("The workbook has no cell with anything in it.")
+        raise FormatError("The workbook is empty.")
     if len(rows[0]) > MAX_COLUMNS:
         raise FormatError(f"The first row has more than {MAX_COLUMNS:,} columns.")
     header = looks_like_header(rows, KNOWN_NAMES) if said.header is None else said.header
@@ -137,7 +137,9 @@ def _named(rows: Iterable[tuple[Any, ...]], layout: Layout) -> Records:
 def _cells(number: int, values: tuple[Any, ...], layout: Layout) -> dict[str, Any] | RejectedRow:
     if any(value is not None for value in values[len(layout.columns) :]):
         return RejectedRow(
-            number, "", f"It has more cells than the table has columns ({len(layout.columns)})."
+            number,
+            "",
+            f"The row has more cells than the table has columns ({len(layout.columns)}).",
         )
     cells: dict[str, Any] = {}
     for column, value in zip(layout.columns, values, strict=False):
@@ -150,7 +152,7 @@ def _cells(number: int, values: tuple[Any, ...], layout: Layout) -> dict[str, An
             )
         if isinstance(value, str):
             if _ERROR.fullmatch(value):
-                return RejectedRow(number, column, f"The cell holds an error of Excel: {value}.")
+                return RejectedRow(number, column, f"The cell has an Excel error: {value}.")
             if len(value) > MAX_CELL:
                 return RejectedRow(number, column, f"More than {MAX_CELL:,} characters.")
         cells[column] = value
@@ -175,7 +177,7 @@ def _check_sizes(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             parts = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise FormatError("The Excel file is damaged or cut off. Save it again.") from error
+        raise FormatError("The Excel file is incomplete or damaged. Save it again.") from error
     shared = sum(p.file_size for p in parts if p.filename.lower().endswith("sharedstrings.xml"))
     total = sum(part.file_size for part in parts)
     packs = any(p.file_size > max(SMALL_PART, MAX_RATIO * p.compress_size) for p in parts)

@@ -31,10 +31,10 @@ def inspect(path: Path, *, encoding: str, mark: bool) -> Layout:
             if seen == SAMPLE_ROWS or len(fields.names) > MAX_COLUMNS:
                 break
     if len(fields.names) > MAX_COLUMNS:
-        raise FormatError(f"The objects have more than {MAX_COLUMNS:,} different fields.")
+        raise FormatError(f"Too many fields. The limit is {MAX_COLUMNS:,}.")
     if not fields.names:
         raise FormatError(
-            'No line holds an object with a text in it: {"text": "...", "label": "..."}.'
+            'No line has an object with a text. Expected: {"text": "...", "label": "..."}.'
         )
     return Layout(
         Kind.JSONL,

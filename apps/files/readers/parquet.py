@@ -32,12 +32,14 @@ def inspect(path: Path) -> Layout:
     with _opened(path) as file:
         names = [" ".join(name.split()) for name in file.schema_arrow.names]
         if len(names) > MAX_COLUMNS:
-            raise FormatError(f"It has {len(names):,} columns; at most {MAX_COLUMNS:,} are read.")
+            raise FormatError(
+                f"The file has {len(names):,} columns and the limit is {MAX_COLUMNS:,}."
+            )
         if len(set(names)) < len(names):
-            raise FormatError("Two of its columns have the same name. Rename one.")
+            raise FormatError("Two columns have the same name. Rename one.")
         if file.metadata.num_rows > MAX_ROWS:
             raise FormatError(
-                f"It has {file.metadata.num_rows:,} rows; at most {MAX_ROWS:,} are read."
+                f"The file has {file.metadata.num_rows:,} rows and the limit is {MAX_ROWS:,}."
             )
         _check_sizes(file)
         rows = int(file.metadata.num_rows)
@@ -157,5 +159,5 @@ def _opened(path: Path, *, dictionaries: Sequence[str] = ()) -> "Iterator[pq.Par
             yield file
     except (pa.ArrowException, OSError) as error:
         raise FormatError(
-            f"The Parquet file is damaged or cut off ({str(error).splitlines()[0][:120]})."
+            f"The Parquet file is incomplete or damaged ({str(error).splitlines()[0][:120]})."
         ) from error

@@ -35,19 +35,28 @@ class JobIn(Schema):
         description="Default: the one set for generation, or the server's first.",
     )
     keep_recipe: bool = Field(False, description="List the recipe among your recipes.")
-    refill: bool = Field(False, description="Go on until `rows` are accepted, quotas kept.")
+    refill: bool = Field(
+        False, description="Keep generating until `rows` rows are accepted, quotas included."
+    )
     near_duplicates: float | None = Field(
-        None, ge=0.5, le=1, description="Reject a row with this share of 5-grams in common."
+        None,
+        ge=0.5,
+        le=1,
+        description=(
+            "Reject a row that shares this fraction of 5-character sequences with an earlier row."
+        ),
     )
     near_duplicates_by_meaning: float | None = Field(
         None,
         ge=0.5,
         le=1,
-        description="Reject a row whose embedding has this cosine with another's, 0.9 for a start.",
+        description="Reject a row with this cosine similarity to an earlier row. Start with 0.9.",
     )
-    test_dataset: int | None = Field(None, description="A dataset whose texts nothing may repeat.")
-    width: int | None = Field(None, ge=1, le=1000, description="Most rows in flight.")
-    weight: int = Field(1, ge=1, le=100, description="Its share beside other jobs.")
+    test_dataset: int | None = Field(
+        None, description="A dataset whose texts must not be repeated."
+    )
+    width: int | None = Field(None, ge=1, le=1000, description="Max rows in parallel.")
+    weight: int = Field(1, ge=1, le=100, description="Priority relative to other jobs.")
     daily_tokens: int | None = Field(None, ge=1, le=10**12)
 
 
@@ -244,7 +253,10 @@ def get_job(request: HttpRequest, pk: int) -> Any:
 
 @router.patch("/jobs/{pk}", response=JobOut)
 def change_job(request: HttpRequest, pk: int, data: Settings) -> Any:
-    """Its name, width, weight or daily budget; null takes a limit away. Also while it runs."""
+    """Change the name, width, weight or daily token limit, even while the job runs.
+
+    null removes a limit.
+    """
     job = get_job_of(request, pk)
     given = data.dict(exclude_unset=True)
     if given.get("name"):
@@ -259,7 +271,7 @@ def change_job(request: HttpRequest, pk: int, data: Settings) -> Any:
 
 @router.delete("/jobs/{pk}", response={204: None})
 def delete_job(request: HttpRequest, pk: int) -> Any:
-    """With all its rows. Datasets made of it stay."""
+    """Delete a job and all its rows. Datasets created from it are kept."""
     services.delete(get_job_of(request, pk))
     return Status(204, None)
 
@@ -296,13 +308,13 @@ def retry_failed(request: HttpRequest, pk: int) -> Any:
 
 @router.post("/jobs/{pk}/add-rows", response={202: JobMade})
 def add_rows(request: HttpRequest, pk: int, data: MoreRows) -> Any:
-    """So many rows more, also of a job that is done."""
+    """Add rows, even to a finished job."""
     return _act(request, pk, lambda batch: batches.add_rows(batch, data.rows))
 
 
 @router.post("/jobs/{pk}/duplicate", response={202: JobMade})
 def duplicate_job(request: HttpRequest, pk: int) -> Any:
-    """The same job with another seed."""
+    """Start the same job with a new seed."""
     try:
         copy = services.duplicate(get_job_of(request, pk))
     except batches.WrongState as error:

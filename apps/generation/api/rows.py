@@ -93,7 +93,7 @@ def list_rows(
     if status is not None:
         if status not in ItemStatus.values:
             known = ", ".join(ItemStatus.values)
-            raise ApiError(422, "invalid", f"There is no status {status!r}. Use {known}.")
+            raise ApiError(422, "invalid", f"Unknown status {status!r}. Use {known}.")
         items = items.filter(status=status)
     if code is not None:
         items = items.filter(code=code)
@@ -137,7 +137,7 @@ def _review(request: HttpRequest, pk: int, index: int, action: Any) -> Any:
 
 @router.post("/jobs/{pk}/rows/{index}/restore", response=RowOut)
 def restore_row(request: HttpRequest, pk: int, index: int) -> Any:
-    """A rejected row is accepted after all.
+    """Restore a rejected row.
 
     One that was given up before all of its columns were written is `pending` again, and goes on
     with the columns that are missing. 409 if there is nothing in it to go on from.
@@ -162,14 +162,14 @@ class NearOut(Schema):
     total: int
     steps: list[int] | None = Field(None, description="Thresholds, in percent.")
     histogram: list[int] | None = Field(
-        None, description="Rows by what the most similar earlier row has in common, from 50 % on."
+        None, description="Row counts by similarity to the most similar earlier row, from 50% up."
     )
     below: int | None = None
     rows: int | None = None
     accepted: int | None = None
-    seen: int | None = Field(None, description="Rows that a person looked at: they stay.")
+    seen: int | None = Field(None, description="Reviewed rows. They do not change.")
     out: list[int] | None = Field(None, description="Rows that each threshold would reject.")
-    back: list[int] | None = Field(None, description="Rows that it would bring back.")
+    back: list[int] | None = Field(None, description="Rows that each threshold would restore.")
 
 
 class NearIn(Schema):
@@ -203,7 +203,7 @@ async def judge_again(request: HttpRequest, pk: int, data: NearIn) -> Any:
     step = None if data.threshold is None else round(100 * data.threshold)
     applied = await _compared(rejudge.apply(job, data.by, step))
     if isinstance(applied, Preparing):
-        raise ApiError(409, "not_ready", "Not all rows are compared yet: ask with GET first.")
+        raise ApiError(409, "not_ready", "Not all rows are compared yet. Poll with GET first.")
     if applied.goes_on:
         await in_db(wake, job.batch.server_id)
     return applied
@@ -236,7 +236,7 @@ def export_job(
     job = get_job_of(request, pk)
     if format not in set(files.Format):
         known = ", ".join(files.Format)
-        detail = f"There is no export as {format!r} yet. Use one of {known}."
+        detail = f"Unknown export format {format!r}. Use {known}."
         raise ApiError(422, "unsupported_format", detail)
     try:
         return export_response(
@@ -254,7 +254,7 @@ def data_card(request: HttpRequest, pk: int) -> Any:
 
 @router.post("/jobs/{pk}/to-dataset", response={201: DatasetMade})
 def to_dataset(request: HttpRequest, pk: int, data: DatasetIn) -> Any:
-    """The accepted rows as a dataset, to train on."""
+    """Create a dataset from the accepted rows."""
     job = get_job_of(request, pk)
     try:
         dataset = exports_to_dataset.to_dataset(

@@ -65,7 +65,7 @@ def comparison(
     """
     if not real.test_rows:
         raise RecipeError.of(
-            f"“{real.name}” has no test rows. Mark some on its page: all are judged on them."
+            f"“{real.name}” has no test rows. Mark some as test on the dataset page."
         )
     made = _examples(job, text_field, label_field)
     test = real.examples.filter(split=Split.TEST).order_by("index")
@@ -188,9 +188,9 @@ def _examples(job: Job, text_field: str, label_field: str) -> Callable[[], Itera
     known = spec.recipe.field_names
     for field in (text_field, label_field):
         if field not in known:
-            raise RecipeError.of(f"There is no field “{field}”. There are: {', '.join(known)}.")
+            raise RecipeError.of(f"No field “{field}”. Available fields: {', '.join(known)}.")
     if not Item.objects.filter(batch_id=job.batch_id, status=ItemStatus.ACCEPTED).exists():
-        raise NothingAccepted("The job has no accepted row yet.")
+        raise NothingAccepted("The job has no accepted rows yet.")
 
     def rows() -> Iterator[ExampleRow]:
         after = -1

@@ -77,7 +77,7 @@ class _Reading:
                 taken.get(name), Category
             )
             if name in taken and not told_back:
-                message = f"There are two columns named “{name}”."
+                message = f"Two columns are named “{name}”. Rename one."
                 if name != column.name:
                     message = f"Its “{name}” is the name of an earlier column: rename one of them."
                 self.problems.append(Problem(tuple(place), message))
@@ -97,7 +97,7 @@ def parse(data: Mapping[str, Any], *, rows: int | None = None, sense: bool = Tru
     """
     reading = _Reading()
     for unknown in data.keys() - set(PARTS):
-        reading.problems.append(Problem((str(unknown),), "A recipe has no such part."))
+        reading.problems.append(Problem((str(unknown),), "Unknown recipe key."))
     _read_columns(reading, data)
     _read_answer(reading, data)
     _set_quotas(reading, data.get("quotas"), rows)
@@ -135,7 +135,7 @@ def _read_columns(reading: _Reading, data: Mapping[str, Any]) -> None:
         column = reading.part(place, parse_column.read, given, reading.names())
         reading.add(place, column)
     if len(reading.columns) > MAX_COLUMNS:
-        reading.problems.append(Problem(("columns",), f"At most {MAX_COLUMNS} columns."))
+        reading.problems.append(Problem(("columns",), f"Up to {MAX_COLUMNS} columns are allowed."))
 
 
 def _listed(
@@ -155,7 +155,7 @@ def _listed(
         )
     columns = data.get("columns") or []
     if not isinstance(columns, list):
-        reading.problems.append(Problem(("columns",), "Columns are a list."))
+        reading.problems.append(Problem(("columns",), "Columns must be a list."))
         return listed
     for at, column in enumerate(columns):
         if isinstance(column, Mapping):
@@ -171,7 +171,7 @@ def _read_answer(reading: _Reading, data: Mapping[str, Any]) -> None:
     """The recipe's own prompt, as the last column."""
     written = [column for column in reading.columns if isinstance(column, Written)]
     if len(written) > MAX_WRITTEN:
-        message = f"At most {MAX_WRITTEN} columns that the model writes."
+        message = f"Up to {MAX_WRITTEN} columns can be written by the model."
         reading.problems.append(Problem(("columns",), message))
     prompt = data.get("prompt")
     if not prompt and (written or not reading.complete) and not data.get("schema"):
@@ -212,9 +212,9 @@ def _system(text: Any) -> str:
     if text is None:
         return ""
     if not isinstance(text, str):
-        raise RecipeError.of("The system prompt must be a text.")
+        raise RecipeError.of("The system prompt must be a string.")
     if len(text) > MAX_SYSTEM:
-        raise RecipeError.of(f"At most {MAX_SYSTEM:,} characters; these are {len(text):,}.")
+        raise RecipeError.of(f"Too long: {len(text):,} characters. The limit is {MAX_SYSTEM:,}.")
     if "{{" in text:
         raise RecipeError.of(
             "The system prompt is the same for every row, so that the server reads it once. "
@@ -251,11 +251,11 @@ def _set_quotas(reading: _Reading, data: Any, rows: int | None) -> None:
 
 def _quota_problem(name: str, wanted: Any, column: Column | None, rows: int | None) -> str:
     if not isinstance(column, Category):
-        return f"There is no column “{name}” of values to choose from."
+        return f"No category column “{name}”."
     if column.depends_on:
-        return f"“{name}” depends on “{column.depends_on}”: give that one the quotas."
+        return f"“{name}” depends on “{column.depends_on}”. Set the quotas there."
     if column.condition:
-        return f"“{name}” has a condition, so its rows cannot be counted beforehand."
+        return f"“{name}” has a condition, so it cannot have quotas."
     if not isinstance(wanted, Mapping) or not all(
         isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_ROWS
         for count in wanted.values()
@@ -263,10 +263,10 @@ def _quota_problem(name: str, wanted: Any, column: Column | None, rows: int | No
         return f"The quotas of “{name}” are an object: value to a number of rows."
     for value in wanted:
         if value not in column.values:
-            return f"“{value}” is no value of “{name}”."
+            return f"“{value}” is not a value of “{name}”."
     total = sum(wanted.values())
     if rows is not None and total > rows:
-        return f"The quotas of “{name}” add up to {total:,} rows, the job has {rows:,}."
+        return f"The quotas of “{name}” add up to {total:,} rows, but the job has {rows:,}."
     if rows is not None and total < rows and len(wanted) == len(column.values):
         return (
             f"The quotas of “{name}” add up to {total:,} rows, the job has {rows:,}: "

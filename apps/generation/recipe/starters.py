@@ -53,7 +53,7 @@ STARTERS = (
     Starter(
         "intents",
         "Labelled intents",
-        "Messages to a help desk, each with what the customer wants: data for a router.",
+        "Help desk messages with the customer’s intent. Training data for a router.",
         {
             "system": SYSTEM,
             "prompt": "Write a customer message with the intent {{ intent }}.",
@@ -64,7 +64,7 @@ STARTERS = (
     Starter(
         "tickets",
         "Support tickets",
-        "Tickets about your topics, as plain text with the topic beside it.",
+        "Tickets about your topics, as plain text with the topic as label.",
         {
             "system": SYSTEM,
             "prompt": "Write a support ticket about {{ topic }}.",
@@ -74,7 +74,7 @@ STARTERS = (
     Starter(
         "qa",
         "Questions from documents",
-        "Paste a document: each passage gives questions with answers that stand in it.",
+        "Questions and answers from the passages of a document you paste.",
         {
             "system": "You write questions that a reader of a document would ask. "
             "Every answer stands in the passage.",
@@ -82,7 +82,7 @@ STARTERS = (
                 {
                     "name": "passage",
                     "kind": "seed",
-                    "text": "Paste your document here, in place of this line.",
+                    "text": "Replace this line with your document.",
                     "format": "document",
                     "order": "walk",
                 },
@@ -112,7 +112,7 @@ STARTERS = (
     Starter(
         "paraphrases",
         "Paraphrases",
-        "The same in other words: each of your texts several times, with its label.",
+        "Several paraphrases of each of your texts, with the label kept.",
         {
             "system": "You say the same thing in other words. The meaning stays exactly.",
             "columns": [
@@ -141,7 +141,7 @@ STARTERS = (
     Starter(
         "chat",
         "Chat fine-tuning pairs",
-        "A person asks, an assistant answers, a judge looks at both: for the chat format.",
+        "User and assistant messages, scored by a judge. For chat fine-tuning.",
         {
             "system": "You write conversations between a person and a helpful assistant.",
             "columns": [
@@ -186,7 +186,7 @@ STARTERS = (
     Starter(
         "more",
         "More like these rows",
-        "Your own examples, rotated from row to row; the model writes others of the kind.",
+        "New texts in the style of your own examples.",
         {
             "system": SYSTEM,
             "columns": [

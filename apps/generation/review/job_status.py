@@ -61,16 +61,17 @@ def in_words(trial: dict[str, Any], fixed: int | None) -> str:
     """What was measured at the start, and what follows from it."""
     rates, best, slots = trial["rates"], trial["best"], trial["slots"]
     found = ", ".join(
-        f"{width} at once {rate:,.0f}" for width, rate in sorted(rates.items(), key=_width)
+        f"{width} in parallel {rate:,.0f}" for width, rate in sorted(rates.items(), key=_width)
     )
-    said = f"Measured at the start, tokens a second: {found}."
+    said = f"Measured at the start (tokens/s): {found}."
     if fixed is not None and fixed != best:
-        return f"{said} {best} at once are best; you set {fixed}."
+        return f"{said} Best: {best} in parallel. You set {fixed}."
     if best < slots:
         return (
-            f"{said} More than {best} at once are slower here, so {best} run. Limits change that."
+            f"{said} Best: {best} in parallel, which is now used. You can change this "
+            "under “Recipe and settings”."
         )
-    return f"{said} Every slot is worth it."
+    return f"{said} Best: all slots."
 
 
 def _width(rate: tuple[str, float]) -> int:
@@ -85,16 +86,16 @@ def why_fewer(batch: Batch, running: int) -> str:
     if running >= slots:
         return ONE_BY_ONE if server.width_source(batch.model) == capacity.ASSUMED else ""
     if batch.width is not None and running >= batch.width:
-        return f"At most {batch.width} at once, as you set it below: the server has {slots} slots."
+        return f"Max rows in parallel is set to {batch.width}. The server has {slots} slots."
     if sentence := _too_large(batch, server, slots):
         return sentence
     match _held_back(server.pk):
         case "people":
-            return "A slot is left free: somebody is using the server."
+            return "One slot is kept free because someone is chatting."
         case "slots" if running < slots - 1:
-            return "Other requests of the workbench are using the other slots."
+            return "Other Workbench requests use the remaining slots."
         case "restarted":
-            return "Redis was started again: rows go on in a second."
+            return "Redis was restarted. The job continues in a second."
         case other:
             return refused_in_words(other)
 

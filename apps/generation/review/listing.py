@@ -11,10 +11,10 @@ from apps.generation.models import Job
 
 ALL, NEWEST, UNSEEN = "all", "newest", "unseen"
 FILTERS = {
-    ALL: "all",
-    NEWEST: "newest",
-    **{status: status for status in ItemStatus.values},
-    UNSEEN: "not yet looked at",
+    ALL: "All",
+    NEWEST: "Newest",
+    **{status: status.capitalize() for status in ItemStatus.values},
+    UNSEEN: "Unreviewed",
 }
 """What may be chosen, in words: rows of every state by number, the last that were finished, rows of
 one state, accepted rows that no person has looked at."""

@@ -21,7 +21,7 @@ from apps.runtime.async_db import in_db
 
 T = TypeVar("T")
 
-ALIKE = {By.TEXT: "the same as", By.MEANING: "the same in meaning as"}
+ALIKE = {By.TEXT: "similar to", By.MEANING: "similar in meaning to"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _reason(measured: Measured, by: By, place: int, share: float) -> tuple[str, 
     code = CODES[by][1 if seed else 0]
     what = "seed row" if seed else "row"
     percent = round(100 * share)
-    return code, f"About {percent} % {ALIKE[by]} {what} {measured.indices[place] + 1}."
+    return code, f"About {percent}% {ALIKE[by]} {what} {measured.indices[place] + 1}."
 
 
 @transaction.atomic

@@ -43,11 +43,11 @@ class Sides:
         if not user and not assistant:
             return None
         if not user or not assistant:
-            raise RecipeError.of("Choose a field for each side, or what was asked and answered.")
+            raise RecipeError.of("Choose a user message and an assistant message.")
         for name in (user, assistant):
             if name not in recipe.field_names:
                 known = ", ".join(recipe.field_names)
-                raise RecipeError.of(f"There is no field “{name}”. There are: {known}.")
+                raise RecipeError.of(f"No field “{name}”. Available fields: {known}.")
         return cls(user, assistant)
 
 

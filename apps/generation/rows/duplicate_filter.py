@@ -74,7 +74,7 @@ class Guard:
 
 
 def _same_as(match: Match, what: str) -> str:
-    return f"About {round(100 * match.share)} % the same as {what} {match.key + 1}."
+    return f"About {round(100 * match.share)}% similar to {what} {match.key + 1}."
 
 
 @dataclass(frozen=True, slots=True)

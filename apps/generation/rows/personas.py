@@ -44,7 +44,7 @@ async def write(target: Target, about: str, count: int, *, person: int | None = 
         if len(found) >= count:
             break
     if not found:
-        raise NothingWritten("The model wrote no person that can be used. Write them yourself.")
+        raise NothingWritten("The model returned no usable people. Enter them yourself.")
     return list(found.values())[:count]
 
 

@@ -167,14 +167,14 @@ def _date(column: Date, draw: Draw) -> str:
 def _seed(column: Seed, draw: Draw, values: Mapping[str, Any]) -> Values:
     table = draw.tables.get(column.name)
     if table is None:
-        raise RecipeError.of(f"The seed rows of “{column.name}” are not there any more.")
+        raise RecipeError.of(f"The seed rows of “{column.name}” no longer exist.")
     places = None
     if column.match:
         wanted = str(values[column.match])
         places = table.matching(column.match_field, wanted)
         if not places:
             raise RecipeError.of(
-                f"No seed row of “{column.name}” has “{wanted}” as its {column.match_field}."
+                f"No seed row of “{column.name}” has {column.match_field} = “{wanted}”."
             )
     if column.walk:
         total = len(table.rows) if places is None else len(places)

@@ -151,7 +151,7 @@ class Comparison:
 
 def _withdrawal(item: Item, kept: Kept, place: int, cosine: float) -> Withdrawal:
     share = round(100 * min(cosine, 1.0))
-    reason = f"About {share} % the same in meaning as {kept.what.format(place + 1)}."
+    reason = f"About {share}% similar in meaning to {kept.what.format(place + 1)}."
     return Withdrawal(item.pk, kept.code, reason)
 
 

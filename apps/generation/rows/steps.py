@@ -139,7 +139,9 @@ def first_ask(recipe: Recipe, draw: Draw) -> Ask:
         return next(steps)
     except StopIteration as end:
         row: Row = end.value
-        raise RecipeError.of(row.reason or "This row asks the model nothing.") from None
+        raise RecipeError.of(
+            row.reason or "This recipe has no column written by the model."
+        ) from None
     finally:
         steps.close()
 

@@ -46,10 +46,10 @@ def judge(
         return Judgement(
             output=None if schema else {"text": text.strip()},
             code="length",
-            reason="Cut off: the answer reached the largest number of tokens.",
+            reason="Max tokens reached before the answer was complete.",
         )
     if finish_reason != "stop":
-        return Judgement(code="unfinished", reason=f"The model ended with “{finish_reason}”.")
+        return Judgement(code="unfinished", reason=f"The model stopped with “{finish_reason}”.")
     if schema is None:
         output: Any = {"text": text.strip()}
     else:

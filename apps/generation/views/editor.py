@@ -28,19 +28,19 @@ PREVIEWS = (3, 10)
 DATASETS_SHOWN = 200
 # (group, (kind, label, what it is, with an example))
 COLUMN_KINDS = (
-    ("By the model", (
+    ("Written by the model", (
         ("text", "Text", "The model writes free text: “Write a ticket about {{ topic }}.”"),
         ("structured", "Fields", "The model fills in named fields, such as a text and its label. "
-         "The server keeps it to their kinds."),
+         "The server enforces the types."),
         ("judge", "Judge", "The model scores the row from 1 to 5, “Is it realistic?”, and low "
          "scores reject it."),
     )),
-    ("From chance", (
+    ("Random", (
         ("category", "Category", "One of your values in each row, evenly or by weight: positive, "
          "negative."),
-        ("number", "Number", "A number between two others, such as an age from 18 to 90."),
-        ("date", "Date", "A day in a period, such as one of last year."),
-        ("uuid", "Identifier", "A different random identifier in each row, for an order number."),
+        ("number", "Number", "A random number in a range, such as an age from 18 to 90."),
+        ("date", "Date", "A random date in a range, such as last year."),
+        ("uuid", "Identifier", "A random UUID, such as an order number."),
         ("persona", "Persona", "One of many people the model thinks up once: “a retired teacher "
          "who types slowly”. Texts then differ more."),
     )),
@@ -48,7 +48,7 @@ COLUMN_KINDS = (
         ("seed", "Seed rows", "A row of a dataset or file, as an example to imitate or a passage "
          "to ask about: {{ example_text }}."),
     )),
-    ("Worked out", (
+    ("Computed", (
         ("expression", "Expression", "Computed from the columns above, without the model: "
          "'angry' if stars < 3 else 'happy'."),
     )),
@@ -197,7 +197,9 @@ def _from_dataset(request: HttpRequest, owner: User, pk: int) -> Draft:
     labels = list(dict.fromkeys(labels)) or list(dataset.label_counts)[:50]
     rows = request.GET.get("rows", "")
     count = int(rows) if rows.isdecimal() and 1 <= int(rows) <= 10_000 else 20 * len(labels)
-    draft = Draft.of(f"More of {dataset.name}"[:200], starters.more_like(dataset.pk, labels, count))
+    draft = Draft.of(
+        f"More rows like {dataset.name}"[:200], starters.more_like(dataset.pk, labels, count)
+    )
     draft.rows = str(count)
     draft.near = "85"
     draft.for_dataset = str(dataset.pk)

@@ -125,9 +125,9 @@ class Draft:
         """What is meant, or None with the sentences in `errors` and `problems`."""
         self.errors, self.problems = {}, []
         if not self.name:
-            self._wrong("name", "Give the job a name.")
+            self._wrong("name", "Enter a job name.")
         elif len(self.name) > MAX_NAME:
-            self._wrong("name", f"At most {MAX_NAME} characters.")
+            self._wrong("name", f"Up to {MAX_NAME} characters.")
         rows = self._whole("rows", 1, MAX_ROWS)
         seed = self._whole("seed", 0, MAX_SEED) if self.seed else secrets.randbelow(MAX_SEED)
         near = self._number(self.near, "near", 50, 100)
@@ -165,7 +165,7 @@ class Draft:
         try:
             body = json.loads(self.recipe or "{}")
             if not isinstance(body, dict):
-                raise RecipeError.of("A recipe is a JSON object.")
+                raise RecipeError.of("A recipe must be a JSON object.")
             others = body.get("params")
             params = {
                 name: int(value)
@@ -181,7 +181,7 @@ class Draft:
             return recipes.parse(body, rows=None if "rows" in self.errors else rows)
         except (ValueError, RecursionError) as error:
             if not isinstance(error, RecipeError):
-                self._wrong("columns", f"The recipe is no JSON: {error}.")
+                self._wrong("columns", f"The recipe is not valid JSON: {error}.")
                 return None
             for problem in error.problems:
                 self.report(problem)
@@ -218,7 +218,7 @@ class Draft:
         text = getattr(self, name)
         if re.fullmatch(r"[0-9]{1,13}", text) and smallest <= int(text) <= largest:
             return int(text)
-        self._wrong(name, f"A whole number from {smallest:,} to {largest:,}.")
+        self._wrong(name, f"Enter an integer from {smallest:,} to {largest:,}.")
         return smallest
 
     def _number(self, text: str, name: str, smallest: float, largest: float) -> float | None:
@@ -229,7 +229,7 @@ class Draft:
             return float(text)
         example = "0.9" if smallest == 0 else "85"
         limits = "" if smallest == 0 else f", from {smallest:g} to {largest:g}"
-        self._wrong(name, f"A number, such as {example}{limits}.")
+        self._wrong(name, f"Enter a number, such as {example}{limits}.")
         return None
 
 

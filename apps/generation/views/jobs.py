@@ -41,10 +41,10 @@ FIELDS_SHOWN = 4
 
 # name: (what is done, what is said afterwards)
 ACTIONS = {
-    "pause": (batches.pause, "Paused. Rows in flight are being finished."),
-    "resume": (batches.resume, "The job goes on."),
-    "cancel": (batches.cancel, "Cancelled. The finished rows stay."),
-    "retry": (batches.retry_failed, "The failed rows are tried again."),
+    "pause": (batches.pause, "Paused. Running rows will finish."),
+    "resume": (batches.resume, "Job resumed."),
+    "cancel": (batches.cancel, "Job cancelled. Finished rows are kept."),
+    "retry": (batches.retry_failed, "Retrying failed rows."),
 }
 
 
@@ -199,14 +199,14 @@ def add_rows(request: HttpRequest, pk: int) -> HttpResponse:
     text = request.POST.get("rows", "")
     count = int(text) if text.isdecimal() and len(text) < 7 else 0
     if not 1 <= count <= MAX_ROWS:
-        messages.error(request, f"A whole number of rows, from 1 to {MAX_ROWS:,}.")
+        messages.error(request, f"Enter a number of rows from 1 to {MAX_ROWS:,}.")
         return redirect("generation:job", pk)
     try:
         batches.add_rows(found.batch, count)
     except batches.WrongState as error:
         messages.error(request, str(error))
     else:
-        messages.success(request, f"{count:,} rows more.")
+        messages.success(request, f"{count:,} rows added to the job.")
         wake(found.batch.server_id)
     return redirect("generation:job", pk)
 
@@ -221,7 +221,7 @@ def duplicate(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, str(error))
         return redirect("generation:job", pk)
     wake(copy.batch.server_id)
-    messages.success(request, "The same job with another seed is queued.")
+    messages.success(request, "New job queued with the same recipe and a new seed.")
     return redirect("generation:job", copy.pk)
 
 
@@ -229,7 +229,7 @@ def duplicate(request: HttpRequest, pk: int) -> HttpResponse:
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(jobs_of(request), pk=pk)
     services.delete(found)
-    messages.success(request, f"“{found.name}” and its rows were deleted. Its datasets stay.")
+    messages.success(request, f"“{found.name}” and its rows deleted. Its datasets are kept.")
     return redirect("generation:index")
 
 
@@ -241,12 +241,12 @@ def limits(request: HttpRequest, pk: int) -> HttpResponse:
     for name, largest in (("width", 1000), ("weight", 100), ("daily_tokens", 10**12)):
         text = request.POST.get(name, "").strip()
         if text and not (text.isascii() and text.isdecimal() and 1 <= int(text[:15]) <= largest):
-            messages.error(request, f"A whole number from 1 to {largest:,} is wanted.")
+            messages.error(request, f"Enter an integer from 1 to {largest:,}.")
             return redirect("generation:job", pk)
         values[name] = int(text) if text else None
     values["weight"] = values["weight"] or 1
     Batch.objects.filter(pk=found.batch_id).update(**values)
-    messages.success(request, "Changed. A running job follows within a second.")
+    messages.success(request, "Limits saved. They apply within a second.")
     return redirect("generation:job", pk)
 
 
@@ -315,7 +315,7 @@ def dataset(request: HttpRequest, pk: int) -> HttpResponse:
     except (RecipeError, NothingUsable, to_dataset.NothingAccepted) as error:
         messages.error(request, str(error))
         return redirect("generation:job", pk)
-    messages.success(request, f"The dataset “{made.name}” has {made.rows:,} rows.")
+    messages.success(request, f"Dataset “{made.name}” created with {made.rows:,} rows.")
     return redirect(reverse("datasets:detail", args=[made.pk]))
 
 

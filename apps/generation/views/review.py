@@ -177,7 +177,7 @@ async def varied(request: HttpRequest, pk: int) -> HttpResponse:
         step = len(texts) / len(seeds)
         fewer = [texts[int(at * step)] for at in range(len(seeds))]
         if len(fewer) < len(texts):
-            lines.append((f"{len(fewer):,} of these rows", await measured(fewer)))
+            lines.append((f"First {len(fewer):,} rows", await measured(fewer)))
         lines.append((f"{len(seeds):,} seed rows", await measured(seeds)))
     context = {
         "job": found,

@@ -34,7 +34,7 @@ async def measured(request: HttpRequest, pk: int) -> HttpResponse:
     found = await _job(request, pk)
     by = request.GET.get("by", "")
     if by not in set(By):
-        return JsonResponse({"error": "Compare by “text” or by “meaning”."}, status=400)
+        return JsonResponse({"error": "`by` must be “text” or “meaning”."}, status=400)
     try:
         shown = await measure.measure(found, By(by))
     except CANNOT as error:
@@ -60,7 +60,7 @@ async def apply(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, str(error))
         return redirect("generation:job", pk)
     if isinstance(applied, Preparing):
-        messages.error(request, "The rows are not all compared yet: wait for the histogram.")
+        messages.error(request, "The rows are still being compared. Wait for the histogram.")
         return redirect("generation:job", pk)
     messages.success(request, _said(applied))
     if applied.goes_on:
@@ -73,7 +73,9 @@ def _said(applied: Applied) -> str:
         f"{applied.rejected:,} row{'s' * (applied.rejected != 1)} rejected as near duplicates, "
         f"{applied.restored:,} brought back."
     )
-    return f"{said} The job goes on until its goal is reached again." if applied.goes_on else said
+    return (
+        f"{said} The job continues until it has enough accepted rows." if applied.goes_on else said
+    )
 
 
 async def _job(request: HttpRequest, pk: int) -> Any:

@@ -104,17 +104,18 @@ def _pool_exhausted(found: re.Match[str], message: str) -> LLMError:
 
 def _load_failed(found: re.Match[str], message: str) -> LLMError:
     reason = message.removeprefix("unspecific error: ").rstrip(".")
-    return LoadFailed(f"The model did not start: {reason}. The server's log says why.")
+    return LoadFailed(f"The model failed to start: {reason}. See the server’s log.")
 
 
 def _not_loaded(found: re.Match[str], message: str) -> LLMError:
     return NotLoaded(
-        "The model is not loaded, and this server loads none by itself. Load it under Servers."
+        "The model is not loaded and the server does not load models automatically. Load "
+        "it under Servers."
     )
 
 
 def _unknown_model(found: re.Match[str], message: str) -> LLMError:
-    return UnknownModel(f"The server does not know this model: {message}")
+    return UnknownModel(f"Unknown model: {message}")
 
 
 def _late_backend(found: re.Match[str], message: str) -> LLMError:
@@ -188,9 +189,9 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], LLMError]
 def _by_status(status: int | None, body: Any, message: str, headers: Mapping[str, str]) -> LLMError:
     match status:
         case 401 | 403:
-            return Unauthorized("The server refuses the key. Enter the right one under Servers.")
+            return Unauthorized("The API key was rejected. Update it under Servers.")
         case 404:
-            return UnknownModel(f"The server does not know this model or address: {message}")
+            return UnknownModel(f"Unknown model or address: {message}")
         case 413 | 431:  # Olla's and nginx's limit of bytes: waiting would not help
             return RequestTooLarge(
                 f"The request is larger than the proxy takes: {message.rstrip('.')}. Send less, "
@@ -200,17 +201,17 @@ def _by_status(status: int | None, body: Any, message: str, headers: Mapping[str
             text = str(detail_of(body).get("message", ""))[:MOST_WORDS]
             return _busy(body, message, told_wait(headers, text or message))
         case 501:
-            return NotSupported(f"The server was started without this: {message}")
+            return NotSupported(f"The server was started without this feature: {message}")
         case 503:
             return _unavailable(body, message)
         case 502 | 521 | 522 | 523 | 530:  # the last four are Cloudflare's words for it
             return _gone(message)
         case 504 | 524:
-            return Stalled(f"A proxy gave up waiting for the model server: {message}")
+            return Stalled(f"A proxy timed out waiting for the model server: {message}")
         case int() if 400 <= status < 500:
-            return BadRequest(f"The server does not take this request: {message}")
+            return BadRequest(f"The server rejected the request: {message}")
         case _:
-            return ServerFailed(f"The model server failed: {message}")
+            return ServerFailed(f"Model server error: {message}")
 
 
 def _busy(body: Any, message: str, retry_after: float | None) -> LLMError:
@@ -222,14 +223,12 @@ def _busy(body: Any, message: str, retry_after: float | None) -> LLMError:
             "llama-swap's concurrencyLimit",
         )
     limit = "the proxy's rate limit" if isinstance(body, str) else "the server's limit"
-    return Busy(f"The server takes no more requests for now: {message}", retry_after, limit)
+    return Busy(f"The server’s request limit is reached: {message}", retry_after, limit)
 
 
 def _unavailable(body: Any, message: str) -> LLMError:
     if _is_llama_swap(body):
-        return Loading(
-            "llama-swap has just stopped this model's process. The next request starts it again."
-        )
+        return Loading("llama-swap just stopped this model. The next request starts it again.")
     if "loading" in message.lower():
         return Loading("The server is loading the model.")
     return _gone(message)
@@ -246,4 +245,4 @@ def _code_of(detail: dict[str, Any]) -> int | None:
 
 
 def _status_words(status: int | None) -> str:
-    return f"HTTP {status}." if status else "it gave no reason."
+    return f"HTTP {status}." if status else "no reason given."

@@ -70,7 +70,9 @@ class ModelInUse(Exception):
     """The server would have to unload a model that somebody uses. `model` says which."""
 
     def __init__(self, model: str) -> None:
-        super().__init__(f"The server holds only some models at once, and {model} is in use.")
+        super().__init__(
+            f"The server cannot hold all models at the same time, and {model} is in use."
+        )
         self.model = model
 
 

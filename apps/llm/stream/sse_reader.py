@@ -109,7 +109,7 @@ def _decoded(line: bytes) -> dict[str, Any]:
         data = json.loads(line)
     except ValueError as error:
         raise errors.ServerFailed(
-            "The model server wrote something into its answer that is not JSON."
+            "The model server sent a reply that is not valid JSON."
         ) from error
     if not isinstance(data, dict):
         raise errors.ServerFailed(NOT_A_CHUNK)

@@ -13,8 +13,8 @@ from apps.servers.facts import learned
 
 T = TypeVar("T")
 
-STATED = "stated by you"
-SETTINGS = "stated in the settings"
+STATED = "set by you"
+SETTINGS = "set by environment variable"
 ASSUMED = "assumed"
 
 SLOTS_ADVICE = (

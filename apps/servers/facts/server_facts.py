@@ -12,7 +12,7 @@ LASTING = (
     *("slots", "context", "context_trained", "pool", "unified", "embeddings"),
     *("vision", "audio", "reasoning", "thinking_switch", "thinking_off", "abilities", "weights"),
 )
-REMEMBERED = " (when it last ran)"
+REMEMBERED = " (from its last run)"
 
 
 @dataclass

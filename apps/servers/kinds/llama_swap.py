@@ -28,7 +28,7 @@ STATES = {
     "shutdown": "unloaded",
 }
 # concurrencyLimit, where the config says nothing. It is told nowhere.
-WIDTH_CAP = (10, "llama-swap takes 10 requests per model at a time, the waiting ones included.")
+WIDTH_CAP = (10, "llama-swap allows 10 requests per model at a time, including waiting ones.")
 
 
 async def look(

@@ -41,7 +41,7 @@ async def _learn(
     model.state = _state(status)
     if model.state == "failed":
         code = status.get("exit_code")
-        model.error = f"Its process ended with exit code {code}." if code is not None else ""
+        model.error = f"The model process ended with exit code {code}." if code is not None else ""
     model.actions = actions(model.state)
     # The listing's context is the whole cache of the process, not a slot's share of it.
     listed, model.context = model.context, None

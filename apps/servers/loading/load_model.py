@@ -60,13 +60,13 @@ def check(server: Server, model: str, action: Action) -> str:
     """
     found = server.model(model) if model else None
     if found is None:
-        raise errors.UnknownModel(f"{server.name} names no model {model!r}.")
+        raise errors.UnknownModel(f"{server.name} has no model {model!r}.")
     if action is not Action.WARM:
         if not server.swaps:
             raise errors.NotSupported(_no_swapping(server))
         if not found.get("actions") or found["actions"] == [Action.WARM]:
             raise errors.NotSupported(
-                f"{found['id']} is another machine's: {server.name} only passes requests on."
+                f"{found['id']} runs on another machine. {server.name} only forwards requests."
             )
     return str(found["id"])
 
@@ -156,7 +156,7 @@ async def _one_token(server: Server, model: str) -> None:
                     answer = await client.complete(ChatRequest(model, messages, max_tokens=1))
                     held.used(answer.usage)
     except TimeoutError as error:
-        raise errors.Stalled("No token came within 15 minutes.") from error
+        raise errors.Stalled("No tokens within 15 minutes.") from error
     except errors.LLMError as error:
         await note_error(server, error)
         raise
@@ -181,8 +181,8 @@ async def _follow(server: Server, model: str) -> None:
         if found.get("state") in router.RUNNING:
             return
         if found.get("state") in {"failed", "unloaded"}:
-            reason = found.get("error") or "It was unloaded again."
-            raise errors.LoadFailed(f"{model} did not start. {reason} The server's log says why.")
+            reason = found.get("error") or "The model was unloaded again."
+            raise errors.LoadFailed(f"{model} failed to start. {reason} See the server’s log.")
     raise errors.LoadFailed(f"{model} was not loaded within 15 minutes.")
 
 

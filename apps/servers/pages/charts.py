@@ -34,16 +34,16 @@ def charts(buckets: Sequence[Bucket], *, embeds: bool) -> list[Chart]:
     shown.append(
         Chart(
             "waited",
-            "Had to wait",
+            "Requests that waited",
             str(sum(b.waited for b in recent)) if waited else "none",
-            f"{waited:,} in 15 minutes" if waited else "in 15 minutes",
+            f"{waited:,} in 15 min" if waited else "in 15 minutes",
         )
     )
     if not embeds and not any(bucket.told for bucket in buckets):
-        shown.append(Chart("cached", "Prompt from cache", "not reported", ""))
+        shown.append(Chart("cached", "Prompt cache hits", "not reported", ""))
     elif not embeds:
         shown.append(
-            Chart("cached", "Prompt from cache", _share(recent), f"{_share(buckets)} in all")
+            Chart("cached", "Prompt cache hits", _share(recent), f"{_share(buckets)} over 15 min")
         )
     return shown
 
@@ -53,7 +53,7 @@ def _rate_chart(
 ) -> Chart:
     most = max((getattr(bucket, name) for bucket in buckets), default=0) / BUCKET_SECONDS
     now = sum(getattr(bucket, name) for bucket in recent) / NOW_SECONDS
-    return Chart(name, title, f"{now:,.0f}", f"at most {most:,.0f}")
+    return Chart(name, title, f"{now:,.0f}", f"peak {most:,.0f}")
 
 
 def _share(buckets: Sequence[Bucket]) -> str:

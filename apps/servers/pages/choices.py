@@ -73,9 +73,9 @@ def _choice(use: Use, servers: list[Server], default: DefaultServer | None, erro
         if (options := _options(server, use, default))
     ]
     if default is None:
-        return Choice(use, groups, "", "nobody yet", error)
+        return Choice(use, groups, "", "Not set", error)
     server = next(server for server in servers if server.pk == default.server_id)
-    model = default.model or "the first model it names"
+    model = default.model or "First available model"
     return Choice(use, groups, _value(server, default.model), f"{server.name}: {model}", error)
 
 
@@ -89,11 +89,11 @@ def _options(server: Server, use: Use, default: DefaultServer | None) -> list[Op
     ]
     options = [Option(_value(server, model), f"{server.name}: {model}") for model in models]
     if default and default.server_id == server.pk and default.model not in {"", *models}:
-        label = f"{server.name}: {default.model} (not there now)"
+        label = f"{server.name}: {default.model} (not available)"
         options.append(Option(_value(server, default.model), label))
     if not models and server.model_facts:  # it names some, of which none can do it
         return options
-    first = Option(_value(server, ""), f"{server.name}: whichever it names first")
+    first = Option(_value(server, ""), f"{server.name}: first available model")
     return [first, *options]
 
 

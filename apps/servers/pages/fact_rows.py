@@ -62,15 +62,15 @@ def models(server: Server, activities: Mapping[str, Activity]) -> list[ModelLine
 
 MODEL_FACTS = {
     "slots": "slots",
-    "context": "context of a slot, tokens",
-    "context_trained": "trained for, tokens",
+    "context": "context per slot (tokens)",
+    "context_trained": "training context (tokens)",
     "unified": "shared KV cache",
     "embeddings": "embeddings",
     "vision": "vision",
     "audio": "audio",
     "reasoning": "reasoning",
-    "thinking_switch": "thinking can be switched",
-    "ttl": "unloaded after, seconds of quiet",
+    "thinking_switch": "thinking can be turned on and off",
+    "ttl": "unloads after (idle seconds)",
 }
 """What is shown of a model, by the key of the fact."""
 
@@ -96,8 +96,8 @@ def _context(model: Mapping[str, Any], server: Server) -> str:
     context = model.get("context") or (None if server.swaps else server.context)
     trained = model.get("context_trained")
     if not context:
-        return f"trained for {trained:,} tokens" if trained else ""
-    beyond = f", trained for {trained:,}" if trained and trained != context else ""
+        return f"trained with {trained:,} tokens" if trained else ""
+    beyond = f", trained with {trained:,}" if trained and trained != context else ""
     return f"{context:,} tokens per slot{beyond}"
 
 
@@ -108,28 +108,26 @@ def _abilities(model: Mapping[str, Any]) -> list[str]:
 
 KV_CACHE = {
     True: "shared by all slots",
-    False: "split, each slot has its own",
+    False: "split (one per slot)",
     None: "taken to be split until requests outgrow it together",
 }
 SWITCHES = {
-    "shows_slots": "Shows its slots",
-    "shows_metrics": "Shows its metrics",
-    "keyless": "Answers without a key",
+    "shows_slots": "Reports slots",
+    "shows_metrics": "Reports metrics",
+    "keyless": "Works without a key",
 }
 
 
 def facts_of(server: Server) -> list[Known]:
     facts = server.facts
     known = [
-        Known(
-            "Address", server.base_url, "the settings" if server.from_settings else "stated here"
-        ),
-        Known("Kind", server.get_kind_display(), "how it answers"),
+        Known("Address", server.base_url, "the settings" if server.from_settings else "set here"),
+        Known("Kind", server.get_kind_display(), "detected"),
         Known("Slots", str(server.slots), server.slots_source),
     ]
     if server.context:
         known.append(
-            Known("Context of a slot", f"{server.context:,} tokens", server.context_source())
+            Known("Context per slot", f"{server.context:,} tokens", server.context_source())
         )
     if server.slots > 1:
         cache = KV_CACHE[server.unified()]
@@ -139,12 +137,12 @@ def facts_of(server: Server) -> list[Known]:
         most = f"at most {facts['at_once']}"
         known.append(Known("Models in memory", most, sources.get("at_once", "")))
     if cap := server.width_cap:
-        known.append(Known("Requests at once", f"at most {cap[0]}", cap[1]))
+        known.append(Known("Max parallel requests", f"{cap[0]}", cap[1]))
     if facts.get("build"):
         known.append(Known("Build", facts["build"], "the server's /props"))
     for name, label in SWITCHES.items():
         if facts.get(name) is not None:
-            known.append(Known(label, _plain(facts[name]), "how it answers"))
+            known.append(Known(label, _plain(facts[name]), "detected"))
     for name, refused in sorted(server.refused.items()):
         label = f"{name}: fields not sent"
         known.append(Known(label, ", ".join(refused), "the server refused them"))

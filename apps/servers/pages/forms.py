@@ -14,19 +14,26 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
     # Not the model's own field, which would refuse "localhost:8080" before its scheme is added.
     base_url = forms.CharField(
-        max_length=500, label="Address", help_text="Such as http://127.0.0.1:8080/v1"
+        max_length=500, label="Address", help_text="e.g. http://127.0.0.1:8080/v1"
     )
     api_key = forms.CharField(
         required=False,
-        label="Key",
-        help_text="If the server was started with --api-key. Stored encrypted, never shown again.",
+        label="API key",
+        help_text=(
+            "Needed if the server was started with --api-key. Stored encrypted and "
+            "never shown again."
+        ),
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
     )
-    forget_key = forms.BooleanField(required=False, label="Forget the stored key")
+    forget_key = forms.BooleanField(required=False, label="Delete the stored key")
     kv_unified = forms.TypedChoiceField(
         required=False,
         label="Shared KV cache",
-        choices=[("", "Not known"), ("yes", "Shared by all slots"), ("no", "Split between them")],
+        choices=[
+            ("", "Not set (treated as shared)"),
+            ("yes", "Shared by all slots"),
+            ("no", "Split between them"),
+        ],
         coerce=lambda value: value == "yes",
         empty_value=None,
         help_text=(
@@ -38,14 +45,14 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
     class Meta:
         model = Server
         fields = ["name", "base_url", "parallel", "context_stated", "kv_unified"]
-        error_messages = {"name": {"unique": "There is a server of this name already."}}
+        error_messages = {"name": {"unique": "A server with this name already exists."}}
         labels = {
             "parallel": "Slots",
-            "context_stated": "Context of a slot",
+            "context_stated": "Context per slot (tokens)",
         }
         help_texts = {
-            "parallel": "Only where the server does not say (a proxy): its -np.",
-            "context_stated": "Only where the server does not say: tokens.",
+            "parallel": "Only needed if not reported, for example behind a proxy. Enter its -np.",
+            "context_stated": "Only needed if not reported.",
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -17,7 +17,7 @@ class Occupant(StrEnum):
     """A person waits: chat, a preview, a single prediction."""
     JOB = "job"
     OTHER = "other"
-    """Another program: the slot is busy and we did not do it."""
+    """Other program: the slot is busy and we did not do it."""
 
 
 class Phase(StrEnum):
@@ -79,7 +79,7 @@ class Box:
     @property
     def who(self) -> str:
         names = {Occupant.IDLE: "Free", Occupant.CHAT: "Chat", Occupant.JOB: "Job"}
-        return self.label or names.get(self.occupant, "Another program")
+        return self.label or names.get(self.occupant, "Other program")
 
     @property
     def letter(self) -> str:
@@ -94,16 +94,16 @@ class Box:
             case Phase.STARTING:
                 return ["starting"]
             case Phase.SENT:
-                return ["at work"]
+                return ["processing"]
             case Phase.READING:
-                known = "" if self.share is None else f", about {self.share * 100:.0f} %"
-                phrases = [f"reading{known}"]
-                return [*phrases, f"{self.read:,} tokens so far"] if self.read else phrases
+                known = "" if self.share is None else f", about {self.share * 100:.0f}%"
+                phrases = [f"processing prompt{known}"]
+                return [*phrases, f"{self.read:,} prompt tokens"] if self.read else phrases
             case Phase.WRITING:
                 limit = f" of {self.at_most:,}" if self.at_most else ""
                 phrases = [f"{self.written or 0:,}{limit} tokens"]
                 if self.cached_share is not None:
-                    phrases.append(f"{self.cached_share * 100:.0f} % cached")
+                    phrases.append(f"{self.cached_share * 100:.0f}% cached")
                 return phrases
         return []
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from apps.llm.permits.acquire import refused_in_words
 from apps.servers.pages.slot_view import Box, Occupant
 
-TRY_STUCK = "Warm a model up to see whether it answers again; if not, restart it"
+TRY_STUCK = "Warm up a model to test the server. If that fails, restart the server"
 NAMED_JOBS = 2
 # Why a proxy refuses requests if it was not told otherwise.
 LIMITS = {
-    "Olla": "Olla allows 100 requests a minute",
-    "llama-swap": "llama-swap takes 10 requests per model at a time",
+    "Olla": "Olla allows 100 requests per minute",
+    "llama-swap": "llama-swap allows 10 requests per model at a time",
 }
 
 
@@ -60,19 +60,19 @@ def _not_ready(moment: Moment) -> list[str]:
     again = (
         []
         if moment.next_look is None or moment.next_look < 1
-        else [f"It is asked again in {period(moment.next_look)}"]
+        else [f"Next check in {period(moment.next_look)}"]
     )
     match moment.state:
         case "unknown":
-            return ["Not looked at yet"]
+            return ["Not checked yet"]
         case "loading":
             return [f"Waiting: {moment.kind} is loading {_and(moment.loading) or 'its model'}"]
         case "unreachable":
-            return [error or "It does not answer", *again]
+            return [error or "The server is not responding", *again]
         case "unauthorized":
-            return ["It refuses the key: enter the right one under Edit"]
+            return ["The API key was rejected. Update it under Edit"]
         case "sleeping":
-            return ["Asleep: the next request wakes it"]
+            return ["Sleeping. The next request wakes it"]
         case "stuck":
             return [stuck(moment.silent_seconds), TRY_STUCK]
     return []
@@ -86,7 +86,9 @@ def _ready(moment: Moment) -> list[str]:
         sentences.append(limit)
     sentences += _busy(moment)
     if moment.waiting:
-        sentences.append(f"{count(moment.waiting, 'question')} {_waits(moment.waiting)} for a slot")
+        sentences.append(
+            f"{count(moment.waiting, 'chat request')} {_waits(moment.waiting)} for a slot"
+        )
     if held_back := _held_back(moment):
         sentences.append(held_back)
     return sentences or [_idle(moment)]
@@ -94,37 +96,37 @@ def _ready(moment: Moment) -> list[str]:
 
 def _idle(moment: Moment) -> str:
     if moment.sleeping:
-        return f"Idle: {_and(moment.sleeping)} is asleep, the next request wakes it"
+        return f"Idle. {_and(moment.sleeping)} is sleeping. The next request wakes it"
     if moment.swaps and not moment.boxes:
-        return "Idle: no model is loaded, the first request loads one"
-    return "Idle: no job is running"
+        return "Idle. No model is loaded. The next request loads one"
+    return "Idle"
 
 
 def _held_back(moment: Moment) -> str:
     """Why rows wait though slots may be free; that all are busy can be seen."""
     if moment.held_back == "tokens":
-        return "More rows would outgrow the context that the slots share"
+        return "Rows wait: the shared context is full"
     if moment.held_back == "restarted":
-        return "Redis has just started: who held a slot is asked first"
+        return "Redis was restarted. Recovering slot usage"
     if moment.held_back.startswith("limit:"):
         return refused_in_words(moment.held_back).rstrip(".")
     if moment.held_back.startswith("model:"):
         other = moment.held_back.removeprefix("model:")
-        return f"Rows wait: a person uses {other}, and another model would take its place"
+        return f"Rows wait: someone is using {other}, and another model would unload it"
     return ""
 
 
 def stuck(seconds: float | None) -> str:
     silence = f" for {period(seconds)}" if seconds else ""
-    return f"Says it is ready, but gave no token{silence}: it may be stuck"
+    return f"Reports ready but has returned no tokens{silence}. It may be stuck"
 
 
 def _limit(moment: Moment) -> str:
     if moment.limit is None or moment.limit >= moment.slots:
         return ""
     until = f" for {period(moment.limit_seconds)} more" if moment.limit_seconds else " for now"
-    reason = moment.limit_reason.rstrip(". ") or "It refused a request"
-    if "no more requests" in reason:  # what is behind the refusal says more than the refusal
+    reason = moment.limit_reason.rstrip(". ") or "The server rejected a request"
+    if "request limit" in reason:  # what is behind the refusal says more than the refusal
         reason = LIMITS.get(moment.kind, reason)
     return f"{reason}: {moment.limit} of {moment.slots} slots in use{until}"
 
@@ -138,21 +140,21 @@ def _busy(moment: Moment) -> list[str]:
     named = _names_of_jobs(moment.boxes)
     if not ours:
         if others >= moment.slots:
-            return [f"{_all(others)} taken by other programs: the workbench has to wait"]
-        return [f"{count(others, 'request')} {_comes(others)} from other programs"]
+            return [f"{_all(others)} used by other programs. Workbench has to wait"]
+        return [f"{count(others, 'request')} from other programs"]
     if jobs and chats:
         line = f"{ours} of {moment.slots} slots busy: {jobs} with {named}, {chats} with chat"
     else:
         line = f"{ours} of {moment.slots} slots busy with {named if jobs else 'chat'}"
     full = ours + others >= moment.slots
     if full and jobs:
-        line += "; chat will take one over"
+        line += "; chat takes priority"
     elif full and chats:
-        line += "; the next question waits for the first that ends"
+        line += "; the next message waits for a free slot"
     elif jobs and moment.people and not chats:
         line += f"; {moment.people} kept free for chat"
     if others:
-        return [line, f"{count(others, 'request')} {_comes(others)} from other programs"]
+        return [line, f"{count(others, 'request')} from other programs"]
     return [line]
 
 

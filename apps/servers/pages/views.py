@@ -28,7 +28,7 @@ def _viewer(request: HttpRequest) -> User:
 
 def _require_staff(request: HttpRequest) -> None:
     if not _viewer(request).is_staff:
-        raise PermissionDenied("Only a staff user may change servers.")
+        raise PermissionDenied("Only admins can change servers.")
 
 
 async def _servers() -> list[Server]:
@@ -96,11 +96,11 @@ async def act(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         action = services.Action(wanted)
     except ValueError:
-        return HttpResponseBadRequest(f"There is no action {wanted!r}.")
+        return HttpResponseBadRequest(f"Unknown action {wanted!r}.")
     said: dict[str, Any] = {"oob": True}
     try:
         await in_db(services.start_action, server, model, action)
-        said["said"] = f"{model}: {_STARTED[action]}."
+        said["said"] = f"{_STARTED[action]} {model}…"
     except errors.LLMError as error:
         said |= {"said": str(error), "refused": True}
     html = _marked(await _cards(request))
@@ -108,9 +108,9 @@ async def act(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 _STARTED = {
-    services.Action.LOAD: "it is being loaded",
-    services.Action.UNLOAD: "it is being unloaded",
-    services.Action.WARM: "it is asked for one token",
+    services.Action.LOAD: "Loading",
+    services.Action.UNLOAD: "Unloading",
+    services.Action.WARM: "Warming up",
 }
 
 
@@ -126,11 +126,11 @@ async def defaults(request: HttpRequest) -> HttpResponse:
             continue
         chosen = parse(value, servers)
         if chosen is None:
-            refused[str(choice.use)] = "This server is not there any more. Choose another."
+            refused[str(choice.use)] = "This server no longer exists. Choose another."
             continue
         server, model = chosen
         await in_db(services.make_default, server, choice.use, model)
-        words = f"{choice.use.label}: {server.name}, {model or 'whichever model it names first'}."
+        words = f"{choice.use.label}: {server.name}, {model or 'first available model'}."
         messages.success(request, words)
     if refused:
         return await _page(request, refused=refused, status=422)
@@ -184,8 +184,10 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
     _require_staff(request)
     server = get_object_or_404(Server, pk=pk)
     if server.from_settings:
-        messages.error(request, f"{server.name} comes from the settings: remove it there.")
+        messages.error(
+            request, f"“{server.name}” is set by an environment variable. Remove it there."
+        )
         return redirect("llm:index")
     server.delete()
-    messages.success(request, f"{server.name} was removed. Conversations and jobs stay.")
+    messages.success(request, f"Removed “{server.name}”. Chats and jobs are kept.")
     return redirect("llm:index")

@@ -297,7 +297,7 @@ async def test_rows_that_all_fail_alike_stop_the_job(make_batch: MakeBatch, serv
     await run_pump(server)
     batch = await fresh(batch)
     assert batch.status == BatchStatus.FAILED
-    assert "one after the other" in batch.reason
+    assert "In order" in batch.reason
     found = await counts(batch)
     assert found["failed"] < 60
     assert found["pending"] > 100
@@ -417,7 +417,7 @@ async def test_a_row_whose_slot_was_taken_is_the_next(
     jobs.written(row, went_back=True)
     assert job.ready[0] is row
     await jobs.read(job, 4)
-    assert [row.index for row in job.ready] == [0, 1, 2, 3, 4, 5]  # nor is it read again
+    assert [row.index for row in job.ready] == [0, 1, 2, 3, 4, 5]  # nor is it Reprocessed
 
 
 async def test_what_its_rows_share_may_change_while_a_job_runs(
@@ -449,7 +449,7 @@ async def test_what_a_model_is_may_be_known_only_when_it_was_loaded(
     server.facts = {"models": [{"id": "m", "state": "loaded", "reasoning": True}]}
     await jobs.look(server, finish=False)
     assert job.context.facts["reasoning"] is True
-    assert job.context.once(dict) is shared  # what its rows share was not read again
+    assert job.context.once(dict) is shared  # what its rows share was not Reprocessed
 
 
 async def test_a_mistake_in_comparing_rows_fails_its_job_alone(

@@ -142,11 +142,11 @@ def test_after_a_failure_rows_start_slowly_and_the_pause_grows() -> None:
 async def test_a_model_that_cannot_run_pauses_its_job_at_once(
     make_batch: MakeBatch, server: Server, error: type[errors.LLMError]
 ) -> None:
-    trouble.error = error("The model did not start.")
+    trouble.error = error("The model failed to start.")
     batch = await sync_to_async(make_batch)(30, handler="tests.troubled")
     await run_pump(server)
     found = await Batch.objects.aget(pk=batch.pk)
-    assert (found.status, found.reason) == (BatchStatus.PAUSED, "The model did not start.")
+    assert (found.status, found.reason) == (BatchStatus.PAUSED, "The model failed to start.")
     assert await batch.items.filter(status=ItemStatus.PENDING, attempts=0).acount() == 30
     assert trouble.asked <= 4  # those that were in flight already
 
@@ -183,7 +183,7 @@ async def test_a_new_address_reaches_a_pump_at_work(make_batch: MakeBatch, serve
     await until(lambda: trouble.asked == 4)
     other = server.base_url.replace("127.0.0.1", "localhost")
     await Server.objects.filter(pk=server.pk).aupdate(base_url=other, seen=None)
-    await until(lambda: Server.objects.get(pk=server.pk).seen)  # it was asked at the new one
+    await until(lambda: Server.objects.get(pk=server.pk).seen)  # it refreshed at the new one
     trouble.gate.set()
     trouble.gate = None
     await working

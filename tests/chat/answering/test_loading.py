@@ -1,4 +1,4 @@
-"""Questions to a model that is not in memory yet wait for it, and say so."""
+"""Questions to a model that is not loaded yet wait for it, and say so."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What is not yours is not there, on every page and route."""
+"""What is not yours is not available, on every page and route."""
 
 import pytest
 from django.contrib.auth.models import User

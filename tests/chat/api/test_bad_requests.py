@@ -119,7 +119,7 @@ def test_files_that_are_not_there(alice: User, bob: User, api: Client) -> None:
     for ids in ([his.pk], [mine.pk, his.pk], [mine.pk, 10**9], [10**15]):
         answer = api.post(url, {"content": "x", "attachments": ids}, content_type=JSON)
         assert (answer.status_code, answer.json()["code"]) == (422, "bad_attachment")
-        assert "is not there" in answer.json()["detail"]
+        assert "is not available" in answer.json()["detail"]
     assert Message.objects.count() == 2
     assert set(Attachment.objects.values_list("message", flat=True)) == {None}
 

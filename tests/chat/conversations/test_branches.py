@@ -55,7 +55,7 @@ async def test_an_answer_goes_on_where_it_was_cut(
     assert longer.content == text
     assert text.startswith(first.rstrip())  # it goes on without blanks at the joint
     assert len(text) > len(first)
-    # The question had been read before, but for the joint. What nonsense was written in five tokens
+    # Message had been read before, but for the joint. What nonsense was written in five tokens
     # may be read in others.
     cut = await Message.objects.aget(pk=answer)
     assert cut.prompt_tokens is not None

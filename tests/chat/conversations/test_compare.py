@@ -39,13 +39,13 @@ def test_side_by_side(alice: User, browser: Client, settings: build.Settings) ->
     assert html.index("first-model") < html.index("Blue.") < html.index("second-model")
     assert html.index("second-model") < html.index("Red.")
     assert "second-model · Dry" in html
-    assert html.count("Keep this one") == 2
+    assert html.count("Keep this answer") == 2
 
 
 def test_keep_the_new_one(alice: User, browser: Client, settings: build.Settings) -> None:
     conversation, _, right = compared(alice, settings)
     html = browser.post(reverse("chat:keep", args=[right.pk])).content.decode()
-    assert "Keep this one" not in html
+    assert "Keep this answer" not in html
     assert "Red." in html
     conversation.refresh_from_db()
     assert (conversation.model, conversation.params) == ("second-model", {"temperature": 0.1})
@@ -54,7 +54,7 @@ def test_keep_the_new_one(alice: User, browser: Client, settings: build.Settings
 def test_keep_the_old_one(alice: User, browser: Client, settings: build.Settings) -> None:
     conversation, left, _ = compared(alice, settings)
     html = browser.post(reverse("chat:keep", args=[left.pk])).content.decode()
-    assert "Keep this one" not in html
+    assert "Keep this answer" not in html
     assert "Blue." in html
     assert "Red." not in html
     conversation.refresh_from_db()
@@ -68,7 +68,7 @@ def test_a_deleted_side_leaves_the_other(
     browser.post(reverse("chat:remove", args=[left.pk]))
     html = page(browser, conversation)
     assert "Red." in html
-    assert "Keep this one" not in html
+    assert "Keep this answer" not in html
 
 
 def test_the_form(alice: User, browser: Client, demo_server: Server) -> None:
@@ -110,7 +110,7 @@ async def test_with_a_preset(
     found.request = {}  # else its own max_tokens would go along
     await found.asave()
     shown = await alice_browser.post(reverse("chat:compare", args=[answer]), {"preset": preset.pk})
-    assert "Two answers compared" in shown.content.decode()
+    assert "Answer comparison" in shown.content.decode()
     other = await Message.objects.filter(conversation=conversation).answers().alatest("pk")
     assert text_of(await events_of(alice_api, other.pk))
     await other.arefresh_from_db()

@@ -115,20 +115,20 @@ class TestPage:
         self, alice: User, browser: Client, demo_server: Server
     ) -> None:
         conversation = cut(alice)
-        assert "Summarise what was cut" in page(browser, conversation)
+        assert "Summarise earlier messages" in page(browser, conversation)
         summary = Summary.objects.create(upto=message(conversation, "2 said"))
         assert "as soon as a slot is idle" in page(browser, conversation)
         address = reverse("chat:summary", args=[conversation.pk])
         for state, shown in (
             (SummaryState.FAILED, "Not summarised: Why."),
-            (SummaryState.READY, "Summary, sent in its place"),
+            (SummaryState.READY, "Summary sent instead"),
         ):
             summary.state, summary.text = state, "Why."
             summary.save()
             html = browser.get(address).content.decode()
             assert shown in html
             assert "every 1s" not in html
-        assert "Summarise what was cut" in browser.delete(address).content.decode()
+        assert "Summarise earlier messages" in browser.delete(address).content.decode()
         assert not Summary.objects.exists()
 
     def test_one_whose_writer_is_gone(
@@ -147,8 +147,8 @@ class TestPage:
         upto = message(conversation, "1 said")
         Summary.objects.create(upto=upto, state=SummaryState.READY, text="x")
         html = page(browser, conversation)
-        assert "A summary of what was cut before is sent." in html
-        assert "Summarise what was cut" in html
+        assert "An older summary is still sent." in html
+        assert "Summarise earlier messages" in html
 
     def test_pins(self, alice: User, browser: Client, demo_server: Server) -> None:
         conversation = cut(alice)
@@ -178,7 +178,7 @@ class TestPage:
         answer = reverse("chat:answer", args=[conversation.active_leaf_id])
         response = browser.get(answer)
         assert response["HX-Retarget"] == "#thread"
-        assert "Summarise what was cut" in response.content.decode()
+        assert "Summarise earlier messages" in response.content.decode()
         kept = message(conversation, "three")
         conversation.messages.filter(content="2 said").update(kept_from=kept.pk)
         response = browser.get(answer)

@@ -88,7 +88,7 @@ def test_bulk_without_anything(
     demo_server: Server,
 ) -> None:
     said = browser.post(reverse("chat:bulk"), {"action": "delete"}, follow=True)
-    assert "Tick some conversations first." in said.content.decode()
+    assert "Select at least one chat." in said.content.decode()
     said = browser.post(reverse("chat:bulk"), {"id": three[0].pk, "action": "x"}, follow=True)
     assert "Choose what to do" in said.content.decode()
 

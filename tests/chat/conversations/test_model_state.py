@@ -33,10 +33,10 @@ def other(db: None) -> Server:
         (State.READY, "loaded", "ready", "", None),
         (State.READY, "unknown", "ready", "", None),
         (State.READY, "loading", "loading", "loading…", 2),
-        (State.READY, "unloaded", "unloaded", "not in memory", 5),
-        (State.READY, "failed", "failed", "did not start", 5),
+        (State.READY, "unloaded", "unloaded", "not loaded", 5),
+        (State.READY, "failed", "failed", "failed to start", 5),
         (State.LOADING, "loaded", "loading", "loading… 7 s", 2),
-        (State.UNAUTHORIZED, "loaded", "unauthorized", "wrong key", 5),
+        (State.UNAUTHORIZED, "loaded", "unauthorized", "key rejected", 5),
     ],
 )
 def test_what_is_said(
@@ -54,10 +54,10 @@ def test_what_is_said(
 
 def test_the_one_that_is_picked(browser: Client, demo_server: Server, other: Server) -> None:
     html = browser.get(reverse("chat:index")).content.decode()
-    assert "qwen · not in memory" in html
+    assert "qwen · not loaded" in html
     head = browser.get(CHOSEN, {"model": presets.key_of(other.pk, "qwen")}).content.decode()
     assert ">qwen</span>" in head
-    assert "not in memory" in head
+    assert "not loaded" in head
     assert "workbench-demo" not in head
     assert "every 5s" in head
     assert "built-in demo model" not in head

@@ -192,7 +192,7 @@ def test_an_edited_question_keeps_its_files(alice: User) -> None:
 
 def test_nobody_takes_anothers_file(alice: User, bob: User) -> None:
     his = receive(bob, "a.txt", b"Secret")
-    with pytest.raises(attachments.BadAttachment, match="is not there"):
+    with pytest.raises(attachments.BadAttachment, match="is not available"):
         with_files(alice, his)
     taken = with_files(bob, his)
     assert list(taken.attachments.all()) == [his]

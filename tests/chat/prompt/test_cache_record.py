@@ -55,10 +55,10 @@ async def test_the_page_says_it(alice: User, alice_browser: AsyncClient, server:
         role=Role.ASSISTANT,
         content="!",
         lost_tokens=4000,
-        lost_reason="the model had been unloaded since",
+        lost_reason="the model was unloaded in between",
     )
     conversation.active_leaf = said
     await conversation.asave()
     page = (await alice_browser.get(f"/chat/{conversation.pk}/")).content.decode()
-    assert "4,000 tokens read again" in page
-    assert "the model had been unloaded since" in page
+    assert "4,000 tokens Reprocessed" in page
+    assert "the model was unloaded in between" in page

@@ -273,14 +273,17 @@ def test_empty_conversations_are_left_out() -> None:
         (b'[{"title": "x", "mapping": {}},', "The file is not complete JSON"),
         ('[{"title": "Größe"}]'.encode("latin-1"), "The file is not in UTF-8"),
         ([{"title": "Odd"}], "Conversation 1 (“Odd”) cannot be read: it is neither"),
-        ([CHATGPT, {"mapping": []}], "Conversation 2 cannot be read: it is not built as expected"),
+        (
+            [CHATGPT, {"mapping": []}],
+            "Conversation 2 cannot be read: it has an unexpected structure",
+        ),
         (
             [chatgpt(node("a", "gone", "user", "x"))],
             "Conversation 1 (“Kettles”) cannot be read: the message before message a is missing.",
         ),
         (
             [chatgpt(node("a", "b", "user", "x"), node("b", "a", "user", "y"))],
-            "its messages go round in a circle",
+            "its messages form a loop",
         ),
     ],
 )
@@ -334,7 +337,7 @@ def test_our_own_export_and_back(alice: User, bob: User) -> None:
 
 def test_the_page(browser: Client) -> None:
     address = reverse("chat:import_page")
-    assert "Import conversations" in browser.get(address).content.decode()
+    assert "Import chats" in browser.get(address).content.decode()
     good = SimpleUploadedFile("conversations.json", json.dumps([CHATGPT]).encode())
     html = browser.post(address, {"file": good}).content.decode()
     assert "1 conversation with 5 messages imported." in html

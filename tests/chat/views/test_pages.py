@@ -47,7 +47,7 @@ def test_a_question_that_is_refused_leaves_no_conversation(
 
 def test_it_works(browser: Client, demo_server: Server) -> None:
     html = browser.get(reverse("chat:index")).content.decode()
-    assert "What would you like to know?" in html
+    assert "How can I help?" in html
     assert "You are a patient teacher. Explain step by step." in html
     assert "This is the built-in demo model" in html
 

@@ -186,7 +186,7 @@ def test_presets_over_http(alice: User, api: Client, bobs_api: Client, server: S
 def test_it_warns_what_another_system_prompt_costs(
     alice: User, browser: Client, demo_server: Server
 ) -> None:
-    warning = "A change makes the server read the whole conversation again."
+    warning = "Changing this makes the server reprocess the whole chat."
     assert warning in panel(browser, told(alice, "Hello", "Hi"))
     assert warning not in panel(browser, services.open_conversation(owner=alice))
 
@@ -204,7 +204,7 @@ def test_answers_with_fields(alice: User, browser: Client, demo_server: Server) 
     assert described["schema"] == SCHEMA | {"additionalProperties": False}
     assert build.for_next(conversation, "?").response_format == conversation.response_format
     assert build.aside(conversation, "?", max_tokens=9).response_format is None
-    assert "Answers as JSON (1 field)" in panel(browser, conversation)
+    assert "Structured output (JSON) (1 field)" in panel(browser, conversation)
     preset = presets.save_as("Names", conversation, alice)
     other = told(alice, "Hello", "Hi")
     presets.apply(preset, other)
@@ -248,7 +248,7 @@ def test_it_warns_of_what_changes_while_a_prompt_is_written(
         browser.post(address, {"text": "Today is Monday. {{ user }}"}).content.decode()
     )
     assert "“{{ user }}”: nothing is filled in here" in said
-    assert "“Today is Monday”: true only on the day it was written" in said
+    assert "“Today is Monday”: only true on the day it was written" in said
     assert browser.post(address, {"text": "Be brief."}).content.decode().strip() == ""
     browser.post(
         reverse("chat:write_prompt", args=[conversation.pk]),

@@ -69,7 +69,7 @@ def ended(run: int, right: int, f1: float | None, settings: Settings) -> None:
 def test_one_button_trains_all_three(
     browser: Client, sides: dict[str, int], told: list[int], settings: Settings
 ) -> None:
-    assert "Train all three" in browser.get("/classify/worth/", sides).content.decode()
+    assert "Train 3 classifiers" in browser.get("/classify/worth/", sides).content.decode()
     address = browser.post("/classify/worth/", sides)["location"]
     made = list(Classifier.objects.order_by("pk"))
     assert [one.dataset_id for one in made] == list(sides.values())
@@ -77,7 +77,7 @@ def test_one_button_trains_all_three(
     assert len(told) == 3
     page = browser.get(address).content.decode()
     assert 'hx-trigger="every 2s"' in page
-    assert "Train all three" not in page
+    assert "Train 3 classifiers" not in page
     for run, (right, f1) in zip(told, ((28, 0.5), (24, None), (36, 0.75)), strict=True):
         ended(run, right, f1, settings)
     answer = browser.get(address, headers={"HX-Request": "true"})

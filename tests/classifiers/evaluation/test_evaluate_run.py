@@ -194,7 +194,7 @@ def test_copies_are_counted_and_shown_side_by_side(browser: Client, alice: User)
     assert run.leaks["grouped_accuracy"] is not None
     assert any("4 of the 4 test rows also occur" in note for note in run.notes)
     page = browser.get(f"/classify/{made.pk}/copies/").content.decode()
-    assert "Side by side" in page
+    assert "Closest pairs" in page
     assert "copies dealt anyhow" in page
 
 
@@ -240,7 +240,7 @@ def test_the_queue_goes_to_the_labelling_page(browser: Client, alice: User) -> N
     assert answer["location"].startswith(f"/datasets/{made.dataset_id}/label/?queue=")
     QueueItem.objects.update(seen=True)
     page = browser.get(url).content.decode()
-    assert "rows were looked at" in page  # and are not asked a second time
+    assert "rows were Reviewed" in page  # and are not asked a second time
     assert browser.post(url).status_code == 200
 
 

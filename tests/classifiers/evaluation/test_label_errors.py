@@ -1,4 +1,4 @@
-"""Which rows are put before a person."""
+"""Filter rows are put before a person."""
 
 import numpy as np
 

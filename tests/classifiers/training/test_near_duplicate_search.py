@@ -1,4 +1,4 @@
-"""Near copies within a dataset, found for the dataset's page."""
+"""Near-duplicates within a dataset, found for the dataset's page."""
 
 import pytest
 from django.contrib.auth.models import User

@@ -84,7 +84,7 @@ def test_where_an_address_has_both_the_model_that_embeds_is_asked(
         Model("vectors", embeddings=True, info={"mode": "embedding"}),
     ]
     with Standin("litellm", llama, embeddings=llama_embeddings, models=models) as proxy:
-        server = server_at(proxy)  # which nobody has looked at yet
+        server = server_at(proxy)  # which nobody has Reviewed yet
         DefaultServer.objects.filter(use=Use.EMBEDDINGS).update(server=server, model="")
         run = run_of(alice, factories.rows(8))
         assert (run.status, run.error) == (Status.READY, "")

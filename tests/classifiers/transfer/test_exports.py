@@ -390,7 +390,7 @@ def test_an_import_warns_of_another_embedding_model(
     changed = mine | {"weights": [1, 2]}
     for models, sentence in (
         ([other], f"“{server.name}”, which has other.gguf. It refuses to answer until"),
-        ([], "of which no such model is known"),
+        ([], "which does not list this model"),
         ([changed], "Another model than at training answers under the name"),
         ([other, mine], "which is not the default embedding model (“other.gguf”)"),
     ):

@@ -31,7 +31,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_the_first_visit_offers_a_way_to_start(browser: Client) -> None:
     page = browser.get("/classify/").content.decode()
     assert "Upload files" in page
-    assert "Try it with an example" in page
+    assert "Load example dataset" in page
 
 
 def test_it_works(browser: Client, alice: User, told: list[int]) -> None:
@@ -46,7 +46,7 @@ def test_it_works(browser: Client, alice: User, told: list[int]) -> None:
     assert told == [factories.newest(made).pk]
     page = browser.get(f"/classify/{made.pk}/").content.decode()
     assert 'hx-trigger="every 1s"' in page
-    assert "Waiting for a worker" in page
+    assert "Queued" in page
     tasks.train_run(told[0])
     fragment = browser.get(f"/classify/{made.pk}/progress/").content.decode()
     assert 'hx-trigger="every' not in fragment

@@ -9,7 +9,7 @@ from apps.core.http.refusal_cache import RemembersRefusals
 
 
 class Site:
-    """Refuses everything with a 429, in two pieces, and counts how often it was asked."""
+    """Refuses everything with a 429, in two pieces, and counts how often it refreshed."""
 
     def __init__(self, status: int = 429) -> None:
         self.asked: list[str] = []

@@ -138,7 +138,7 @@ def test_a_file_that_is_gone_is_told(alice: User) -> None:
     with pytest.raises(FileNotFoundError):
         importing.run(str(upload.pk))
     upload.refresh_from_db()
-    assert "Something broke on our side" in upload.error
+    assert "Something went wrong" in upload.error
     assert nothing_left()
 
 

@@ -268,7 +268,7 @@ def postgres() -> None:
 @pytest.mark.usefixtures("postgres")
 @pytest.mark.parametrize("deleting", [True, False])
 def test_two_changes_of_one_row_at_once(alice: User, deleting: bool) -> None:
-    """Each sees what the other left, and every version can be read again."""
+    """Each sees what the other left, and every version can be Reprocessed."""
     dataset = create_many(alice, 30)
     barrier = threading.Barrier(4)
 

@@ -42,7 +42,7 @@ def test_it_works(browser: Client, dataset: Dataset) -> None:
     assert "no label" in card
     act(browser, dataset, index=1, action="label", label="new")
     card = act(browser, dataset, index=2, action="label", label="b")
-    assert "Every row has a label" in card
+    assert "All rows are labelled" in card
     assert [row[2] for row in shown(dataset)] == ["a", "new", "b", "b", "b"]
 
 
@@ -59,7 +59,7 @@ def test_a_queue_is_walked_in_its_order(browser: Client, dataset: Dataset) -> No
         QueueEntry(0, "Uncertain", ("b", "a")),
         QueueEntry(4, "said twice"),
         QueueEntry(3, "a test row"),
-        QueueEntry(99, "not there"),
+        QueueEntry(99, "not available"),
     ]
     queue = services.create_queue(dataset, name="Likely errors", items=entries)
     assert (queue.items.count(), queue.left_out) == (2, 2)
@@ -74,7 +74,7 @@ def test_a_queue_is_walked_in_its_order(browser: Client, dataset: Dataset) -> No
     assert ">five<" in card
     act(browser, dataset, query, index=4, action="keep")
     card = act(browser, dataset, query, index=0, action="skip")
-    assert "The queue is done" in card
+    assert "Queue complete" in card
     assert "2 test rows were left out" in card
     assert [row[2] for row in shown(dataset)] == ["a", "", "", "b", "b"]
 
@@ -108,7 +108,7 @@ def test_undo_in_a_queue_goes_back_row_by_row_also_over_kept_and_skipped_ones(
     query = f"?queue={queue.pk}"
     act(browser, dataset, query, index=4, action="label", label="a")
     act(browser, dataset, query, index=0, action="keep")
-    assert "The queue is done" in act(browser, dataset, query, index=1, action="skip")
+    assert "Queue complete" in act(browser, dataset, query, index=1, action="skip")
     assert ">two<" in act(browser, dataset, query, action="undo")
     assert ">one<" in act(browser, dataset, query, action="undo")
     assert shown(dataset)[4][2] == "a"

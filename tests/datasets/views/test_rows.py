@@ -1,4 +1,4 @@
-"""Changing rows in the browser, and the report, history and near copies beside them."""
+"""Changing rows in the browser, and the report, history and Near-duplicates beside them."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -108,7 +108,7 @@ def test_merging_deduplicating_and_splitting(browser: Client, dataset: Dataset) 
 
 def test_near_copies_side_by_side(browser: Client, dataset: Dataset) -> None:
     url = f"/datasets/{dataset.pk}/near/"
-    assert "Not looked for yet" in browser.get(url).content.decode()
+    assert "Not checked yet" in browser.get(url).content.decode()
     near_duplicates.record(
         services.snapshot(dataset),
         [Near(1, 0, 0.984), Near(1, 2, 0.97)],
@@ -142,7 +142,7 @@ def test_looking_for_near_copies(
     for page in ("", "near/"):
         shown = browser.get(f"/datasets/{dataset.pk}/{page}").content.decode()
         assert "The server is gone." in shown
-        assert "Look for near copies" in shown
+        assert "Find near-duplicates" in shown
 
 
 def test_what_is_not_yours_is_not_there(bobs_browser: Client, dataset: Dataset) -> None:

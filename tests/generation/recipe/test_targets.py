@@ -78,7 +78,7 @@ def test_a_clone_a_recipe_and_run_again_keep_it(browser: Client, second: Server)
 def test_a_model_that_is_gone_stays_chosen_and_is_marked(browser: Client, second: Server) -> None:
     browser.post("/generate/new/", FORM | {"target": f"{second.pk}:gone"})
     page = browser.get(f"/generate/new/?like={Job.objects.get().pk}").content.decode()
-    assert f'<option value="{second.pk}:gone" selected>gone · not there now' in page
+    assert f'<option value="{second.pk}:gone" selected>gone · not available now' in page
 
 
 def test_a_server_that_is_gone_is_said_at_the_field(browser: Client, second: Server) -> None:

@@ -59,7 +59,7 @@ def test_a_server_that_does_not_report_its_slots(batch: Batch) -> None:
 @pytest.mark.parametrize(
     ("best", "fixed", "said"),
     [
-        (4, None, "1 at once 30, 2 at once 55, 4 at once 80. Every slot is worth it."),
+        (4, None, "1 at once 30, 2 at once 55, 4 at once 80. Best: all slots."),
         (2, None, "More than 2 at once are slower here"),
         (4, 2, "4 at once are best; you set 2."),
     ],

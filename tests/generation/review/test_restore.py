@@ -1,4 +1,4 @@
-"""Rejected rows: all that was judged is shown, and what a person wants after all is whole."""
+"""Rejected: all that was judged is shown, and what a person wants after all is whole."""
 
 import io
 import json

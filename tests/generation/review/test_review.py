@@ -64,7 +64,7 @@ class TestReview:
         assert found.edited == {"text": "Better.", "label": "negative"}
         assert found.output == {"text": "Text 0.", "label": "positive"}
         page = browser.get(f"/generate/{job.pk}/rows/0/").content.decode()
-        assert "As it was edited" in page
+        assert "Edited row" in page
         browser.post(
             f"/generate/{job.pk}/review/0/",
             {"action": "edit", "field-text": "Text 0.", "field-label": "positive"},
@@ -104,7 +104,7 @@ class TestReview:
             assert found.fingerprint
             assert undone.context["item"].index == 1
         Item.objects.filter(batch_id=job.batch_id, index=2).update(
-            status="rejected", code="near_duplicate", reason="About 95 % the same as row 1."
+            status="rejected", code="near_duplicate", reason="About 95 % similar to row 1."
         )
         answer = self.judge(browser, job, 2, "accept", status="rejected")
         assert item(job, 2).status == "accepted"
@@ -115,7 +115,7 @@ class TestReview:
         before = self.judge(browser, job, 1, "reject").context["undo"]
         for index, token in ((1, "x"), (1, ""), (2, before)):
             answer = self.judge(browser, job, index, "undo", before=token)
-            assert answer.context["problem"] == "There is nothing to undo."
+            assert answer.context["problem"] == "Nothing to undo."
         Item.objects.filter(batch_id=job.batch_id, index=1).update(status="running")
         answer = self.judge(browser, job, 1, "undo", before=before)
         assert "cannot be undone" in answer.context["problem"]
@@ -131,7 +131,7 @@ class TestReview:
             )
         page: Any = browser.get(f"/generate/{job.pk}/review/?status=accepted&at=4")
         assert page.context["item"].index == 4
-        assert "Accept it after all" in page.content.decode()
+        assert "Restore" in page.content.decode()
 
     def test_what_cannot_be_done(self, browser: Client, job: Job) -> None:
         browser_answer = browser.post(
@@ -283,4 +283,4 @@ class TestWhatElse:
         assert [item.index for item, _ in answer.context["table"]] == list(range(10))
         answer = browser.get(f"/generate/{job.pk}/rows/?status=rejected&code=near_duplicate")
         assert [item.index for item, _ in answer.context["table"]] == [8]
-        assert "Nearly the same as another row" in answer.content.decode()
+        assert "Near-duplicate of another row (text)" in answer.content.decode()

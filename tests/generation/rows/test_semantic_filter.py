@@ -63,9 +63,9 @@ class TestInAJob:
         await run_pump(server)
         assert await in_db(said, job) == [
             *("accepted", "accepted"),
-            "About 100 % the same in meaning as row 1.",
-            "About 100 % the same in meaning as seed row 1.",
-            "About 100 % the same in meaning as row 1 of the test set.",
+            "About 100 % similar in meaning to row 1.",
+            "About 100 % similar in meaning to seed row 1.",
+            "About 100 % similar in meaning to row 1 of the test set.",
             *("accepted", "accepted"),
         ]
         codes = [item.code async for item in items.filter(status="rejected").order_by("index")]
@@ -111,7 +111,7 @@ class TestInAJob:
             await pump
         batch = await Batch.objects.aget()
         assert (batch.status, batch.reason) == (BatchStatus.DONE, "")
-        assert (await in_db(said, job))[1] == "About 100 % the same in meaning as row 1."
+        assert (await in_db(said, job))[1] == "About 100 % similar in meaning to row 1."
 
 
 async def changes(job: Job) -> AsyncIterator[Batch]:
@@ -132,7 +132,7 @@ def test_the_first_of_several_stays(alice: User, server: Server, embedding_serve
     reasons = {row.item_id: row.reason for row in first + later}
     # The third resembles only the second, which went.
     assert [item.index for item in items if item.pk in reasons] == [1, 3, 4]
-    assert reasons[items[3].pk] == "About 92 % the same in meaning as row 3."
+    assert reasons[items[3].pk] == "About 92 % similar in meaning to row 3."
 
 
 def test_what_is_kept_grows() -> None:

@@ -36,7 +36,7 @@ def test_the_filters_of_the_table(browser: Client, job: Job) -> None:
     assert shown(browser, job, "?status=unseen") == [1, 2, 4]
     page = browser.get(f"/generate/{job.pk}/cards/?status=all").content.decode()
     assert "Cut off: too long." in page
-    assert "Not written yet." in page
+    assert "Not generated yet." in page
     assert "Text 3." in page
     empty = browser.get(f"/generate/{job.pk}/cards/?status=failed&code=length").content.decode()
     assert "No row is failed for this reason." in empty
@@ -77,7 +77,7 @@ def test_judging_leaves_the_card_where_it_is(browser: Client, job: Job) -> None:
     assert "Rejected by you." in card
     assert item(job, 1).status == "rejected"
     card = browser.post(address, {"action": "accept"}, headers=HTMX).content.decode()
-    assert "looked at" in card
+    assert "Reviewed" in card
     assert 'value="accept"' not in card
     assert item(job, 1).status == "accepted"
     plain = browser.post(f"{address}?status=accepted", {"action": "accept"})
@@ -95,7 +95,7 @@ def test_editing(browser: Client, job: Job) -> None:
     wrong = {"action": "edit", "field-label": "so-so"}
     answer = browser.post(address, wrong, headers=HTMX).content.decode()
     assert "would not fit the schema" in answer
-    assert "Save the changes" in answer  # the form stays open
+    assert "Save changes" in answer  # the form stays open
     right = {"action": "edit", "field-text": "Better.", "field-label": "negative"}
     card = browser.post(address, right, headers=HTMX).content.decode()
     assert "Better." in card

@@ -21,8 +21,8 @@ from tests.generation.conftest import body_of, finish, new_job
 class TestIndex:
     def test_empty(self, browser: Client) -> None:
         page = browser.get("/generate/").content.decode()
-        assert "No job yet" in page
-        assert "Make the first job" in page
+        assert "No jobs yet" in page
+        assert "Create your first job" in page
         for starter in STARTERS:
             assert starter.name in page
 
@@ -39,7 +39,7 @@ class TestIndex:
         assert "<html" not in page
 
     def test_not_anothers(self, bobs_browser: Client, job: Job) -> None:
-        assert "No job yet" in bobs_browser.get("/generate/").content.decode()
+        assert "No jobs yet" in bobs_browser.get("/generate/").content.decode()
 
     def test_the_number_of_queries_does_not_grow(
         self, browser: Client, alice: User, server: Server
@@ -57,8 +57,8 @@ class TestJob:
     def test_it_works(self, browser: Client, job: Job) -> None:
         page = browser.get(f"/generate/{job.pk}/").content.decode()
         assert "<strong>7</strong> of 10 rows" in page
-        assert "Cut off at the largest number of tokens" in page
-        assert "The server fell silent" in page
+        assert "Max tokens reached" in page
+        assert "Server stopped responding" in page
         assert "83 %" in page  # 250 of 300 tokens from the cache
         assert "Text 3." in page
         assert 'hx-trigger="every 2s"' in page

@@ -75,7 +75,7 @@ class TestByText:
         assert states(alike) == ["accepted", NEAR, NEAR, "accepted", NEAR]
         item = Item.objects.get(batch_id=alike.batch_id, index=4)
         assert item.reason.startswith("About ")
-        assert item.reason.endswith(" % the same as row 4.")
+        assert item.reason.endswith(" % similar to row 4.")
         assert item.output == {"text": TEXTS[4], "label": "positive"}
         assert 'data-text="70"' in page
         assert at(shown(browser, alike), "back", 100) == 3
@@ -135,7 +135,7 @@ class TestByText:
         apply(browser, alike, 70)
         assert states(alike)[3:] == ["seed_duplicate"] * 2
         item = Item.objects.get(batch_id=alike.batch_id, index=3)
-        assert item.reason.endswith("the same as seed row 2.")
+        assert item.reason.endswith("similar to seed row 2.")
 
     def test_a_row_that_is_accepted_meanwhile_is_compared_the_next_time(
         self, browser: Client, alike: Job, monkeypatch: pytest.MonkeyPatch
@@ -201,7 +201,7 @@ class TestByText:
 
 def test_a_job_that_refills_goes_on(browser: Client, alike: Job) -> None:
     Batch.objects.filter(pk=alike.batch_id).update(goal=5)
-    assert "The job goes on until its goal is reached again." in apply(browser, alike, 70)
+    assert "The job continues until it has enough accepted rows." in apply(browser, alike, 70)
     alike.batch.refresh_from_db()
     assert alike.batch.status == BatchStatus.QUEUED
     # Rows that made room for others and are wanted again take that room back.

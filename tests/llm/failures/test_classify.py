@@ -46,7 +46,7 @@ REPLIES = [
         401,
         llama(401, "authentication_error", "Invalid API Key"),
         errors.Unauthorized,
-        "The server refuses the key. Enter the right one under Servers.",
+        "The API key was rejected. Update it under Servers.",
     ),
     (
         404,
@@ -107,13 +107,14 @@ REPLIES = [
         400,
         llama(400, "invalid_request_error", "model is not loaded"),
         errors.NotLoaded,
-        "The model is not loaded, and this server loads none by itself. Load it under Servers.",
+        "The model is not loaded and the server does not load models automatically. Load "
+        "it under Servers.",
     ),
     (
         500,
         llama(500, "server_error", "model name=X failed to load"),
         errors.LoadFailed,
-        "The model did not start: model name=X failed to load. The server's log says why.",
+        "The model failed to start: model name=X failed to load. The server's log says why.",
     ),
     (
         500,
@@ -140,7 +141,7 @@ REPLIES = [
         500,
         swap("unspecific error: health check timed out after 2m0s"),
         errors.LoadFailed,
-        "The model did not start: health check timed out after 2m0s. The server's log says why.",
+        "The model failed to start: health check timed out after 2m0s. The server's log says why.",
     ),
     (
         500,
@@ -149,13 +150,14 @@ REPLIES = [
             "src": "llama-swap",
         },
         errors.LoadFailed,
-        "The model did not start: upstream command exited prematurely. The server's log says why.",
+        "The model failed to start: upstream command exited prematurely. The server's "
+        "log says why.",
     ),
     (
         503,
         swap("process was stopped", "service_unavailable"),
         errors.Loading,
-        "llama-swap has just stopped this model's process. The next request starts it again.",
+        "llama-swap just stopped this model. The next request starts it again.",
     ),
     # Olla
     (
@@ -210,7 +212,7 @@ REPLIES = [
         401,
         litellm("Authentication Error, Received API Key = sk-...1234, Unable to find", "401"),
         errors.Unauthorized,
-        "The server refuses the key. Enter the right one under Servers.",
+        "The API key was rejected. Update it under Servers.",
     ),
     (
         429,
@@ -239,11 +241,11 @@ REPLIES = [
         errors.BackendGone,
         "The proxy answers, the model server behind it does not: Connection error. Is it running?",
     ),
-    (  # a wrong key, where it has no database
+    (  # a key rejected, where it has no database
         400,
         litellm("No connected db.", "400"),
         errors.Unauthorized,
-        "The server refuses the key. Enter the right one under Servers.",
+        "The API key was rejected. Update it under Servers.",
     ),
     # In the stream, where there is no status
     (

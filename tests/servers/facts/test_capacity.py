@@ -35,7 +35,7 @@ class TestWidth:
 
     def test_a_proxy_hides_it_so_a_person_states_it(self) -> None:
         found = server(Kind.OLLA, facts={"models": [{"id": "m"}]}, parallel=6)
-        assert (found.width("m"), found.width_source("m")) == (6, "stated by you")
+        assert (found.width("m"), found.width_source("m")) == (6, "set by you")
 
     def test_nobody_said(self) -> None:
         found = server(Kind.OPENAI)
@@ -86,7 +86,7 @@ class TestContext:
 
     def test_stated_where_nobody_says(self) -> None:
         found = server(Kind.OLLA, facts={"models": [{"id": "m"}]}, context_stated=8192)
-        assert (found.context, found.context_source("m")) == (8192, "stated by you")
+        assert (found.context, found.context_source("m")) == (8192, "set by you")
 
 
 class TestUnified:
@@ -115,7 +115,7 @@ class TestUnified:
     def test_a_person_counts_most(self) -> None:
         models = [known(id="m", unified=False)]
         found = server(facts=LLAMA | {"models": models}, kv_unified=True)
-        assert (found.unified("m"), found.unified_source("m")) == (True, "stated by you")
+        assert (found.unified("m"), found.unified_source("m")) == (True, "set by you")
 
     def test_a_pool_of_its_own_size(self) -> None:
         models = [known(id="m", unified=True, context=4096, pool=16384)]

@@ -198,7 +198,7 @@ def test_the_task_does_it(llama: LlamaProcess, action: str) -> None:
 
     with Standin("router", llama, models=[Model("a", loaded=action != "load")]) as router:
         server = server_at(router)
-        act_on_model(server.pk, "a", action)  # a server that was never looked at
+        act_on_model(server.pk, "a", action)  # a server that was never Reviewed
         act_on_model(0, "a", action)  # one that was removed
         assert router.states == {"a": "unloaded" if action == "unload" else "loaded"}
         assert activities(server) == {}

@@ -82,8 +82,8 @@ def test_slots_that_hold_more_than_one_cache_leave_nothing_to_assume(
 ) -> None:
     monkeypatch.setattr(discovery, "slot_states", holding(1025))
     shown = words(cards(browser))
-    assert "KV cache split, each slot has its own" in shown
-    assert "KV cache split, each slot has its own seen: the slots hold more than one" in shown
+    assert "KV cache split (one per slot)" in shown
+    assert "KV cache split (one per slot) seen: the slots hold more than one" in shown
 
 
 def holding(tokens: int) -> Callable[..., Awaitable[list[dict[str, Any]]]]:
@@ -98,7 +98,7 @@ def holding(tokens: int) -> Callable[..., Awaitable[list[dict[str, Any]]]]:
 def test_it_works(browser: Client, server: Server) -> None:
     shown = cards(browser)
     assert "ready" in words(shown)
-    assert "Idle: no job is running." in shown
+    assert "Idle." in shown
     assert shown.count("box-idle") == 4
     assert "4,096 tokens per slot" in shown
     assert "the server&#x27;s /props" in shown
@@ -121,9 +121,9 @@ def test_a_job_is_named_to_staff_and_its_owner(
     with held(server, *["Reviews v2"] * 4, owner=alice.pk):
         for who in (browser, staff_browser):
             shown = words(cards(who)).replace("&#x27;", "'")
-            assert "4 of 4 slots busy with 'Reviews v2'; chat will take one over." in shown
+            assert "4 of 4 slots busy with 'Reviews v2'; chat takes priority." in shown
         others = words(cards(bobs_browser))
-        assert "4 of 4 slots busy with a job; chat will take one over." in others
+        assert "4 of 4 slots busy with a job; chat takes priority." in others
         assert "Reviews" not in others
 
 
@@ -136,7 +136,7 @@ def test_another_program_is_told_from_us(
     monkeypatch.setattr(services, "slots_of", busy)
     shown = cards(browser)
     assert "2 requests come from other programs." in shown
-    assert words(shown).count("Another program 30 of 100 tokens") == 2
+    assert words(shown).count("Other program 30 of 100 tokens") == 2
 
 
 def test_the_server_is_asked_once_for_all_who_look(
@@ -150,7 +150,7 @@ def test_the_server_is_asked_once_for_all_who_look(
 
     monkeypatch.setattr(services, "slots_of", counted)
     for who in (browser, bobs_browser, browser):
-        assert "Another program" in cards(who)
+        assert "Other program" in cards(who)
     assert len(asked) == 1
 
 
@@ -164,7 +164,7 @@ def test_a_server_that_sleeps_is_not_woken(
     monkeypatch.setattr(services, "slots_of", lambda *args: asked.append(args))
     monkeypatch.setattr(live, "ASK_EVERY_MS", 1)
     shown = cards(browser)
-    assert "Asleep: the next request wakes it." in shown
+    assert "Sleeping. The next request wakes it." in shown
     assert asked == []
 
 

@@ -45,7 +45,7 @@ def test_llama_swap(staff_browser: Client, llama: LlamaProcess) -> None:
         for _ in range(3):
             shown = look(staff_browser)
         assert swap.loads == []
-    assert "Idle: no model is loaded, the first request loads one." in shown
+    assert "Idle. No model is loaded. The next request loads one." in shown
     assert shown.count(">Load<") == 2
 
 
@@ -55,4 +55,4 @@ def test_olla_shows_no_slots(staff_browser: Client, llama: LlamaProcess) -> None
         shown = look(staff_browser)
     assert shown.count("box-idle") == 8
     assert "It does not show its slots" in shown
-    assert "stated by you" in shown
+    assert "set by you" in shown

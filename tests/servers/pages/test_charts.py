@@ -17,8 +17,8 @@ def test_four_charts_with_their_numbers() -> None:
     assert said == {
         "Prompt tokens/s": ("10", "at most 60"),
         "Generated tokens/s": ("2", "at most 12"),
-        "Had to wait": ("none", "in 15 minutes"),
-        "Prompt from cache": ("90 %", "90 % in all"),
+        "Requests that waited": ("none", "in 15 minutes"),
+        "Prompt cache hits": ("90 %", "90 % in all"),
     }
 
 

@@ -30,12 +30,12 @@ def test_what_was_chosen_is_there_even_if_the_model_is_gone(one: Server) -> None
     DefaultServer.objects.create(use=Use.CHAT, server=one, model="gone")
     chat = choices([one])[0]
     assert chat.chosen == f"{one.pk}:gone"
-    assert chat.groups[0].options[-1].label == "One: gone (not there now)"
+    assert chat.groups[0].options[-1].label == "One: gone (not available now)"
     assert chat.in_words == "One: gone"
 
 
 def test_nobody_yet(one: Server) -> None:
-    assert {choice.in_words for choice in choices([one])} == {"nobody yet"}
+    assert {choice.in_words for choice in choices([one])} == {"Not set"}
 
 
 @pytest.mark.parametrize("value", ["", "0", "x", ":chat", "999:chat"])

@@ -96,7 +96,7 @@ def test_a_server_of_the_settings_keeps_its_address_and_key(server: Server) -> N
 def test_a_name_taken(server: Server) -> None:
     form = ServerForm(given())
     assert not form.is_valid()
-    assert form.errors["name"] == ["There is a server of this name already."]
+    assert form.errors["name"] == ["A server with this name already exists."]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def create(name: str, number: int = 1) -> Server:
-    """A server that was looked at a moment ago: nobody asks it again."""
+    """A server that was Reviewed a moment ago: nobody asks it again."""
     server = Server.objects.create(
         name=name,
         base_url=f"http://127.0.0.1:{number}/v1",
@@ -39,7 +39,7 @@ def test_it_works(browser: Client) -> None:
     assert "Mine" in page
     assert "default: chat" in page
     assert page.count("box-idle") == 2
-    assert "Mine: the first model it names" in page
+    assert "Mine: First available model" in page
 
 
 def test_many_servers_and_models_and_people_who_look(
@@ -75,7 +75,7 @@ def test_it_waits_for_no_server(browser: Client, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(discovery, "look", look)
     monkeypatch.setattr(discovery, "slot_states", look)
     Server.objects.create(name="Away", base_url="http://10.255.255.1:9/v1")
-    assert "Not looked at yet" in browser.get("/servers/").content.decode()
+    assert "Not checked yet" in browser.get("/servers/").content.decode()
     assert asked == []
     browser.get("/servers/cards/")  # as the page does at once
     assert len(asked) == 1
@@ -85,7 +85,7 @@ def test_no_server_yet(staff_browser: Client, browser: Client) -> None:
     staff = staff_browser.get("/servers/").content.decode()
     assert "No model server yet" in staff
     assert "llama-server -m model.gguf -np 4 -c 16384" in staff
-    assert "depends on your build" in staff
+    assert "Depends on your build" in staff
     others = browser.get("/servers/").content.decode()
     assert "A staff user adds the first one" in others
     assert "llama-server -m" not in others
@@ -95,7 +95,7 @@ def test_only_staff_sees_what_changes_things(browser: Client, staff_browser: Cli
     server = create("Mine")
     Server.objects.update(facts=server.facts | {"advice": ["Start it with --api-key."]})
     staff, others = (who.get("/servers/").content.decode() for who in (staff_browser, browser))
-    for words in ("Add a server", f"/servers/{server.pk}/", "/servers/defaults/", "--api-key"):
+    for words in ("Add server", f"/servers/{server.pk}/", "/servers/defaults/", "--api-key"):
         assert words in staff
         assert words not in others
 

@@ -23,7 +23,7 @@ def busy(number: int, task: int = 0, **known: int) -> Reading:
     ("readings", "holdings", "expected"),
     [
         pytest.param([IDLE], [], ["Free"], id="idle"),
-        pytest.param([busy(0)], [], ["Another program"], id="none of ours"),
+        pytest.param([busy(0)], [], ["Other program"], id="none of ours"),
         pytest.param([busy(0)], [chat()], ["Chat"], id="a chat"),
         pytest.param(
             [busy(0, task=9), busy(1, task=4)],
@@ -34,7 +34,7 @@ def busy(number: int, task: int = 0, **known: int) -> Reading:
         pytest.param(
             [busy(0, task=1), busy(1, task=2), Reading(2)],
             [job()],
-            ["Reviews v2", "Another program", "Free"],
+            ["Reviews v2", "Other program", "Free"],
             id="beyond what we hold is another program",
         ),
         pytest.param(

@@ -23,11 +23,11 @@ def four(*boxes: Box, **more: object) -> Moment:
 @pytest.mark.parametrize(
     ("moment", "words"),
     [
-        (four(), "Idle: no job is running."),
-        (Moment(slots=1, boxes=[FREE]), "Idle: no job is running."),
+        (four(), "Idle."),
+        (Moment(slots=1, boxes=[FREE]), "Idle."),
         (
             four(REVIEWS, REVIEWS, REVIEWS, REVIEWS),
-            "4 of 4 slots busy with 'Reviews v2'; chat will take one over.",
+            "4 of 4 slots busy with 'Reviews v2'; chat takes priority.",
         ),
         (
             four(REVIEWS, REVIEWS, REVIEWS, people=1),
@@ -48,18 +48,18 @@ def four(*boxes: Box, **more: object) -> Moment:
         (four(CHAT), "1 of 4 slots busy with chat."),
         (
             four(CHAT, CHAT, CHAT, CHAT, waiting=1),
-            "4 of 4 slots busy with chat; the next question waits for the first that ends. "
+            "4 of 4 slots busy with chat; the next message waits for a free slot. "
             "1 question waits for a slot.",
         ),
         (four(OTHER, OTHER), "2 requests come from other programs."),
         (four(OTHER), "1 request comes from other programs."),
         (
             four(OTHER, OTHER, OTHER, OTHER),
-            "All 4 slots are taken by other programs: the workbench has to wait.",
+            "All 4 slots are used by other programs. Workbench has to wait.",
         ),
         (
             Moment(slots=1, boxes=[OTHER]),
-            "The slot is taken by other programs: the workbench has to wait.",
+            "The slot is used by other programs. Workbench has to wait.",
         ),
         (
             four(REVIEWS, REVIEWS, OTHER),
@@ -71,28 +71,30 @@ def four(*boxes: Box, **more: object) -> Moment:
         ),
         (
             Moment(kind="llama-swap", swaps=True),
-            "Idle: no model is loaded, the first request loads one.",
+            "Idle. No model is loaded. The next request loads one.",
         ),
         (
             Moment(kind="llama-swap", swaps=True, sleeping=["gemma"]),
             "Idle: gemma is asleep, the next request wakes it.",
         ),
-        (Moment(state="sleeping"), "Asleep: the next request wakes it."),
+        (Moment(state="sleeping"), "Sleeping. The next request wakes it."),
         (Moment(state="loading"), "Waiting: llama-server is loading its model."),
-        (Moment(state="unknown"), "Not looked at yet."),
+        (Moment(state="unknown"), "Not checked yet."),
         (
             Moment(state="unreachable", error="It cannot be reached. Is it running?", next_look=22),
             "It cannot be reached. Is it running? It is asked again in 22 s.",
         ),
-        (Moment(state="unreachable"), "It does not answer."),
+        (Moment(state="unreachable"), "The server is not responding."),
         (
-            Moment(state="unauthorized", error="The server refuses the key."),
-            "It refuses the key: enter the right one under Edit.",
+            Moment(
+                state="unauthorized", error="The API key was rejected. Update it under Servers."
+            ),
+            "The API key was rejected. Update it under Edit.",
         ),
         (
             Moment(state="stuck", silent_seconds=70),
             "Says it is ready, but gave no token for 70 s: it may be stuck. "
-            "Warm a model up to see whether it answers again; if not, restart it.",
+            "Warm up a model to test the server. If that fails, restart the server.",
         ),
         (
             Moment(
@@ -103,24 +105,23 @@ def four(*boxes: Box, **more: object) -> Moment:
                 limit_reason="The server takes no more requests for now: Rate limit exceeded",
                 limit_seconds=75,
             ),
-            "Olla allows 100 requests a minute: 3 of 8 slots in use for 75 s more. "
+            "Olla allows 100 requests per minute: 3 of 8 slots in use for 75 s more. "
             "3 of 8 slots busy with 'Reviews v2'.",
         ),
         (
             four(limit=2, limit_reason="The requests in flight outgrew the shared context."),
             "The requests in flight outgrew the shared context: 2 of 4 slots in use for now.",
         ),
-        (four(limit=4, limit_reason="x"), "Idle: no job is running."),
+        (four(limit=4, limit_reason="x"), "Idle."),
         (
             four(REVIEWS, held_back="tokens"),
-            "1 of 4 slots busy with 'Reviews v2'. "
-            "More rows would outgrow the context that the slots share.",
+            "1 of 4 slots busy with 'Reviews v2'. Rows wait: the shared context is full.",
         ),
         (
             four(held_back="model:qwen-14b"),
             "Rows wait: a person uses qwen-14b, and another model would take its place.",
         ),
-        (four(held_back="slots"), "Idle: no job is running."),
+        (four(held_back="slots"), "Idle."),
     ],
 )
 def test_in_words(moment: Moment, words: str) -> None:

@@ -7,12 +7,12 @@ from apps.core.models import ApiKey
 
 
 class Command(BaseCommand):
-    help = "Make a key for the HTTP API and print it, once."
+    help = "Create an API key and print it once."
     requires_system_checks = []  # they import every page, which takes seconds
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="what the key is for, such as 'nightly import'")
-        parser.add_argument("--user", help="whose key it is (default: the first admin)")
+        parser.add_argument("--user", help="owner of the key (default: the first admin)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         users = User.objects.filter(is_active=True)
@@ -22,9 +22,9 @@ class Command(BaseCommand):
         ).first()
         if user is None:
             raise CommandError(
-                f"There is no active user {username!r}."
+                f"No active user {username!r}."
                 if username
-                else "There is no admin yet. Start the workbench once with `make run`."
+                else "No admin yet. Start Workbench once with `make run`."
             )
         _, token = ApiKey.issue(user=user, name=options["name"])
         self.stdout.write(token)

@@ -8,11 +8,11 @@ from apps.core.accounts.login_links import create_login_link
 
 
 class Command(BaseCommand):
-    help = "Print a link that logs a person in once."
+    help = "Print a one-time login link."
     requires_system_checks = []  # they import every page, which takes seconds
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("username", nargs="?", help="whom to let in (default: the first admin)")
+        parser.add_argument("username", nargs="?", help="user to log in (default: the first admin)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

@@ -7,7 +7,7 @@ from apps.embedded.__main__ import main
 
 
 class Command(BaseCommand):
-    help = "Start the whole workbench on this machine and keep it running until Ctrl-C."
+    help = "Start Workbench on this machine and run until Ctrl-C."
     requires_system_checks = ()  # `make check` runs them; here they would import every page
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -64,9 +64,9 @@ def read(data: Any) -> Check:
         RecipeError: saying what is wrong with it.
     """
     if not isinstance(data, Mapping) or data.get("kind") not in KINDS:
-        raise RecipeError.of(f"A check has a kind, one of {', '.join(KINDS)}.")
+        raise RecipeError.of(f"A check needs a type: {', '.join(KINDS)}.")
     for unknown in data.keys() - {"kind", "field", "text", "min", "max"}:
-        raise RecipeError.of(f"A check has no part “{unknown}”.")
+        raise RecipeError.of(f"Unknown check key “{unknown}”.")
     check = Check(
         kind=data["kind"],
         field=_text(data, "field"),
@@ -77,9 +77,9 @@ def read(data: Any) -> Check:
     match check.kind:
         case "length":
             if not check.smallest and not check.largest:
-                raise RecipeError.of("The length needs a smallest or a largest number.")
+                raise RecipeError.of("Enter a minimum or a maximum length.")
             if check.largest and check.smallest > check.largest:
-                raise RecipeError.of("The smallest length is larger than the largest.")
+                raise RecipeError.of("The minimum length is larger than the maximum.")
         case "matches" | "differs":
             _pattern(check.text)
         case "language":
@@ -87,39 +87,39 @@ def read(data: Any) -> Check:
         case "expression":
             templates.check_expression(check.text, None)
         case _ if not check.text.strip():
-            raise RecipeError.of("Say which text must, or must not, be there.")
+            raise RecipeError.of("Enter the text to look for.")
     return check
 
 
 def _text(data: Mapping[str, Any], name: str) -> str:
     value = data.get(name, "")
     if not isinstance(value, str):
-        raise RecipeError.of(f"The “{name}” of a check is a text.")
+        raise RecipeError.of(f"“{name}” must be a string.")
     return value
 
 
 def _length(data: Mapping[str, Any], name: str) -> int:
     value = data.get(name, 0)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 1_000_000:
-        raise RecipeError.of(f"The “{name}” of a check is a number of characters.")
+        raise RecipeError.of(f"“{name}” must be a number of characters.")
     return value
 
 
 @lru_cache(maxsize=256)
 def _pattern(source: str) -> Any:
     if not source:
-        raise RecipeError.of("Write the pattern.")
+        raise RecipeError.of("Enter a pattern.")
     if len(source) > MAX_PATTERN:
-        raise RecipeError.of(f"A pattern has at most {MAX_PATTERN:,} characters.")
+        raise RecipeError.of(f"The pattern is too long. The limit is {MAX_PATTERN:,} characters.")
     options = re2.Options()
     options.max_mem = PATTERN_MEMORY
     options.log_errors = False
     try:
         return re2.compile(source, options)
     except re2.error as error:
-        reason = error.args[0] if error.args else "it is no pattern"
+        reason = error.args[0] if error.args else "not a regular expression"
         reason = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
-        raise RecipeError.of(f"The pattern cannot be used: {reason}.") from error
+        raise RecipeError.of(f"The pattern is not valid: {reason}.") from error
 
 
 @lru_cache(maxsize=1)
@@ -135,7 +135,7 @@ def _identifier() -> Any:
 def _check_language(code: str) -> None:
     known = sorted(_identifier().labels)
     if code not in known:
-        raise RecipeError.of(f"“{code}” is no language known here: {', '.join(known)}.")
+        raise RecipeError.of(f"Unknown language “{code}”. Use {', '.join(known)}.")
 
 
 def language_of(text: str) -> tuple[str, float]:
@@ -149,30 +149,30 @@ def language_of(text: str) -> tuple[str, float]:
 
 def _length_problem(check: Check, text: str, values: Mapping[str, Any]) -> str:
     if check.smallest and len(text) < check.smallest:
-        return f"{len(text):,} characters long; at least {check.smallest:,} are wanted."
+        return f"Too short: {len(text):,} characters, minimum {check.smallest:,}."
     if check.largest and len(text) > check.largest:
-        return f"{len(text):,} characters long; at most {check.largest:,} are allowed."
+        return f"Too long: {len(text):,} characters, maximum {check.largest:,}."
     return ""
 
 
 def _contains_problem(check: Check, text: str, values: Mapping[str, Any]) -> str:
     wanted = _rendered(check.text, values)
-    return "" if wanted.casefold() in text.casefold() else f"“{wanted}” is not in it."
+    return "" if wanted.casefold() in text.casefold() else f"Required text missing: “{wanted}”."
 
 
 def _lacks_problem(check: Check, text: str, values: Mapping[str, Any]) -> str:
     for line in _rendered(check.text, values).splitlines():
         if line.strip() and line.strip().casefold() in text.casefold():
-            return f"“{line.strip()}” must not be in it."
+            return f"Contains forbidden text: “{line.strip()}”."
     return ""
 
 
 def _matches_problem(check: Check, text: str, values: Mapping[str, Any]) -> str:
-    return "" if _pattern(check.text).search(text) else "It does not match the pattern."
+    return "" if _pattern(check.text).search(text) else "Does not match the pattern."
 
 
 def _differs_problem(check: Check, text: str, values: Mapping[str, Any]) -> str:
-    return "It matches a pattern that it must not." if _pattern(check.text).search(text) else ""
+    return "Matches a forbidden pattern." if _pattern(check.text).search(text) else ""
 
 
 def _language_problem(check: Check, text: str, values: Mapping[str, Any]) -> str:
@@ -181,12 +181,12 @@ def _language_problem(check: Check, text: str, values: Mapping[str, Any]) -> str
     code, probability = language_of(text)
     if code == check.text or probability < MIN_LANGUAGE_PROBABILITY:
         return ""
-    return f"It reads as “{code}”, not as “{check.text}”."
+    return f"Language is “{code}”, expected “{check.text}”."
 
 
 def _expression_problem(check: Check, text: str, values: Mapping[str, Any]) -> str:
     try:
-        return "" if templates.evaluate(check.text, values) else f"“{check.text}” is not so."
+        return "" if templates.evaluate(check.text, values) else f"Check failed: {check.text}"
     except RecipeError as error:
         return str(error)
 

@@ -20,15 +20,15 @@ def read(data: Data, names: Names) -> Column:
     """
     name = data.get("name")
     if not isinstance(name, str):
-        raise RecipeError.of("A column has a name, a kind and what the kind needs.")
+        raise RecipeError.of("A column needs a name, a type and the settings of that type.")
     templates.check_name(name)
     kind = data.get("kind", "category")
     if kind not in KINDS:
-        message = f"There is no kind “{kind}” of column: use one of {', '.join(KINDS)}."
+        message = f"Unknown column type “{kind}”. Use {', '.join(KINDS)}."
         raise RecipeError([Problem(("kind",), message)])
     reader, known = KINDS[kind]
     for unknown in data.keys() - COMMON - known:
-        raise RecipeError([Problem((str(unknown),), f"A column of kind {kind} has no such part.")])
+        raise RecipeError([Problem((str(unknown),), f"Unknown key for a {kind} column.")])
     condition = parts.text(data, "condition").strip()
     if condition:
         parts.at("condition", templates.check_expression, condition, names)

@@ -22,7 +22,7 @@ def at(place: str, check: Callable[..., Any], *arguments: Any) -> Any:
 def text(data: Data, name: str) -> str:
     value = data.get(name, "")
     if not isinstance(value, str):
-        raise RecipeError([Problem((name,), "Must be a text.")])
+        raise RecipeError([Problem((name,), "Must be a string.")])
     return value
 
 
@@ -40,7 +40,7 @@ def number(data: Data, name: str, default: float | None = None) -> float:
 def whole(data: Data, name: str, default: int, smallest: int, largest: int) -> int:
     value = data.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or not smallest <= value <= largest:
-        message = f"Must be a whole number from {smallest:,} to {largest:,}."
+        message = f"Must be an integer from {smallest:,} to {largest:,}."
         raise RecipeError([Problem((name,), message)])
     return value
 
@@ -50,6 +50,6 @@ def earlier(data: Data, name: str, names: Names) -> str:
     value = text(data, name)
     if value and names is not None and value not in names:
         there = ", ".join(names) or "none"
-        message = f"There is no column “{value}” before this one. There are: {there}."
+        message = f"No column “{value}” above this one. Columns above: {there}."
         raise RecipeError([Problem((name,), message)])
     return value

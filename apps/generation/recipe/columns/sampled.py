@@ -32,7 +32,7 @@ def category(data: Data, names: Names, common: Data) -> Column:
     values = data.get("values")
     if not depends_on:
         if isinstance(values, Mapping):
-            message = f"“{name}” has values by another column's: say with depends_on which one."
+            message = f"“{name}” has values that depend on another column. Set depends_on."
             raise RecipeError.of(message)
         return Category(**common, options=_options(name, values, data.get("weights")))
     if not isinstance(values, Mapping) or not values:
@@ -57,7 +57,9 @@ def _options(name: str, values: Any, weights: Any) -> Options:
     if not isinstance(values, list) or not values:
         raise RecipeError.of(f"“{name}” needs at least one value.")
     if len(values) > MAX_VALUES:
-        raise RecipeError.of(f"“{name}” has {len(values):,} values; at most {MAX_VALUES:,}.")
+        raise RecipeError.of(
+            f"“{name}” has {len(values):,} values and the limit is {MAX_VALUES:,}."
+        )
     if weights is None and any(isinstance(value, Mapping) for value in values):
         weights = [v.get("weight", 1) if isinstance(v, Mapping) else 1 for v in values]
         values = [v.get("value") if isinstance(v, Mapping) else v for v in values]
@@ -67,14 +69,16 @@ def _options(name: str, values: Any, weights: Any) -> Options:
     if not isinstance(weights, list) or len(weights) != len(texts):
         raise RecipeError.of(f"“{name}” needs as many weights as values.")
     if len(set(texts)) < len(texts):
-        raise RecipeError.of(f"“{name}” has a value twice: give it the sum of both weights.")
+        raise RecipeError.of(
+            f"“{name}” lists a value twice. List it once, with both weights added."
+        )
     for weight in weights:
         if (
             not isinstance(weight, int | float)
             or isinstance(weight, bool)
             or not 0 <= weight <= parts.MAX_NUMBER
         ):
-            raise RecipeError.of(f"A weight of “{name}” is no number from 0 on.")
+            raise RecipeError.of(f"A weight of “{name}” is not a number of 0 or more.")
     if not sum(weights):
         raise RecipeError.of(f"All weights of “{name}” are 0.")
     return Options(tuple(texts), tuple(float(weight) for weight in weights))
@@ -82,10 +86,10 @@ def _options(name: str, values: Any, weights: Any) -> Options:
 
 def _value(name: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise RecipeError.of(f"A value of “{name}” is empty or no text.")
+        raise RecipeError.of(f"A value of “{name}” is empty or not a string.")
     text = str(value).strip()
     if not text:
-        raise RecipeError.of(f"A value of “{name}” is empty or no text.")
+        raise RecipeError.of(f"A value of “{name}” is empty or not a string.")
     if len(text) > MAX_VALUE:
         raise RecipeError.of(f"A value of “{name}” is longer than {MAX_VALUE:,} characters.")
     return text
@@ -95,9 +99,9 @@ def number(data: Data, names: Names, common: Data) -> Column:
     smallest, largest = parts.number(data, "min"), parts.number(data, "max")
     decimals = parts.whole(data, "decimals", 0, 0, 9)
     if smallest > largest:
-        raise RecipeError([Problem(("min",), "The smallest is larger than the largest.")])
+        raise RecipeError([Problem(("min",), "The minimum is larger than the maximum.")])
     if not decimals and (int(smallest) != smallest or int(largest) != largest):
-        message = "With no decimals the limits are whole numbers."
+        message = "With 0 decimals, the limits must be integers."
         raise RecipeError([Problem(("decimals",), message)])
     normal = "mean" in data or "deviation" in data
     mean = parts.number(data, "mean", (smallest + largest) / 2)
@@ -118,7 +122,7 @@ def number(data: Data, names: Names, common: Data) -> Column:
 def date(data: Data, names: Names, common: Data) -> Column:
     first, last = _moment(data, "from"), _moment(data, "to")
     if first > last:
-        raise RecipeError([Problem(("from",), "The first day is after the last.")])
+        raise RecipeError([Problem(("from",), "The start date is after the end date.")])
     with_time = data.get("time", False)
     if not isinstance(with_time, bool):
         raise RecipeError([Problem(("time",), "Must be true or false.")])
@@ -140,7 +144,7 @@ def uuid(data: Data, names: Names, common: Data) -> Column:
 def seed(data: Data, names: Names, common: Data) -> Column:
     order = data.get("order", "sample")
     if order not in {"sample", "walk"}:
-        raise RecipeError([Problem(("order",), "Must be sample (by chance) or walk (in order).")])
+        raise RecipeError([Problem(("order",), "Must be `sample` (random) or `walk` (in order).")])
     fields = _seed_fields(data)
     match = parts.earlier(data, "match", names)
     template = parts.text(data, "template").strip()
@@ -171,7 +175,7 @@ def _seed_fields(data: Data) -> tuple[str, ...]:
         return DATASET_FIELDS
     if "rows" in data or "text" in data:
         return seeds.field_names(seeds.read(data))
-    raise RecipeError.of("Choose where the seed rows come from: a dataset, rows, or a text.")
+    raise RecipeError.of("Choose a source for the seed rows: a dataset, rows or text.")
 
 
 def expression(data: Data, names: Names, common: Data) -> Column:

@@ -16,10 +16,10 @@ MAX_FIELDS = 20
 MAX_CELL = 20_000  # characters
 PASSAGE = 1_200  # characters: about 300 tokens, some paragraphs
 FORMATS = {
-    "lines": "One text a line",
+    "lines": "One text per line",
     "csv": "CSV with a header",
     "jsonl": "JSON lines",
-    "document": "A document, cut into passages",
+    "document": "A document, split into passages",
 }
 FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 TABLE_RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*\|?")
@@ -77,18 +77,18 @@ def read(data: Any) -> Table:
         RecipeError: saying what is wrong, and in which line.
     """
     if not isinstance(data, Mapping):
-        raise RecipeError.of("Seed rows come from a dataset, from rows or from a text.")
+        raise RecipeError.of("Choose a source for the seed rows: a dataset, rows or text.")
     if "rows" in data:
         rows = _objects(data["rows"])
     elif isinstance(data.get("text"), str):
         _check_text(data["text"].lstrip("\ufeff \r\n\t"))
         rows = _FORMATS.get(data.get("format", "lines"), _unknown)(data["text"])
     else:
-        raise RecipeError.of("Seed rows come from a dataset, from rows or from a text.")
+        raise RecipeError.of("Choose a source for the seed rows: a dataset, rows or text.")
     if not rows:
-        raise RecipeError.of("There is no seed row in it.")
+        raise RecipeError.of("No seed rows found.")
     if len(rows) > MAX_ROWS:
-        raise RecipeError.of(f"{len(rows):,} seed rows; at most {MAX_ROWS:,}.")
+        raise RecipeError.of(f"{len(rows):,} seed rows; the limit is {MAX_ROWS:,}.")
     return Table(rows)
 
 
@@ -100,7 +100,7 @@ def field_names(table: Table) -> tuple[str, ...]:
     """
     names = tuple(dict.fromkeys(name for row in table.rows for name in row))
     if len(names) > MAX_FIELDS:
-        raise RecipeError.of(f"Seed rows with {len(names)} fields; at most {MAX_FIELDS}.")
+        raise RecipeError.of(f"Seed rows have {len(names)} fields; the limit is {MAX_FIELDS}.")
     for name in names:
         templates.check_name(name)
     return names
@@ -114,7 +114,7 @@ def _objects(values: Any) -> list[Row]:
         if isinstance(value, str):
             value = {"text": value}
         if not isinstance(value, Mapping) or not value:
-            raise RecipeError.of(f"Seed row {number} is no object with fields.")
+            raise RecipeError.of(f"Seed row {number} is not an object.")
         row = {_name(str(name)): templates.written(cell) for name, cell in value.items()}
         if any(len(cell) > MAX_CELL for cell in row.values()):
             raise RecipeError.of(f"Seed row {number} has a text longer than {MAX_CELL:,}.")
@@ -147,7 +147,7 @@ def _csv(text: str) -> list[Row]:
             ]
         )
     except csv.Error as error:
-        raise RecipeError.of(f"The CSV cannot be read: {error}.") from error
+        raise RecipeError.of(f"The CSV could not be read: {error}.") from error
 
 
 def _jsonl(text: str) -> list[Row]:
@@ -157,7 +157,7 @@ def _jsonl(text: str) -> list[Row]:
             try:
                 values.append(json.loads(line))
             except (ValueError, RecursionError) as error:
-                raise RecipeError.of(f"Line {number} is no JSON: {error}.") from error
+                raise RecipeError.of(f"Line {number} is not valid JSON: {error}.") from error
     return _objects(values)
 
 

@@ -40,7 +40,7 @@ def structured(data: Data, names: Names, common: Data) -> Column:
 def judge(data: Data, names: Names, common: Data) -> Column:
     given = data.get("criteria")
     if not isinstance(given, list) or not 1 <= len(given) <= MAX_CRITERIA:
-        message = f"A judge has from 1 to {MAX_CRITERIA} criteria."
+        message = f"A judge needs 1 to {MAX_CRITERIA} criteria."
         raise RecipeError([Problem(("criteria",), message)])
     criteria = tuple(_criterion(at, value) for at, value in enumerate(given))
     if len({criterion.name for criterion in criteria}) < len(criteria):
@@ -53,11 +53,11 @@ def judge(data: Data, names: Names, common: Data) -> Column:
 def _criterion(at: int, data: Any) -> Criterion:
     place = ("criteria", at)
     if not isinstance(data, Mapping) or not isinstance(data.get("name"), str):
-        raise RecipeError([Problem(place, "A criterion has a name and a description.")])
+        raise RecipeError([Problem(place, "A criterion needs a name and a description.")])
     try:
         templates.check_name(data["name"])
         for unknown in data.keys() - {"name", "description", "max", "at_least"}:
-            raise RecipeError.of(f"A criterion has no part “{unknown}”.")
+            raise RecipeError.of(f"Unknown criterion key “{unknown}”.")
         largest = parts.whole(data, "max", 5, 2, 100)
         return Criterion(
             data["name"],
@@ -80,7 +80,7 @@ def _written(data: Data, names: Names) -> dict[str, Any]:
 
 def prompt(source: Any, names: Names) -> str:
     if not isinstance(source, str) or not source.strip():
-        raise RecipeError.of("Write the prompt: what shall the model write for each row?")
+        raise RecipeError.of("Enter a prompt: what should the model write for each row?")
     templates.check(source, names)
     return source
 
@@ -88,7 +88,7 @@ def prompt(source: Any, names: Names) -> str:
 def checks_of(data: Data) -> tuple[Check, ...]:
     given = data.get("checks") or []
     if not isinstance(given, list) or len(given) > checks.MAX_CHECKS:
-        raise RecipeError.of(f"Checks are a list of at most {checks.MAX_CHECKS}.")
+        raise RecipeError.of(f"Checks must be a list of up to {checks.MAX_CHECKS}.")
     found = []
     for at, check in enumerate(given):
         try:
@@ -109,7 +109,7 @@ def check_fields(column: Written, names: Names) -> None:
     """That the checks name fields and columns that are there."""
     for check in column.checks:
         if check.field and check.field not in column.names:
-            message = f"A check names the field “{check.field}”, which is not there."
+            message = f"A check uses the field “{check.field}”, which does not exist."
             raise RecipeError([Problem(("checks",), message)])
         if check.kind == "expression":
             templates.check_expression(check.text, names)

@@ -91,7 +91,7 @@ class _Environment(ImmutableSandboxedEnvironment):
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise RecipeError.of(f"“{operator}” works on numbers, not on {_named(value)}.")
             if abs(value) > MAX_NUMBER:
-                raise RecipeError.of(f"The number {value:g} is too large to reckon with.")
+                raise RecipeError.of(f"The number {value:g} is too large.")
         if operator not in ARITHMETIC:
             raise RecipeError.of(f"“{operator}” cannot be used.")
         if right == 0 and operator in {"/", "//", "%"}:
@@ -146,11 +146,13 @@ def evaluate(source: str, values: Mapping[str, Any]) -> Any:
     except RecipeError:
         raise
     except (TemplateError, RecursionError, TypeError, ValueError, ArithmeticError) as error:
-        raise RecipeError.of(f"The expression cannot be worked out: {error}.") from error
+        raise RecipeError.of(f"The expression could not be evaluated: {error}.") from error
     finally:
         budget.reset(token)
     if isinstance(value, str) and len(value) > MAX_PROMPT:
-        raise RecipeError.of(f"The expression comes out longer than {MAX_PROMPT:,} characters.")
+        raise RecipeError.of(
+            f"The result of the expression is longer than {MAX_PROMPT:,} characters."
+        )
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -205,16 +207,16 @@ def render(source: str, values: Mapping[str, Any]) -> str:
             parts.append(part)
             length += len(part)
             if length > MAX_PROMPT:
-                raise RecipeError.of(f"The prompt comes out longer than {MAX_PROMPT:,} characters.")
+                raise RecipeError.of(f"The prompt is longer than {MAX_PROMPT:,} characters.")
     except (TemplateError, RecursionError, TypeError, ValueError) as error:
         if isinstance(error, RecipeError):
             raise
-        raise RecipeError.of(f"The prompt cannot be put together: {error}") from error
+        raise RecipeError.of(f"The prompt could not be built: {error}") from error
     finally:
         budget.reset(token)
     prompt = "".join(parts).strip()
     if not prompt:
-        raise RecipeError.of("The prompt comes out empty for this row.")
+        raise RecipeError.of("The prompt is empty for this row.")
     return prompt
 
 
@@ -280,7 +282,7 @@ def _parsed_expression(source: str) -> nodes.Node:
         parser = Parser(_jinja, source, state="variable")
         tree = parser.parse_expression()
         if not parser.stream.eos:
-            raise TemplateSyntaxError("something is left over after the expression", 1)
+            raise TemplateSyntaxError("unexpected text after the expression", 1)
     except TemplateSyntaxError as error:
         raise RecipeError.of(f"Line {error.lineno}: {_sentence(error.message or '')}") from error
     except RecursionError as error:
@@ -338,9 +340,9 @@ def _walk(tree: nodes.Node, *, arithmetic: bool = False) -> None:
 def _check_node(node: nodes.Node) -> None:
     if isinstance(node, nodes.Filter) and node.name not in FILTERS:
         known = ", ".join(FILTERS)
-        raise RecipeError.of(f"Line {node.lineno}: there is no filter “{node.name}”. Use {known}.")
+        raise RecipeError.of(f"Line {node.lineno}: unknown filter “{node.name}”. Use {known}.")
     if isinstance(node, nodes.Test) and node.name not in TESTS:
-        raise RecipeError.of(f"Line {node.lineno}: there is no test “{node.name}”.")
+        raise RecipeError.of(f"Line {node.lineno}: unknown test “{node.name}”.")
     if isinstance(node, nodes.Name) and node.name == "self":  # the one name Jinja adds by itself
         raise RecipeError.of(f"Line {node.lineno}: there is no column “self”.")
     what = REFUSED.get(type(node), "this part of Jinja")
@@ -349,7 +351,7 @@ def _check_node(node: nodes.Node) -> None:
     elif isinstance(node, ALLOWED):
         return
     raise RecipeError.of(
-        f"Line {node.lineno}: {what} cannot be used in a prompt. "
+        f"Line {node.lineno}: {what} is not supported in prompts. "
         "Put columns between {{ and }}, conditions between {% if %} and {% endif %}, and "
         "repetitions between {% for item in list %} and {% endfor %}."
     )
@@ -362,10 +364,10 @@ def _is_field(node: nodes.Getattr) -> bool:
 
 def _unknown(name: str, columns: Sequence[str]) -> str:
     if not columns:
-        return f"there is no column “{name}”. Add it before this one, with its values."
+        return f"no column “{name}”. Add it above this column."
     close = get_close_matches(name, columns, n=1)
     hint = f" Did you mean “{close[0]}”?" if close else ""
-    return f"there is no column “{name}”.{hint} The columns are: {', '.join(columns)}."
+    return f"no column “{name}”.{hint} Available columns: {', '.join(columns)}."
 
 
 def _named(value: Any) -> str:

@@ -243,7 +243,7 @@ def test_the_fields_of_a_row() -> None:
         ({"name": "a", "kind": "number", "min": 5, "max": 1}, ("min",), "larger"),
         ({"name": "a", "kind": "number", "min": "x", "max": 1}, ("min",), "a number"),
         ({"name": "a", "kind": "number", "max": 1}, ("min",), "a number"),
-        ({"name": "a", "kind": "number", "min": 0.5, "max": 1}, ("decimals",), "whole numbers"),
+        ({"name": "a", "kind": "number", "min": 0.5, "max": 1}, ("decimals",), "Integer"),
         ({"name": "a", "kind": "number", "min": 1, "max": 10**30}, ("max",), "a number"),
         ({"name": "a", "kind": "date", "from": "soon", "to": "2026-01-01"}, ("from",), "a date"),
         ({"name": "a", "kind": "date", "from": "2026-02-01", "to": "2026-01-01"}, ("from",), "aft"),
