@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("batch", "0006_course"),
+        ("batch", "0001_squashed"),
     ]
 
     operations = [

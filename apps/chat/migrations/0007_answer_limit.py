@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chat", "0006_cuts_and_formats"),
+        ("chat", "0001_squashed"),
     ]
 
     operations = [

@@ -4,8 +4,8 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("generation", "0002_recipes_and_versions"),
-        ("llm", "0002_server_facts"),
+        ("generation", "0001_squashed"),
+        ("llm", "0001_squashed"),
     ]
 
     operations = [

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("datasets", "0004_queue_turns"),
+        ("datasets", "0001_squashed"),
         ("generation", "0003_recipe_target"),
     ]
 

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("mcp", "0002_own"),
+        ("mcp", "0001_squashed"),
     ]
 
     operations = [
