@@ -18,10 +18,10 @@ def test_after_a_day(alice: User) -> None:
     branches.remove(last)
     library.remove(Conversation.objects.filter(pk__in=[removed.pk, old.pk]))
     long_ago = timezone.now() - UNDO_FOR - timedelta(minutes=1)
-    Conversation.objects.filter(pk=old.pk).update(removed=long_ago)
+    Conversation.objects.filter(pk=old.pk).update(deleted_at=long_ago)
     purge()
     assert set(Conversation.objects.all()) == {kept, removed}
     assert Message.objects.filter(pk=last.pk).exists()
-    Message.objects.filter(pk=last.pk).update(removed=long_ago)
+    Message.objects.filter(pk=last.pk).update(deleted_at=long_ago)
     purge()
     assert [message.content for message in kept.messages.all()] == ["one"]

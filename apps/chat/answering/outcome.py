@@ -29,7 +29,7 @@ class Outcome:
     model: str = ""
     max_tokens: int | None = None
     """What the newest round was allowed, however many requests it took; None: none was sent."""
-    kept_from: int | None = None
+    cut_before_message: int | None = None
     head: build.Head = field(default_factory=build.Head)
     ask: build.Ask | None = None
     server: Server | None = None

@@ -210,7 +210,7 @@ def allowed(person: int, server: Server | None) -> bool:
     """
     if not settings.READ_AHEAD or server is None or not server.goes_on:
         return False
-    return not Preferences.objects.filter(owner=person, reads_ahead=False).exists()
+    return not Preferences.objects.filter(owner=person, prefill_drafts=False).exists()
 
 
 def begin(conversation: Conversation, draft: str) -> None:

@@ -64,7 +64,7 @@ def may_come(conversation: Conversation) -> bool:
     """Whether it is worth asking again whether there is a title. Synchronous."""
     if not settings.TITLES:
         return False
-    count = conversation.messages.filter(removed=None)[: MESSAGES + 1].count()
+    count = conversation.messages.filter(deleted_at=None)[: MESSAGES + 1].count()
     return count <= MESSAGES and is_automatic(conversation)
 
 
@@ -83,8 +83,8 @@ async def _write(pk: int) -> None:
             return
         called, ask = found
         prepared = build.prepare(ask, await llm.look_at(ask.server))
-        counted = ask.counted.kept_from if ask.counted else None
-        if prepared.target.is_demo or prepared.kept_from != counted:
+        counted = ask.counted.cut_before_message if ask.counted else None
+        if prepared.target.is_demo or prepared.cut_before_message != counted:
             return  # another beginning would have to be read, and the next question's would be lost
         for _ in range(ATTEMPTS):
             title = await _on_an_idle_slot(ask, prepared)
@@ -98,7 +98,7 @@ async def _write(pk: int) -> None:
 
 def _find(pk: int) -> tuple[str, build.Ask] | None:
     conversations = Conversation.objects.select_related("server", "system_prompt", "active_leaf")
-    conversation = conversations.filter(pk=pk, removed=None).first()
+    conversation = conversations.filter(pk=pk, deleted_at=None).first()
     if conversation is None or not is_automatic(conversation):
         return None
     leaf = conversation.active_leaf

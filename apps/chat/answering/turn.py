@@ -164,7 +164,7 @@ async def _call(
         tokens = outcome.usage.prompt_tokens + outcome.usage.completion_tokens
         front = outcome.head.get("front", 0)
         left_out = frozenset(outcome.head.get("left_out", ()))
-        counted = context.Counted(tokens, turns[0].id, outcome.kept_from, front, left_out)
+        counted = context.Counted(tokens, turns[0].id, outcome.cut_before_message, front, left_out)
     return replace(ask, turns=[*ask.turns, *turns], called=called, counted=counted, prefix=("", ""))
 
 
@@ -178,7 +178,7 @@ async def _stream(
     ask: build.Ask, prepared: build.Prepared, log: AnswerLog, outcome: Outcome
 ) -> None:
     target, server = prepared.target, prepared.target.server
-    outcome.model, outcome.kept_from = target.model, prepared.kept_from
+    outcome.model, outcome.cut_before_message = target.model, prepared.cut_before_message
     outcome.head, outcome.ask, outcome.server = prepared.head, ask, server
     async with permit(
         server,

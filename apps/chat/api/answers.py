@@ -169,7 +169,7 @@ def message_out(message: Message, *, live: bool = False) -> dict[str, Any]:
         "model": message.model,
         "usage": message.usage if message.role == Role.ASSISTANT else None,
         "tool_calls": _calls(message),
-        "kept_from": message.kept_from,
+        "kept_from": message.cut_before_message,
         "created": message.created,
         "finished": message.finished,
     }

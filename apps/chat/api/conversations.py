@@ -207,7 +207,7 @@ def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) 
     # No other field: a question may begin meanwhile, and writes its own.
     conversation.save(update_fields=[*changed, "updated"])
     if given.get("active_leaf") is not None:
-        message = conversation.messages.filter(pk=given["active_leaf"], removed=None).first()
+        message = conversation.messages.filter(pk=given["active_leaf"], deleted_at=None).first()
         if message is None:
             raise not_found("message")
         services.show_branch(message)
@@ -238,7 +238,7 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
     conversation = _get(request, pk)
     parent = None
     if data.parent is not None:
-        parent = conversation.messages.filter(pk=data.parent, removed=None).first()
+        parent = conversation.messages.filter(pk=data.parent, deleted_at=None).first()
         if parent is None:
             raise not_found("message")
     asked_with: dict[str, Any] = {"params": _given(data.params)}

@@ -184,7 +184,7 @@ def share(request: HttpRequest, pk: int, thinking: bool = True) -> Any:
 @router.get("/shares", response=list[SharedOut])
 def list_shares(request: HttpRequest) -> Any:
     """List the copies you share, newest first. DELETE one to end it."""
-    mine = Share.objects.owned_by(owner(request)).filter(conversation__removed=None)
+    mine = Share.objects.owned_by(owner(request)).filter(conversation__deleted_at=None)
     return [
         {
             "token": share.token,

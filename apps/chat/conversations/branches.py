@@ -108,7 +108,7 @@ def remove(message: Message) -> Removed:
         conversation = Conversation.objects.select_for_update().get(pk=message.conversation_id)
         children = _children(conversation.pk)
         gone = _subtree(message.pk, children)
-        Message.objects.filter(pk__in=gone).update(removed=timezone.now())
+        Message.objects.filter(pk__in=gone).update(deleted_at=timezone.now())
         if conversation.active_leaf_id in gone:
             siblings = [pk for pk in children[message.parent_id] if pk not in gone]
             beside = _end(siblings[-1], children) if siblings else message.parent_id
@@ -128,22 +128,26 @@ def restore(root: Message) -> None:
 
     With it comes what it answers, where that was removed later: nothing hangs below what is gone.
     """
-    if root.removed is None:
+    if root.deleted_at is None:
         return
     with transaction.atomic():
         conversation = Conversation.objects.select_for_update().get(pk=root.conversation_id)
-        Message.objects.filter(conversation=conversation, removed=root.removed).update(removed=None)
+        Message.objects.filter(conversation=conversation, deleted_at=root.deleted_at).update(
+            deleted_at=None
+        )
         _restore_above(Message.objects.filter(conversation=conversation))
     services.show_branch(root)
 
 
 def _restore_above(messages: QuerySet[Message]) -> None:
     """Brings back what those of the messages answer that are there."""
-    there = messages.filter(removed=None)
+    there = messages.filter(deleted_at=None)
     while above := set(
-        there.exclude(parent__removed=None).exclude(parent=None).values_list("parent_id", flat=True)
+        there.exclude(parent__deleted_at=None)
+        .exclude(parent=None)
+        .values_list("parent_id", flat=True)
     ):
-        Message.objects.filter(pk__in=above).update(removed=None)
+        Message.objects.filter(pk__in=above).update(deleted_at=None)
 
 
 def purge(before: datetime) -> int:
@@ -151,12 +155,14 @@ def purge(before: datetime) -> int:
 
     Whatever is below a message goes with it. So what is still there keeps what it answers.
     """
-    _, conversations = Conversation.objects.filter(removed__lt=before).delete()
+    _, conversations = Conversation.objects.filter(deleted_at__lt=before).delete()
     with transaction.atomic():
         _restore_above(Message.objects.filter(parent__removed__lt=before))
-        old = Message.objects.filter(removed__lt=before)
+        old = Message.objects.filter(deleted_at__lt=before)
         kept: set[int] = set()
-        below = set(Message.objects.filter(removed__gte=before).values_list("parent_id", flat=True))
+        below = set(
+            Message.objects.filter(deleted_at__gte=before).values_list("parent_id", flat=True)
+        )
         while below := set(
             old.filter(pk__in=below).exclude(pk__in=kept).values_list("pk", flat=True)
         ):
@@ -168,13 +174,13 @@ def purge(before: datetime) -> int:
 
 def _request_of_an_answer(question: Message) -> dict[str, Any]:
     """What the newest answer to a question was asked with, less what belongs to its text."""
-    newest = question.children.filter(role=Role.ASSISTANT, removed=None).last()
+    newest = question.children.filter(role=Role.ASSISTANT, deleted_at=None).last()
     return services.anew(newest.request) if newest else {}
 
 
 def _children(conversation_id: int) -> dict[int | None, list[int]]:
     children: dict[int | None, list[int]] = defaultdict(list)
-    tree = Message.objects.filter(conversation_id=conversation_id, removed=None).order_by("pk")
+    tree = Message.objects.filter(conversation_id=conversation_id, deleted_at=None).order_by("pk")
     for pk, parent in tree.values_list("pk", "parent_id"):
         children[parent].append(pk)
     return children

@@ -24,7 +24,7 @@ class Turn:
     cached: int | None
     """None where the server does not report it."""
     completion: int
-    kept_from: int | None
+    cut_before_message: int | None
     lost: int
 
     @property
@@ -113,15 +113,22 @@ class Meter:
 def turns_of(branch: Branch) -> list[Turn]:
     """The answers of a branch that were counted, in order. One query."""
     counted = Message.objects.filter(
-        conversation=branch.conversation, role=Role.ASSISTANT, removed=None, prompt_tokens__gt=0
+        conversation=branch.conversation, role=Role.ASSISTANT, deleted_at=None, prompt_tokens__gt=0
     )
     rows = counted.values_list(
-        *("pk", "prompt_tokens", "cached_tokens", "completion_tokens", "kept_from", "lost_tokens")
+        *(
+            "pk",
+            "prompt_tokens",
+            "cached_tokens",
+            "completion_tokens",
+            "cut_before_message",
+            "reprocessed_tokens",
+        )
     )
     there = {pk: rest for pk, *rest in rows}
     path = [pk for pk in branch.path if pk in there]
     return [
-        Turn(pk, number, prompt, cached, completion or 0, kept_from, lost)
+        Turn(pk, number, prompt, cached, completion or 0, cut_before_message, lost)
         for number, pk in enumerate(path, 1)
-        for prompt, cached, completion, kept_from, lost in [there[pk]]
+        for prompt, cached, completion, cut_before_message, lost in [there[pk]]
     ]

@@ -28,19 +28,19 @@ class Cut:
 
 def cut_of(branch: Branch, turns: Sequence[Turn]) -> Cut | None:
     """The newest cut of a branch; None while nothing was cut. Queries only if there was one."""
-    kept_from = turns[-1].kept_from if turns else None
-    if kept_from is None or kept_from not in branch.path:
+    cut_before_message = turns[-1].cut_before_message if turns else None
+    if cut_before_message is None or cut_before_message not in branch.path:
         return None
-    cut = branch.path[: branch.path.index(kept_from)]
+    cut = branch.path[: branch.path.index(cut_before_message)]
     gone = set(cut)
     found = Summary.objects.filter(upto__conversation=branch.conversation)
     summaries = sorted((s for s in found if s.upto_id in gone), key=lambda s: cut.index(s.upto_id))
     newest = summaries.pop() if summaries and summaries[-1].upto_id == cut[-1] else None
     pins = branch.conversation.messages.filter(pinned=True).values_list("pk", flat=True)
     pinned = gone.intersection(pins)
-    sent = Message.objects.filter(pk=turns[-1].answer).values_list("prompt_head", flat=True).get()
+    sent = Message.objects.filter(pk=turns[-1].answer).values_list("prompt_prefix", flat=True).get()
     return Cut(
-        before=kept_from,
+        before=cut_before_message,
         upto=cut[-1],
         messages=len(cut),
         summary=newest,

@@ -61,22 +61,22 @@ def remove(conversations: ConversationQuerySet) -> int:
     found = list(conversations.values_list("pk", flat=True))
     for unfinished in Message.objects.unfinished().filter(conversation__in=found):
         services.stop(unfinished)
-    return Conversation.objects.filter(pk__in=found).update(removed=timezone.now())
+    return Conversation.objects.filter(pk__in=found).update(deleted_at=timezone.now())
 
 
 def restore(conversation: Conversation) -> int:
     """Brings back what went together with this one."""
     return (
         Conversation.objects.removed_by(conversation.owner)
-        .filter(removed=conversation.removed)
-        .update(removed=None)
+        .filter(deleted_at=conversation.deleted_at)
+        .update(deleted_at=None)
     )
 
 
 def gone_with(conversation: Conversation) -> int:
     """How many went together with a deleted one, itself among them."""
     gone = Conversation.objects.removed_by(conversation.owner)
-    return gone.filter(removed=conversation.removed).count()
+    return gone.filter(deleted_at=conversation.deleted_at).count()
 
 
 def _tags(owner_id: int, names: list[str]) -> list[Tag]:

@@ -276,7 +276,7 @@ def delete(conversation: Conversation) -> None:
 def show_branch(message: Message) -> None:
     """Makes the branch through this message the active one, to its newest end."""
     children = defaultdict(list)
-    tree = Message.objects.filter(conversation_id=message.conversation_id, removed=None)
+    tree = Message.objects.filter(conversation_id=message.conversation_id, deleted_at=None)
     for pk, parent in tree.order_by("pk").values_list("pk", "parent_id"):
         children[parent].append(pk)
     leaf = message.pk
@@ -295,7 +295,7 @@ class Branch:
 
     @classmethod
     def active(cls, conversation: Conversation) -> Self:
-        tree = conversation.messages.filter(removed=None).order_by("pk")
+        tree = conversation.messages.filter(deleted_at=None).order_by("pk")
         parents = dict(tree.values_list("pk", "parent_id"))
         path: list[int] = []
         current = conversation.active_leaf_id
@@ -364,7 +364,7 @@ def _compared(messages: Iterable[Message], there: set[int]) -> dict[int, Message
 def place_of(message: Message) -> Shown:
     """One message with its place among its siblings."""
     siblings = Message.objects.filter(
-        conversation_id=message.conversation_id, parent_id=message.parent_id, removed=None
+        conversation_id=message.conversation_id, parent_id=message.parent_id, deleted_at=None
     )
     return Shown(
         message,
@@ -405,7 +405,7 @@ def open_answer(question: Message, request: dict[str, Any] | None, **changed: An
 
 _REMOVED = Lookup(
     lambda question, parent: Message.objects.filter(
-        Q(pk=question) | Q(pk=parent), removed__isnull=False
+        Q(pk=question) | Q(pk=parent), deleted_at__isnull=False
     ).only("pk")
 )
 _UNFINISHED = Lookup(

@@ -33,8 +33,8 @@ class ToolCallQuerySet(models.QuerySet["ToolCall"]):
     def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         return self.filter(
             answer__conversation__owner_id=user.pk,
-            answer__conversation__removed=None,
-            answer__removed=None,
+            answer__conversation__deleted_at=None,
+            answer__deleted_at=None,
         )
 
     def unfinished(self) -> Self:

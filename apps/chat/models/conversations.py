@@ -33,10 +33,10 @@ class Tag(Owned):
 class ConversationQuerySet(OwnedQuerySet["Conversation"]):
     def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Without those that were removed, which only Undo brings back."""
-        return super().owned_by(user).filter(removed=None)
+        return super().owned_by(user).filter(deleted_at=None)
 
     def removed_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        return super().owned_by(user).exclude(removed=None)
+        return super().owned_by(user).exclude(deleted_at=None)
 
 
 class Conversation(Owned):
@@ -72,7 +72,7 @@ class Conversation(Owned):
     source = models.CharField(
         max_length=200, blank=True, default="", help_text="What it was imported from."
     )
-    removed = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
 
     objects = ConversationQuerySet.as_manager()
 
@@ -81,9 +81,9 @@ class Conversation(Owned):
         indexes = [
             models.Index(fields=["owner", "-updated", "-id"], name="chat_conversation_list"),
             models.Index(
-                fields=["removed"],
-                condition=models.Q(removed__isnull=False),
-                name="chat_conversation_removed",
+                fields=["deleted_at"],
+                condition=models.Q(deleted_at__isnull=False),
+                name="chat_conversation_deleted",
             ),
         ]
 

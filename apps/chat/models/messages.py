@@ -35,11 +35,13 @@ class Status(models.TextChoices):
 
 class MessageQuerySet(models.QuerySet["Message"]):
     def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        return self.filter(conversation__owner_id=user.pk, conversation__removed=None, removed=None)
+        return self.filter(
+            conversation__owner_id=user.pk, conversation__deleted_at=None, deleted_at=None
+        )
 
     def removed_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        return self.filter(conversation__owner_id=user.pk, conversation__removed=None).exclude(
-            removed=None
+        return self.filter(conversation__owner_id=user.pk, conversation__deleted_at=None).exclude(
+            deleted_at=None
         )
 
     def answers(self) -> Self:
@@ -63,7 +65,7 @@ class Message(models.Model):
     reasoning = models.TextField(blank=True, default="")
     status = models.CharField(max_length=12, choices=Status, default=Status.COMPLETE)
     created = models.DateTimeField(default=timezone.now)
-    removed = models.DateTimeField(
+    deleted_at = models.DateTimeField(
         null=True, blank=True, help_text="The same for all messages that went together."
     )
 
@@ -92,19 +94,21 @@ class Message(models.Model):
     reasoning_ms = models.FloatField(
         null=True, blank=True, help_text="From the first thought to the first word of the answer."
     )
-    kept_from = models.BigIntegerField(
+    cut_before_message = models.BigIntegerField(
         null=True, blank=True, help_text="First message its prompt held, where the start was cut."
     )
     system_prompt = models.ForeignKey(
         SystemPrompt, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
-    prompt_head = models.JSONField(
+    prompt_prefix = models.JSONField(
         default=dict, blank=True, help_text="What else its prompt began with: see `prompting.Head`."
     )
-    lost_tokens = models.PositiveIntegerField(
+    reprocessed_tokens = models.PositiveIntegerField(
         default=0, help_text="Of its prompt, read again though the server had read them before."
     )
-    lost_reason = models.TextField(blank=True, default="", help_text="Why, as half a sentence.")
+    reprocessed_reason = models.TextField(
+        blank=True, default="", help_text="Why, as half a sentence."
+    )
     finished = models.DateTimeField(null=True, blank=True)
 
     objects = MessageQuerySet.as_manager()
@@ -118,9 +122,9 @@ class Message(models.Model):
                 name="chat_message_unfinished",
             ),
             models.Index(
-                fields=["removed"],
-                condition=models.Q(removed__isnull=False),
-                name="chat_message_removed",
+                fields=["deleted_at"],
+                condition=models.Q(deleted_at__isnull=False),
+                name="chat_message_deleted",
             ),
         ]
 

@@ -78,7 +78,7 @@ class Preferences(models.Model):
     owner = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
     )
-    reads_ahead = models.BooleanField(
+    prefill_drafts = models.BooleanField(
         default=True, help_text="Whether what is being written is sent before it is asked."
     )
 

@@ -91,7 +91,7 @@ class Prepared:
     request: ChatRequest
     prompt_tokens: int
     """As far as can be estimated."""
-    kept_from: int | None
+    cut_before_message: int | None
     head: Head
 
     @property
@@ -214,7 +214,9 @@ def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
             tool_choice="" if ask.may_call else "none",
             parallel_tool_calls=ask.offer.parallel,
         )
-    return Prepared(target, request, prompt.tokens, prompt.kept_from, _head(request, prompt))
+    return Prepared(
+        target, request, prompt.tokens, prompt.cut_before_message, _head(request, prompt)
+    )
 
 
 def answer_limit(server: Server, model: str, wanted: int | None) -> int | None:
@@ -351,14 +353,14 @@ def _counted(branch: Sequence[Message]) -> context.Counted | None:
     for message in reversed(branch):
         if message.role == Role.ASSISTANT and message.prompt_tokens:
             tokens = message.prompt_tokens + (message.completion_tokens or 0)
-            front = message.prompt_head.get("front", 0)
-            left_out = frozenset(message.prompt_head.get("left_out", ()))
-            return context.Counted(tokens, message.pk, message.kept_from, front, left_out)
+            front = message.prompt_prefix.get("front", 0)
+            left_out = frozenset(message.prompt_prefix.get("left_out", ()))
+            return context.Counted(tokens, message.pk, message.cut_before_message, front, left_out)
     return None
 
 
 def _summaries(branch: Sequence[Message]) -> list[context.Summary]:
-    if all(message.kept_from is None for message in branch):
+    if all(message.cut_before_message is None for message in branch):
         return []  # nothing has ever been cut here
     found = Summary.objects.filter(
         upto__conversation=branch[0].conversation_id, state=SummaryState.READY

@@ -24,7 +24,7 @@ class Asked:
 
     model: str
     system_prompt: int | None
-    kept_from: int | None
+    cut_before_message: int | None
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
@@ -81,7 +81,7 @@ def _reason(
 ) -> str:
     if now.model != before.model:
         return f"another model answered: {now.model} instead of {before.model}"
-    if now.kept_from != before.kept_from:
+    if now.cut_before_message != before.cut_before_message:
         return "the oldest messages were dropped to free context; later turns are fast again"
     if now.system_prompt != before.system_prompt:
         return "the system prompt changed, so everything after it was reprocessed"

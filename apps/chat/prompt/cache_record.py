@@ -14,8 +14,8 @@ def note_loss(answer: Message, server: Server) -> None:
     """Keeps with an answer what of its prompt was read again though it had been read, and why."""
     loss = _loss_of(answer, server)
     if loss is not None:
-        answer.lost_tokens, answer.lost_reason = loss.tokens, loss.reason
-        answer.save(update_fields=["lost_tokens", "lost_reason"])
+        answer.reprocessed_tokens, answer.reprocessed_reason = loss.tokens, loss.reason
+        answer.save(update_fields=["reprocessed_tokens", "reprocessed_reason"])
 
 
 def _loss_of(answer: Message, server: Server) -> cache_loss.Loss | None:
@@ -49,13 +49,13 @@ def _asked(answer: Message) -> cache_loss.Asked:
     return cache_loss.Asked(
         model=answer.model,
         system_prompt=answer.system_prompt_id,
-        kept_from=answer.kept_from,
+        cut_before_message=answer.cut_before_message,
         prompt_tokens=answer.prompt_tokens or 0,
         cached_tokens=answer.cached_tokens or 0,
         completion_tokens=answer.completion_tokens or 0,
         at=answer.finished or answer.created,
-        tools=answer.prompt_head.get("tools", ""),
-        front=(answer.prompt_head.get("summary"), *answer.prompt_head.get("pinned", ())),
+        tools=answer.prompt_prefix.get("tools", ""),
+        front=(answer.prompt_prefix.get("summary"), *answer.prompt_prefix.get("pinned", ())),
     )
 
 

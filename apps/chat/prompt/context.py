@@ -100,7 +100,7 @@ class Counted:
     tokens: int
     upto: int
     """The answer's id."""
-    kept_from: int | None = None
+    cut_before_message: int | None = None
     """The first message of that prompt, where its beginning had been cut."""
     front: int = 0
     """Bytes that then stood in the place of what was cut."""
@@ -139,7 +139,7 @@ class Prompt:
     messages: list[Message]
     tokens: int
     """Estimated, exact as far as the server has counted."""
-    kept_from: int | None
+    cut_before_message: int | None
     """The first message kept, None while nothing is cut."""
     front: Front = Front()
     left_out: frozenset[int] = frozenset()
@@ -176,7 +176,7 @@ def build(
     left_out = counted.left_out if counted else frozenset()
     turns = [_without_result(turn) if turn.id in left_out else turn for turn in turns]
     head = _bytes(system or "") + definitions
-    start = _index(turns, counted.kept_from) if counted else 0
+    start = _index(turns, counted.cut_before_message) if counted else 0
     most = int(PINNED_SHARE * context / TOKENS_PER_BYTE) if context is not None else None
     front = _front(turns, start, summaries, most)
     tokens = _estimate(head, turns, start, counted) + _uncounted(front, counted)
@@ -197,10 +197,10 @@ def build(
                 turns[place], left_out = shorter, left_out | {shorter.id}
                 if tokens <= AFTER_CUT * context:
                     break
-    kept_from = turns[start].id if start else None
+    cut_before_message = turns[start].id if start else None
     kept = [*front.pinned, *turns[start:]]
     messages = _messages(system, front.messages, kept, keep_reasoning)
-    return Prompt(messages, tokens, kept_from, front, left_out)
+    return Prompt(messages, tokens, cut_before_message, front, left_out)
 
 
 def _without_result(turn: Turn) -> Turn:
@@ -288,7 +288,7 @@ def _estimate(head: int, turns: Sequence[Turn], start: int, counted: Counted | N
     """Tokens of the turns from `start` on and of what stands before them, `head` bytes."""
     if counted is None:
         return _guess(_size(head, turns[start:]), len(turns) - start + 1, TOKENS_PER_BYTE)
-    counted_start = _index(turns, counted.kept_from)
+    counted_start = _index(turns, counted.cut_before_message)
     counted_end = _index(turns, counted.upto) + 1
     rate = _rate(head, turns, counted)
     new = turns[counted_end:]
@@ -301,7 +301,7 @@ def _rate(head: int, turns: Sequence[Turn], counted: Counted | None) -> float:
     """Tokens a byte, as the server has counted them."""
     if counted is None:
         return TOKENS_PER_BYTE
-    start, end = _index(turns, counted.kept_from), _index(turns, counted.upto) + 1
+    start, end = _index(turns, counted.cut_before_message), _index(turns, counted.upto) + 1
     size = _size(head, turns[start:end])
     return counted.tokens / size if size else TOKENS_PER_BYTE
 

@@ -76,7 +76,7 @@ def last_cost(owner: User, model: str) -> int | None:
         .order_by("-pk")
     )
     for answer in answers[:10]:
-        if answer.prompt_head or "continues" in answer.request:
+        if answer.prompt_prefix or "continues" in answer.request:
             continue
         assert answer.parent is not None
         assert answer.prompt_tokens is not None

@@ -172,7 +172,7 @@ def _several(ids: list[int], form: str) -> list[str]:
 def one(conversation: Conversation, form: str) -> str:
     """A conversation in one of FORMATS; "" where there is nothing to export of it."""
     if form == "json":
-        tree = conversation.messages.filter(removed=None).order_by("pk")
+        tree = conversation.messages.filter(deleted_at=None).order_by("pk")
         tree = tree.prefetch_related("tool_calls")
         return json.dumps(as_json(conversation, tree), ensure_ascii=False)
     branch = list(_branch(conversation))

@@ -63,7 +63,7 @@ def import_file(owner: User, file: IO[bytes]) -> Result:
         found.close()  # the process that reads it
         Conversation.objects.filter(pk__in=written).delete()
         raise
-    Conversation.objects.filter(owner=owner, removed=unseen).update(removed=None)
+    Conversation.objects.filter(owner=owner, deleted_at=unseen).update(deleted_at=None)
     return Result(conversations, messages, skipped)
 
 
@@ -89,7 +89,7 @@ def _write(owner: User, items: list[Imported], unseen: datetime) -> list[int]:
                 pinned=item.pinned,
                 archived=item.archived,
                 source=item.source,
-                removed=unseen,
+                deleted_at=unseen,
                 system_prompt=_prompt(owner, item.system),
             )
             for item in items

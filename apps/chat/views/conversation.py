@@ -90,7 +90,7 @@ def conversation(request: HttpRequest, pk: int) -> HttpResponse:
     branch = services.Branch.active(found)
     context = page_of(request) | _thread(branch, services.window(branch, sought=sought))
     if sought is not None and sought not in branch.path:
-        context["elsewhere"] = found.messages.filter(pk=sought, removed=None).first()
+        context["elsewhere"] = found.messages.filter(pk=sought, deleted_at=None).first()
     return render(request, "chat/conversation.html", context)
 
 
@@ -181,8 +181,8 @@ def _has_cut(answer: Message, measured: context_meter.Meter | None) -> bool:
     """Whether the prompt of the newest answer began elsewhere than the one before it."""
     if measured is None or measured.turns[-1].answer != answer.pk:
         return False
-    before = measured.turns[-2].kept_from if len(measured.turns) > 1 else None
-    return answer.kept_from != before
+    before = measured.turns[-2].cut_before_message if len(measured.turns) > 1 else None
+    return answer.cut_before_message != before
 
 
 @require_POST
@@ -291,7 +291,7 @@ def _thread(branch: services.Branch, part: services.Window) -> dict[str, Any]:
     target = context.get("target")
     size = target.server.context_of(target.model) if target else None
     server = target.server if target else None
-    context["reads_ahead"] = prefill.allowed(found.owner_id, server)
+    context["prefill_drafts"] = prefill.allowed(found.owner_id, server)
     if turns:
         context["meter"] = context_meter.Meter(turns, size)
     return context

@@ -14,12 +14,12 @@ from apps.core.api import owner
 def preferences(request: HttpRequest) -> HttpResponse:
     user = owner(request)
     if request.method == "POST":
-        chosen = {"reads_ahead": "reads_ahead" in request.POST}
+        chosen = {"prefill_drafts": "prefill_drafts" in request.POST}
         Preferences.objects.update_or_create(owner=user, defaults=chosen)
         messages.success(request, "Saved.")
         return redirect("chat:preferences")
     context = {
         "preferences": Preferences.objects.filter(owner=user).first() or Preferences(),
-        "shares": Share.objects.owned_by(user).filter(conversation__removed=None),
+        "shares": Share.objects.owned_by(user).filter(conversation__deleted_at=None),
     }
     return render(request, "chat/preferences.html", page_of(request) | context)

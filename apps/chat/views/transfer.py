@@ -93,7 +93,7 @@ def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     """For everybody with a login and the link; nothing on it can be changed."""
     found = get_object_or_404(
         Share.objects.select_related("owner").filter(
-            conversation__removed=None, owner__is_active=True
+            conversation__deleted_at=None, owner__is_active=True
         ),
         token=token,
     )

@@ -103,7 +103,7 @@ async def test_deleting_stops_what_is_being_written(
     await in_db(branches.remove, question)
     removed = await Message.objects.aget(pk=answer)
     assert removed.status == Status.STOPPED
-    assert removed.removed is not None
+    assert removed.deleted_at is not None
 
 
 def test_nothing_to_go_on_from(alice: User, browser: Client, demo_server: Server) -> None:

@@ -29,7 +29,7 @@ def cut(owner: User, *, before: str = "three") -> Conversation:
         prompt_tokens=700, cached_tokens=600, completion_tokens=50
     )
     conversation.messages.filter(content="3 said").update(
-        kept_from=kept.pk, prompt_tokens=900, cached_tokens=450, completion_tokens=50
+        cut_before_message=kept.pk, prompt_tokens=900, cached_tokens=450, completion_tokens=50
     )
     return conversation
 
@@ -76,7 +76,7 @@ async def test_the_next_prompts_begin_with_it_and_with_what_is_pinned(
     said = await Message.objects.aget(pk=answer)
     summary = await Summary.objects.aget()
     size = sum(map(len, front[:4]))
-    assert said.prompt_head == {"summary": summary.pk, "pinned": [pinned.pk], "front": size}
+    assert said.prompt_prefix == {"summary": summary.pk, "pinned": [pinned.pk], "front": size}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -156,7 +156,7 @@ class TestPage:
         address = reverse("chat:pin_message", args=[pinned.pk])
         assert 'aria-pressed="true"' in browser.post(address).content.decode()
         assert "but for 1 that is pinned" in page(browser, conversation)
-        conversation.messages.filter(content="3 said").update(prompt_head={"pinned": []})
+        conversation.messages.filter(content="3 said").update(prompt_prefix={"pinned": []})
         assert "1 pinned message did not fit" in page(browser, conversation)
         assert 'aria-pressed="false"' in browser.post(address).content.decode()
 
@@ -180,7 +180,7 @@ class TestPage:
         assert response["HX-Retarget"] == "#thread"
         assert "Summarise earlier messages" in response.content.decode()
         kept = message(conversation, "three")
-        conversation.messages.filter(content="2 said").update(kept_from=kept.pk)
+        conversation.messages.filter(content="2 said").update(cut_before_message=kept.pk)
         response = browser.get(answer)
         assert "HX-Retarget" not in response
         assert "meter-turns" in response.content.decode()

@@ -95,7 +95,7 @@ def test_bulk_without_anything(
 
 def test_bulk_leaves_others_alone(bobs_browser: Client, three: list[Conversation]) -> None:
     bobs_browser.post(reverse("chat:bulk"), {"id": [c.pk for c in three], "action": "delete"})
-    assert Conversation.objects.filter(removed=None).count() == 3
+    assert Conversation.objects.filter(deleted_at=None).count() == 3
 
 
 def test_only_its_owner_can_bring_it_back(

@@ -38,7 +38,7 @@ def shown(conversation: Conversation) -> list[str]:
 
 
 def orphans() -> int:
-    return Message.objects.filter(removed=None, parent__removed__isnull=False).count()
+    return Message.objects.filter(deleted_at=None, parent__removed__isnull=False).count()
 
 
 def test_a_removed_message_is_no_leaf(alice: User, alice_sync: Client) -> None:
@@ -100,7 +100,9 @@ def test_nothing_is_asked_below_what_was_taken_away_meanwhile(alice: User) -> No
 
 def test_a_broken_tree_is_shown_as_far_as_it_goes(alice: User, alice_sync: Client) -> None:
     conversation, (_, a1, *_) = thread(alice)
-    Message.objects.filter(pk=a1.pk).update(removed=timezone.now())  # as an older version left it
+    Message.objects.filter(pk=a1.pk).update(
+        deleted_at=timezone.now()
+    )  # as an older version left it
     assert alice_sync.get(f"/api/v1/conversations/{conversation.pk}").status_code == 200
     assert shown(conversation) == ["q2", "a2"]
 
@@ -108,7 +110,7 @@ def test_a_broken_tree_is_shown_as_far_as_it_goes(alice: User, alice_sync: Clien
 def test_purging_never_takes_what_is_there(alice: User) -> None:
     conversation, (q1, a1, *_) = thread(alice)
     long_ago = timezone.now() - timedelta(days=2)
-    Message.objects.filter(pk__in=[q1.pk, a1.pk]).update(removed=long_ago)
+    Message.objects.filter(pk__in=[q1.pk, a1.pk]).update(deleted_at=long_ago)
     branches.purge(timezone.now() - timedelta(days=1))
     assert shown(conversation) == ["q1", "a1", "q2", "a2"]
 
@@ -116,8 +118,8 @@ def test_purging_never_takes_what_is_there(alice: User) -> None:
 def test_purging_leaves_what_can_still_come_back(alice: User) -> None:
     conversation, (_, a1, q2, a2) = thread(alice)
     now = timezone.now()
-    Message.objects.filter(pk=a1.pk).update(removed=now - timedelta(days=2))
-    Message.objects.filter(pk__in=[q2.pk, a2.pk]).update(removed=now - timedelta(hours=1))
+    Message.objects.filter(pk=a1.pk).update(deleted_at=now - timedelta(days=2))
+    Message.objects.filter(pk__in=[q2.pk, a2.pk]).update(deleted_at=now - timedelta(hours=1))
     branches.purge(now - timedelta(days=1))
     assert conversation.messages.count() == 4
     branches.restore(Message.objects.get(pk=q2.pk))
@@ -146,11 +148,11 @@ def test_every_order_of_steps_leaves_a_whole_tree(
             branches.purge(timezone.now() - timedelta(minutes=number - 15))
         elif chosen is None:
             continue
-        elif step == "remove" and chosen.removed is None:
+        elif step == "remove" and chosen.deleted_at is None:
             branches.remove(chosen)
-        elif step == "restore" and chosen.removed is not None:
+        elif step == "restore" and chosen.deleted_at is not None:
             branches.restore(chosen)
-        elif step == "ask" and chosen.removed is None:
+        elif step == "ask" and chosen.deleted_at is None:
             Message.objects.create(
                 conversation=conversation, parent=chosen, role=Role.USER, content="more"
             )

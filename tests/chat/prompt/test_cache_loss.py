@@ -47,7 +47,7 @@ def test_says_how_much_was_read_again() -> None:
     ("changes", "reason"),
     [
         ({"model": "llama"}, "another model answered: llama instead of qwen"),
-        ({"kept_from": 7}, "cut to make room"),
+        ({"cut_before_message": 7}, "cut to make room"),
         ({"system_prompt": 2}, "the system prompt was changed"),
         ({"tools": "f00"}, "the tools that the model may call were changed"),
         ({"front": (1, 7)}, "a pin or the summary was changed"),

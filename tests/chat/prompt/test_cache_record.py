@@ -29,7 +29,7 @@ async def test_nothing_is_lost_in_an_ordinary_conversation(
     conversation = await in_db(open_conversation, alice, "Be brief.")
     for question in ("What is a kettle? " * 20, "And a stove?", "And a cup?"):
         said = await answer(alice_api, conversation, question)
-        assert (said.lost_tokens, said.lost_reason) == (0, "")
+        assert (said.reprocessed_tokens, said.reprocessed_reason) == (0, "")
         assert said.system_prompt == conversation.system_prompt
 
 
@@ -42,8 +42,8 @@ async def test_says_that_the_system_prompt_was_changed(
     conversation.system_prompt = other.system_prompt
     await conversation.asave(update_fields=["system_prompt"])
     said = await answer(alice_api, conversation, "And a stove?")
-    assert said.lost_tokens > 500
-    assert said.lost_reason.startswith("the system prompt was changed")
+    assert said.reprocessed_tokens > 500
+    assert said.reprocessed_reason.startswith("the system prompt was changed")
 
 
 async def test_the_page_says_it(alice: User, alice_browser: AsyncClient, server: Server) -> None:
@@ -54,8 +54,8 @@ async def test_the_page_says_it(alice: User, alice_browser: AsyncClient, server:
         parent=question,
         role=Role.ASSISTANT,
         content="!",
-        lost_tokens=4000,
-        lost_reason="the model was unloaded in between",
+        reprocessed_tokens=4000,
+        reprocessed_reason="the model was unloaded in between",
     )
     conversation.active_leaf = said
     await conversation.asave()

@@ -34,11 +34,11 @@ def dialogue(turns: int, size: int = 400) -> list[Turn]:
     ]
 
 
-def counted(turns: list[Turn], upto: int, kept_from: int | None = None) -> Counted:
+def counted(turns: list[Turn], upto: int, cut_before_message: int | None = None) -> Counted:
     """As a model of one token per byte would count."""
-    start = kept_from or 1
+    start = cut_before_message or 1
     size = sum(len(turn.content) for turn in turns if start <= turn.id <= upto)
-    return Counted(size + len(SYSTEM), upto, kept_from)
+    return Counted(size + len(SYSTEM), upto, cut_before_message)
 
 
 def test_system_prompt_first_then_everything_as_it_was() -> None:
@@ -79,8 +79,8 @@ def test_the_estimate_goes_on_from_what_the_server_counted() -> None:
 def test_cut_once_deeply_at_a_question_with_the_system_prompt_kept() -> None:
     turns = dialogue(10)
     prompt = build(SYSTEM, turns, context=4096, counted=counted(turns, upto=20))
-    assert prompt.kept_from is not None
-    assert prompt.kept_from % 2 == 1  # a question
+    assert prompt.cut_before_message is not None
+    assert prompt.cut_before_message % 2 == 1  # a question
     assert prompt.tokens <= AFTER_CUT * 4096
     assert prompt.tokens > AFTER_CUT * 4096 - 1000
     assert prompt.messages[0] == {"role": "system", "content": SYSTEM}
@@ -94,10 +94,10 @@ def test_after_a_cut_the_beginning_stays_until_it_is_nearly_full_again() -> None
     while number < 40:
         turns = dialogue(number)
         prompt = build(SYSTEM, turns, context=4096, counted=known)
-        cuts.append(prompt.kept_from)
+        cuts.append(prompt.cut_before_message)
         assert prompt.tokens <= NEARLY_FULL * 4096
         known = counted([*turns, Turn(turns[-1].id + 1, "assistant", "x" * 400)],
-                        turns[-1].id + 1, prompt.kept_from)  # fmt: skip
+                        turns[-1].id + 1, prompt.cut_before_message)  # fmt: skip
         number += 1
     changes = sum(before != after for before, after in pairwise(cuts))
     assert changes <= 35 / 1.5
@@ -108,11 +108,11 @@ def test_the_newest_question_is_never_cut() -> None:
     turns = [*dialogue(1)[:2], Turn(3, "user", "x" * 50_000)]
     prompt = build(SYSTEM, turns, context=4096)
     assert [message["role"] for message in prompt.messages] == ["system", "user"]
-    assert prompt.kept_from == 3
+    assert prompt.cut_before_message == 3
 
 
 def test_nothing_is_cut_where_the_context_is_unknown() -> None:
-    assert build(SYSTEM, dialogue(100), context=None).kept_from is None
+    assert build(SYSTEM, dialogue(100), context=None).cut_before_message is None
 
 
 @pytest.mark.parametrize(
@@ -191,12 +191,12 @@ def test_the_cut_holds_for_every_branch(
         for before, turn in pairwise(turns)
         if turn.role == "user" and before.role == "assistant"
     ]
-    if prompt.kept_from is None:
+    if prompt.cut_before_message is None:
         assert prompt.tokens <= NEARLY_FULL * context or not places
     else:
-        assert prompt.kept_from in places
-        assert prompt.tokens <= AFTER_CUT * context or prompt.kept_from == places[-1]
-    assert not prompt.left_out or prompt.kept_from == (places[-1] if places else None)
+        assert prompt.cut_before_message in places
+        assert prompt.tokens <= AFTER_CUT * context or prompt.cut_before_message == places[-1]
+    assert not prompt.left_out or prompt.cut_before_message == (places[-1] if places else None)
     # The same question is the same bytes.
     again = build(system, turns, context=context, counted=known, must_cut=must_cut)
     assert again.messages == messages
@@ -213,16 +213,18 @@ def pin(turns: list[Turn], *ids: int) -> list[Turn]:
 def test_a_pinned_turn_is_kept_with_its_other_half(pinned: int) -> None:
     turns = pin(dialogue(12), pinned)
     prompt = build(SYSTEM, turns, context=4096)
-    assert prompt.kept_from is not None
-    assert prompt.kept_from > 4
+    assert prompt.cut_before_message is not None
+    assert prompt.cut_before_message > 4
     assert [m["content"][:4] for m in prompt.messages[1:4]] == [
         "0003",
         "0004",
-        f"{prompt.kept_from:04d}",
+        f"{prompt.cut_before_message:04d}",
     ]
     plain = build(SYSTEM, dialogue(12), context=4096)
-    assert plain.kept_from is not None
-    assert prompt.kept_from > plain.kept_from  # a pin is paid for with other turns
+    assert plain.cut_before_message is not None
+    assert (
+        prompt.cut_before_message > plain.cut_before_message
+    )  # a pin is paid for with other turns
     assert prompt.tokens <= AFTER_CUT * 4096
 
 
@@ -260,7 +262,7 @@ def test_the_prefix_stays_after_a_cut_with_pinned_turns_and_a_summary() -> None:
     summary = Summary("We counted.", upto=6)
     first = build(SYSTEM, turns, context=4096, summaries=[summary])
     more = [*turns, Turn(26, "assistant", "yes"), Turn(27, "user", "and?")]
-    count = Counted(first.tokens, 26, first.kept_from, front=first.front.size)
+    count = Counted(first.tokens, 26, first.cut_before_message, front=first.front.size)
     second = build(SYSTEM, more, context=4096, counted=count, summaries=[summary])
     assert second.messages[: len(first.messages)] == first.messages
 
@@ -275,7 +277,7 @@ def test_what_stands_in_front_counts_before_the_server_has_counted_it() -> None:
     turns = dialogue(12)
     cut = build(SYSTEM, turns, context=4096)
     more = [*turns, Turn(26, "assistant", "yes"), Turn(27, "user", "and?")]
-    count = Counted(cut.tokens, 26, cut.kept_from)
+    count = Counted(cut.tokens, 26, cut.cut_before_message)
     bare = build(SYSTEM, more, context=4096, counted=count)
     with_pin = build(SYSTEM, pin(more, 3), context=4096, counted=count)
     assert with_pin.tokens == bare.tokens + round(800 / 3)
@@ -297,9 +299,9 @@ def test_pins_never_take_more_than_their_share_and_the_newest_stay() -> None:
 
 def test_a_prompt_the_server_found_too_long_is_cut_whatever_was_estimated() -> None:
     turns = dialogue(6)
-    assert build(SYSTEM, turns, context=4096).kept_from is None
+    assert build(SYSTEM, turns, context=4096).cut_before_message is None
     prompt = build(SYSTEM, turns, context=2000, must_cut=True)
-    assert prompt.kept_from is not None
+    assert prompt.cut_before_message is not None
 
 
 def test_thoughts_go_back_only_to_templates_that_keep_them() -> None:

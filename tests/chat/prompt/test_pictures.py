@@ -117,7 +117,7 @@ def test_what_the_last_one_took(alice: User, bob: User) -> None:
     answered(alice, 900, "Hm?", "a.png", "b.txt")
     answered(alice, 900, "Hm? " * 900, "a.png")
     tooled = answered(alice, 900, "Hm?", "a.png")
-    tooled.prompt_head = {"tools": "x"}
+    tooled.prompt_prefix = {"tools": "x"}
     tooled.save()
     assert pictures.last_cost(alice, "eyes") == 310
     assert pictures.last_cost(alice, "other") is None

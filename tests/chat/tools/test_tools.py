@@ -190,7 +190,7 @@ class TestThePrompt:
                 Turn(10 * n + 1, "assistant", "A" * 200),
             ]
         prompt = context.build(None, [*turns, Turn(999, "user", "Q")], context=1000)
-        assert prompt.kept_from is not None
+        assert prompt.cut_before_message is not None
         assert prompt.messages[0]["role"] == "user"
         called = [m["tool_calls"][0]["id"] for m in prompt.messages if "tool_calls" in m]
         assert called == [m["tool_call_id"] for m in prompt.messages if m["role"] == "tool"]

@@ -149,7 +149,9 @@ def test_a_failure_is_a_sentence_and_a_retry(
 def test_the_cut_is_shown(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "one", "two", "three", "four")
     kept = conversation.messages.get(content="three")
-    conversation.messages.filter(content="four").update(kept_from=kept.pk, prompt_tokens=900)
+    conversation.messages.filter(content="four").update(
+        cut_before_message=kept.pk, prompt_tokens=900
+    )
     html = page(browser, conversation)
     assert html.index("two") < html.index("no longer fit ") < html.index("three")
     assert "2,048 tokens" in html

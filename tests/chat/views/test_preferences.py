@@ -47,8 +47,8 @@ def test_a_switch_says_whether_drafts_are_sent(
     shown = client.get(chat).content.decode()
     assert "processes your draft" not in shown
     assert "data-ahead-url" not in shown
-    client.post(page, {"reads_ahead": "on"})
-    assert Preferences.objects.get().reads_ahead
+    client.post(page, {"prefill_drafts": "on"})
+    assert Preferences.objects.get().prefill_drafts
     settings.READ_AHEAD = False
     assert not prefill.allowed(alice.pk, llama)
 
