@@ -59,7 +59,7 @@ class Outcome:
 
     `code` and `reason` belong to a rejection: the kind, for counting, and the sentence. `prompt` is
     what of the prompt was this row's own. `fingerprint` (at most 32 characters) makes an accepted
-    row unique: the pump rejects a second one as a duplicate. `sketch` is kept with the row for the
+    row unique: the pump rejects a second one as a duplicate. `minhash` is kept with the row for the
     feature itself, by which it knows the row again without reading it.
     """
 
@@ -71,7 +71,7 @@ class Outcome:
     usage: Usage = field(default_factory=lambda: Usage(0, 0, 0))
     prompt: str = ""
     fingerprint: str | None = None
-    sketch: bytes = b""
+    minhash: bytes = b""
 
     @property
     def is_counted(self) -> bool:

@@ -1,6 +1,6 @@
-"""Work done in the background on a model server's slots, whatever it is for.
+"""Background work on a model server's slots: batches, their rows, their pump's lease.
 
-The row is the truth: a message only wakes a pump, and every state a job can be in is here.
+The database holds the whole state of a job. Messages through Redis only wake a pump.
 """
 
 from django.db import models
@@ -29,64 +29,72 @@ class ItemStatus(models.TextChoices):
 
 
 ACTIVE = (BatchStatus.QUEUED, BatchStatus.RUNNING)
-"""A pump works on these."""
+"""States in which a pump works on a batch."""
 OPEN = (ItemStatus.PENDING, ItemStatus.RUNNING)
 FINISHED = (ItemStatus.ACCEPTED, ItemStatus.REJECTED, ItemStatus.FAILED)
 
 
 class Batch(Owned):
-    """Many rows for one handler, one server and one model."""
+    """Rows for one handler, sent to one model of one server."""
 
     name = models.CharField(
-        max_length=200, blank=True, default="", help_text="What the Servers page calls it."
+        max_length=200, blank=True, default="", help_text="Name on the Servers page."
     )
     server = models.ForeignKey(Server, on_delete=models.SET_NULL, null=True, related_name="+")
     model = models.CharField(
-        max_length=300, blank=True, help_text="Empty: the first one the server names at the start."
+        max_length=300,
+        blank=True,
+        help_text="Empty: the first model the server lists at the start.",
     )
     handler = models.CharField(max_length=50)
-    spec = OrderedJSONField(help_text="What the rows share: the handler knows its shape.")
+    spec = OrderedJSONField(help_text="Data that all rows share. The handler defines its shape.")
     status = models.CharField(max_length=10, choices=BatchStatus, default=BatchStatus.QUEUED)
-    reason = models.TextField(blank=True, help_text="Why it waits, rests or failed, as a sentence.")
-    weight = models.PositiveSmallIntegerField(default=1, help_text="Its share beside other jobs.")
-    width = models.PositiveSmallIntegerField(
-        null=True, blank=True, help_text="Most rows in flight at once; empty: every slot."
+    reason = models.TextField(
+        blank=True, help_text="Why it waits, is paused or failed, as a sentence."
     )
-    total = models.PositiveIntegerField(default=0, help_text="Rows made so far.")
+    weight = models.PositiveSmallIntegerField(
+        default=1, help_text="Priority relative to other jobs."
+    )
+    width = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="Max rows in parallel; empty: all slots."
+    )
+    total = models.PositiveIntegerField(default=0, help_text="Rows created so far.")
     goal = models.PositiveIntegerField(
         null=True,
         blank=True,
-        help_text="Accepted rows wanted: what is rejected or fails is replaced until then.",
+        help_text="Accepted rows wanted; rejected and failed rows are replaced until then.",
     )
     tries = models.PositiveSmallIntegerField(
-        default=5, help_text="With a goal: at most so many rows are made for each one wanted."
+        default=5, help_text="With a goal: max rows created per row wanted."
     )
-    made_before = models.PositiveIntegerField(
-        default=0, help_text="Rows there were when a person last let it go on."
+    rows_before_resume = models.PositiveIntegerField(
+        default=0, help_text="Rows that existed when someone last resumed it."
     )
-    watched_since = models.DateTimeField(
-        null=True, blank=True, help_text="From when on the yield is judged."
+    yield_counted_since = models.DateTimeField(
+        null=True, blank=True, help_text="Start of the rows that count towards the yield."
     )
     daily_tokens = models.PositiveBigIntegerField(
         null=True,
         blank=True,
-        help_text="Most tokens a day, read anew or written.",
+        help_text="Max tokens per day, uncached prompt plus output.",
     )
-    day = models.DateField(null=True, blank=True, help_text="The day the budget was last begun.")
-    day_began_at = models.BigIntegerField(default=0, help_text="Tokens before that day.")
+    day = models.DateField(null=True, blank=True, help_text="Day of `tokens_before_day`.")
+    tokens_before_day = models.BigIntegerField(default=0, help_text="Tokens spent before that day.")
     resumes_on = models.DateField(
-        null=True, blank=True, help_text="When it goes on by itself after its budget was used up."
+        null=True, blank=True, help_text="Day on which it resumes after the daily limit."
     )
     started = models.DateTimeField(null=True, blank=True)
     finished = models.DateTimeField(null=True, blank=True)
 
-    # Sums over the rows, kept in the transaction that finishes a row: no page adds up 100,000.
-    worked_s = models.FloatField(default=0.0, help_text="Seconds in which rows were in flight.")
+    # Sums over the rows, updated in the transaction that finishes a row: no page adds up 100,000.
+    active_seconds = models.FloatField(
+        default=0.0, help_text="Seconds in which rows were in flight."
+    )
     prompt_tokens = models.BigIntegerField(default=0)
     cached_tokens = models.BigIntegerField(default=0)
     completion_tokens = models.BigIntegerField(default=0)
     estimated_tokens = models.BigIntegerField(
-        default=0, help_text="Of answers whose server reports no usage, by their characters."
+        default=0, help_text="Estimate by characters for answers without reported usage."
     )
 
     objects = OwnedQuerySet.as_manager()
@@ -99,48 +107,54 @@ class Batch(Owned):
 
     @property
     def wanted(self) -> int:
-        """How many rows a person asked for."""
+        """Rows that the owner asked for."""
         return self.total if self.goal is None else self.goal
 
     @property
     def spent_tokens(self) -> int:
-        """Tokens that cost time: those read anew and those written, estimated where unknown."""
+        """Uncached prompt tokens plus output tokens, estimated where not reported."""
         counted = self.prompt_tokens - self.cached_tokens + self.completion_tokens
         return counted + self.estimated_tokens
 
     @property
     def spent_today(self) -> int:
-        """Of the daily budget."""
-        return self.spent_tokens - self.day_began_at if self.day == timezone.localdate() else 0
+        """Tokens counted against today's limit."""
+        return self.spent_tokens - self.tokens_before_day if self.day == timezone.localdate() else 0
 
 
 class Item(models.Model):
-    """One row. `running` with the token of a pump that has lost its lease means: start again."""
+    """One row. `running` under an outdated lease token means that the row has to start again."""
 
     batch = models.ForeignKey(Batch, on_delete=models.CASCADE, related_name="items")
     index = models.PositiveIntegerField()
     status = models.CharField(max_length=10, choices=ItemStatus, default=ItemStatus.PENDING)
-    code = models.CharField(max_length=30, blank=True, help_text="The kind of reason, for counts.")
-    reason = models.TextField(blank=True, help_text="Why it was rejected, failed or put back.")
+    code = models.CharField(
+        max_length=30, blank=True, help_text="Machine-readable reason, for counts."
+    )
+    reason = models.TextField(
+        blank=True, help_text="Why it was rejected, failed or returned to pending."
+    )
     attempts = models.PositiveSmallIntegerField(default=0)
-    token = models.BigIntegerField(default=0, help_text="The lease under which it runs.")
+    token = models.BigIntegerField(default=0, help_text="Token of the lease under which it runs.")
     not_before = models.DateTimeField(null=True, blank=True)
     finished = models.DateTimeField(null=True, blank=True)
-    replaced = models.BooleanField(default=False, help_text="Another row was made in its place.")
+    replaced = models.BooleanField(default=False, help_text="A replacement row was created.")
 
     input = OrderedJSONField(null=True, blank=True)
     output = OrderedJSONField(null=True, blank=True)
     edited = OrderedJSONField(
-        null=True, blank=True, help_text="What a person made of the output, which stays as it was."
+        null=True, blank=True, help_text="Edited output; `output` stays unchanged."
     )
-    reviewed = models.BooleanField(default=False, help_text="A person has looked at it.")
-    prompt = models.TextField(blank=True, help_text="What of the prompt was this row's own.")
-    raw = models.TextField(blank=True, help_text="What the model wrote, to the letter.")
+    reviewed = models.BooleanField(default=False, help_text="Reviewed by a person.")
+    prompt = models.TextField(
+        blank=True, help_text="The part of the prompt that only this row has."
+    )
+    raw = models.TextField(blank=True, help_text="Exact output of the model.")
     fingerprint = models.CharField(
-        max_length=32, null=True, blank=True, help_text="Two accepted rows never share one."
+        max_length=32, null=True, blank=True, help_text="Unique among the accepted rows of a batch."
     )
-    sketch = models.BinaryField(
-        null=True, blank=True, help_text="By which its feature knows it again without reading it."
+    minhash = models.BinaryField(
+        null=True, blank=True, help_text="Signature for near-duplicate search."
     )
     prompt_tokens = models.PositiveIntegerField(default=0)
     cached_tokens = models.PositiveIntegerField(default=0)
@@ -155,7 +169,7 @@ class Item(models.Model):
             models.Index(fields=["batch", "status", "code", "index"], name="item_state"),
             models.Index(fields=["batch", "fingerprint"], name="item_fingerprint"),
             models.Index(fields=["batch", "finished"], name="item_finished"),
-            # What a job that refills looks for every second: nearly always nothing.
+            # Queried every second for a job that refills; nearly always empty.
             models.Index(
                 fields=["batch"],
                 condition=models.Q(replaced=False, status__in=("rejected", "failed")),
@@ -167,39 +181,39 @@ class Item(models.Model):
         return f"Row {self.index} of batch {self.batch_id}"
 
     @property
-    def place(self) -> int:
-        """The row it stands for: itself, or the one that it replaces."""
+    def original_index(self) -> int:
+        """Index of the row it replaces, or its own."""
         return int(self.input["for"]) if isinstance(self.input, dict) else self.index
 
     @property
-    def final(self) -> object:
-        """The output, as a person left it."""
+    def current_output(self) -> object:
+        """The edited output if there is one, else the model's."""
         return self.output if self.edited is None else self.edited
 
 
-class Course(models.Model):
-    """How a job went over time. Apart from the job: lists of jobs need nothing of it."""
+class ThroughputHistory(models.Model):
+    """Speed of a job over time, apart from the batch: lists of jobs do not read it."""
 
-    batch = models.OneToOneField(Batch, on_delete=models.CASCADE, related_name="course")
-    points = models.JSONField(default=list, help_text="See `history.Point`.")
-    trial = models.JSONField(
-        null=True, blank=True, help_text="How fast each width was, see `trials.Trial.result`."
+    batch = models.OneToOneField(Batch, on_delete=models.CASCADE, related_name="throughput")
+    points = models.JSONField(default=list, help_text="See `throughput.Point`.")
+    probe = models.JSONField(
+        null=True, blank=True, help_text="Tokens/s by rows in parallel, see `ProbeResult`."
     )
-    tried = models.DateTimeField(null=True, blank=True)
+    probed_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
-        return f"Course of batch {self.batch_id}"
+        return f"Throughput of batch {self.batch_id}"
 
 
 class PumpLease(models.Model):
-    """Who may work on a server's rows. The token only grows: whoever holds an older one is out."""
+    """The right to work on a server's rows. A holder of an older token is out."""
 
     server = models.OneToOneField(Server, on_delete=models.CASCADE, related_name="pump_lease")
     token = models.BigIntegerField(default=0)
     until = models.DateTimeField()
     heartbeat = models.DateTimeField()
     holder = models.CharField(
-        max_length=200, blank=True, default="", help_text="The process, see `holders`."
+        max_length=200, blank=True, default="", help_text="Process, see `process_identity`."
     )
 
     def __str__(self) -> str:

@@ -108,8 +108,8 @@ def begin_anew(batch: Batch) -> None:
     A job that rests until its budget of tomorrow still rests until then.
     """
     Batch.objects.filter(pk=batch.pk).update(
-        watched_since=timezone.now(),
-        made_before=F("total"),
+        yield_counted_since=timezone.now(),
+        rows_before_resume=F("total"),
         day=None,
         resumes_on=Case(When(status=BatchStatus.PAUSED, then=F("resumes_on"))),
     )
@@ -204,7 +204,7 @@ def take_up(item: Item, given: dict[str, Any], reason: str) -> None:
         attempts=0,
         not_before=None,
         finished=None,
-        sketch=None,
+        minhash=None,
     )
     item.refresh_from_db()
     if not taken:
@@ -218,7 +218,7 @@ def take_up(item: Item, given: dict[str, Any], reason: str) -> None:
 
 def take_back_spares(batch_id: int, items: Iterable[Item]) -> None:
     """Of rows that are accepted after all: the replacements that have not begun are not needed."""
-    wanted = {item.place: item.pk for item in items if item.replaced}
+    wanted = {item.original_index: item.pk for item in items if item.replaced}
     for part in _parts(sorted(wanted)):
         # A row that begins at this moment is held by its pump, and stays.
         spares = Item.objects.select_for_update(skip_locked=True).filter(
@@ -227,7 +227,7 @@ def take_back_spares(batch_id: int, items: Iterable[Item]) -> None:
             input__in=[{"for": place} for place in part],
             prompt="",
         )
-        found = {item.place: item.pk for item in spares.only("pk", "index", "input")}
+        found = {item.original_index: item.pk for item in spares.only("pk", "index", "input")}
         Item.objects.filter(pk__in=found.values(), status=ItemStatus.PENDING).delete()
         # Should it go again, it needs a replacement again.
         Item.objects.filter(pk__in=[wanted[place] for place in found]).update(replaced=False)
@@ -240,9 +240,9 @@ def make_up(batch: Batch) -> bool:
     """
     now = timezone.now()
     mine = Batch.objects.filter(pk=batch.pk, goal__isnull=False)
-    mine.update(watched_since=now)
+    mine.update(yield_counted_since=now)
     goes_on = mine.filter(status=BatchStatus.DONE).update(
-        status=BatchStatus.QUEUED, reason="", finished=None, made_before=F("total")
+        status=BatchStatus.QUEUED, reason="", finished=None, rows_before_resume=F("total")
     )
     return bool(goes_on)
 
@@ -413,9 +413,9 @@ def _rates(batch: Batch, finished: int) -> tuple[float | None, float | None]:
         seconds = (now - recent["first"]).total_seconds() if recent["first"] else 0.0
         if recent["rows"] > 1 and seconds > 1:
             return (recent["rows"] - 1) / seconds, recent["tokens"] / seconds
-    if not finished or batch.worked_s <= 0:
+    if not finished or batch.active_seconds <= 0:
         return None, None
-    return finished / batch.worked_s, batch.completion_tokens / batch.worked_s
+    return finished / batch.active_seconds, batch.completion_tokens / batch.active_seconds
 
 
 def servers_to_wake() -> list[int]:

@@ -204,7 +204,7 @@ def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
         raise WrongState("This row has no fields to edit.")
     if not is_whole(spec, item):
         raise WrongState("Not all of its columns are written: accept it first, then change it.")
-    changed = dict(item.final) if isinstance(item.final, dict) else {}
+    changed = dict(item.current_output) if isinstance(item.current_output, dict) else {}
     problems: list[Problem] = []
     for name, text in fields.items():
         if name not in item.output:
@@ -226,10 +226,10 @@ def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
         raise RecipeError(problems)
     item.edited = None if changed == item.output else changed
     item.reviewed = True
-    item.sketch = None  # of another text; worked out again where it is asked for
+    item.minhash = None  # of another text; worked out again where it is asked for
     if item.status == ItemStatus.ACCEPTED:
         item.fingerprint = own_fingerprint(item, spec)
-    item.save(update_fields=["edited", "reviewed", "sketch", "fingerprint"])
+    item.save(update_fields=["edited", "reviewed", "minhash", "fingerprint"])
 
 
 def _like(old: Any, text: str, name: str) -> Any:

@@ -64,7 +64,7 @@ def job(alice: User, server: Server) -> Job:
     finish(job, 7, ItemStatus.RUNNING, finished=None, prompt="")
     Batch.objects.filter(pk=job.batch_id).update(
         status=BatchStatus.RUNNING,
-        worked_s=10.0,
+        active_seconds=10.0,
         prompt_tokens=300,
         cached_tokens=250,
         completion_tokens=100,

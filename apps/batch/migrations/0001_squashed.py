@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
                     "model",
                     models.CharField(
                         blank=True,
-                        help_text="Empty: the first one the server names at the start.",
+                        help_text="Empty: the first model the server lists at the start.",
                         max_length=300,
                     ),
                 ),
@@ -45,7 +45,7 @@ class Migration(migrations.Migration):
                 (
                     "spec",
                     apps.batch.fields.OrderedJSONField(
-                        help_text="What the rows share: the handler knows its shape."
+                        help_text="Data that all rows share. The handler defines its shape."
                     ),
                 ),
                 (
@@ -66,16 +66,16 @@ class Migration(migrations.Migration):
                 (
                     "reason",
                     models.TextField(
-                        blank=True, help_text="Why it waits, rests or failed, as a sentence."
+                        blank=True, help_text="Why it waits, is paused or failed, as a sentence."
                     ),
                 ),
                 (
                     "weight",
                     models.PositiveSmallIntegerField(
-                        default=1, help_text="Its share beside other jobs."
+                        default=1, help_text="Priority relative to other jobs."
                     ),
                 ),
-                ("total", models.PositiveIntegerField(default=0, help_text="Rows made so far.")),
+                ("total", models.PositiveIntegerField(default=0, help_text="Rows created so far.")),
                 ("started", models.DateTimeField(blank=True, null=True)),
                 ("finished", models.DateTimeField(blank=True, null=True)),
                 (
@@ -90,38 +90,40 @@ class Migration(migrations.Migration):
                 (
                     "daily_tokens",
                     models.PositiveBigIntegerField(
-                        blank=True, help_text="Most tokens a day, read anew or written.", null=True
+                        blank=True,
+                        help_text="Max tokens per day, uncached prompt plus output.",
+                        null=True,
                     ),
                 ),
                 (
                     "day",
                     models.DateField(
-                        blank=True, help_text="The day the budget was last begun.", null=True
+                        blank=True, help_text="Day of `tokens_before_day`.", null=True
                     ),
                 ),
                 (
                     "day_began_at",
-                    models.BigIntegerField(default=0, help_text="Tokens before that day."),
+                    models.BigIntegerField(default=0, help_text="Tokens spent before that day."),
                 ),
                 (
                     "goal",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Accepted rows wanted: what is rejected or fails is replaced until then.",
+                        help_text="Accepted rows wanted; rejected and failed rows are replaced until then.",
                         null=True,
                     ),
                 ),
                 (
                     "made_before",
                     models.PositiveIntegerField(
-                        default=0, help_text="Rows there were when a person last let it go on."
+                        default=0, help_text="Rows that existed when someone last resumed it."
                     ),
                 ),
                 (
                     "resumes_on",
                     models.DateField(
                         blank=True,
-                        help_text="When it goes on by itself after its budget was used up.",
+                        help_text="Day on which it resumes after the daily limit.",
                         null=True,
                     ),
                 ),
@@ -129,20 +131,22 @@ class Migration(migrations.Migration):
                     "tries",
                     models.PositiveSmallIntegerField(
                         default=5,
-                        help_text="With a goal: at most so many rows are made for each one wanted.",
+                        help_text="With a goal: max rows created per row wanted.",
                     ),
                 ),
                 (
                     "watched_since",
                     models.DateTimeField(
-                        blank=True, help_text="From when on the yield is judged.", null=True
+                        blank=True,
+                        help_text="Start of the rows that count towards the yield.",
+                        null=True,
                     ),
                 ),
                 (
                     "width",
                     models.PositiveSmallIntegerField(
                         blank=True,
-                        help_text="Most rows in flight at once; empty: every slot.",
+                        help_text="Max rows in parallel; empty: all slots.",
                         null=True,
                     ),
                 ),
@@ -151,7 +155,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         blank=True,
                         default="",
-                        help_text="What the Servers page calls it.",
+                        help_text="Name on the Servers page.",
                         max_length=200,
                     ),
                 ),
@@ -183,12 +187,12 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("points", models.JSONField(default=list, help_text="See `history.Point`.")),
+                ("points", models.JSONField(default=list, help_text="See `throughput.Point`.")),
                 (
                     "trial",
                     models.JSONField(
                         blank=True,
-                        help_text="How fast each width was, see `trials.Trial.result`.",
+                        help_text="Tokens/s by rows in parallel, see `ProbeResult`.",
                         null=True,
                     ),
                 ),
@@ -230,19 +234,21 @@ class Migration(migrations.Migration):
                 (
                     "code",
                     models.CharField(
-                        blank=True, help_text="The kind of reason, for counts.", max_length=30
+                        blank=True, help_text="Machine-readable reason, for counts.", max_length=30
                     ),
                 ),
                 (
                     "reason",
                     models.TextField(
-                        blank=True, help_text="Why it was rejected, failed or put back."
+                        blank=True, help_text="Why it was rejected, failed or returned to pending."
                     ),
                 ),
                 ("attempts", models.PositiveSmallIntegerField(default=0)),
                 (
                     "token",
-                    models.BigIntegerField(default=0, help_text="The lease under which it runs."),
+                    models.BigIntegerField(
+                        default=0, help_text="Token of the lease under which it runs."
+                    ),
                 ),
                 ("not_before", models.DateTimeField(blank=True, null=True)),
                 ("finished", models.DateTimeField(blank=True, null=True)),
@@ -251,18 +257,18 @@ class Migration(migrations.Migration):
                 (
                     "prompt",
                     models.TextField(
-                        blank=True, help_text="What of the prompt was this row's own."
+                        blank=True, help_text="The part of the prompt that only this row has."
                     ),
                 ),
                 (
                     "raw",
-                    models.TextField(blank=True, help_text="What the model wrote, to the letter."),
+                    models.TextField(blank=True, help_text="Exact output of the model."),
                 ),
                 (
                     "fingerprint",
                     models.CharField(
                         blank=True,
-                        help_text="Two accepted rows never share one.",
+                        help_text="Unique among the accepted rows of a batch.",
                         max_length=32,
                         null=True,
                     ),
@@ -274,25 +280,23 @@ class Migration(migrations.Migration):
                     "edited",
                     apps.batch.fields.OrderedJSONField(
                         blank=True,
-                        help_text="What a person made of the output, which stays as it was.",
+                        help_text="Edited output; `output` stays unchanged.",
                         null=True,
                     ),
                 ),
                 (
                     "replaced",
-                    models.BooleanField(
-                        default=False, help_text="Another row was made in its place."
-                    ),
+                    models.BooleanField(default=False, help_text="A replacement row was created."),
                 ),
                 (
                     "reviewed",
-                    models.BooleanField(default=False, help_text="A person has looked at it."),
+                    models.BooleanField(default=False, help_text="Reviewed by a person."),
                 ),
                 (
                     "sketch",
                     models.BinaryField(
                         blank=True,
-                        help_text="By which its feature knows it again without reading it.",
+                        help_text="Signature for near-duplicate search.",
                         null=True,
                     ),
                 ),
@@ -323,7 +327,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         blank=True,
                         default="",
-                        help_text="The process, see `holders`.",
+                        help_text="Process, see `process_identity`.",
                         max_length=200,
                     ),
                 ),

@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
             name="estimated_tokens",
             field=models.BigIntegerField(
                 default=0,
-                help_text="Of answers whose server reports no usage, by their characters.",
+                help_text="Estimate by characters for answers without reported usage.",
             ),
         ),
     ]

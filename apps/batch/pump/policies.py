@@ -60,7 +60,7 @@ def _refill(batch: Batch) -> int:
     if sentence := _low_yield(batch):
         _stop(batch, sentence)
         return 0
-    allowed = batch.made_before + max(batch.tries * batch.wanted, FEWEST_TRIES)
+    allowed = batch.rows_before_resume + max(batch.tries * batch.wanted, FEWEST_TRIES)
     room = max(0, allowed - batch.total)
     if not room:
         if not Item.objects.filter(batch=batch, status__in=OPEN).exists():
@@ -82,7 +82,7 @@ def _replace(batch: Batch, chosen: Sequence[Item]) -> int:
     if not chosen:
         return 0
     first = next_index(batch)
-    add_items(batch, ({"for": item.place} for item in chosen), first=first)
+    add_items(batch, ({"for": item.original_index} for item in chosen), first=first)
     Item.objects.filter(pk__in=[item.pk for item in chosen]).update(replaced=True)
     Batch.objects.filter(pk=batch.pk).update(total=first + len(chosen))
     return len(chosen)
@@ -91,8 +91,8 @@ def _replace(batch: Batch, chosen: Sequence[Item]) -> int:
 def _low_yield(batch: Batch) -> str:
     """Why going on would be a waste, from the last rows; empty where it would not."""
     finished = Item.objects.filter(batch=batch, finished__isnull=False)
-    if batch.watched_since is not None:
-        finished = finished.filter(finished__gt=batch.watched_since)
+    if batch.yield_counted_since is not None:
+        finished = finished.filter(finished__gt=batch.yield_counted_since)
     last = list(finished.order_by("-finished").values_list("status", flat=True)[:YIELD_ROWS])
     accepted = last.count(ItemStatus.ACCEPTED)
     if len(last) < YIELD_ROWS or accepted >= LEAST_YIELD * YIELD_ROWS:
@@ -115,8 +115,8 @@ def _hold_to_budget(batch: Batch) -> None:
     """Pauses a job that has used up its day's tokens."""
     today = timezone.localdate()
     if batch.day != today:
-        batch.day, batch.day_began_at = today, batch.spent_tokens
-        batch.save(update_fields=["day", "day_began_at"])
+        batch.day, batch.tokens_before_day = today, batch.spent_tokens
+        batch.save(update_fields=["day", "tokens_before_day"])
     if batch.daily_tokens is not None and batch.spent_today >= batch.daily_tokens:
         estimated = "" if not batch.estimated_tokens else ESTIMATED
         Batch.objects.filter(pk=batch.pk, status__in=ACTIVE).update(

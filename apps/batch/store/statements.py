@@ -40,13 +40,13 @@ BEGIN = (
 )
 FINISH = (
     f'UPDATE {_ITEM} SET "status" = %s, "code" = %s, "reason" = %s, "output" = %s, '  # noqa: S608
-    '"prompt" = %s, "raw" = %s, "fingerprint" = %s, "sketch" = %s, "finished" = %s, '
+    '"prompt" = %s, "raw" = %s, "fingerprint" = %s, "minhash" = %s, "finished" = %s, '
     '"prompt_tokens" = "prompt_tokens" + %s, "cached_tokens" = "cached_tokens" + %s, '
     '"completion_tokens" = "completion_tokens" + %s '
     'WHERE "id" = %s AND "status" = \'running\' AND "token" = %s'
 )
 COUNT = (
-    f'UPDATE {_BATCH} SET "worked_s" = "worked_s" + %s, '  # noqa: S608
+    f'UPDATE {_BATCH} SET "active_seconds" = "active_seconds" + %s, '  # noqa: S608
     '"prompt_tokens" = "prompt_tokens" + %s, "cached_tokens" = "cached_tokens" + %s, '
     '"completion_tokens" = "completion_tokens" + %s, '
     '"estimated_tokens" = "estimated_tokens" + %s WHERE "id" = %s'

@@ -10,7 +10,7 @@ from django.db.models.functions import MD5
 from django.utils import timezone
 
 from apps.batch.handlers import Outcome, Verdict, Withdrawal
-from apps.batch.models import ACTIVE, OPEN, Batch, BatchStatus, Course, Item, ItemStatus
+from apps.batch.models import ACTIVE, OPEN, Batch, BatchStatus, Item, ItemStatus, ThroughputHistory
 from apps.batch.pump import policies
 from apps.batch.pump.throughput import Point, added
 from apps.batch.store import statements
@@ -46,7 +46,7 @@ class Started:
 class Finished:
     row: Row
     outcome: Outcome
-    worked_s: float
+    active_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +221,7 @@ def _finish(lease: Lease, entries: list[Finished], now: datetime) -> None:
         usages = [entry.outcome.usage for entry in written]
         if written:
             sums = (
-                sum(entry.worked_s for entry in written),
+                sum(entry.active_seconds for entry in written),
                 sum(_countable(usage.prompt_tokens) for usage in usages),
                 sum(_countable(usage.cached_tokens) for usage in usages),
                 sum(_countable(usage.completion_tokens) for usage in usages),
@@ -248,7 +248,7 @@ def _finish_row(lease: Lease, entry: Finished, now: datetime, twins: dict[str, i
         (
             *(verdict.value, code, _storable(reason), statements.stored(outcome.output)),
             *(_storable(outcome.prompt), _storable(outcome.raw), fingerprint),
-            *(outcome.sketch or None, statements.moment(now)),
+            *(outcome.minhash or None, statements.moment(now)),
             *map(_countable, (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)),
             *(entry.row.pk, lease.token),
         ),
@@ -282,7 +282,7 @@ def keep_course(lease: Lease, points: Mapping[int, Point]) -> None:
     with fence(lease):
         there = set(Batch.objects.filter(pk__in=points).values_list("pk", flat=True))
         for batch_id in sorted(there):
-            course, _ = Course.objects.get_or_create(batch_id=batch_id)
+            course, _ = ThroughputHistory.objects.get_or_create(batch_id=batch_id)
             course.points = added(course.points, points[batch_id])
             course.save(update_fields=["points"])
 
@@ -290,19 +290,19 @@ def keep_course(lease: Lease, points: Mapping[int, Point]) -> None:
 def keep_trial(lease: Lease, batch_id: int, trial: dict[str, Any]) -> None:
     with fence(lease):
         if Batch.objects.filter(pk=batch_id).exists():
-            values = {"trial": trial, "tried": timezone.now()}
-            Course.objects.update_or_create(batch_id=batch_id, defaults=values)
+            values = {"probe": trial, "probed_at": timezone.now()}
+            ThroughputHistory.objects.update_or_create(batch_id=batch_id, defaults=values)
 
 
 def best_width(server_id: int, model: str, slots: int) -> int | None:
     """What the last trial with this model and as many slots found; None where it is too old."""
-    last = Course.objects.filter(
+    last = ThroughputHistory.objects.filter(
         batch__server_id=server_id,
-        tried__gte=timezone.now() - TRIAL_DAYS,
-        trial__model=model,
-        trial__slots=slots,
-    ).order_by("-tried")
-    trial = last.values_list("trial", flat=True).first()
+        probed_at__gte=timezone.now() - TRIAL_DAYS,
+        probe__model=model,
+        probe__slots=slots,
+    ).order_by("-probed_at")
+    trial = last.values_list("probe", flat=True).first()
     return None if trial is None else int(trial["best"])
 
 

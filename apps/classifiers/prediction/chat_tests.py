@@ -184,7 +184,9 @@ def result(test: ChatTest) -> Result:
         total=batch.total,
         invalid=sum(item["status"] == ItemStatus.REJECTED for item in answered),
         failed=len(items) - len(answered),
-        seconds_per_row=batch.worked_s / len(answered) if answered and batch.worked_s else None,
+        seconds_per_row=batch.active_seconds / len(answered)
+        if answered and batch.active_seconds
+        else None,
         tokens_per_row=_tokens(answered),
         failures=_failures(items),
         asked_shots=batch.spec.get("asked_shots"),

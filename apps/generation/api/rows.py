@@ -109,7 +109,7 @@ def _show_row(spec: Spec, item: Item) -> dict[str, Any]:
         "output": item.output,
         "edited": item.edited,
         "reviewed": item.reviewed,
-        "stands_for": item.place,
+        "stands_for": item.original_index,
         "code": item.code,
         "reason": item.reason,
         "attempts": item.attempts,

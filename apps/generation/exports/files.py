@@ -49,7 +49,7 @@ class Format(StrEnum):
 def full_row(spec: Spec, item: Item) -> dict[str, Any]:
     """All fields of a row, as a person left them, in order; of one that is not finished, those
     there are."""
-    recipe, output = spec.recipe, item.final
+    recipe, output = spec.recipe, item.current_output
     fields = output if isinstance(output, dict) else {"text": output}
     missing = set(recipe.field_names) - fields.keys()
     if not missing:
@@ -135,7 +135,7 @@ def accepted(job: Job, after: int) -> list[Item]:
 
 def cells(spec: Spec, item: Item, names: Sequence[str]) -> list[str] | None:
     """A row's fields as texts; None while there is no answer."""
-    if item.final is None:
+    if item.current_output is None:
         return None
     row = full_row(spec, item)
     return [templates.written(row.get(name)) for name in names]

@@ -95,14 +95,14 @@ def rates_of(server: Server, model: str) -> list[float]:
         model=model,
         handler=HANDLER,
         width=None,
-        worked_s__gt=LONG_ENOUGH,
+        active_seconds__gt=LONG_ENOUGH,
         created__gt=timezone.now() - RECENT,
     )
     found = []
     for batch in last.order_by("-pk")[:JOBS]:
         read = batch.prompt_tokens - batch.cached_tokens
         if work := batch.completion_tokens + READ_SHARE * read:
-            found.append(work / batch.worked_s)
+            found.append(work / batch.active_seconds)
     return found
 
 
@@ -113,7 +113,7 @@ def from_job(batch: Batch, rows: int) -> tuple[float, float] | None:
     """
     counted = FINISHED if batch.goal is None else (ItemStatus.ACCEPTED,)
     made = Item.objects.filter(batch=batch, status__in=counted).count()
-    if not made or batch.worked_s <= LONG_ENOUGH:
+    if not made or batch.active_seconds <= LONG_ENOUGH:
         return None
-    each = batch.worked_s / made
+    each = batch.active_seconds / made
     return rows * each / SPREAD, rows * each * SPREAD + START_SECONDS

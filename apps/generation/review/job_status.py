@@ -7,7 +7,7 @@ from redis.exceptions import RedisError
 
 from apps.batch import handlers
 from apps.batch import services as batches
-from apps.batch.models import ACTIVE, Batch, BatchStatus, Course, ItemStatus
+from apps.batch.models import ACTIVE, Batch, BatchStatus, ItemStatus, ThroughputHistory
 from apps.generation.models import Job
 from apps.generation.review.reasons import label_of
 from apps.llm.permits.acquire import refused_in_words
@@ -31,7 +31,7 @@ def standing(job: Job) -> dict[str, Any]:
     spare = max(0, progress.total - progress.finished)
     running = progress.counts[ItemStatus.RUNNING]
     waits = status == BatchStatus.RUNNING and progress.counts[ItemStatus.PENDING] > 0
-    trial = Course.objects.filter(batch=batch).values_list("trial", flat=True).first()
+    trial = ThroughputHistory.objects.filter(batch=batch).values_list("probe", flat=True).first()
     return {
         "job": job,
         "reason": batches.reason_of(batch),

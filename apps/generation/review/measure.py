@@ -143,7 +143,7 @@ def _candidates(batch_id: int, by: By) -> QuerySet[Item]:
 
 
 def _text(spec: Spec, item: Item) -> str:
-    return "\n".join(validation.texts_of(spec.recipe, item.final))
+    return "\n".join(validation.texts_of(spec.recipe, item.current_output))
 
 
 # --- By text ------------------------------------------------------------------
@@ -151,7 +151,7 @@ def _text(spec: Spec, item: Item) -> str:
 
 def _sketch(batch_id: int, spec: Spec, deadline: float) -> int:
     """Gives rows the signature they lack; returns how many still lack one when the time is up."""
-    missing = _candidates(batch_id, By.TEXT).filter(sketch=None)
+    missing = _candidates(batch_id, By.TEXT).filter(minhash=None)
     while items := list(missing.only("pk", "output", "edited")[:CHUNK]):
         if time.monotonic() > deadline:
             return missing.count()
@@ -159,7 +159,7 @@ def _sketch(batch_id: int, spec: Spec, deadline: float) -> int:
         for item in items:
             signature = signature_of(_text(spec, item))
             found.append((b"" if signature is None else signature.tobytes(), item.pk))
-        for_each("UPDATE {} SET sketch = %s WHERE id = %s AND sketch IS NULL", found)
+        for_each("UPDATE {} SET minhash = %s WHERE id = %s AND minhash IS NULL", found)
     return 0
 
 
@@ -167,13 +167,13 @@ def _by_text(batch_id: int, spec: Spec) -> Measured:
     seeds = _seed_signatures(tuple(spec.stored.values()))
     signatures = [signature for _, signature in seeds]
     # One that was accepted since has no signature yet, and is compared when this is asked again.
-    found = _candidates(batch_id, By.TEXT).exclude(sketch=b"").exclude(sketch=None)
+    found = _candidates(batch_id, By.TEXT).exclude(minhash=b"").exclude(minhash=None)
     known = list(
         found.order_by("finished", "index").values_list(
-            "pk", "index", "status", "reviewed", "sketch"
+            "pk", "index", "status", "reviewed", "minhash"
         )
     )
-    signatures += [bytes(sketch or b"") for *_, sketch in known]
+    signatures += [bytes(minhash or b"") for *_, minhash in known]
     array = np.frombuffer(b"".join(signatures), dtype=np.uint16).reshape(-1, HASHES)
     return _measured([at for at, _ in seeds], [row[:4] for row in known], array, By.TEXT)
 

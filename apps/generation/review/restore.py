@@ -42,7 +42,7 @@ def restore(item: Item, spec: Spec) -> None:
         raise WrongState(NOTHING)
     earlier = item.input if isinstance(item.input, dict) else {}
     given = {
-        "for": item.place,
+        "for": item.original_index,
         "passed": replies[:used],
         # Asked as before, a server would answer as before.
         "turn": earlier.get("turn", 0) + 1,
@@ -65,10 +65,10 @@ def can_restore(spec: Spec, item: Item) -> bool:
 
 def unread(spec: Spec, item: Item) -> str:
     """What the model wrote last, where it came to no field; else nothing."""
-    if item.final is not None and item.code not in UNREAD:
+    if item.current_output is not None and item.code not in UNREAD:
         return ""
     said = last_reply(spec, item)
-    if item.final is None:
+    if item.current_output is None:
         return said
     shown = (str(value).strip() for value in full_row(spec, item).values())
     return "" if said.strip() in shown else said
@@ -76,7 +76,7 @@ def unread(spec: Spec, item: Item) -> str:
 
 def _is_as_judged(spec: Spec, item: Item) -> bool:
     """Whether all of the row is there, as its person has seen it."""
-    if item.final is None or not is_whole(spec, item):
+    if item.current_output is None or not is_whole(spec, item):
         return False
     return item.code not in UNREAD or item.edited is not None
 
@@ -90,7 +90,7 @@ def _accept(item: Item, spec: Spec, output: Mapping[str, Any]) -> None:
 
 def own_fingerprint(item: Item, spec: Spec) -> str | None:
     """What a row is known by once it is accepted; None where another one has that already."""
-    found = validation.fingerprint(validation.texts_of(spec.recipe, item.final))
+    found = validation.fingerprint(validation.texts_of(spec.recipe, item.current_output))
     twins = Item.objects.filter(
         batch_id=item.batch_id, status=ItemStatus.ACCEPTED, fingerprint=found
     )

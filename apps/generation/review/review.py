@@ -89,9 +89,9 @@ def neighbours(spec: Spec, item: Item) -> Neighbours:
         .exclude(fingerprint=None)
         .order_by("fingerprint")  # a hash: by chance, straight from the index
     )
-    sketches = others.exclude(sketch=None).values_list("pk", "sketch")[:LOOKED_UP]
-    kept = [(pk, bytes(sketch)) for pk, sketch in sketches if sketch]
-    unknown = list(others.filter(sketch=None).values_list("pk", flat=True)[:COMPARED])
+    minhashes = others.exclude(minhash=None).values_list("pk", "minhash")[:LOOKED_UP]
+    kept = [(pk, bytes(minhash)) for pk, minhash in minhashes if minhash]
+    unknown = list(others.filter(minhash=None).values_list("pk", flat=True)[:COMPARED])
     read = others.filter(pk__in=[*_likeliest(signature, kept), *unknown])
     found = []
     for other in read.only("index", "output", "edited"):
@@ -106,13 +106,13 @@ def _likeliest(signature: Signature, kept: list[tuple[int, bytes]]) -> list[int]
     """The keys of the signatures that agree with this one most."""
     if not kept:
         return []
-    array = np.frombuffer(b"".join(sketch for _, sketch in kept), dtype=np.uint16)
+    array = np.frombuffer(b"".join(minhash for _, minhash in kept), dtype=np.uint16)
     shares = (array.reshape(-1, HASHES) == signature).mean(axis=1)
     return [kept[at][0] for at in np.argsort(-shares, kind="stable")[: 4 * NEIGHBOURS].tolist()]
 
 
 def _text_of(spec: Spec, item: Item) -> str:
-    return "\n".join(validation.texts_of(spec.recipe, item.final))
+    return "\n".join(validation.texts_of(spec.recipe, item.current_output))
 
 
 def sample(job: Job, size: int = SAMPLE) -> list[Item]:

@@ -63,14 +63,14 @@ class Guard:
         if near is None or signature is None:
             return Judged()
         match = self.seeds.nearest_to(signature)
-        sketch = signature.tobytes()  # also of one that goes: another threshold brings it back
+        minhash = signature.tobytes()  # also of one that goes: another threshold brings it back
         if match is not None and match.share >= near:
-            return Judged("seed_duplicate", _same_as(match, "seed row"), sketch)
+            return Judged("seed_duplicate", _same_as(match, "seed row"), minhash)
         match = self.rows.check_and_add(index, signature, near)
         if match is not None:
-            return Judged("near_duplicate", _same_as(match, "row"), sketch)
+            return Judged("near_duplicate", _same_as(match, "row"), minhash)
         self.note(index)
-        return Judged(sketch=sketch)
+        return Judged(minhash=minhash)
 
 
 def _same_as(match: Match, what: str) -> str:
@@ -83,7 +83,7 @@ class Judged:
 
     code: str = ""
     reason: str = ""
-    sketch: bytes = b""
+    minhash: bytes = b""
     """By which the row is known again when another process takes over."""
 
 
@@ -150,13 +150,13 @@ def accepted_since(batch_id: int, since: datetime | None, index: int) -> QuerySe
 
 def _finished_since(batch_id: int, since: datetime | None, index: int) -> list[Known]:
     known = accepted_since(batch_id, since, index)
-    return list(known.values_list("index", "finished", "sketch")[:CHUNK])
+    return list(known.values_list("index", "finished", "minhash")[:CHUNK])
 
 
 def _add_rows(batch_id: int, guard: Guard, known: list[Known]) -> None:
     # All are there after a slice of this same process.
-    new = [(index, sketch) for index, _, sketch in known if not guard.has(index)]
-    kept = {index: sketch for index, sketch in new if sketch}
+    new = [(index, minhash) for index, _, minhash in known if not guard.has(index)]
+    kept = {index: minhash for index, minhash in new if minhash}
     if kept:
         signatures = np.frombuffer(b"".join(kept.values()), dtype=np.uint16)
         guard.rows.add_many(list(kept), signatures.reshape(len(kept), HASHES))
@@ -172,4 +172,4 @@ def _outputs(batch_id: int, indices: list[int]) -> list[tuple[int, Any]]:
     if not indices:
         return []
     items = Item.objects.filter(batch_id=batch_id, index__in=indices)
-    return [(item.index, item.final) for item in items.only("index", "output", "edited")]
+    return [(item.index, item.current_output) for item in items.only("index", "output", "edited")]

@@ -178,10 +178,10 @@ def outcome(recipe: Recipe, told: Told, *, guard: Guard | None = None, index: in
         {AGAIN: question} if is_again else question
         for question, is_again in zip(told.asked, told.again, strict=True)
     ]
-    code, reason, sketch = row.code, row.reason, b""
+    code, reason, minhash = row.code, row.reason, b""
     if not code and guard is not None:
         judged = guard.judge(index, row.texts)
-        code, reason, sketch = judged.code, judged.reason, judged.sketch
+        code, reason, minhash = judged.code, judged.reason, judged.minhash
     return Outcome(
         Verdict.REJECTED if code else Verdict.ACCEPTED,
         output=row.output,
@@ -191,7 +191,7 @@ def outcome(recipe: Recipe, told: Told, *, guard: Guard | None = None, index: in
         usage=told.usage,
         prompt=_joined(recipe, marked),
         fingerprint=None if code else validation.fingerprint(list(row.texts)),
-        sketch=sketch,
+        minhash=minhash,
     )
 
 

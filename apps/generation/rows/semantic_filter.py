@@ -121,7 +121,7 @@ class Comparison:
         return list(rows.only(*fields)[:ROWS_AT_ONCE])
 
     def _text(self, item: Item) -> str:
-        return "\n".join(validation.texts_of(self._spec.recipe, item.final))
+        return "\n".join(validation.texts_of(self._spec.recipe, item.current_output))
 
     def _judge(self, items: list[Item], vectors: Vectors) -> list[Withdrawal]:
         """The rows that go, in the order in which they were accepted; the others are kept."""

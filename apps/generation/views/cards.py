@@ -55,7 +55,7 @@ class Card:
 
 
 def card_of(spec: Spec, item: Item, *, whole: bool = False, edits: bool = False) -> Card:
-    fields = review.fields_of(spec, item) if item.final is not None else []
+    fields = review.fields_of(spec, item) if item.current_output is not None else []
     order = {name: at for at, name in enumerate(spec.recipe.shown_first)}
     fields.sort(key=lambda field: order.get(field.name, len(order)))
     values = {field.name: field.value for field in fields}

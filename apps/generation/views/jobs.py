@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch import services as batches
-from apps.batch.models import ACTIVE, Batch, Course, Item
+from apps.batch.models import ACTIVE, Batch, Item, ThroughputHistory
 from apps.batch.tasks import wake
 from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable
@@ -108,7 +108,7 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
 def course(request: HttpRequest, pk: int) -> HttpResponse:
     """Slots used and rows a second over time, for the chart."""
     found = get_object_or_404(jobs_of(request), pk=pk)
-    kept = Course.objects.filter(batch=found.batch_id).first()
+    kept = ThroughputHistory.objects.filter(batch=found.batch_id).first()
     server = found.batch.server
     slots = server.width(found.batch.model) if server is not None else 0
     return JsonResponse({"points": kept.points if kept is not None else [], "slots": slots})

@@ -137,7 +137,7 @@ def _context(
     spec = found.spec
     context: dict[str, Any] = {"job": found, "item": item, **filters}
     if item is not None:
-        fields = review.fields_of(spec, item) if item.final is not None else []
+        fields = review.fields_of(spec, item) if item.current_output is not None else []
         context |= {
             "fields": fields,
             "can_edit": any(field.editable for field in fields),
@@ -166,7 +166,7 @@ async def varied(request: HttpRequest, pk: int) -> HttpResponse:
     runs = found.batch.status in ACTIVE
     spec = found.spec
     items = await in_db(review.sample, found)
-    texts = ["\n".join(validation.texts_of(spec.recipe, item.final)) for item in items]
+    texts = ["\n".join(validation.texts_of(spec.recipe, item.current_output)) for item in items]
     groups = _by_label(spec, items, texts)
     seeds = await in_db(_seed_texts, spec, len(texts))
     measured = _without_vectors if runs and not request.GET.get("all") else _with_vectors

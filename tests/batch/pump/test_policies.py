@@ -76,8 +76,8 @@ async def test_refills_until_each_row_asked_for_is_accepted_once(
     batch = await fresh(batch)
     assert (batch.status, batch.reason, batch.goal) == (BatchStatus.DONE, "", 30)
     good = await accepted(batch)
-    assert sorted(item.place for item in good) == list(range(30))
-    assert all(item.output == {"place": item.place} for item in good)
+    assert sorted(item.original_index for item in good) == list(range(30))
+    assert all(item.output == {"place": item.original_index} for item in good)
     items = [item async for item in batch.items.order_by("index")]
     assert [item.index for item in items] == list(range(batch.total))
     bad = [item for item in items if item.status != ItemStatus.ACCEPTED]
@@ -121,7 +121,7 @@ async def test_a_stopped_job_can_be_let_go_on(make: Any, server: Server) -> None
     await run_pump(server)
     batch = await fresh(batch)
     assert (batch.status, batch.reason) == (BatchStatus.DONE, "")
-    assert sorted(item.place for item in await accepted(batch)) == list(range(6))
+    assert sorted(item.original_index for item in await accepted(batch)) == list(range(6))
 
 
 async def test_tending_twice_changes_nothing(make: Any, server: Server) -> None:
@@ -143,7 +143,7 @@ async def test_rows_are_added_to_a_job_that_is_done(make: Any, server: Server) -
     assert (batch.status, batch.goal) == (BatchStatus.QUEUED, 15)
     await run_pump(server)
     assert (await fresh(batch)).status == BatchStatus.DONE
-    assert sorted(item.place for item in await accepted(batch)) == list(range(15))
+    assert sorted(item.original_index for item in await accepted(batch)) == list(range(15))
 
 
 async def test_rows_cannot_be_added_to_a_cancelled_job(make: Any) -> None:
@@ -164,7 +164,7 @@ async def test_a_restored_row_takes_the_place_of_its_replacement(make: Any, serv
     assert (item.status, item.reviewed) == (ItemStatus.ACCEPTED, True)
     assert await batch.items.acount() == 3
     await run_pump(server)
-    assert sorted(item.place for item in await accepted(batch)) == [0, 1, 2]
+    assert sorted(item.original_index for item in await accepted(batch)) == [0, 1, 2]
     with pytest.raises(services.WrongState, match="only a rejected one"):
         await in_db(services.restore, item)
 
@@ -201,7 +201,7 @@ async def test_a_row_taken_out_by_hand_is_made_anew(make: Any, server: Server) -
     await in_db(services.reject, item)
     assert item.code == "by_hand"
     await run_pump(server)
-    assert sorted(item.place for item in await accepted(batch)) == [0, 1, 2]
+    assert sorted(item.original_index for item in await accepted(batch)) == [0, 1, 2]
     with pytest.raises(services.WrongState, match="only an accepted one"):
         await in_db(services.reject, item)
 
@@ -209,7 +209,7 @@ async def test_a_row_taken_out_by_hand_is_made_anew(make: Any, server: Server) -
 async def test_a_budget_pauses_the_job_until_tomorrow(make: Any, server: Server) -> None:
     batch = await make(600, daily_tokens=100)
     await Batch.objects.filter(pk=batch.pk).aupdate(
-        completion_tokens=500, day=timezone.localdate(), day_began_at=400
+        completion_tokens=500, day=timezone.localdate(), tokens_before_day=400
     )
     await run_pump(server)
     batch = await fresh(batch)
@@ -265,7 +265,7 @@ async def test_many_rows_are_added_in_short_transactions(
     await in_db(services.add_rows, batch, 10)
     assert seen == [4, 4, 2]
     assert ((await fresh(batch)).goal, (await fresh(batch)).total) == (13, 13)
-    assert [item.place async for item in batch.items.order_by("index")] == list(range(13))
+    assert [item.original_index async for item in batch.items.order_by("index")] == list(range(13))
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite locks as a whole")
@@ -286,7 +286,14 @@ async def test_a_refill_waits_for_rows_that_are_being_added(make: Any, server: S
     refilled.set()
     await adding
     assert await in_db(policies.tend, server.pk) == [batch.pk]
-    assert [item.place async for item in batch.items.order_by("index")] == [0, 1, 2, 3, 4, 0]
+    assert [item.original_index async for item in batch.items.order_by("index")] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -314,7 +321,7 @@ async def test_the_budget_of_a_day_begins_with_what_was_spent_before(
     await Batch.objects.filter(pk=batch.pk).aupdate(completion_tokens=500)
     await in_db(policies.tend, server.pk)
     batch = await fresh(batch)
-    assert (batch.status, batch.day_began_at) == (BatchStatus.QUEUED, 500)
+    assert (batch.status, batch.tokens_before_day) == (BatchStatus.QUEUED, 500)
 
 
 async def test_deleting_takes_the_rows_along(make: Any) -> None:

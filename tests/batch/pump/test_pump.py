@@ -16,7 +16,7 @@ from psycopg.errors import DiskFull
 
 from apps.batch import handlers, services
 from apps.batch.handlers import Context, Outcome, Verdict, Work
-from apps.batch.models import Batch, BatchStatus, Course, Item, ItemStatus, PumpLease
+from apps.batch.models import Batch, BatchStatus, Item, ItemStatus, PumpLease, ThroughputHistory
 from apps.batch.pump import concurrency_probe, pump, retry
 from apps.batch.pump import metrics as pump_metrics
 from apps.batch.pump.fair_queue import Turns
@@ -58,7 +58,7 @@ async def test_every_row_finishes(make_batch: MakeBatch, server: Server) -> None
     assert [row.index for row in rows] == list(range(40))
     assert all(row.raw and row.prompt and row.attempts == 1 for row in rows)
     assert batch.completion_tokens == sum(row.completion_tokens for row in rows) == 40 * 8
-    assert batch.worked_s > 0
+    assert batch.active_seconds > 0
 
 
 async def test_never_more_in_flight_than_slots(
@@ -376,16 +376,16 @@ async def test_which_width_is_best_is_measured_once(
     monkeypatch.setattr(pump, "WATCH_SECONDS", 0.1)
     batch = await sync_to_async(make_batch)(80, max_tokens=20)
     await run_pump(server)
-    course = await Course.objects.aget(batch=batch)
-    assert course.trial is not None
-    assert set(course.trial["rates"]) == {"1", "2", "4"}
-    assert all(rate > 0 for rate in course.trial["rates"].values())
+    course = await ThroughputHistory.objects.aget(batch=batch)
+    assert course.probe is not None
+    assert set(course.probe["rates"]) == {"1", "2", "4"}
+    assert all(rate > 0 for rate in course.probe["rates"].values())
     assert sum(point[3] for point in course.points) <= 80
     assert all(point[2] <= 4.5 * point[1] for point in course.points)
     again = await sync_to_async(make_batch)(80)
     await run_pump(server)
     assert await counts(again) == {"accepted": 80}
-    assert (await Course.objects.aget(batch=again)).trial is None
+    assert (await ThroughputHistory.objects.aget(batch=again)).probe is None
 
 
 async def test_a_trial_that_ends_with_its_job_is_kept(
@@ -398,7 +398,7 @@ async def test_a_trial_that_ends_with_its_job_is_kept(
     monkeypatch.setattr(pump, "WATCH_SECONDS", 60)  # nobody looks before the end
     batch = await sync_to_async(make_batch)(40, max_tokens=20)
     await run_pump(server)
-    trial = (await Course.objects.aget(batch=batch)).trial
+    trial = (await ThroughputHistory.objects.aget(batch=batch)).probe
     assert trial is not None
     assert set(trial["rates"]) == {"1", "2", "4"}
 

@@ -71,7 +71,7 @@ def finish(test: ChatTest, outputs: list[dict[str, Any] | None]) -> None:
         item.output, item.raw = output, "nonsense <b>"
         item.prompt_tokens, item.completion_tokens = 90, 10
         item.save()
-    Batch.objects.update(status="done", worked_s=12.0)
+    Batch.objects.update(status="done", active_seconds=12.0)
     test.batch.refresh_from_db()
 
 

@@ -49,7 +49,7 @@ def of(target: Target, previews: list[Preview], rows: int, **options: Any) -> Es
 
 def earlier(owner: User, target: Target, **values: Any) -> Batch:
     job = new_job(owner, target.server)
-    values = {"model": "m", "worked_s": 100.0, "completion_tokens": 50_000, **values}
+    values = {"model": "m", "active_seconds": 100.0, "completion_tokens": 50_000, **values}
     Batch.objects.filter(pk=job.batch_id).update(**values)
     return Batch.objects.get(pk=job.batch_id)
 
@@ -77,7 +77,7 @@ def test_earlier_jobs_with_this_model_say_how_fast_all_slots_are(
     earlier(alice, eight, completion_tokens=100_000)  # 1,000 tokens/s
     earlier(alice, eight, model="other", completion_tokens=10**7)
     earlier(alice, eight, width=1, completion_tokens=10)
-    earlier(alice, eight, worked_s=1.0)
+    earlier(alice, eight, active_seconds=1.0)
     assert sorted(rates_of(eight.server, "m")) == [500, 1000]
     found = of(eight, tried(9.0, 9.0, 9.0, written=100), 10_000)
     assert found.from_jobs == 2

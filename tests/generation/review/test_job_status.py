@@ -7,7 +7,7 @@ import redis
 from django.test import Client
 from django.urls import reverse
 
-from apps.batch.models import Batch, Course
+from apps.batch.models import Batch, ThroughputHistory
 from apps.generation.models import Job
 from apps.generation.review.job_status import in_words, why_fewer
 from apps.llm.permits.permit_holder import key
@@ -73,7 +73,7 @@ def test_the_page_shows_both_and_the_chart_its_points(
 ) -> None:
     course = reverse("generation:course", args=[job.pk])
     assert browser.get(course).json() == {"points": [], "slots": 4}
-    Course.objects.create(batch=batch, points=[[100.0, 5.0, 20.0, 3, 60]], trial=TRIAL)
+    ThroughputHistory.objects.create(batch=batch, points=[[100.0, 5.0, 20.0, 3, 60]], probe=TRIAL)
     Batch.objects.filter(pk=batch.pk).update(width=1)
     page = browser.get(reverse("generation:job", args=[job.pk])).content.decode()
     assert "you set 1" in page

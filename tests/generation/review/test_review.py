@@ -158,7 +158,7 @@ class TestReview:
             Item.objects.filter(batch_id=job.batch_id, index=index).update(
                 output={"text": text, "label": "positive"},
                 fingerprint=f"{9 - index}",
-                sketch=signature.tobytes() if kept else None,
+                minhash=signature.tobytes() if kept else None,
             )
         found: Any = browser.get(f"/generate/{job.pk}/review/").context["neighbours"]
         assert [neighbour.index for neighbour in found.rows] == [1, 3]

@@ -79,7 +79,7 @@ class TestInAJob:
         await run_pump(server)
         made = Item.objects.filter(batch_id=job.batch_id, index__gt=1)
         assert await made.acount() > 0
-        assert (await made.order_by("index").afirst()).place == 1  # type: ignore[union-attr]
+        assert (await made.order_by("index").afirst()).original_index == 1  # type: ignore[union-attr]
         assert (await Batch.objects.aget()).status in {BatchStatus.DONE, BatchStatus.FAILED}
 
     async def test_without_the_embedding_server_nothing_is_lost(

@@ -67,7 +67,7 @@ class TestByText:
         assert [at(found, "out", step) for step in (70, 100)] == [3, 0]
         assert (sum(found["histogram"]), found["below"]) == (3, 2)
         # Never worked out again.
-        assert not Item.objects.filter(batch_id=alike.batch_id, sketch=None).exists()
+        assert not Item.objects.filter(batch_id=alike.batch_id, minhash=None).exists()
 
     def test_rows_go_and_come_back(self, browser: Client, alike: Job) -> None:
         page = apply(browser, alike, 70)
@@ -140,11 +140,11 @@ class TestByText:
     def test_a_row_that_is_accepted_meanwhile_is_compared_the_next_time(
         self, browser: Client, alike: Job, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        sketch = measure._sketch
+        minhash = measure._sketch
 
         def and_one_more(*args: Any) -> int:
-            left = sketch(*args)
-            Item.objects.filter(batch_id=alike.batch_id, index=4).update(sketch=None)
+            left = minhash(*args)
+            Item.objects.filter(batch_id=alike.batch_id, index=4).update(minhash=None)
             return left
 
         monkeypatch.setattr(measure, "_sketch", and_one_more)
