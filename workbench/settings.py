@@ -59,6 +59,7 @@ INSTALLED_APPS = [
     "ninja",
     "csp",
     "apps.core",
+    "apps.work",
     "apps.servers",
     "apps.embeddings",
     "apps.batch",
@@ -162,6 +163,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 # The database is the truth and a message only wakes: beat wakes again whatever lost its message.
 CELERY_BEAT_SCHEDULE = {
+    "sweep-tasks": {"task": "apps.work.tasks.sweep", "schedule": 30.0},
     "resume-imports": {"task": "apps.datasets.tasks.resume_imports", "schedule": 30.0},
     "purge-chat": {"task": "apps.chat.tasks.purge", "schedule": 3600.0},
     "remove-people": {"task": "apps.core.tasks.remove_people", "schedule": 300.0},
