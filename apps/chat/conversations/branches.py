@@ -157,7 +157,7 @@ def purge(before: datetime) -> int:
     """
     _, conversations = Conversation.objects.filter(deleted_at__lt=before).delete()
     with transaction.atomic():
-        _restore_above(Message.objects.filter(parent__removed__lt=before))
+        _restore_above(Message.objects.filter(parent__deleted_at__lt=before))
         old = Message.objects.filter(deleted_at__lt=before)
         kept: set[int] = set()
         below = set(

@@ -38,7 +38,7 @@ def shown(conversation: Conversation) -> list[str]:
 
 
 def orphans() -> int:
-    return Message.objects.filter(deleted_at=None, parent__removed__isnull=False).count()
+    return Message.objects.filter(deleted_at=None, parent__deleted_at__isnull=False).count()
 
 
 def test_a_removed_message_is_no_leaf(alice: User, alice_sync: Client) -> None:
