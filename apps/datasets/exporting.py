@@ -1,18 +1,16 @@
 """A dataset as a download, a piece at a time. No connection is held between pieces."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
 
-from apps import files
 from apps.datasets.models import Dataset, Example, Rejection
+from apps.files import CsvWriter, table_writer
 from apps.runtime.async_db import in_db
 
 EXPORT_ROWS = 1_000
 PARQUET_ROWS = 10_000
-CONTENT_TYPES = {
-    "jsonl": "application/x-ndjson; charset=utf-8",
-    "csv": "text/csv; charset=utf-8",
-    "parquet": "application/vnd.apache.parquet",
-}
+COLUMNS = ("text", "label", "split")
+REJECTION_COLUMNS = ("file", "row", "column", "reason")
 
 
 async def export(dataset: Dataset, *, form: str) -> AsyncIterator[bytes]:
@@ -20,31 +18,36 @@ async def export(dataset: Dataset, *, form: str) -> AsyncIterator[bytes]:
 
     JSONL and Parquet are exact; in CSV a cell that a spreadsheet would run gets an apostrophe.
     """
-    if form == "parquet":
-        parquet = files.ParquetPieces(dataset.extra_columns)
-        async for rows in _pieces(dataset, PARQUET_ROWS):
-            yield parquet.add([row.row for row in rows])
-        yield parquet.end()
-        return
-    first = True
-    async for rows in _pieces(dataset, EXPORT_ROWS):
-        examples = [row.row for row in rows]
-        if form == "csv":
-            text = files.csv_lines(examples, header=first, extra=dataset.extra_columns)
-            yield (("\ufeff" if first else "") + text).encode()
-        else:
-            yield "".join(map(files.jsonl_line, examples)).encode()
-        first = False
+    writer = table_writer(form, [*COLUMNS, *_extra_names(dataset.extra_columns).values()])
+    yield writer.header()
+    async for rows in _pieces(dataset, PARQUET_ROWS if form == "parquet" else EXPORT_ROWS):
+        yield writer.encode(map(record, rows))
+    yield writer.footer()
 
 
 async def export_rejections(dataset: Dataset) -> AsyncIterator[bytes]:
     """The rejected rows as CSV: file, row, column, reason."""
-    yield ("\ufeff" + files.csv_line(["file", "row", "column", "reason"])).encode()
+    writer = CsvWriter(REJECTION_COLUMNS)
+    yield writer.header()
     after = 0
     while rows := await in_db(_rejections_after, dataset, after):
         after = rows[-1].pk
-        lines = (files.csv_line([row.file, row.row, row.column, row.reason]) for row in rows)
-        yield "".join(lines).encode()
+        yield writer.encode(
+            {name: getattr(row, name) for name in REJECTION_COLUMNS} for row in rows
+        )
+
+
+def record(row: Example) -> dict[str, Any]:
+    """A row by column name, without the columns it has no value in."""
+    values = {"text": row.text, "label": row.label}
+    if row.split:
+        values["split"] = row.split
+    return values | {name: row.meta[column] for column, name in _extra_names(row.meta).items()}
+
+
+def _extra_names(columns: Iterable[str]) -> dict[str, str]:
+    """The extra columns, each with its name in the file, where ours keep theirs."""
+    return {name: f"{name} (extra)" if name.casefold() in COLUMNS else name for name in columns}
 
 
 async def _pieces(dataset: Dataset, size: int) -> AsyncIterator[list[Example]]:

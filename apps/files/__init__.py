@@ -7,14 +7,6 @@ silently. Rows are counted as a spreadsheet counts them: the header is row 1.
 """
 
 from apps.files.column_guess import guess_mapping, guess_split
-from apps.files.export import (
-    ParquetPieces,
-    csv_header,
-    csv_line,
-    csv_lines,
-    jsonl_line,
-    spreadsheet_safe,
-)
 from apps.files.files import (
     estimate_rows,
     extra_columns,
@@ -59,8 +51,12 @@ from apps.files.rows import (
     plain,
     text_key,
 )
+from apps.files.writers import CsvWriter, JsonlWriter, ParquetWriter, TableWriter, table_writer
+from apps.files.writers.csv_writer import csv_header, spreadsheet_safe
+from apps.files.writers.table_writer import CONTENT_TYPES
 
 __all__ = [
+    "CONTENT_TYPES",
     "ENCODINGS",
     "JOINED_BY",
     "MAX_CELL",
@@ -75,20 +71,21 @@ __all__ = [
     "SAMPLE_ROWS",
     "SEPARATOR_NAMES",
     "SPLITS",
+    "CsvWriter",
     "ExampleRow",
     "FormatError",
+    "JsonlWriter",
     "Kind",
     "Layout",
     "Mapping",
-    "ParquetPieces",
+    "ParquetWriter",
     "Quoting",
     "RejectedRow",
     "Said",
+    "TableWriter",
     "Tally",
     "checked",
     "csv_header",
-    "csv_line",
-    "csv_lines",
     "duplicate_key",
     "estimate_rows",
     "extra_columns",
@@ -96,7 +93,6 @@ __all__ = [
     "guess_mapping",
     "guess_split",
     "inspect",
-    "jsonl_line",
     "label_key",
     "plain",
     "read",
@@ -106,5 +102,6 @@ __all__ = [
     "settled_encoding",
     "spreadsheet_safe",
     "survey",
+    "table_writer",
     "text_key",
 ]

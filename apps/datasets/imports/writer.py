@@ -143,7 +143,8 @@ class Intake:
         dataset.duplicates = count_duplicates(dataset)
         dataset.notes = list(notes)
         if self.cleaned:
-            dataset.notes.append(f"Extra spaces removed from {self.cleaned:,} labels.")
+            labels = "label" if self.cleaned == 1 else "labels"
+            dataset.notes.append(f"Extra spaces removed from {self.cleaned:,} {labels}.")
         if self.rejected > MAX_REJECTIONS:
             dataset.notes.append(
                 f"Showing the first {MAX_REJECTIONS:,} of {self.rejected:,} rejected rows."

@@ -10,13 +10,13 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.datasets import near_duplicates, services, tasks
-from apps.datasets.exporting import CONTENT_TYPES
 from apps.datasets.imports import uploads
 from apps.datasets.models import BulkChange, Dataset, Split
 from apps.datasets.rows import browsing, removal, reports
 from apps.datasets.rows.browsing import Filters
 from apps.datasets.rows.reports import Issue
 from apps.datasets.views.shared import go, mine, who
+from apps.files import CONTENT_TYPES
 
 REJECTIONS_SHOWN = 100
 REVISIONS_SHOWN = 200

@@ -6,7 +6,6 @@ from itertools import islice
 from pathlib import Path
 
 from apps.files.column_guess import KNOWN_NAMES
-from apps.files.export import FORMULA_START, OLD_HEADER, OWN_HEADER
 from apps.files.layout import (
     MAX_CELL,
     MAX_COLUMNS,
@@ -27,6 +26,7 @@ from apps.files.layout import (
 from apps.files.readers.encoding import Lines, open_text
 from apps.files.readers.quotes import find_quoting, split_lines
 from apps.files.rows import FormatError, RejectedRow
+from apps.files.writers.csv_writer import FORMULA_START, OLD_HEADER, OWN_HEADER
 
 SCORED_ROWS = 50
 PLAIN_TEXT_NAMES = (".txt", ".text", ".md", ".log")

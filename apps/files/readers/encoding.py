@@ -57,14 +57,15 @@ def find_encoding(path: Path) -> tuple[str, bool]:
             raise FormatError(f"This is {what} and choose that.")
     if wide := _wide(start):
         return wide, False
+    mark = start.startswith(codecs.BOM_UTF8)
     # Text has hardly a control character; a stray NUL costs its row only.
     controls = sum(start[:65536].count(byte) for byte in (0, 1, 2, 3, 4, 5, 6, 14, 15, 16))
-    if controls > len(start[:65536]) // 100 + 2:
+    if not mark and controls > len(start[:65536]) // 100 + 2:
         raise FormatError(
             "This is not a text file. Choose a CSV, TSV, JSONL, plain text, Excel or Parquet file."
         )
     encoding, _ = _encoding_of(path, path.stat().st_mtime_ns, False)
-    return encoding, start.startswith(codecs.BOM_UTF8)
+    return encoding, mark
 
 
 def settled_encoding(path: Path, encoding: str) -> str:

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from apps.core.models import ApiKey
 from apps.datasets.imports import importing
 from apps.datasets.models import Dataset, Upload
-from tests.files.test_formats import CELLS
+from tests.files.writers.test_csv_writer import CELLS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -72,7 +72,7 @@ def test_columns_can_be_named(api: Client) -> None:
     ("content", "code", "says"),
     [
         (b"", "", ""),
-        (b"text,label\n", "nothing_usable", "no row below"),
+        (b"text,label\n", "nothing_usable", "No rows below"),
         (b"text,label\n,a\nb,\n", "nothing_usable", "row 2, text: The text is empty."),
         (b"PK\x03\x04", "bad_file", "Excel"),
         (b"," * 1_000_000, "bad_file", "1,000,001 columns"),
@@ -242,7 +242,7 @@ def test_rejected_rows_can_be_listed_and_downloaded(api: Client, alice: User) ->
 
     lines = async_to_sync(get)().decode("utf-8-sig").splitlines()
     assert lines == [
-        "file,row,column,reason",
+        '"file",row,column,reason',
         ",3,text,The text is empty.",
         ",4,'=label,The label is empty.",
     ]

@@ -106,7 +106,7 @@ def test_it_is_not_there_before_it_is_complete(
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("text,label\n" + ",a\n" * 30, "None of the 30 rows can be used"),
+        ("text,label\n" + ",a\n" * 30, "All 30 rows were rejected"),
         ("text,label\n" + "".join(f"t{n},l{n}\n" for n in range(1_100)), "more than 1,000"),
     ],
 )
@@ -128,7 +128,7 @@ def test_one_that_is_all_wrong_is_not_read_to_its_end(
     upload = queued(alice, "text,label\n" + ",a\n" * 500)
     importing.run(str(upload.pk))
     upload.refresh_from_db()
-    assert "None of the 30 rows can be used" in upload.error
+    assert "All 30 rows were rejected" in upload.error
     assert nothing_left()
 
 
@@ -258,7 +258,7 @@ def test_a_file_of_several_that_lacks_a_column_is_named(alice: User) -> None:
         SimpleUploadedFile("b.csv", b"satz,label\nhallo,a\n"),
     ]
     upload = services.store_upload(owner=alice, files=files)
-    with pytest.raises(importing.FormatError, match=r"b.csv: There is no column “text”"):
+    with pytest.raises(importing.FormatError, match=r"b.csv: No column “text”"):
         services.import_upload(upload, Plan("x", Mapping("text", "label")))
     assert nothing_left()
 
@@ -281,8 +281,8 @@ def test_cleaned_labels_are_said(alice: User) -> None:
     dataset = services.import_upload(upload, Plan("x", Mapping("text", "label")))
     assert dataset.label_counts == {"a b": 2}
     assert dataset.notes[1:] == [
-        "Stray spaces were removed from 1 column name.",
-        "Stray spaces were removed from 1 labels.",
+        "Extra spaces removed from 1 column name.",
+        "Extra spaces removed from 1 label.",
     ]
 
 

@@ -1,5 +1,6 @@
 """What programs write without saying so: encodings, missing cells, apostrophes, no header."""
 
+import codecs
 import json
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from apps import files
-from apps.files import ExampleRow, Mapping
+from apps.files import CsvWriter, ExampleRow, Mapping
 
 RUSSIAN = "text,label\n" + "Привет мир,да\nПока мир,нет\n" * 20
 WESTERN = "text,label\n" + "Grüße aus Köln,größe\nça été là-bas,élève\n" * 20
@@ -58,7 +59,9 @@ def test_apostrophes_of_others_stay(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("text,label,part\n'-5 degrees' is cold,x,\n\"'@bob hi\",y,\n")
     assert texts(path) == ["'-5 degrees' is cold", "'@bob hi"]
-    path.write_text(files.csv_lines([ExampleRow("=1", "a"), ExampleRow("'-5", "b")], header=True))
+    writer = CsvWriter(["text", "label"])
+    written = [{"text": "=1", "label": "a"}, {"text": "'-5", "label": "b"}]
+    path.write_bytes((writer.header() + writer.encode(written)).removeprefix(codecs.BOM_UTF8))
     assert "'=1" in path.read_text()
     assert texts(path) == ["=1", "'-5"]
     path.write_text("\ufeff" + path.read_text())  # as it is sent

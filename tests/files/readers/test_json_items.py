@@ -184,4 +184,4 @@ def test_over_the_api(api: Client) -> None:
     assert made["labels"] == {"greeting": 1, "farewell": 1}
     file.seek(0)
     answer = api.post("/api/v1/datasets", {"file": file, "text_column": "data.txt"})
-    assert "There is no column “data.txt”" in answer.json()["detail"]
+    assert "No column “data.txt”" in answer.json()["detail"]
