@@ -36,8 +36,8 @@ from typing import Protocol
 import httpx2
 import psutil
 import uvloop
+from openai import DefaultAioHttpClient  # noqa: TID251 - the client of the bench
 
-from apps.llm.transport import READ, Transport
 from tests.llama_process import LlamaProcess, free_port
 from tests.stack import Stack
 
@@ -112,9 +112,9 @@ class Side:
 
 async def lines(response: httpx2.Response) -> AsyncIterator[bytes]:
     """The client shares the machine with what it measures: it reads with as little work as we."""
-    read = response.extensions[READ]
     rest = b""
-    while data := await read():
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    async for data in response.stream:
         *whole, rest = (rest + data).split(b"\n")
         for line in whole:
             yield line
@@ -207,8 +207,7 @@ async def measure(
     for side in sides:
         side.clear()
         headers = {"authorization": f"Bearer {side.key}"}
-        transport = Transport(gap=120)
-        clients[side.name] = httpx2.AsyncClient(transport=transport, headers=headers, timeout=120)
+        clients[side.name] = DefaultAioHttpClient(headers=headers, timeout=120)
     for number in range(rounds + 1):
         for side in sides if number % 2 else reversed(sides):
             await one_round(side, clients[side.name], model, chats, max_tokens, number)

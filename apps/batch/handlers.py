@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from django.utils.module_loading import import_string
 
 from apps.llm.events import Usage
-from apps.llm.stream.resume import Draft
+from apps.llm.stream.resume import ResumableCompletion
 
 if TYPE_CHECKING:
     from apps.llm.client import Client
@@ -30,7 +30,7 @@ class Work:
     index: int
     attempt: int
     input: Any = None
-    draft: Draft = field(default_factory=Draft)
+    draft: ResumableCompletion = field(default_factory=ResumableCompletion)
     """Asks for its answers; has those that came before a person needed the row's slot."""
 
 

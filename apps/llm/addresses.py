@@ -49,6 +49,8 @@ def problem_of(url: str) -> str:
         return f"“{url}” does not begin with http:// or https://."
     if not host or b"%" in host or b"[" in host or b"]" in host:
         return f"“{url}” has no valid host name."
+    if parsed.userinfo:
+        return f"“{url}” contains a user name. Enter the key in its own field."
     if parsed.port is not None and not 0 < parsed.port <= LARGEST_PORT:
         return f"“{url}” has a port that does not exist: {parsed.port}."
     return ""

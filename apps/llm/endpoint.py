@@ -1,23 +1,25 @@
-"""An address and a key: all a client needs to know of a server."""
+"""The address and key of a model server, and the facts about it that a client needs."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a server is. `base_url` ends in /v1, as the OpenAI SDK wants it."""
+    """Two endpoints with the same address and key share a client. `base_url` ends in /v1."""
 
     base_url: str
     api_key: str = field(default="", repr=False)
-    server: int | None = field(default=None, compare=False)
-    """Its number, where what is learned of it is to be kept."""
     tells_progress: bool = field(default=True, compare=False)
-    """Whether it is asked how far it is in a prompt: a field of llama.cpp's own."""
+    """Whether to ask for the progress of prompt processing: a field of llama.cpp's own."""
     refuses: Mapping[str, frozenset[str]] = field(default_factory=dict, compare=False)
-    """By model: fields that it has refused."""
+    """By model: the request fields that it refuses."""
+    on_refused: Callable[[str, frozenset[str]], Awaitable[None]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Called with a model and all the fields that it was found to refuse, to store them."""
 
     @property
     def root(self) -> str:
-        """Where the server's native routes are."""
+        """The address of the server's own routes."""
         return self.base_url.rstrip("/").removesuffix("/v1")

@@ -1,4 +1,4 @@
-"""The answer of `/v1/embeddings`, read."""
+"""Decodes the answers of `/v1/embeddings`. Pure."""
 
 import base64
 import json
@@ -12,13 +12,13 @@ from apps.llm import errors
 NO_VECTORS = "The embedding server did not return a list of vectors."
 
 
-def vectors_of(data: bytes, count: int) -> NDArray[np.float32]:
-    """One vector a text, in the order of the texts: (count, dimensions).
+def decode_vectors(data: bytes, count: int) -> NDArray[np.float32]:
+    """Return one vector per text, in the order of the texts: (count, dimensions).
 
-    Servers that know base64 send it, as they were asked to; the others send lists of numbers.
+    Most servers send base64, which they were asked for; the others send lists of numbers.
 
     Raises:
-        ServerFailed: it is not the answer to `count` texts.
+        ServerFailed: this is not the answer to `count` texts.
     """
     try:
         rows = json.loads(data)["data"]

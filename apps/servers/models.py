@@ -1,5 +1,6 @@
 """The model servers people talk to, and what was last seen of them."""
 
+from functools import partial
 from typing import Any
 
 from django.core.validators import RegexValidator
@@ -84,9 +85,9 @@ class Server(models.Model):
         return Endpoint(
             self.base_url,
             crypto.decrypt(self.encrypted_key),
-            server=self.pk,
             tells_progress=self.kind != Kind.OPENAI,
             refuses={model: frozenset(names) for model, names in self.refused.items()},
+            on_refused=partial(learned.keep_refused, self.pk),
         )
 
     @property

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given, settings
@@ -46,10 +46,10 @@ def no_names_are_asked_for() -> Iterator[None]:
     """Hosts are taken apart as ever, and nobody is connected to."""
     real = socket.getaddrinfo
 
-    def numbers_alone(host: Any, port: Any, *rest: Any, **more: Any) -> list[Any]:
+    def numbers_alone(host: Any, port: Any, *rest: Any, **more: Any) -> NoReturn:
         more["flags"] = socket.AI_NUMERICHOST
         real(host, port, **more)
-        return []
+        raise socket.gaierror(socket.EAI_NONAME, "Nothing is connected to in this test")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket, "getaddrinfo", numbers_alone)

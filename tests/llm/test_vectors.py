@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from apps.llm import errors
-from apps.llm.vectors import vectors_of
+from apps.llm.vectors import decode_vectors
 
 
 def coded(*numbers: float) -> str:
@@ -22,7 +22,7 @@ def answer(*embeddings: Any) -> bytes:
 
 @pytest.mark.parametrize("body", [answer(coded(1, 2), coded(3, 4)), answer([1, 2], [3, 4.0])])
 def test_it_works_coded_or_not_in_the_order_of_the_texts(body: bytes) -> None:
-    vectors = vectors_of(body, 2)
+    vectors = decode_vectors(body, 2)
     assert vectors.dtype == np.float32
     assert vectors.tolist() == [[1, 2], [3, 4]]
 
@@ -35,12 +35,12 @@ def test_it_works_coded_or_not_in_the_order_of_the_texts(body: bytes) -> None:
     ],
 )
 def test_what_is_no_vector_is_refused(body: bytes) -> None:
-    with pytest.raises(errors.ServerFailed, match="no list of vectors"):
-        vectors_of(body, 1)
+    with pytest.raises(errors.ServerFailed, match="did not return a list of vectors"):
+        decode_vectors(body, 1)
 
 
 def test_wrong_numbers_of_vectors_are_refused() -> None:
-    with pytest.raises(errors.ServerFailed, match="answered 2 texts with 1 vectors"):
-        vectors_of(answer([1.0]), 2)
-    with pytest.raises(errors.ServerFailed, match="no list of vectors"):
-        vectors_of(answer([1.0], [1.0, 2.0]), 2)
+    with pytest.raises(errors.ServerFailed, match="returned 1 vectors for 2 texts"):
+        decode_vectors(answer([1.0]), 2)
+    with pytest.raises(errors.ServerFailed, match="did not return a list of vectors"):
+        decode_vectors(answer([1.0], [1.0, 2.0]), 2)

@@ -18,7 +18,7 @@ from apps.batch.models import Batch, BatchStatus
 from apps.batch.store import store
 from apps.batch.store.leases import Lease, LeaseLost
 from apps.batch.store.store import Row
-from apps.llm.stream.resume import Draft
+from apps.llm.stream.resume import ResumableCompletion
 from apps.llm.thinking import facts_of
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
@@ -44,7 +44,7 @@ class Job:
     rows: int
     """How many it has in all."""
     ready: deque[Row] = field(default_factory=deque)
-    drafts: dict[int, Draft] = field(default_factory=dict)
+    drafts: dict[int, ResumableCompletion] = field(default_factory=dict)
     """Of rows whose slot was taken, by their ids, until they get another one."""
     running: int = 0
     dry: bool = False

@@ -33,7 +33,7 @@ from apps.batch.store.leases import Lease, LeaseLost
 from apps.batch.store.store import Entry, Finished, PutBack, Row, Started
 from apps.llm import errors
 from apps.llm.permits.acquire import Lane, ModelInUse, SlotTaken, permit
-from apps.llm.stream.resume import Draft
+from apps.llm.stream.resume import ResumableCompletion
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State
 from apps.servers.services import look_at
@@ -209,8 +209,10 @@ class Pump:
     async def _ask(self, job: Job, row: Row) -> Entry:
         assert self._server is not None
         me = cast("asyncio.Task[Entry]", asyncio.current_task())
-        draft = job.drafts.pop(row.pk, None) or Draft(goes_on=self._server.goes_on)
-        work = Work(row.index, row.attempts + 1, row.input, draft.again())
+        draft = job.drafts.pop(row.pk, None) or ResumableCompletion(
+            can_continue=self._server.goes_on
+        )
+        work = Work(row.index, row.attempts + 1, row.input, draft.restart())
         try:
             async with permit(
                 self._server,

@@ -124,7 +124,7 @@ async def _when_loaded(
                     raise
                 prepared = replace(
                     prepared,
-                    request=prepared.request.going_on(text, outcome.tokens),
+                    request=prepared.request.continued_from(text, outcome.tokens),
                     prompt_tokens=prepared.prompt_tokens + outcome.tokens,
                 )
                 outcome.carry()

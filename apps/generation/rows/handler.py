@@ -18,7 +18,7 @@ from apps.generation.rows.samplers import Draw
 from apps.generation.rows.steps import Ask, Reply, Row, Steps, write
 from apps.llm.client import ChatRequest, Client, Message
 from apps.llm.events import Usage
-from apps.llm.stream.resume import Draft
+from apps.llm.stream.resume import ResumableCompletion
 from apps.llm.thinking import Thinking, plan, problem_of
 from apps.runtime.async_db import in_db
 
@@ -101,7 +101,7 @@ async def tell(
     draw: Draw,
     client: Client,
     model: str,
-    draft: Draft | None = None,
+    draft: ResumableCompletion | None = None,
     passed: Sequence[str] = (),
     thinking: Thinking | None = None,
     advance: Advance = here,
@@ -119,7 +119,7 @@ async def tell(
         LLMError: the server did not answer in full.
     """
     steps = write(recipe, draw)
-    draft, thinking = draft or Draft(), thinking or Thinking()
+    draft, thinking = draft or ResumableCompletion(), thinking or Thinking()
     complete = partial(draft.complete, client)
     asked: list[str] = []
     replies: list[str] = []

@@ -1,32 +1,32 @@
-"""What follows a begun answer, whether a server goes on from it or says it once more. Pure."""
+"""Strips the echo of a partial answer from its continuation. Pure."""
 
 
-class Rest:
-    """Takes what a server writes after a begun text, piece by piece, and gives what is new of it.
+class EchoStripper:
+    """Takes the text that a server writes after a partial answer, and returns what is new in it.
 
-    llama.cpp goes on from an assistant's message at the end of the prompt; some builds repeat that
-    message first. What has come is held back for as long as it may be such a repetition.
+    llama.cpp continues an assistant's message at the end of the prompt; some builds repeat that
+    message first. Text is held back for as long as it may be such an echo.
     """
 
-    def __init__(self, begun: str) -> None:
-        self._begun = begun.strip()  # as templates do
+    def __init__(self, partial: str) -> None:
+        self._partial = partial.strip()  # as chat templates do
         self._held = ""
 
-    def take(self, piece: str) -> str:
-        """What is new now; "" while that cannot be told."""
-        if not self._begun:
+    def feed(self, piece: str) -> str:
+        """Return the new text; "" while the piece may still be a part of the echo."""
+        if not self._partial:
             return piece
         self._held += piece
-        if self._begun.startswith(self._held.lstrip()):
+        if self._partial.startswith(self._held.lstrip()):
             return ""
-        return self._let_go()
+        return self._release()
 
     def end(self) -> str:
-        """What was held back and is no repetition: the answer ended before that could be told."""
-        return self._let_go()
+        """Return the text held back: the answer ended before it was certainly an echo."""
+        return self._release()
 
-    def _let_go(self) -> str:
-        said, begun = self._held, self._begun
-        self._held = self._begun = ""
-        is_repetition = said.lstrip().startswith(begun)
-        return said.lstrip().removeprefix(begun) if is_repetition else said
+    def _release(self) -> str:
+        text, partial = self._held, self._partial
+        self._held = self._partial = ""
+        is_echo = text.lstrip().startswith(partial)
+        return text.lstrip().removeprefix(partial) if is_echo else text

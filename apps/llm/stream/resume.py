@@ -1,75 +1,75 @@
-"""What a row had been told when its slot was taken: nothing of it is asked for twice.
+"""Resumes the answers of a row whose slot was taken, so that no token is generated twice.
 
-A person's question closes the youngest row's request, and the row waits for a slot again. What the
-model had written of it is still good: whole answers are taken as they are, and llama.cpp goes on
-from a begun one (an assistant's message at the end of the prompt is continued, and the grammar of
-an answer's format with it). Reading what was written takes a tenth of the time of writing it, and
-less where the server's cache has it still. Without this a job on a busy server would lose a part of
-every row, and one with a single slot could come to a standstill.
+A person's question closes the youngest row's request, and the row waits for a slot again. The text
+it has received is still good: complete answers are reused, and llama.cpp continues a partial one
+(an assistant's message at the end of the prompt is continued, and the grammar of an answer's format
+with it). Processing this text takes a tenth of the time of generating it, and less where the prompt
+cache still has it. Without this, a job on a busy server would lose a part of every row, and on a
+server with a single slot it could stop making progress.
 """
 
 import json
 
 from apps.llm import errors
-from apps.llm.client import Begun, ChatRequest, Client, Completion
+from apps.llm.client import ChatRequest, Client, Completion, PartialCompletion
 
 
-class Draft:
-    """The answers of one row. Lives in memory: whoever starts the row elsewhere starts it anew."""
+class ResumableCompletion:
+    """The answers of one row, in memory: a row that starts elsewhere starts from nothing."""
 
-    def __init__(self, *, goes_on: bool = False) -> None:
+    def __init__(self, *, can_continue: bool = False) -> None:
         """
         Args:
-            goes_on: whether the server goes on from a begun answer.
+            can_continue: the server continues a partial answer.
         """
-        self._goes_on = goes_on
-        self._said: list[tuple[ChatRequest, Completion]] = []
-        self._asked = 0
-        self._begun = Begun()
-        self._of: ChatRequest | None = None
+        self._can_continue = can_continue
+        self._completed: list[tuple[ChatRequest, Completion]] = []
+        self._position = 0
+        self._partial = PartialCompletion()
+        self._partial_request: ChatRequest | None = None
 
-    def again(self) -> "Draft":
-        """Its requests come once more, from the first on."""
-        self._asked = 0
+    def restart(self) -> "ResumableCompletion":
+        """Expect the row's requests again, from the first on."""
+        self._position = 0
         return self
 
     async def complete(self, client: Client, request: ChatRequest) -> Completion:
-        """The whole answer to the row's next request: as `Client.complete`.
+        """Return the complete answer to the row's next request, as `Client.complete` does.
 
         Raises:
-            LLMError: anything short of a complete answer.
+            LLMError: the answer is not complete.
         """
-        number, self._asked = self._asked, self._asked + 1
-        if number < len(self._said):
-            asked, completion = self._said[number]
-            if asked == request:
+        number, self._position = self._position, self._position + 1
+        if number < len(self._completed):
+            earlier, completion = self._completed[number]
+            if earlier == request:
                 return completion
-            del self._said[number:]  # the recipe was changed meanwhile
-        if self._of != request or not self._goes_on:
-            self._of, self._begun = request, Begun()
-        completion = await self._whole(client, request)
-        self._said.append((request, completion))
-        self._begun = Begun()
+            del self._completed[number:]  # the recipe was edited meanwhile
+        if self._partial_request != request or not self._can_continue:
+            self._partial_request, self._partial = request, PartialCompletion()
+        completion = await self._finish(client, request)
+        self._completed.append((request, completion))
+        self._partial = PartialCompletion()
         return completion
 
-    async def _whole(self, client: Client, request: ChatRequest) -> Completion:
-        if not self._begun.text:
-            return await client.complete(request, self._begun)
+    async def _finish(self, client: Client, request: ChatRequest) -> Completion:
+        if not self._partial.text:
+            return await client.complete(request, self._partial)
         try:
-            completion = await client.complete(request, self._begun)
-            if _fits(completion, request):
+            completion = await client.complete(request, self._partial)
+            if _is_valid(completion, request):
                 return completion
         except errors.LLMError as error:
             if error.transient:
                 raise
-        # It does not go on from there: a template that thinks first, or an older server whose
-        # grammar begins anew. From the start, then.
-        self._begun = Begun()
-        return await client.complete(request, self._begun)
+        # This server does not continue: its template puts thinking first, or it is an older build
+        # whose grammar starts again. The answer is generated from its beginning.
+        self._partial = PartialCompletion()
+        return await client.complete(request, self._partial)
 
 
-def _fits(completion: Completion, request: ChatRequest) -> bool:
-    """Whether an answer in two parts is what was asked for: JSON, where it was to be that."""
+def _is_valid(completion: Completion, request: ChatRequest) -> bool:
+    """False if an answer in two parts should be JSON and is not."""
     if request.response_format is None or completion.finish_reason != "stop":
         return True
     try:

@@ -1,4 +1,4 @@
-"""What a chat stream says: bytes as they arrive in, typed events out. Pure."""
+"""Decodes a chat stream: bytes as they arrive in, typed events out. Pure."""
 
 import json
 from contextlib import suppress
@@ -12,18 +12,18 @@ NOT_A_CHUNK = "The model server wrote something into its answer that is no part 
 
 
 class ChunkReader:
-    """Takes a stream of server-sent events apart, however it was cut on the way.
+    """Decodes server-sent events, wherever the network cut the stream.
 
     reader = ChunkReader()
     for data in arriving:
         for event in reader.feed(data): ...
     """
 
-    def __init__(self, begun: bytes = b"") -> None:
-        self._rest = begun
+    def __init__(self, rest: bytes = b"") -> None:
+        self._rest = rest
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events that are complete now.
+        """Return the events that are complete now.
 
         Raises:
             LLMError: the server wrote an error into the stream, with or without `data:` before it.
@@ -40,14 +40,14 @@ class ChunkReader:
         return found
 
     def end(self) -> list[Event]:
-        """Nothing more comes: a last line may have no end. One that broke off says nothing."""
+        """Return the events of a last line without an end; none where the line was cut off."""
         if self._rest.startswith(b"data") and not _is_whole(self._rest[5:]):
             self._rest = b""
         return self.feed(b"\n")
 
 
 class WholeAnswer:
-    """An answer that nobody watches: its chunks are decoded many at once."""
+    """Collects an answer that nobody watches: its chunks are decoded many at once."""
 
     def __init__(self) -> None:
         self.text: list[str] = []
@@ -57,14 +57,15 @@ class WholeAnswer:
         self._rest = b""
 
     def feed(self, data: bytes) -> None:
-        """
+        """Add the chunks that are complete now.
+
         Raises:
             LLMError: the server wrote an error into the stream.
         """
         whole, _, self._rest = (self._rest + data).rpartition(b"\n")
         lines = whole.split(b"\n")
         chunks = [line[5:] for line in lines if line.startswith((b"data: {", b"data:{"))]
-        # Errors are said line by line: with their words, and after what came before them.
+        # Errors are read line by line: in their own words, and after the events before them.
         decoded = None
         if b"error" not in whole:
             with suppress(ValueError):
@@ -73,12 +74,12 @@ class WholeAnswer:
             for chunk in decoded:
                 self._add(chunk)
             return
-        self._take(ChunkReader().feed(whole + b"\n"))
+        self._add_events(ChunkReader().feed(whole + b"\n"))
 
     def end(self) -> None:
-        """Nothing more comes: a last line may have no end. One that broke off says nothing."""
+        """Add a last line without an end; nothing where the line was cut off."""
         reader, self._rest = ChunkReader(self._rest), b""
-        self._take(reader.end())
+        self._add_events(reader.end())
 
     def _add(self, chunk: dict[str, Any]) -> None:
         match chunk:
@@ -89,9 +90,9 @@ class WholeAnswer:
             case _:
                 events: list[Event] = []
                 _add_events(events, chunk)
-                self._take(events)
+                self._add_events(events)
 
-    def _take(self, events: list[Event]) -> None:
+    def _add_events(self, events: list[Event]) -> None:
         for event in events:
             match event:
                 case Token():
@@ -134,10 +135,10 @@ def _lenient(line: bytes) -> Any:
 
 
 def _add_events(found: list[Event], data: dict[str, Any]) -> None:
-    """The events of one chunk. Fields may be missing and unknown ones may come.
+    """Append the events of one chunk. Fields may be missing, and unknown ones may occur.
 
     Raises:
-        ServerFailed: a field has a value that no server gives it.
+        ServerFailed: a field has a value that no server sends.
     """
     try:
         _read_chunk(found, data)
@@ -152,8 +153,8 @@ def _read_chunk(found: list[Event], data: dict[str, Any]) -> None:
         )
     for choice in data.get("choices") or ():
         delta = choice.get("delta") or {}
-        # What a proxy streams about loading the model has no id and is nobody's reasoning.
-        # llama.cpp and DeepSeek call it the one, Ollama, vLLM and OpenRouter the other.
+        # Progress of loading that a proxy streams as reasoning has no id. llama.cpp and DeepSeek
+        # use the first name, Ollama, vLLM and OpenRouter the second.
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if reasoning and data.get("id"):
             found.append(Reasoning(_text(reasoning)))
@@ -178,7 +179,7 @@ def _read_chunk(found: list[Event], data: dict[str, Any]) -> None:
 
 
 def _number(value: Any) -> int:
-    """A count; 0 where the server says null, or nothing."""
+    """Return a count; 0 where the server sends null or nothing."""
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:

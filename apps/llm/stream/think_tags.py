@@ -1,4 +1,4 @@
-"""A thought that a server leaves in the text of an answer, told apart as it streams (pure)."""
+"""Separates thinking from an answer's text where the server leaves it in. Pure."""
 
 from collections.abc import Iterator
 
@@ -8,19 +8,20 @@ OPEN, CLOSE = "<think>", "</think>"
 
 
 class ThinkTags:
-    """Takes an answer's text piece by piece. What may still be a part of a tag is held back.
+    """Takes an answer's text piece by piece. Text that may be a part of a tag is held back.
 
-    Only an answer that begins with the tag has a thought: later it is what the model writes about.
+    Only a tag at the beginning opens a thought: later the model writes about the tag.
     """
 
     def __init__(self) -> None:
         self._held = ""
         self._tag = OPEN
-        """The one that may come next; "" when none can any more."""
+        """The tag that may come next; "" when none can any longer."""
         self._is_between = False
-        """The thought has ended and the answer not begun."""
+        """The thought has ended and the answer has not begun."""
 
-    def take(self, text: str) -> Iterator[Event]:
+    def feed(self, text: str) -> Iterator[Event]:
+        """Yield the text that is certain now, as reasoning or as tokens."""
         if not self._tag:
             if self._is_between:
                 text = text.lstrip()
@@ -34,7 +35,7 @@ class ThinkTags:
             if OPEN.startswith(begun):
                 return
             if not begun.startswith(OPEN):
-                yield from self._let_go()
+                yield from self._release()
                 return
             self._held, self._tag = begun.removeprefix(OPEN), CLOSE
         thought, close, answer = self._held.partition(CLOSE)
@@ -42,7 +43,7 @@ class ThinkTags:
             self._held, self._tag, self._is_between = "", "", True
             if thought:
                 yield Reasoning(thought)
-            yield from self.take(answer)
+            yield from self.feed(answer)
             return
         keep = next((n for n in range(len(CLOSE) - 1, 0, -1) if thought.endswith(CLOSE[:n])), 0)
         if said := thought[: len(thought) - keep]:
@@ -50,11 +51,11 @@ class ThinkTags:
         self._held = thought[len(said) :]
 
     def end(self) -> Iterator[Event]:
-        """What was held back: nothing more comes."""
+        """Yield the text held back: the answer has ended."""
         held, self._held = self._held, ""
         if held:
             yield Reasoning(held) if self._tag == CLOSE else Token(held)
 
-    def _let_go(self) -> Iterator[Event]:
+    def _release(self) -> Iterator[Event]:
         self._tag = ""
         yield from self.end()

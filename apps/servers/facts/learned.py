@@ -15,7 +15,7 @@ UNIFIED = "seen_unified"
 REFUSED = "refused"
 
 
-async def keep_refused(server: int | None, model: str, fields: frozenset[str]) -> None:
+async def keep_refused(server: int, model: str, fields: frozenset[str]) -> None:
     """Keeps which fields of a request for this model the server refuses."""
 
     def add(facts: dict[str, Any]) -> dict[str, Any]:
@@ -23,8 +23,7 @@ async def keep_refused(server: int | None, model: str, fields: frozenset[str]) -
         names = sorted(fields.union(refused.get(model, ())))
         return {REFUSED: {**refused, model: names}}
 
-    if server is not None:
-        await in_db(change_facts, server, add)
+    await in_db(change_facts, server, add)
 
 
 @transaction.atomic

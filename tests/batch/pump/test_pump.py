@@ -24,7 +24,7 @@ from apps.batch.pump.jobs import Jobs
 from apps.batch.store import disk_space, leases, store
 from apps.llm import errors
 from apps.llm.permits.acquire import in_flight
-from apps.llm.stream.resume import Draft
+from apps.llm.stream.resume import ResumableCompletion
 from apps.runtime.async_db import in_db
 from apps.servers.discovery import slot_states
 from apps.servers.models import Server
@@ -413,7 +413,7 @@ async def test_a_row_whose_slot_was_taken_is_the_next(
     [job] = await jobs.look(server, finish=False)
     await jobs.read(job, 4)
     row = job.ready.popleft()
-    job.drafts[row.pk] = Draft()
+    job.drafts[row.pk] = ResumableCompletion()
     jobs.written(row, went_back=True)
     assert job.ready[0] is row
     await jobs.read(job, 4)

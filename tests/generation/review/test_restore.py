@@ -24,7 +24,7 @@ from apps.generation.services import create_job
 from apps.llm.client import ChatRequest, Completion, close_clients
 from apps.llm.client import Client as ModelClient
 from apps.llm.events import Usage
-from apps.llm.stream.resume import Draft
+from apps.llm.stream.resume import ResumableCompletion
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
 from tests.generation.conftest import finish
@@ -55,13 +55,15 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
         asked: Asked = []
         left = iter(replies)
 
-        async def complete(self: Draft, client: ModelClient, request: ChatRequest) -> Completion:
+        async def complete(
+            self: ResumableCompletion, client: ModelClient, request: ChatRequest
+        ) -> Completion:
             asked.append(request)
             reply = next(left)
             text, finish = reply if isinstance(reply, tuple) else (reply, "stop")
             return Completion(text, "", finish, Usage(10, 4, 5))
 
-        monkeypatch.setattr(Draft, "complete", complete)
+        monkeypatch.setattr(ResumableCompletion, "complete", complete)
         return asked
 
     return says

@@ -27,7 +27,7 @@ from apps.generation.rows.steps import first_ask
 from apps.generation.services import create_job
 from apps.llm.client import ChatRequest, Client, Completion, close_clients
 from apps.llm.events import Usage
-from apps.llm.stream.resume import Draft
+from apps.llm.stream.resume import ResumableCompletion
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
 
@@ -42,13 +42,15 @@ def echo(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model says what it refreshed for; a third of its answers is cut off."""
     numbers = itertools.count(1)
 
-    async def complete(self: Draft, client: Client, request: ChatRequest) -> Completion:
+    async def complete(
+        self: ResumableCompletion, client: Client, request: ChatRequest
+    ) -> Completion:
         number = next(numbers)
         text = f"{request.messages[-1]['content']} #{number}"
         finish = "stop" if number % 3 else "length"
         return Completion(text, "", finish, Usage(10, 0, 10))
 
-    monkeypatch.setattr(Draft, "complete", complete)
+    monkeypatch.setattr(ResumableCompletion, "complete", complete)
 
 
 @async_to_sync

@@ -18,7 +18,7 @@ from apps.generation.rows.samplers import Draw
 from apps.generation.rows.steps import Ask, Reply, Row, rebuilt, write
 from apps.llm.client import ChatRequest, Client, Completion
 from apps.llm.events import Usage
-from apps.llm.stream.resume import Draft
+from apps.llm.stream.resume import ResumableCompletion
 
 SCHEMA = {
     "type": "object",
@@ -253,7 +253,7 @@ GIVEN: dict[str, list[Any]] = {
 async def test_a_rows_cost_says_whether_the_cache_was_told(tells: bool) -> None:
     columns = [{"name": name, "kind": "text", "prompt": "Go."} for name in ("one", "two")]
 
-    class Script(Draft):
+    class Script(ResumableCompletion):
         async def complete(self, client: Client, request: ChatRequest) -> Completion:
             usage = Usage(10, 0, 5, tells_cached=tells or len(request.messages) > 2)
             return Completion("Well.", "", "stop", usage)

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from apps.llm.client import Begun, ChatRequest, Client
+from apps.llm.client import ChatRequest, Client, PartialCompletion
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Token
-from apps.llm.stream.continuation import Rest
+from apps.llm.stream.continuation import EchoStripper
 
 BEGUN = "Once upon a time, so it goes"
 WHOLE = f"{BEGUN} there was a king."
@@ -24,8 +24,8 @@ LONG = ChatRequest("any", [{"role": "user", "content": "Say much."}], 900)
 
 @pytest.mark.parametrize("pieces", [GOES_ON, REPEATS, REPEATS_AT_ONCE, STRIPPED])
 def test_only_what_is_new(pieces: list[str]) -> None:
-    rest = Rest(f" {BEGUN}")
-    assert "".join(map(rest.take, pieces)) + rest.end() == " there was a king."
+    rest = EchoStripper(f" {BEGUN}")
+    assert "".join(map(rest.feed, pieces)) + rest.end() == " there was a king."
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,14 @@ def test_only_what_is_new(pieces: list[str]) -> None:
     ],
 )
 def test_what_cannot_be_told_is_held_back(pieces: list[str], at_once: str, new: str) -> None:
-    rest = Rest(BEGUN)
-    assert "".join(map(rest.take, pieces)) == at_once
+    rest = EchoStripper(BEGUN)
+    assert "".join(map(rest.feed, pieces)) == at_once
     assert at_once + rest.end() == new
-    assert rest.take(BEGUN) == BEGUN  # once
+    assert rest.feed(BEGUN) == BEGUN  # once
 
 
 def test_nothing_was_begun() -> None:
-    assert Rest(" ").take("Once") == "Once"
+    assert EchoStripper(" ").feed("Once") == "Once"
 
 
 def events(pieces: list[str]) -> bytes:
@@ -81,7 +81,7 @@ async def saying(pieces: list[str]) -> AsyncIterator[Client]:
 @pytest.mark.parametrize("pieces", [GOES_ON, REPEATS, REPEATS_AT_ONCE])
 async def test_a_row(pieces: list[str]) -> None:
     async with saying(pieces) as client:
-        whole = await client.complete(LONG, Begun(BEGUN, 7))
+        whole = await client.complete(LONG, PartialCompletion(BEGUN, 7))
     assert whole.text == WHOLE
 
 

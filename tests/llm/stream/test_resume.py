@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from apps.llm import errors
-from apps.llm.client import Begun, ChatRequest, Client, Completion
+from apps.llm.client import ChatRequest, Client, Completion, PartialCompletion
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Usage
-from apps.llm.stream.resume import Draft
+from apps.llm.stream.resume import ResumableCompletion
 from apps.servers.discovery import slot_states
 from tests.llama_process import LlamaProcess
 
@@ -55,7 +55,7 @@ def written(slot: dict[str, Any]) -> int:
 
 
 async def test_what_was_written_is_not_written_again(client: Client) -> None:
-    begun = Begun()
+    begun = PartialCompletion()
     await cut(client, client.complete(LONG, begun))
     first = begun.text
     assert first
@@ -68,9 +68,9 @@ async def test_what_was_written_is_not_written_again(client: Client) -> None:
 
 
 async def test_a_format_holds_for_both_parts_together(client: Client) -> None:
-    draft = Draft(goes_on=True)
+    draft = ResumableCompletion(can_continue=True)
     await cut(client, draft.complete(client, JSON_ASKED))
-    whole = await draft.again().complete(client, JSON_ASKED)
+    whole = await draft.restart().complete(client, JSON_ASKED)
     assert whole.finish_reason == "stop"
     assert 700 <= len(json.loads(whole.text)["text"]) <= 800
     assert whole.usage.prompt_tokens > 40
@@ -78,19 +78,19 @@ async def test_a_format_holds_for_both_parts_together(client: Client) -> None:
 
 async def test_whole_answers_are_taken_as_they_are(client: Client) -> None:
     short = replace(LONG, max_tokens=5)
-    draft = Draft(goes_on=True)
+    draft = ResumableCompletion(can_continue=True)
     first = await draft.complete(client, short)
     await cut(client, draft.complete(client, LONG))
-    assert await draft.again().complete(client, short) is first
+    assert await draft.restart().complete(client, short) is first
     second = await draft.complete(client, LONG)
     assert second is not first
-    assert await draft.again().complete(client, replace(short, max_tokens=6)) is not first
+    assert await draft.restart().complete(client, replace(short, max_tokens=6)) is not first
 
 
 async def test_a_server_that_does_not_go_on_is_asked_from_the_start(client: Client) -> None:
-    draft = Draft(goes_on=False)
+    draft = ResumableCompletion(can_continue=False)
     await cut(client, draft.complete(client, LONG))
-    whole = await draft.again().complete(client, LONG)
+    whole = await draft.restart().complete(client, LONG)
     plain = await client.complete(replace(LONG, max_tokens=1))
     assert whole.usage.prompt_tokens == plain.usage.prompt_tokens
 
@@ -102,7 +102,7 @@ class Refusing:
         self.then = then
         self.begun: list[str] = []
 
-    async def complete(self, request: ChatRequest, begun: Begun) -> Completion:
+    async def complete(self, request: ChatRequest, begun: PartialCompletion) -> Completion:
         self.begun.append(begun.text)
         if len(self.begun) == 1:
             begun.text = '{"te'
@@ -122,18 +122,21 @@ def done(text: str) -> Completion:
     ids=["refused", "a grammar that begins anew"],
 )
 async def test_what_cannot_go_on_starts_again(then: Completion | errors.LLMError) -> None:
-    server, draft = Refusing(then), Draft(goes_on=True)
+    server, draft = Refusing(then), ResumableCompletion(can_continue=True)
     with suppress(asyncio.CancelledError):
         await draft.complete(cast(Client, server), JSON_ASKED)
-    whole = await draft.again().complete(cast(Client, server), JSON_ASKED)
+    whole = await draft.restart().complete(cast(Client, server), JSON_ASKED)
     assert whole.text == '{"text": "new"}'
     assert server.begun == ["", '{"te', ""]
 
 
 async def test_a_server_that_is_away_keeps_what_was_begun() -> None:
-    server, draft = Refusing(errors.Unreachable("Nobody answers.")), Draft(goes_on=True)
+    server, draft = (
+        Refusing(errors.Unreachable("Nobody answers.")),
+        ResumableCompletion(can_continue=True),
+    )
     with suppress(asyncio.CancelledError):
         await draft.complete(cast(Client, server), JSON_ASKED)
     with pytest.raises(errors.Unreachable):
-        await draft.again().complete(cast(Client, server), JSON_ASKED)
+        await draft.restart().complete(cast(Client, server), JSON_ASKED)
     assert server.begun == ["", '{"te']

@@ -165,7 +165,7 @@ def test_whatever_a_server_writes_is_an_answer_or_an_error(value: Any) -> None:
 
 
 def test_what_is_no_json() -> None:
-    with pytest.raises(errors.ServerFailed, match="not JSON"):
+    with pytest.raises(errors.ServerFailed, match="not valid JSON"):
         ChunkReader().feed(b'data: {"choices": [\n')
 
 

@@ -11,7 +11,7 @@ from apps.llm.stream.think_tags import ThinkTags
 def parted(*pieces: str) -> tuple[str, str]:
     """Thought and answer."""
     tags = ThinkTags()
-    events = [event for piece in pieces for event in tags.take(piece)] + list(tags.end())
+    events = [event for piece in pieces for event in tags.feed(piece)] + list(tags.end())
     assert all(event.text for event in events if isinstance(event, Reasoning | Token))
     thought = "".join(event.text for event in events if isinstance(event, Reasoning))
     return thought, "".join(event.text for event in events if isinstance(event, Token))

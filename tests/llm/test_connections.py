@@ -1,4 +1,4 @@
-"""The transport against servers that behave, and against those that do not."""
+"""The client's connections, against servers that behave and servers that do not."""
 
 import asyncio
 import gzip
@@ -9,18 +9,16 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
-import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pytest_django import Settings
 
-from apps.llm import errors, transport
+from apps.llm import errors
 from apps.llm.client import ChatRequest, Client
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Token
-from apps.llm.transport import Transport
 
 Script = Callable[["Peer"], Awaitable[None]]
 
@@ -115,7 +113,7 @@ async def test_connections_are_reused_one_answer_at_a_time() -> None:
 
 
 async def test_an_idle_connection_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "IDLE_SECONDS", 0.02)
+    monkeypatch.setattr("apps.llm.sdk.IDLE_SECONDS", 0.02)
     async with serving(answers) as (server, client):
         await client.complete(question())
         async with asyncio.timeout(60):
@@ -209,7 +207,7 @@ async def test_a_new_connection_that_breaks_is_not_tried_again() -> None:
         assert server.requests == 1
 
 
-@pytest.mark.parametrize("sent", [b"HTTP/1.1 200", CHUNKED, CHUNKED + piece(WORD)])
+@pytest.mark.parametrize("sent", [CHUNKED, CHUNKED + piece(WORD)])
 async def test_after_the_first_byte_nothing_is_sent_again(sent: bytes) -> None:
     async def breaks_the_second_time(peer: Peer) -> None:
         if server.requests == 1:
@@ -243,9 +241,9 @@ async def test_no_first_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     async def silent(peer: Peer) -> None:
         await peer.reader.readexactly(1)
 
-    monkeypatch.setattr("apps.llm.client._PATIENT", httpx2.Timeout(None, connect=1, read=0.05))
+    monkeypatch.setattr("apps.llm.client.FIRST_BYTE_SECONDS", 0.05)
     async with serving(silent) as (_, client):
-        with pytest.raises(errors.Stalled, match="did not answer in time"):
+        with pytest.raises(errors.Stalled, match="did not respond in time"):
             await client.complete(question())
 
 
@@ -257,11 +255,11 @@ async def test_a_gap_in_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             await asyncio.sleep(0.03)
         await peer.reader.readexactly(1)
 
-    monkeypatch.setattr("apps.llm.client.GAP_SECONDS", 0.08)
+    monkeypatch.setattr("apps.llm.response_reader.GAP_SECONDS", 0.08)
     async with serving(falls_silent) as (_, client):
         stream = client.stream_chat(question())
         assert [await anext(stream) for _ in range(4)] == [Token("word ")] * 4
-        with pytest.raises(errors.Stalled, match="fell silent"):
+        with pytest.raises(errors.Stalled, match="stopped sending"):
             await anext(stream)
 
 
@@ -275,18 +273,7 @@ async def test_what_is_no_http() -> None:
         assert server.requests == 1
 
 
-async def test_what_cannot_be_a_header_is_not_sent() -> None:
-    async with serving(answers) as (server, client):
-        request = httpx2.Request("POST", client.endpoint.base_url, headers={"x": "a\r\nb: c"})
-        with pytest.raises(httpx2.LocalProtocolError):
-            await Transport(gap=1, quiet=1, tls=ssl.create_default_context).handle_async_request(
-                request
-            )
-        assert server.connections == 0
-
-
-async def test_a_slow_reader_holds_the_server_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "PAUSE_AT_BYTES", 1000)
+async def test_a_slow_reader_holds_the_server_back() -> None:
     sent = 0
 
     async def floods(peer: Peer) -> None:
@@ -314,7 +301,7 @@ async def test_a_slow_reader_holds_the_server_back(monkeypatch: pytest.MonkeyPat
 async def test_comments_alone_are_no_answer_for_ever(
     monkeypatch: pytest.MonkeyPatch, watched: bool
 ) -> None:
-    monkeypatch.setattr("apps.llm.client.QUIET_SECONDS", 0.3)
+    monkeypatch.setattr("apps.llm.response_reader.QUIET_SECONDS", 0.3)
 
     async def pings(peer: Peer) -> None:
         await peer.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
@@ -329,7 +316,7 @@ async def test_comments_alone_are_no_answer_for_ever(
             await client.complete(question())
 
     async with serving(pings) as (_, client), asyncio.timeout(60):
-        with pytest.raises(errors.Stalled, match="fell silent"):
+        with pytest.raises(errors.Stalled, match="stopped sending"):
             await ask(client)
 
 
@@ -398,3 +385,44 @@ def self_signed(folder: Path) -> Path:
         + certificate.public_bytes(serialization.Encoding.PEM)
     )
     return file
+
+
+async def test_proxy_of_the_environment_is_used_unless_the_host_is_exempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[bytes] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(WHOLE)
+        await writer.drain()
+        writer.close()
+
+    async with (
+        await asyncio.start_server(proxy, "127.0.0.1", 0) as listening,
+        serving(answers) as (server, direct),
+    ):
+        monkeypatch.setenv(
+            "http_proxy", f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        )
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        assert (await direct.complete(question())).text == "word "
+        assert (server.requests, seen) == (1, [])
+        monkeypatch.setenv("no_proxy", "")
+        proxied = Client(Endpoint("http://model.invalid/v1", "key"))
+        assert (await proxied.complete(question())).text == "word "
+        await proxied.aclose()
+        assert server.requests == 1
+        assert seen[0].startswith(b"POST http://model.invalid/v1/chat/completions HTTP/1.1\r\n")
+
+
+async def test_pool_is_wider_than_the_librarys_default() -> None:
+    together = asyncio.Barrier(120)
+
+    async def wait_for_all(peer: Peer) -> None:
+        await together.wait()
+        await peer.send(WHOLE)
+
+    async with serving(wait_for_all) as (server, client), asyncio.timeout(60):
+        await asyncio.gather(*(client.complete(question()) for _ in range(120)))
+        assert server.connections == 120

@@ -1,0 +1,55 @@
+"""The body of a streamed response, read with time limits."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx2
+
+from apps.llm import errors
+
+# llama-server writes a comment every 30 s while it has nothing else to say.
+GAP_SECONDS = 65.0
+# Comments alone may arrive for this long: a slow machine processes a long prompt.
+QUIET_SECONDS = 900.0
+
+
+class ResponseReader:
+    """Reads the pieces of a response as they arrive.
+
+    Skips httpx's decoding generators where nothing is compressed: they double the cost of reading
+    a token, from 12 to 24 µs of CPU.
+    """
+
+    def __init__(self, response: httpx2.Response) -> None:
+        is_encoded = "content-encoding" in response.headers
+        self._pieces = _pieces(response) if is_encoded else _raw_pieces(response)
+        self._clock = asyncio.get_running_loop().time
+        self._last_content = self._clock()
+
+    async def read(self) -> bytes:
+        """The next piece of the body; b"" at its end.
+
+        Raises:
+            Stalled: nothing arrived for GAP_SECONDS, or only comments for QUIET_SECONDS.
+            httpx2.TransportError: the connection broke.
+        """
+        quiet_left = self._last_content + QUIET_SECONDS - self._clock()
+        try:
+            async with asyncio.timeout(min(GAP_SECONDS, max(0.0, quiet_left))):
+                data = await anext(self._pieces, b"")
+        except TimeoutError:
+            raise errors.Stalled(
+                "The model server stopped sending in the middle of its answer. It may be stuck."
+            ) from None
+        if not data.startswith(b":") or b"data:" in data:
+            self._last_content = self._clock()
+        return data
+
+
+def _pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
+    return response.aiter_bytes()
+
+
+def _raw_pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    return aiter(response.stream)
