@@ -194,7 +194,7 @@ def take_up(item: Item, given: dict[str, Any], reason: str) -> None:
     """
     batch = Batch.objects.select_for_update().get(pk=item.batch_id)
     if batch.status == BatchStatus.CANCELLED:
-        raise WrongState("The job was cancelled: the rest of the row cannot be written any more.")
+        raise WrongState("This job was cancelled. The rest of the row cannot be generated.")
     taken = Item.objects.filter(pk=item.pk, status=ItemStatus.REJECTED).update(
         status=ItemStatus.PENDING,
         code="",

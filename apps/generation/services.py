@@ -119,8 +119,8 @@ def _check_meaning(texts: int) -> None:
         raise RecipeError([Problem(("meaning",), message)]) from error
     if texts > MEANING_ROWS:
         message = (
-            f"By meaning at most {MEANING_ROWS:,} texts are compared, seed rows and test set "
-            f"included; these are {texts:,}. Compare them by their characters."
+            f"Comparing by meaning is limited to {MEANING_ROWS:,} texts, seed rows and test set "
+            f"included. This job has {texts:,}. Compare by text instead."
         )
         raise RecipeError([Problem(("meaning",), message)])
 
@@ -138,7 +138,9 @@ def duplicate(job: Job) -> Job:
     """
     batch, spec = job.batch, job.spec
     if batch.server is None:
-        raise WrongState("Its model server was removed. Start a new job with another one.")
+        raise WrongState(
+            "The model server of this job was removed. Start a new job with another one."
+        )
     copy = create_job(
         owner=job.owner,
         name=f"{job.name[:190]} (again)",
@@ -203,7 +205,7 @@ def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
     if not isinstance(item.output, dict):
         raise WrongState("This row has no fields to edit.")
     if not is_whole(spec, item):
-        raise WrongState("Not all of its columns are written: accept it first, then change it.")
+        raise WrongState("Not all columns are written yet. Accept the row first, then edit it.")
     changed = dict(item.current_output) if isinstance(item.current_output, dict) else {}
     problems: list[Problem] = []
     for name, text in fields.items():
@@ -220,7 +222,7 @@ def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
         if column.schema is None or empty:
             continue
         for sentence in schemas.errors(column.schema, inner):
-            message = f"It would not fit the schema any more: {sentence}"
+            message = f"The edit does not match the schema: {sentence}"
             problems.append(Problem((column.name,), message))
     if problems:
         raise RecipeError(problems)

@@ -103,8 +103,8 @@ def _low_yield(batch: Batch) -> str:
 def _stop(batch: Batch, why: str) -> None:
     accepted = Item.objects.filter(batch=batch, status=ItemStatus.ACCEPTED).count()
     reason = (
-        f"Stopped with {accepted:,} of {batch.goal:,} rows: {why} Look at the reasons, change the "
-        "recipe or its checks, or let it go on."
+        f"Stopped with {accepted:,} of {batch.goal:,} rows: {why} Check the reasons, change the "
+        "recipe or its checks, or resume the job."
     )
     Batch.objects.filter(pk=batch.pk, status__in=ACTIVE).update(
         status=BatchStatus.FAILED, reason=reason, finished=timezone.now()

@@ -11,8 +11,8 @@ from django.db import DatabaseError, InterfaceError, connection
 LEAST_BYTES = 64 * 1024 * 1024
 MEGABYTE = 1024 * 1024
 FULL = (
-    "Waiting: the disk that holds the database is full. What was made is kept in memory; rows "
-    "go on when it has room again."
+    "Waiting: the database disk is full. Finished rows are kept in memory. The job continues "
+    "when there is space."
 )
 _SQLSTATE_DISK_FULL = "53100"
 
@@ -28,8 +28,8 @@ def too_little_room() -> str:
     if free >= LEAST_BYTES:
         return ""
     return (
-        f"Waiting: the disk that holds the database has {free // MEGABYTE:,} MB left. Rows go on "
-        f"when it has {LEAST_BYTES // MEGABYTE:,} MB again."
+        f"Waiting: only {free // MEGABYTE:,} MB left on the database disk. The job continues at "
+        f"{LEAST_BYTES // MEGABYTE:,} MB."
     )
 
 

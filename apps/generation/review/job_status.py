@@ -108,10 +108,10 @@ def _too_large(batch: Batch, server: Server, slots: int) -> str:
         return ""
     fit = max(1, pool // tokens)
     return (
-        f"The server has {slots} slots, but they share one context of {pool:,} tokens. A row may "
-        f"come to {tokens:,}, "
-        f"so {fit} at once fit. Start llama-server with -np {slots} and a larger -c, say on the "
-        "Servers page that the context is not shared, or let rows write fewer tokens."
+        f"The server has {slots} slots, but they share one context of {pool:,} tokens. A row needs "
+        f"up to {tokens:,} tokens, so only {fit} fit in parallel. Start llama-server with "
+        f"-np {slots} and a larger -c, set “Shared KV cache” on the Servers page, or lower max "
+        "tokens."
     )
 
 

@@ -127,7 +127,7 @@ async def measure(job: Job, by: By) -> Measured | Preparing:
     if by is By.TEXT:
         count = await in_db(_candidates(job.batch_id, by).count)
         if count > TEXT_ROWS:
-            raise TooMany(f"At most {TEXT_ROWS:,} rows are compared; these are {count:,}.")
+            raise TooMany(f"{count:,} rows. The limit for comparing is {TEXT_ROWS:,}.")
         left = await in_db(_sketch, job.batch_id, spec, time.monotonic() + SECONDS)
         if left:
             return Preparing(max(0, count - left), count)
@@ -231,8 +231,8 @@ def _texts(batch_id: int, spec: Spec) -> tuple[list[int], list[tuple[Any, ...]],
     count = len(seeds) + found.count()
     if count > MEANING_ROWS:
         raise TooMany(
-            f"By meaning at most {MEANING_ROWS:,} rows are compared, seed rows included; these are "
-            f"{count:,}. Compare them by their characters."
+            f"Comparing by meaning is limited to {MEANING_ROWS:,} rows, seed rows included. This "
+            f"job has {count:,}. Compare by text instead."
         )
     texts = [text for _, text in seeds]
     rows = []

@@ -18,7 +18,7 @@ from apps.generation.rows.steps import rebuilt
 
 UNREAD = ("length", "unfinished", "invalid_json", "schema", "empty")
 """Why an answer is no row: what else is wrong with one can be seen in its fields."""
-NOTHING = "There is no row in it to restore: only what the model wrote."
+NOTHING = "This row cannot be restored. The model’s output is not a valid row."
 
 
 @transaction.atomic

@@ -36,7 +36,7 @@ def take_back(item: Item, before: str, spec: Spec) -> None:
         done = Item.objects.filter(pk=item.pk, status__in=(ItemStatus.ACCEPTED, ItemStatus.PENDING))
         was["fingerprint"] = None
     if not done.update(**was):
-        raise WrongState(f"The row is {item.status} by now: that cannot be undone.")
+        raise WrongState(f"The row is {item.status}. This cannot be undone.")
     item.refresh_from_db()
 
 
@@ -46,5 +46,5 @@ def _read(before: str, item: Item) -> dict[str, Any]:
     except signing.BadSignature:
         pk, values = None, []
     if pk != item.pk or values[0] not in (ItemStatus.ACCEPTED, ItemStatus.REJECTED):
-        raise WrongState("There is nothing to undo.")
+        raise WrongState("Nothing to undo.")
     return dict(zip(KEPT, values, strict=True))

@@ -98,8 +98,8 @@ class Comparison:
             places, vectors = await _embedded(embedder, [self._text(item) for item in items])
         except (LLMError, NoServer) as error:
             raise NotNow(
-                f"Waiting for the embedding server: {error} Rows are made meanwhile and "
-                "compared by their meaning when it is there."
+                f"Waiting for the embedding server: {error} Rows are generated in the "
+                "meantime and compared later."
             ) from error
         found = await asyncio.to_thread(self._judge, [items[at] for at in places], vectors)
         self._since, self._index = items[-1].finished, items[-1].index

@@ -80,8 +80,8 @@ def first_problem(
             if answer[criterion.name] < criterion.at_least:
                 return Complaint(
                     "judged",
-                    f"{criterion.name} {answer[criterion.name]} of {criterion.largest}, at least "
-                    f"{criterion.at_least} wanted: {answer[column.reason_name]}",
+                    f"{criterion.name} {answer[criterion.name]} of {criterion.largest}, minimum "
+                    f"{criterion.at_least}. {answer[column.reason_name]}",
                 )
     for check in column.checks:
         text = _checked_text(column, check.field, answer)

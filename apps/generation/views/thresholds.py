@@ -70,8 +70,8 @@ async def apply(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _said(applied: Applied) -> str:
     said = (
-        f"{applied.rejected:,} row{'s' * (applied.rejected != 1)} rejected as near duplicates, "
-        f"{applied.restored:,} brought back."
+        f"{applied.rejected:,} row{'s' * (applied.rejected != 1)} rejected as near-duplicates, "
+        f"{applied.restored:,} restored."
     )
     return (
         f"{said} The job continues until it has enough accepted rows." if applied.goes_on else said

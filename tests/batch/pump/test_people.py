@@ -159,7 +159,7 @@ async def test_a_proxy_that_refuses_gets_fewer_requests_and_no_row_pays(
         async with asyncio.timeout(60):
             while (await acquire.occupancy(server)).limit is None:
                 await asyncio.sleep(0.02)
-        assert "takes no more requests" in (await acquire.occupancy(server)).limit_reason
+        assert "request limit is reached" in (await acquire.occupancy(server)).limit_reason
         await working
         rows = await all_accepted(batch)
         assert {row.attempts for row in rows} == {1}

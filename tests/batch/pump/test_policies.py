@@ -100,7 +100,7 @@ async def test_a_yield_that_is_too_low_stops_the_job_with_the_reason(
     await run_pump(server)
     batch = await fresh(batch)
     assert batch.status == BatchStatus.FAILED
-    assert "of 300 rows: Of the last 100 rows" in batch.reason
+    assert "of 300 rows: Only" in batch.reason
     # Tended once a second: a few rows more are made where a row takes no time at all.
     assert len(await accepted(batch)) < 30
 
@@ -110,7 +110,7 @@ async def test_a_small_job_stops_after_so_many_tries(make: Any, server: Server) 
     await run_pump(server)
     batch = await fresh(batch)
     assert (batch.status, batch.total) == (BatchStatus.FAILED, 30)
-    assert batch.reason.startswith("Stopped with 0 of 6 rows: 30 rows were made")
+    assert batch.reason.startswith("Stopped with 0 of 6 rows: The limit of 30 attempts")
 
 
 async def test_a_stopped_job_can_be_let_go_on(make: Any, server: Server) -> None:
@@ -165,7 +165,7 @@ async def test_a_restored_row_takes_the_place_of_its_replacement(make: Any, serv
     assert await batch.items.acount() == 3
     await run_pump(server)
     assert sorted(item.original_index for item in await accepted(batch)) == [0, 1, 2]
-    with pytest.raises(services.WrongState, match="only a rejected one"):
+    with pytest.raises(services.WrongState, match="Only rejected rows"):
         await in_db(services.restore, item)
 
 
@@ -202,7 +202,7 @@ async def test_a_row_taken_out_by_hand_is_made_anew(make: Any, server: Server) -
     assert item.code == "by_hand"
     await run_pump(server)
     assert sorted(item.original_index for item in await accepted(batch)) == [0, 1, 2]
-    with pytest.raises(services.WrongState, match="only an accepted one"):
+    with pytest.raises(services.WrongState, match="Only accepted rows"):
         await in_db(services.reject, item)
 
 
@@ -214,7 +214,7 @@ async def test_a_budget_pauses_the_job_until_tomorrow(make: Any, server: Server)
     await run_pump(server)
     batch = await fresh(batch)
     assert batch.status == BatchStatus.PAUSED
-    assert "Today's budget of 100 tokens is used up" in batch.reason
+    assert "The daily limit of 100 tokens is reached" in batch.reason
     assert await in_db(services.servers_to_wake) == []
     yesterday = timezone.localdate() - timedelta(days=1)
     await Batch.objects.filter(pk=batch.pk).aupdate(

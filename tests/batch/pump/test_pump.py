@@ -221,7 +221,7 @@ async def test_no_row_starts_on_a_full_disk(
     monkeypatch.setattr(disk_space, "LEAST_BYTES", 2**60)
     batch = await sync_to_async(make_batch)(4)
     working = asyncio.create_task(run_pump(server))
-    await until_it_waits(batch, "Waiting: the disk that holds the database has")
+    await until_it_waits(batch, "Waiting: only")
     assert await counts(batch) == {"pending": 4}
     monkeypatch.setattr(disk_space, "LEAST_BYTES", 1)
     await working
@@ -271,8 +271,8 @@ def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"times": 2}, "accepted", 3, ""),
         ({"times": 3}, "failed", 3, "The model server failed: a test. (tried 3 times)"),
-        ({"permanent": True}, "failed", 1, "The prompt is 9 tokens long"),
-        ({"bug": True}, "failed", 1, "The workbench made a mistake"),
+        ({"permanent": True}, "failed", 1, "The prompt has 9 tokens"),
+        ({"bug": True}, "failed", 1, "Workbench error in this row"),
     ],
 )
 async def test_failures(
@@ -297,7 +297,7 @@ async def test_rows_that_all_fail_alike_stop_the_job(make_batch: MakeBatch, serv
     await run_pump(server)
     batch = await fresh(batch)
     assert batch.status == BatchStatus.FAILED
-    assert "In order" in batch.reason
+    assert "20 consecutive rows failed permanently" in batch.reason
     found = await counts(batch)
     assert found["failed"] < 60
     assert found["pending"] > 100
@@ -461,7 +461,7 @@ async def test_a_mistake_in_comparing_rows_fails_its_job_alone(
     await mistaken.arefresh_from_db()
     await other.arefresh_from_db()
     assert (mistaken.status, other.status) == (BatchStatus.FAILED, BatchStatus.DONE)
-    assert "made a mistake comparing its rows" in mistaken.reason
+    assert "Workbench error while comparing rows" in mistaken.reason
     accepted = Item.objects.filter(batch=mistaken, status=ItemStatus.ACCEPTED)
     assert await accepted.acount() == 2
 

@@ -75,7 +75,7 @@ def test_a_job_remembers_the_version_of_its_recipe(
 ) -> None:
     def version_of(prompt: str, name: str = "Reviews") -> int:
         made = post(api, "/jobs", {"name": name, "rows": 1, "recipe": {"prompt": prompt}}).json()
-        assert "Recipe version" in browser.get(f"/generate/{made['id']}/").content.decode()
+        assert "Recipe v" in browser.get(f"/generate/{made['id']}/").content.decode()
         return int(api.get(f"/api/v1/jobs/{made['id']}").json()["recipe_version"])
 
     assert [version_of("Write A."), version_of("Write A."), version_of("Write B.")] == [1, 1, 2]
@@ -112,9 +112,9 @@ def test_lists_the_newest_first(api: Client, job: Job, bobs_api: Client) -> None
         ({"rows": 0}, 422, "rows"),
         ({"rows": 100_001}, 422, "rows"),
         ({"name": " "}, 422, "name"),
-        ({"recipe": {}}, 422, "Write the prompt"),
+        ({"recipe": {}}, 422, "Enter a prompt"),
         ({"recipe": []}, 422, "recipe"),
-        ({"recipe": {"prompt": "{{ x }}"}}, 422, "there is no column “x”"),
+        ({"recipe": {"prompt": "{{ x }}"}}, 422, "no column “x”"),
         ({"recipe": {"prompt": "x", "params": {"temperature": 99}}}, 422, "from 0 to 5"),
         ({"server": 999_999}, 404, "server"),
         ({"seed": -1}, 422, "seed"),
@@ -323,7 +323,7 @@ def test_a_job_with_seed_rows_keeps_them(api: Client, alice: User, server: Serve
     body.pop("test_dataset")
     again = post(api, "/jobs", body)
     assert again.status_code == 422
-    assert "no such dataset" in again.json()["detail"]
+    assert "No such dataset" in again.json()["detail"]
 
 
 def test_another_persons_dataset_is_no_seed(api: Client, bob: User, server: Server) -> None:
@@ -366,14 +366,14 @@ def test_review(api: Client, job: Job) -> None:
     assert edited["output"]["text"] == "Text 0."
     bad = api.patch(f"{path}/0", {"fields": {"label": "x"}}, content_type="application/json")
     assert bad.status_code == 422
-    assert "would not fit the schema" in bad.json()["detail"]
+    assert "does not match the schema" in bad.json()["detail"]
     missing = api.patch(f"{path}/0", {"fields": {"x": "x"}}, content_type="application/json")
     assert missing.status_code == 422
     assert post(api, f"{path_here}/1/reject").json()["code"] == "by_hand"
     assert post(api, f"{path_here}/1/restore").json()["status"] == "accepted"
     nothing = post(api, f"{path_here}/5/restore")
     assert nothing.status_code == 409
-    assert "only what the model wrote" in nothing.json()["detail"]
+    assert "is not a valid row" in nothing.json()["detail"]
     assert post(api, f"{path_here}/99/reject").status_code == 404
 
 

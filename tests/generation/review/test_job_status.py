@@ -32,7 +32,7 @@ def test_rows_that_do_not_fit_into_a_shared_context(batch: Batch) -> None:
     batch.server.kv_unified = True
     sentence = why_fewer(batch, 2)
     assert "4 slots, but they share one context of 4,096 tokens" in sentence
-    assert "so 2 at once fit" in sentence
+    assert "so only 2 fit in parallel" in sentence
     assert "-np 4" in sentence
     batch.server.kv_unified = False
     assert why_fewer(batch, 2) == ""
@@ -43,9 +43,9 @@ def test_other_reasons_and_none(batch: Batch) -> None:
     assert why_fewer(batch, 3) == ""
     with redis.Redis(unix_socket_path=str(REDIS_SOCKET)) as client:
         client.set(key(batch.server_id or 0, "held-back"), "people", px=5000)
-    assert "somebody is using the server" in why_fewer(batch, 3)
+    assert "One slot is kept free" in why_fewer(batch, 3)
     batch.width = 2
-    assert why_fewer(batch, 2).startswith("At most 2 at once, as you set it")
+    assert why_fewer(batch, 2).startswith("Max rows in parallel is set to 2.")
 
 
 def test_a_server_that_does_not_report_its_slots(batch: Batch) -> None:
@@ -59,9 +59,9 @@ def test_a_server_that_does_not_report_its_slots(batch: Batch) -> None:
 @pytest.mark.parametrize(
     ("best", "fixed", "said"),
     [
-        (4, None, "1 at once 30, 2 at once 55, 4 at once 80. Best: all slots."),
-        (2, None, "More than 2 at once are slower here"),
-        (4, 2, "4 at once are best; you set 2."),
+        (4, None, "1 in parallel 30, 2 in parallel 55, 4 in parallel 80. Best: all slots."),
+        (2, None, "Best: 2 in parallel, which is now used."),
+        (4, 2, "Best: 4 in parallel. You set 2."),
     ],
 )
 def test_the_trial_in_words(best: int, fixed: int | None, said: str) -> None:
@@ -76,8 +76,8 @@ def test_the_page_shows_both_and_the_chart_its_points(
     ThroughputHistory.objects.create(batch=batch, points=[[100.0, 5.0, 20.0, 3, 60]], probe=TRIAL)
     Batch.objects.filter(pk=batch.pk).update(width=1)
     page = browser.get(reverse("generation:job", args=[job.pk])).content.decode()
-    assert "you set 1" in page
-    assert "as you set it below" in page
+    assert "You set 1" in page
+    assert "Max rows in parallel is set to" in page
     assert course in page
     assert browser.get(course).json() == {"points": [[100.0, 5.0, 20.0, 3, 60]], "slots": 4}
     assert bobs_browser.get(course).status_code == 404
@@ -97,12 +97,12 @@ def test_a_server_that_says_nothing_of_its_cache_has_not_said_0(
     share, page, row = shown()
     assert share == 0.0
     assert "not reported" not in page
-    assert "of them from the cache" in row
+    assert "cached)" in row
     Server.objects.update(kind="openai")
     share, page, row = shown()
     assert share is None
     assert "not reported" in page
-    assert "of them from the cache" not in row
+    assert "cached)" not in row
     assert api.get(f"/api/v1/jobs/{job.pk}/card").json()["tokens"]["cached"] is None
 
 

@@ -59,7 +59,7 @@ class TestReview:
             headers={"HX-Request": "true"},
         )
         assert answer.context["item"].index == 0
-        assert "It was: Text 0." in answer.content.decode()
+        assert "Original: Text 0." in answer.content.decode()
         found = item(job, 0)
         assert found.edited == {"text": "Better.", "label": "negative"}
         assert found.output == {"text": "Text 0.", "label": "positive"}
@@ -84,7 +84,7 @@ class TestReview:
             {"action": "edit", "field-label": "so-so"},
             headers={"HX-Request": "true"},
         )
-        assert "would not fit the schema" in answer.content.decode()
+        assert "does not match the schema" in answer.content.decode()
         assert item(job, 0).edited is None
 
     def judge(self, browser: Client, job: Job, index: int, action: str, **more: str) -> Any:
@@ -139,7 +139,7 @@ class TestReview:
             {"action": "accept", "status": "rejected"},
             headers={"HX-Request": "true"},
         )
-        assert "There is no row in it to restore" in browser_answer.content.decode()
+        assert "This row cannot be restored" in browser_answer.content.decode()
         assert browser.post(f"/generate/{job.pk}/review/0/", {"action": "x"}).status_code == 404
         assert browser.post(f"/generate/{job.pk}/review/99/", {}).status_code == 404
         assert browser.get(f"/generate/{job.pk}/review/0/").status_code == 405
@@ -147,7 +147,7 @@ class TestReview:
     def test_nothing_left(self, browser: Client, alice: User, server: Server) -> None:
         job = new_job(alice, server)
         page = browser.get(f"/generate/{job.pk}/review/").content.decode()
-        assert "No row is left here" in page
+        assert "No more rows to review." in page
 
     @pytest.mark.parametrize("kept", [True, False])
     def test_what_is_most_like_it(self, browser: Client, job: Job, kept: bool) -> None:
@@ -167,7 +167,7 @@ class TestReview:
 
     def test_nothing_is_like_it(self, browser: Client, job: Job) -> None:
         page = browser.get(f"/generate/{job.pk}/review/").content.decode()
-        assert "No accepted row has much in common" in page
+        assert "No similar accepted rows." in page
 
 
 @pytest.mark.django_db(transaction=True)
@@ -197,7 +197,7 @@ class TestDiversity:
 
     async def test_nothing_to_compare(self, async_browser: AsyncClient, job: Job) -> None:
         page = (await async_browser.get(f"/generate/{job.pk}/diversity/")).content.decode()
-        assert "nothing to compare yet" in page
+        assert "needs at least 2 accepted rows" in page
 
 
 class TestWhatElse:
@@ -206,10 +206,10 @@ class TestWhatElse:
         assert Batch.objects.get().total == 17
         for rows in ("0", "x", "1000000"):
             page = browser.post(f"/generate/{job.pk}/add-rows/", {"rows": rows}, follow=True)
-            assert "A whole number of rows" in page.content.decode()
+            assert "Enter a number of rows" in page.content.decode()
         Batch.objects.update(status=BatchStatus.CANCELLED)
         page = browser.post(f"/generate/{job.pk}/add-rows/", {"rows": "7"}, follow=True)
-        assert "The job was cancelled" in page.content.decode()
+        assert "This job was cancelled" in page.content.decode()
 
     def test_once_more(self, browser: Client, job: Job) -> None:
         answer = browser.post(f"/generate/{job.pk}/duplicate/")
@@ -221,11 +221,11 @@ class TestWhatElse:
     def test_once_more_without_its_server(self, browser: Client, job: Job, server: Server) -> None:
         server.delete()
         page = browser.post(f"/generate/{job.pk}/duplicate/", follow=True).content.decode()
-        assert "Its model server was removed" in page
+        assert "The model server of this job was removed" in page
 
     def test_deleting(self, browser: Client, job: Job) -> None:
         page = browser.post(f"/generate/{job.pk}/delete/", follow=True).content.decode()
-        assert "were deleted" in page
+        assert "its rows deleted" in page
         assert not Item.objects.exists()
         assert not Job.objects.exists()
 
@@ -235,7 +235,7 @@ class TestWhatElse:
         batch = Batch.objects.get()
         assert (batch.width, batch.weight, batch.daily_tokens) == (2, 5, None)
         page = browser.post(address, {"width": "x"}, follow=True).content.decode()
-        assert "A whole number from 1 to 1,000" in page
+        assert "Enter an integer from 1 to 1,000" in page
 
     def test_what_the_rows_are_worth(self, browser: Client, job: Job, alice: User) -> None:
         rows = [
@@ -255,7 +255,7 @@ class TestWhatElse:
         assert "synthetic, row 1" in origins
         form["label_field"] = "x"
         wrong = browser.post(f"/generate/{job.pk}/compare/", form, follow=True)
-        assert "There is no field “x”" in wrong.content.decode()
+        assert "No field “x”" in wrong.content.decode()
 
     def test_worth_nothing_without_test_rows(
         self, browser: Client, job: Job, alice: User, bob: User

@@ -102,5 +102,5 @@ def test_a_title_is_no_side_where_a_text_and_an_answer_follow() -> None:
 
 def test_one_side_is_none() -> None:
     recipe: Any = parse(BY_KEY["qa"].recipe)
-    with pytest.raises(RecipeError, match="for each side"):
+    with pytest.raises(RecipeError, match="a user message and an assistant message"):
         Sides.asked_for(recipe, "question", "")

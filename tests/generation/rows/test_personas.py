@@ -52,4 +52,4 @@ async def test_the_page_gets_them_or_a_sentence(
     answer = await async_browser.post("/generate/personas/", {"about": "x", "count": "1"})
     assert answer.json() == {"values": ["a tired nurse"]}
     answer = await async_browser.post("/generate/personas/", {"count": "no"})
-    assert "Write them yourself" in answer.json()["problem"]
+    assert "Enter them yourself" in answer.json()["problem"]

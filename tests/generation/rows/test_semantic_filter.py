@@ -63,9 +63,9 @@ class TestInAJob:
         await run_pump(server)
         assert await in_db(said, job) == [
             *("accepted", "accepted"),
-            "About 100 % similar in meaning to row 1.",
-            "About 100 % similar in meaning to seed row 1.",
-            "About 100 % similar in meaning to row 1 of the test set.",
+            "About 100% similar in meaning to row 1.",
+            "About 100% similar in meaning to seed row 1.",
+            "About 100% similar in meaning to row 1 of the test set.",
             *("accepted", "accepted"),
         ]
         codes = [item.code async for item in items.filter(status="rejected").order_by("index")]
@@ -103,7 +103,7 @@ class TestInAJob:
                 open_rows = Item.objects.filter(batch=batch, status__in=("pending", "running"))
                 if "embedding server" in batch.reason and not await open_rows.aexists():
                     break  # the row that was left was made meanwhile
-        assert "Rows are made meanwhile" in batch.reason
+        assert "Rows are generated in the meantime" in batch.reason
         assert batch.status == BatchStatus.RUNNING
         assert (await in_db(said, job))[:2] == ["accepted", "accepted"]
         await away.aupdate(base_url=address, **UNSEEN)
@@ -111,7 +111,7 @@ class TestInAJob:
             await pump
         batch = await Batch.objects.aget()
         assert (batch.status, batch.reason) == (BatchStatus.DONE, "")
-        assert (await in_db(said, job))[1] == "About 100 % similar in meaning to row 1."
+        assert (await in_db(said, job))[1] == "About 100% similar in meaning to row 1."
 
 
 async def changes(job: Job) -> AsyncIterator[Batch]:
@@ -132,7 +132,7 @@ def test_the_first_of_several_stays(alice: User, server: Server, embedding_serve
     reasons = {row.item_id: row.reason for row in first + later}
     # The third resembles only the second, which went.
     assert [item.index for item in items if item.pk in reasons] == [1, 3, 4]
-    assert reasons[items[3].pk] == "About 92 % similar in meaning to row 3."
+    assert reasons[items[3].pk] == "About 92% similar in meaning to row 3."
 
 
 def test_what_is_kept_grows() -> None:
@@ -146,7 +146,7 @@ def test_what_is_kept_grows() -> None:
 
 
 def test_what_it_needs(alice: User, server: Server, browser: Client) -> None:
-    with pytest.raises(RecipeError, match=r"needs an embedding server\. No model server is set"):
+    with pytest.raises(RecipeError, match=r"needs an embedding server\. No server set"):
         job_of(alice, server, ["A"])
     answer = browser.post("/generate/new/", {**FORM, "meaning": "90"})
     assert answer.status_code == 422
@@ -154,7 +154,7 @@ def test_what_it_needs(alice: User, server: Server, browser: Client) -> None:
 
 
 def test_how_many(alice: User, server: Server, embedding_server: Server) -> None:
-    with pytest.raises(RecipeError, match="at most 20,000 texts"):
+    with pytest.raises(RecipeError, match="limited to 20,000 texts"):
         job_of(alice, server, ["A"], rows=20_001)
     assert not Job.objects.exists()
 
@@ -165,7 +165,7 @@ def test_it_is_the_jobs(
     browser.post("/generate/new/", {**FORM, "meaning": "90"})
     job = Job.objects.get()
     assert job.spec.filters.meaning == 0.9
-    assert "by meaning from 90 %" in browser.get(f"/generate/{job.pk}/").content.decode()
+    assert "(meaning) above 90%" in browser.get(f"/generate/{job.pk}/").content.decode()
     assert (
         'name="meaning" value="90"' in browser.get(f"/generate/new/?like={job.pk}").content.decode()
     )

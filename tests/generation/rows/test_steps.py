@@ -112,15 +112,15 @@ def test_what_all_rows_share_comes_first_byte_for_byte() -> None:
 @pytest.mark.parametrize(
     ("replies", "code", "reason"),
     [
-        ([(TICKET, "length")], "length", "“ticket”: Cut off"),
+        ([(TICKET, "length")], "length", "“ticket”: Max tokens reached"),
         (["{", "{"], "invalid_json", "“ticket”: Not valid JSON"),
         ([{"title": "x"}, {"title": "x"}], "schema", "“ticket”: "),
         ([TICKET, "  "], "empty", "“reply”: The text is empty."),
-        ([TICKET, "As an AI I cannot."], "check_lacks", "“reply”: reply: “as an AI” must not be"),
+        ([TICKET, "As an AI I cannot."], "check_lacks", "“reply”: reply: Contains forbidden text"),
         (
             [TICKET, "Hello.", {"judge_reason": "Dull.", "quality": 2}],
             "judged",
-            "“judge”: quality 2 of 5, at least 3 wanted: Dull.",
+            "“judge”: quality 2 of 5, minimum 3. Dull.",
         ),
         ([TICKET, "Hello.", *[{"judge_reason": "?", "quality": 9}] * 2], "schema", "“judge”: “qu"),
     ],

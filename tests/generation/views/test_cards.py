@@ -94,7 +94,7 @@ def test_editing(browser: Client, job: Job) -> None:
     address = f"/generate/{job.pk}/cards/0/judge/"
     wrong = {"action": "edit", "field-label": "so-so"}
     answer = browser.post(address, wrong, headers=HTMX).content.decode()
-    assert "would not fit the schema" in answer
+    assert "does not match the schema" in answer
     assert "Save changes" in answer  # the form stays open
     right = {"action": "edit", "field-text": "Better.", "field-label": "negative"}
     card = browser.post(address, right, headers=HTMX).content.decode()

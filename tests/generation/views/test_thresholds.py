@@ -71,16 +71,16 @@ class TestByText:
 
     def test_rows_go_and_come_back(self, browser: Client, alike: Job) -> None:
         page = apply(browser, alike, 70)
-        assert "3 rows rejected as near duplicates, 0 brought back." in page
+        assert "3 rows rejected as near-duplicates, 0 restored." in page
         assert states(alike) == ["accepted", NEAR, NEAR, "accepted", NEAR]
         item = Item.objects.get(batch_id=alike.batch_id, index=4)
         assert item.reason.startswith("About ")
-        assert item.reason.endswith(" % similar to row 4.")
+        assert item.reason.endswith("% similar to row 4.")
         assert item.output == {"text": TEXTS[4], "label": "positive"}
         assert 'data-text="70"' in page
         assert at(shown(browser, alike), "back", 100) == 3
         page = apply(browser, alike, 101)
-        assert "0 rows rejected as near duplicates, 3 brought back." in page
+        assert "0 rows rejected as near-duplicates, 3 restored." in page
         assert states(alike) == ["accepted"] * 5
         assert not Item.objects.filter(batch_id=alike.batch_id, fingerprint=None).exists()
         alike.batch.refresh_from_db()
@@ -158,16 +158,16 @@ class TestByText:
         monkeypatch.setattr(measure, "TEXT_ROWS", 4)
         answer = api.get(f"/api/v1/jobs/{alike.pk}/near-duplicates")
         assert answer.status_code == 422
-        assert "At most 4 rows are compared; these are 5." in answer.json()["detail"]
+        assert "5 rows. The limit for comparing is 4." in answer.json()["detail"]
         page = browser.get(f"/generate/{alike.pk}/near/?by=text")
-        assert "At most 4 rows" in page.content.decode()
+        assert "The limit for comparing is 4" in page.content.decode()
 
     def test_many_rows_are_prepared_in_parts(
         self, browser: Client, alike: Job, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(measure, "SECONDS", -1)
         assert shown(browser, alike) == {"done": 0, "total": 5}
-        assert "not all compared yet" in apply(browser, alike, 70)
+        assert "still being compared" in apply(browser, alike, 70)
         assert states(alike) == ["accepted"] * 5
 
     def test_bad_input_and_other_people(
@@ -230,7 +230,7 @@ class TestByMeaning:
 
     async def test_what_cannot_be_compared(self, async_browser: AsyncClient, alike: Job) -> None:
         path = f"/generate/{alike.pk}/near/?by=meaning"
-        assert "No model server is set" in (await async_browser.get(path)).json()["error"]
+        assert "No server set for embeddings" in (await async_browser.get(path)).json()["error"]
 
     async def test_too_many_rows(
         self,
@@ -241,4 +241,4 @@ class TestByMeaning:
     ) -> None:
         monkeypatch.setattr(measure, "MEANING_ROWS", 4)
         answer = await async_browser.get(f"/generate/{alike.pk}/near/?by=meaning")
-        assert answer.json()["error"].startswith("By meaning at most 4 rows are compared")
+        assert answer.json()["error"].startswith("Comparing by meaning is limited to 4 rows")
