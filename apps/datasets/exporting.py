@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 from apps.datasets.models import Dataset, Example, Rejection
-from apps.files import CsvWriter, table_writer
+from apps.files import CsvWriter, create_writer
 from apps.runtime.async_db import in_db
 
 EXPORT_ROWS = 1_000
@@ -18,7 +18,7 @@ async def export(dataset: Dataset, *, form: str) -> AsyncIterator[bytes]:
 
     JSONL and Parquet are exact; in CSV a cell that a spreadsheet would run gets an apostrophe.
     """
-    writer = table_writer(form, [*COLUMNS, *_extra_names(dataset.extra_columns).values()])
+    writer = create_writer(form, [*COLUMNS, *_extra_names(dataset.extra_columns).values()])
     yield writer.header()
     async for rows in _pieces(dataset, PARQUET_ROWS if form == "parquet" else EXPORT_ROWS):
         yield writer.encode(map(record, rows))

@@ -51,7 +51,7 @@ from apps.files.rows import (
     plain,
     text_key,
 )
-from apps.files.writers import CsvWriter, JsonlWriter, ParquetWriter, TableWriter, table_writer
+from apps.files.writers import CsvWriter, JsonlWriter, ParquetWriter, TableWriter, create_writer
 from apps.files.writers.csv_writer import csv_header, spreadsheet_safe
 from apps.files.writers.table_writer import CONTENT_TYPES
 
@@ -85,6 +85,7 @@ __all__ = [
     "TableWriter",
     "Tally",
     "checked",
+    "create_writer",
     "csv_header",
     "duplicate_key",
     "estimate_rows",
@@ -102,6 +103,5 @@ __all__ = [
     "settled_encoding",
     "spreadsheet_safe",
     "survey",
-    "table_writer",
     "text_key",
 ]

@@ -5,8 +5,6 @@ starts at the first row and is soon where it was.
 """
 
 import asyncio
-import csv
-import json
 import logging
 import shutil
 from collections import Counter
@@ -14,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from django.conf import settings
 from django.core.files.base import File
@@ -205,14 +203,17 @@ async def _work(lease: Lease) -> None:
         done = 0
         partial = _partial(file)
         kept = own_columns(layout.columns, file.column)
-        with partial.open("w", encoding="utf-8", newline="") as out:
+        with partial.open("wb") as out:
             partial.chmod(0o600)
-            writer = _Writer(out, file.form, list(kept.values()))
+            writer = files.create_writer(file.form, [*COLUMNS, *kept.values()])
+            out.write(writer.header())
             records = files.read_records(upload_path(file), layout)
             while chunk := list(islice(records, ROWS_AT_ONCE)):
                 found = await _classified(ready, _texts(chunk, file.column))
-                for row, (_, cells) in zip(found, chunk, strict=True):
-                    writer.write(row | _kept(cells, kept))
+                pairs = zip(found, chunk, strict=True)
+                rows = [row | _kept(cells, kept) for row, (_, cells) in pairs]
+                out.write(writer.encode(map(_without_empty, rows)))
+                for row in rows:
                     counts[row["gate"] or row["label"] or "no label"] += 1
                 done += len(chunk)
                 await in_db(lease.write, done=done, total=total)
@@ -323,30 +324,5 @@ def _row(number: int, text: str, answer: Prediction | None, note: str) -> dict[s
     return row
 
 
-class _Writer:
-    """Rows as they come, as CSV that no spreadsheet runs, or as JSON lines."""
-
-    def __init__(self, out: TextIO, form: str, more: list[str]) -> None:
-        """`more`: the names of the columns after ours."""
-        self._out = out
-        self._csv = None
-        if form == "csv":
-            out.write("\ufeff")  # without it Excel reads UTF-8 as something else
-            self._csv = csv.writer(out, lineterminator="\r\n")
-            out.write(files.csv_header([*COLUMNS, *more]))
-
-    def write(self, row: dict[str, Any]) -> None:
-        if self._csv is None:
-            kept = {name: value for name, value in row.items() if value != "" or name == "text"}
-            self._out.write(json.dumps(kept) + "\n")
-            return
-        self._csv.writerow(
-            [
-                files.spreadsheet_safe(_storable(value)) if isinstance(value, str) else value
-                for value in row.values()
-            ]
-        )
-
-
-def _storable(text: str) -> str:
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+def _without_empty(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value != "" or name == "text"}

@@ -7,10 +7,10 @@ from apps.files.writers.jsonl_writer import JsonlWriter
 from apps.files.writers.parquet_writer import ParquetWriter
 from apps.files.writers.table_writer import TableWriter
 
-__all__ = ["CsvWriter", "JsonlWriter", "ParquetWriter", "TableWriter", "table_writer"]
+__all__ = ["CsvWriter", "JsonlWriter", "ParquetWriter", "TableWriter", "create_writer"]
 
 
-def table_writer(form: str, columns: Sequence[str]) -> TableWriter:
+def create_writer(form: str, columns: Sequence[str]) -> TableWriter:
     """A writer of "csv", "jsonl" or "parquet" for texts in these columns.
 
     Raises:

@@ -1,6 +1,6 @@
 """Tables as files, a piece at a time: the one interface of all writers.
 
-    writer = table_writer("csv", ["text", "label"])
+    writer = create_writer("csv", ["text", "label"])
     yield writer.header()
     for records in pieces:
         yield writer.encode(records)

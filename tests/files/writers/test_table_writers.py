@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps import files
-from apps.files import ExampleRow, JsonlWriter, Mapping, ParquetWriter, table_writer
+from apps.files import ExampleRow, JsonlWriter, Mapping, ParquetWriter, create_writer
 
 RECORDS = [
     {"text": "hello", "label": "a", "split": "train", "id": "1"},
@@ -26,7 +26,7 @@ VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=20)
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_pieces_join_to_one_file_that_reads_back(tmp_path: Path, form: str) -> None:
-    writer = table_writer(form, COLUMNS)
+    writer = create_writer(form, COLUMNS)
     path = tmp_path / "upload"
     pieces = [writer.header(), writer.encode(RECORDS[:2]), writer.encode(RECORDS[2:])]
     path.write_bytes(b"".join([*pieces, writer.footer()]))
@@ -42,7 +42,7 @@ def test_pieces_join_to_one_file_that_reads_back(tmp_path: Path, form: str) -> N
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_a_table_without_rows_is_a_whole_file(form: str) -> None:
-    writer = table_writer(form, COLUMNS)
+    writer = create_writer(form, COLUMNS)
     data = writer.header() + writer.footer()
     if form == "parquet":
         assert pq.read_table(io.BytesIO(data)).column_names == COLUMNS
@@ -52,7 +52,7 @@ def test_a_table_without_rows_is_a_whole_file(form: str) -> None:
 
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(ValueError, match="Use csv, jsonl or parquet"):
-        table_writer("xml", COLUMNS)
+        create_writer("xml", COLUMNS)
 
 
 @given(st.lists(st.dictionaries(st.text(max_size=8), VALUES, max_size=4), max_size=5))
