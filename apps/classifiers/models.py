@@ -11,7 +11,7 @@ from apps.batch.models import Batch
 from apps.classifiers import wording
 from apps.core.models import Owned, OwnedQuerySet
 from apps.datasets.models import Dataset
-from apps.llm.permits.acquire import why_rows_wait
+from apps.llm.permits import describe_batch_wait
 from apps.servers.models import Server
 
 
@@ -207,7 +207,7 @@ class Run(Worked):
     def reason(self) -> str:
         """Why it waits, as a sentence; empty where it does not."""
         server = self.classifier.server_id
-        return why_rows_wait(server) if self.status == Status.EMBEDDING and server else ""
+        return describe_batch_wait(server) if self.status == Status.EMBEDDING and server else ""
 
     @property
     def rate(self) -> float | None:

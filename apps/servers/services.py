@@ -36,6 +36,7 @@ from apps.servers.refresh import (
     note_error,
     note_stuck,
 )
+from apps.servers.slots import hold_slot, slot_terms
 
 # What other rooms use of this one.
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "configure_servers",
     "default_target",
     "health",
+    "hold_slot",
     "load_model",
     "load_shares",
     "look_at",
@@ -61,6 +63,7 @@ __all__ = [
     "note_alive",
     "note_error",
     "note_stuck",
+    "slot_terms",
     "slots_of",
     "start_action",
     "target",

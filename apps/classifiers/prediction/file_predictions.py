@@ -38,7 +38,7 @@ from apps.embeddings.preparation import TooFewDimensions
 from apps.files import FormatError, Layout, RejectedRow
 from apps.llm.client import close_clients
 from apps.llm.errors import LLMError
-from apps.llm.permits.acquire import Lane
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
 from apps.servers.services import NoServer

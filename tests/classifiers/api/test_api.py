@@ -15,7 +15,7 @@ from apps.classifiers.models import Classifier, Run, Status
 from apps.classifiers.prediction import predictor
 from apps.classifiers.prediction.predictor import Predictor
 from apps.datasets.models import Dataset
-from apps.llm.permits.permit_holder import key
+from apps.llm.permits.keys import permit_key
 from apps.runtime.redis import sync_redis
 from apps.servers.models import Server
 from tests.classifiers import factories
@@ -42,7 +42,7 @@ def test_a_training_that_waits_says_why(
     assert api.get(path).json()["progress"]["reason"] == ""
     server = Classifier.objects.get().server_id
     assert server is not None
-    sync_redis().set(key(server, "held-back"), "model:alpha", px=60_000)
+    sync_redis().set(permit_key(server, "wait-reason"), "model:alpha", px=60_000)
     reason = "Waiting: alpha is in use, and the server would have to unload it."
     assert api.get(path).json()["progress"]["reason"] == reason
     page = browser.get(reverse("classifiers:detail", args=[made["id"]])).content.decode()
