@@ -197,7 +197,7 @@ def bare(train, test, server) -> None:  # type: ignore[no-untyped-def]
 
     from apps.embeddings.cache import embed_texts
     from apps.llm.client import close_clients
-    from apps.llm.permits.acquire import Lane
+    from apps.llm.permits import Lane
     from apps.runtime.redis import close_async_redis
     from apps.servers.services import target
 

@@ -70,7 +70,7 @@ async def test_a_long_text_is_refused_cut_or_averaged(embedder: Embedder) -> Non
     assert list(cut.shortened) == [1]
     assert "Truncated to" in cut.shortened[1]
     mean = await embed_prepared(embedder, texts, Preparation(long_texts="mean"), lane=Lane.BATCH)
-    assert "parts stands for it" in mean.shortened[1]
+    assert "average of 5 parts" in mean.shortened[1]
     for prepared in (cut, mean):
         assert prepared.vectors.shape[0] == 3
         assert np.allclose(np.linalg.norm(prepared.vectors, axis=1), 1, atol=1e-5)
