@@ -8,7 +8,6 @@ from django.db import transaction
 
 from apps.llm.addresses import normalised_base_url
 from apps.llm.client import Client, client_for
-from apps.runtime.prepared_queries import Lookup
 from apps.servers import discovery, refresh
 from apps.servers.kinds import llama_swap, router
 from apps.servers.loading.load_model import (
@@ -141,17 +140,13 @@ def make_default(server: Server, use: Use, model: str = "") -> None:
     DefaultServer.objects.update_or_create(use=use, defaults={"server": server, "model": model})
 
 
-# Asked with every question.
-_DEFAULT = Lookup(lambda use: DefaultServer.objects.select_related("server").filter(use=use))
-
-
 def default_target(use: Use) -> Target:
     """The server and model a use gets when nothing else was chosen.
 
     Raises:
         NoServer: none is set.
     """
-    default = _DEFAULT.first(use.value)
+    default = DefaultServer.objects.select_related("server").filter(use=use).first()
     if default is not None:
         return target(default.server, default.model, use)
     raise NoServer(f"No server set for {use.label.lower()}. Choose one under Servers.")
