@@ -93,7 +93,7 @@ def test_one_button_trains_all_three(
     assert [line.label for line in answer.context["labels"]] == ["card"]
     evidence.remove(settings.CLASSIFIERS_DIR, f"run-{told[2]}")
     evidence.load.cache_clear()
-    assert "cannot be said" in browser.get(address).content.decode()
+    assert "could not be computed" in browser.get(address).content.decode()
 
 
 @pytest.mark.usefixtures("embedding_server")

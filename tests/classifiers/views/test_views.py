@@ -116,7 +116,7 @@ def test_bad_input(browser: Client, alice: User) -> None:
     DefaultServer.objects.all().delete()
     answer = browser.post("/classify/new/", {"name": "x", "dataset": data.pk})
     assert answer.status_code == 422
-    assert "No model server" in answer.content.decode()
+    assert "No server set for" in answer.content.decode()
 
 
 def test_labels_are_escaped(browser: Client, alice: User) -> None:
