@@ -2,7 +2,7 @@
 
 Opening a conversation, and writing, tell what the next prompt begins with. On a slot that nobody
 needs the server reads that beforehand, and the first token of the answer then comes as from a warm
-cache. Whatever else wants the slot gets it at once (`Lane.IDLE`); only the question itself waits
+cache. Whatever else wants the slot gets it at once (`Lane.SPARE`); only the question itself waits
 for the reading, because it needs the same tokens.
 """
 
@@ -20,15 +20,14 @@ from redis.exceptions import RedisError
 
 from apps.chat.models import Conversation, Preferences
 from apps.chat.prompt import build
-from apps.llm import permits
 from apps.llm.errors import LLMError
 from apps.llm.events import Progress, Token, Usage
-from apps.llm.permits import Lane, NoSlot, SlotTaken
+from apps.llm.permits import acquire
+from apps.llm.permits.acquire import Lane, NoSlot, SlotTaken, permit
 from apps.runtime.async_db import in_db
 from apps.runtime.thread_pool import serving_loop
 from apps.servers import services as llm
 from apps.servers.models import Server
-from apps.servers.services import hold_slot
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +107,7 @@ async def _read(conversation: Conversation, draft: str) -> None:
         prepared = build.prepare(ask, server)
         if prepared.prompt_tokens < WORTH_TOKENS:
             return
-        await permits.announce_person(server.pk, conversation.owner_id)
+        await acquire.announce(server, conversation.owner_id)
         for _ in range(ATTEMPTS):
             if await _on_an_idle_slot(ask, prepared):
                 return
@@ -128,9 +127,9 @@ async def _on_an_idle_slot(ask: build.Ask, prepared: build.Prepared) -> bool:
     try:
         async with (
             let_go(),
-            hold_slot(
+            permit(
                 target.server,
-                lane=Lane.IDLE,
+                lane=Lane.SPARE,
                 model=target.model,
                 tokens=prepared.prompt_tokens + 1,
                 label="Reading ahead",
@@ -160,9 +159,9 @@ async def said_aside(
     target = prepared.target
     said = ""
     async with (
-        hold_slot(
+        permit(
             target.server,
-            lane=Lane.IDLE,
+            lane=Lane.SPARE,
             model=target.model,
             tokens=prepared.tokens,
             label=label,
@@ -177,7 +176,7 @@ async def said_aside(
                 case Token():
                     said += event.text
                 case Usage():
-                    held.record_usage(event)
+                    held.used(event)
     return said
 
 

@@ -1,0 +1,1 @@
+"""Data folders of earlier versions, with an object of every kind, opened by this one."""
