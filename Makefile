@@ -34,12 +34,14 @@ check:  ## Format, lint, types, Django's own checks, migrations
 	$(PYTHON_BIN) -m ruff format --check
 	$(PYTHON_BIN) -m ruff check
 	$(PYTHON_BIN) -m mypy apps workbench
+	$(PYTHON_BIN) -m djlint --check --quiet templates
 	$(PYTHON_BIN) manage.py makemigrations --check --dry-run # Django's checks come first, as always
 
 format:  ## Format the code and mend what the linter can
 	@scripts/setup test
 	$(PYTHON_BIN) -m ruff format
 	$(PYTHON_BIN) -m ruff check --fix
+	-$(PYTHON_BIN) -m djlint --reformat --quiet templates
 
 lock:  ## Pin what requirements/*.in ask for, by version and hash; ARGS="--upgrade" for the newest
 	@scripts/setup test

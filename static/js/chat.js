@@ -195,14 +195,14 @@ if (composer) {
   });
   for (const suggestion of document.querySelectorAll("[data-suggestion]")) {
     suggestion.addEventListener("click", () => {
-      input.value = suggestion.textContent;
+      input.value = suggestion.textContent.trim();
       composer.requestSubmit();
     });
   }
 
   const preset = document.querySelector("[data-preset]");
   const presetText = document.querySelector("[data-preset-text]");
-  const none = presetText?.textContent;
+  const none = presetText?.textContent.trim();
   const showPreset = () => {
     presetText.textContent = preset.selectedOptions[0].dataset.text ?? none;
   };

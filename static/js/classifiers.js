@@ -19,7 +19,7 @@ function sort(head) {
 }
 
 function compare(a, b) {
-  if (a.dataset.value === undefined) return a.textContent.localeCompare(b.textContent);
+  if (a.dataset.value === undefined) return a.textContent.trim().localeCompare(b.textContent.trim());
   return number(a) - number(b);
 }
 

@@ -21,7 +21,7 @@ function copyAsOfOld(text) {
 
 // Says on the button itself that it is done.
 export async function copyFrom(button, text) {
-  const before = button.getAttribute("aria-label") ?? button.textContent;
+  const before = button.getAttribute("aria-label") ?? button.textContent.trim();
   const say = (sentence) => {
     if (button.hasAttribute("aria-label")) button.setAttribute("aria-label", sentence);
     else button.textContent = sentence;

@@ -10,7 +10,7 @@ const store = document.getElementById("id_recipe");
 const list = document.getElementById("columns");
 const jsonView = document.getElementById("json-view");
 const json = document.getElementById("json");
-const LABELS = Object.fromEntries([...document.querySelectorAll("#add-column [data-add]")].map((button) => [button.dataset.add, button.textContent]));
+const LABELS = Object.fromEntries([...document.querySelectorAll("#add-column [data-add]")].map((button) => [button.dataset.add, button.textContent.trim()]));
 const FIRST = { text: { prompt: "" }, structured: { schema: { properties: { text: { type: "string", maxLength: 300 } }, required: ["text"] } }, judge: { criteria: [{ name: "quality", description: "Is it realistic and free of mistakes?", max: 5, at_least: 3 }] } };
 const NAMES = { text: "text", structured: "row", judge: "judge", seed: "example", persona: "person" };
 
@@ -214,7 +214,7 @@ async function check() {
   for (const sentence of found.querySelectorAll("p.error[id]")) {
     const place = document.getElementById(sentence.id);
     // A field nobody has touched yet is not called empty.
-    if (place && (place.textContent || place.closest("[data-touched]"))) place.textContent = sentence.textContent;
+    if (place && (place.textContent || place.closest("[data-touched]"))) place.textContent = sentence.textContent.trim();
   }
   showProblems({ touched: true });
 }
@@ -224,7 +224,7 @@ function showProblems({ touched = false } = {}) {
   const said = new Map();
   for (const problem of document.querySelectorAll("#problems li")) {
     const [, index] = problem.dataset.place.split(".");
-    said.set(Number(index), [...(said.get(Number(index)) ?? []), problem.textContent]);
+    said.set(Number(index), [...(said.get(Number(index)) ?? []), problem.textContent.trim()]);
   }
   cards.forEach((found, index) => {
     const place = found.querySelector("[data-problem]");

@@ -19,8 +19,8 @@ document.addEventListener("htmx:afterSettle", () => {
   const progress = document.getElementById("progress");
   if (wanted && ENDED.includes(progress.dataset.status)) {
     wanted = false;
-    const rows = progress.querySelector(".progress-head .number")?.textContent ?? "";
-    new Notification(document.getElementById("job-name").textContent, { body: `${progress.dataset.status}: ${rows}` });
+    const rows = progress.querySelector(".progress-head .number")?.textContent.trim() ?? "";
+    new Notification(document.getElementById("job-name").textContent.trim(), { body: `${progress.dataset.status}: ${rows}` });
   }
   offer();
 });

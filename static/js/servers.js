@@ -10,7 +10,7 @@ document.addEventListener("click", async (event) => {
   if (!button) return;
   const source = document.getElementById(button.dataset.copy);
   try {
-    await navigator.clipboard.writeText(source.textContent);
+    await navigator.clipboard.writeText(source.textContent.trim());
     const said = button.firstChild.textContent;
     button.firstChild.textContent = "Copied";
     setTimeout(() => { button.firstChild.textContent = said; }, 1500);
