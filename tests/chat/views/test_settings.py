@@ -14,6 +14,7 @@ from apps.chat.prompt import build, params
 from apps.servers.models import Server, State
 from tests.chat.conftest import told
 from tests.chat.views.test_pages import page
+from tests.markup import visible_text
 
 FIELDS = {
     "temperature": "0.7", "min_p": "0.05", "top_k": "40", "max_tokens": "300", "seed": "42",
@@ -65,7 +66,7 @@ def test_what_the_form_does_not_show_is_kept() -> None:
 def test_it_works(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "Hello", "Hi")
     html = panel(browser, conversation)
-    assert "Demo: 4 slots of 2,048 tokens" in html
+    assert "Demo: 4 slots of 2,048 tokens" in visible_text(html)
     assert "workbench-demo" in html
     prompt = services.system_prompts_of(alice)[0]
     saved = browser.post(

@@ -17,6 +17,7 @@ from apps.generation.rows import validation
 from apps.servers.models import Server
 from apps.similarity.minhash import signature_of, similarity
 from tests.generation.conftest import finish, new_job
+from tests.markup import one_line
 
 
 def item(job: Job, index: int) -> Item:
@@ -127,7 +128,7 @@ class TestReview:
             answer = self.judge(browser, job, index, "reject")
             back = f"?status=accepted&amp;unseen=&amp;at={index}"
             assert f'id="go-before" hx-get="/generate/{job.pk}/review/{back}' in (
-                answer.content.decode()
+                one_line(answer.content.decode())
             )
         page: Any = browser.get(f"/generate/{job.pk}/review/?status=accepted&at=4")
         assert page.context["item"].index == 4

@@ -17,6 +17,7 @@ from apps.servers.models import Server
 from tests.generation.conftest import finish
 from tests.generation.recipe.columns.test_columns import LONG
 from tests.generation.review.test_review import item
+from tests.markup import one_line
 
 HTMX = {"HX-Request": "true"}
 
@@ -114,6 +115,7 @@ def test_long_texts_are_clipped_and_scores_shown(
     }
     finish(job, 0, ItemStatus.REJECTED, code="judged", reason="quality 2 of 5", output=output)
     page = browser.get(f"/generate/{job.pk}/cards/?status=all").content.decode()
+    page = one_line(page)
     assert "&lt;b&gt;Title&lt;/b&gt;" in page
     assert 'badge-warn">quality 2 of 5' in page
     assert output["reply"].strip() not in page

@@ -22,16 +22,13 @@ from apps.servers.models import Server
 from apps.servers.pages import live
 from apps.servers.refresh import note_error
 from tests.llama_process import LlamaProcess, free_port
+from tests.markup import visible_text
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("idle_slots")]
 
 
 def cards(browser: Client, seen: str = "") -> str:
     return browser.get("/servers/cards/", {"seen": seen}).content.decode()
-
-
-def words(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 @contextmanager
@@ -68,11 +65,11 @@ def test_a_shared_cache_that_requests_outgrew_is_said_with_what_to_do(
     # Not what tests before this one have left in its slots: that may tell that it is split.
     monkeypatch.setattr(discovery, "slot_states", holding(1024))
     browser.get("/servers/")
-    shown = words(cards(browser))
+    shown = visible_text(cards(browser))
     assert "taken to be split until requests outgrow it together assumed" in shown
     assert "share one KV cache" not in shown
     async_to_sync(note_error)(Server.objects.get(), errors.PoolExhausted("all were ended"))
-    shown = words(cards(browser))
+    shown = visible_text(cards(browser))
     assert "Its 4 slots share one KV cache of 4,096 tokens" in shown
     assert "Start it with -np 4" in shown
 
@@ -81,7 +78,7 @@ def test_slots_that_hold_more_than_one_cache_leave_nothing_to_assume(
     browser: Client, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(discovery, "slot_states", holding(1025))
-    shown = words(cards(browser))
+    shown = visible_text(cards(browser))
     assert "KV cache split (one per slot)" in shown
     assert "KV cache split (one per slot) seen: the slots hold more than one" in shown
 
@@ -97,7 +94,7 @@ def holding(tokens: int) -> Callable[..., Awaitable[list[dict[str, Any]]]]:
 
 def test_it_works(browser: Client, server: Server) -> None:
     shown = cards(browser)
-    assert "ready" in words(shown)
+    assert "ready" in visible_text(shown)
     assert "Idle." in shown
     assert shown.count("box-idle") == 4
     assert "4,096 tokens per slot" in shown
@@ -120,9 +117,9 @@ def test_a_job_is_named_to_staff_and_its_owner(
     server.refresh_from_db()
     with held(server, *["Reviews v2"] * 4, owner=alice.pk):
         for who in (browser, staff_browser):
-            shown = words(cards(who)).replace("&#x27;", "'")
+            shown = visible_text(cards(who)).replace("&#x27;", "'")
             assert "4 of 4 slots busy with 'Reviews v2'; chat takes priority." in shown
-        others = words(cards(bobs_browser))
+        others = visible_text(cards(bobs_browser))
         assert "4 of 4 slots busy with a job; chat takes priority." in others
         assert "Reviews" not in others
 
@@ -136,7 +133,7 @@ def test_another_program_is_told_from_us(
     monkeypatch.setattr(services, "slots_of", busy)
     shown = cards(browser)
     assert "2 requests come from other programs." in shown
-    assert words(shown).count("Other program 30 of 100 tokens") == 2
+    assert visible_text(shown).count("Other program 30 of 100 tokens") == 2
 
 
 def test_the_server_is_asked_once_for_all_who_look(
@@ -196,8 +193,8 @@ def test_one_slot_and_sixty_four(browser: Client, server: Server) -> None:
 
 
 def test_buttons_are_for_staff(browser: Client, staff_browser: Client, server: Server) -> None:
-    assert "Warm up" in cards(staff_browser)
-    assert "Warm up" not in cards(browser)
+    assert "Warm up" in visible_text(cards(staff_browser))
+    assert "Warm up" not in visible_text(cards(browser))
 
 
 def test_no_server(browser: Client) -> None:
