@@ -84,9 +84,9 @@ def measure(stack: ExitStack, sms: Path | None = None) -> int:
 
     from apps.classifiers import services
     from apps.classifiers.models import Run
-    from apps.classifiers.training import run as training_run
     from apps.embedded.model_files.embedding_model import prepare
     from apps.servers.models import DefaultServer, Server, Use
+    from apps.work import services as work
     from tests.llama_process import LlamaProcess
 
     call_command("migrate", verbosity=0)
@@ -114,7 +114,7 @@ def measure(stack: ExitStack, sms: Path | None = None) -> int:
     for title in ("first training", "second training"):
         run = services.start_run(classifier)  # the one that was made with it, then another
         begun = time.perf_counter()
-        training_run.train(run.pk)
+        work.run(run.task_id)
         run = Run.objects.get(pk=run.pk)
         if run.error:
             print(run.error)
@@ -146,7 +146,7 @@ def measure(stack: ExitStack, sms: Path | None = None) -> int:
         rows = files.read(sms, layout, mapping)
         data = create_dataset(owner=owner, name=sms.stem, rows=rows, origin=sms.name)
         _, run = services.create_classifier(owner=owner, name=sms.stem, dataset=data)
-        training_run.train(run.pk)
+        work.run(run.task_id)
         run.refresh_from_db()
         print(run.error or f"{sms.stem}: accuracy {run.metrics['accuracy']:.4f}")
         show_leaks(run)
@@ -197,7 +197,7 @@ def bare(train, test, server) -> None:  # type: ignore[no-untyped-def]
 
     from apps.embeddings.cache import embed_texts
     from apps.llm.client import close_clients
-    from apps.llm.permits.acquire import Lane
+    from apps.llm.permits import Lane
     from apps.runtime.redis import close_async_redis
     from apps.servers.services import target
 

@@ -125,7 +125,7 @@ def compare_embedding(server, process, count: int, *, four_times: bool) -> bool:
 
     from apps.embeddings.cache import Stats, embed, identify
     from apps.llm.client import close_clients
-    from apps.llm.permits.acquire import Lane
+    from apps.llm.permits import Lane
     from apps.runtime.redis import close_async_redis
     from apps.servers.services import target
 

@@ -168,7 +168,6 @@ CELERY_BEAT_SCHEDULE = {
     "purge-chat": {"task": "apps.chat.tasks.purge", "schedule": 3600.0},
     "remove-people": {"task": "apps.core.tasks.remove_people", "schedule": 300.0},
     "sweep-vectors": {"task": "apps.embeddings.tasks.sweep_vectors", "schedule": 3600.0},
-    "resume-training": {"task": "apps.classifiers.tasks.resume_training", "schedule": 30.0},
 }
 
 # --- Model servers -----------------------------------------------------------

@@ -12,13 +12,19 @@ class ClassifiersConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.batch import handlers
+        from apps.classifiers.models import TaskKind
         from apps.core.accounts.removal import removing
         from apps.datasets import near_duplicates, text_limits, training
+        from apps.work import services as work
 
         handlers.register(
             "classifiers.chat_labels",
             "apps.classifiers.prediction.chat_labels.label_row",
             row_tokens="apps.classifiers.prediction.chat_labels.row_tokens",
+        )
+        work.register(TaskKind.TRAINING, "apps.classifiers.training.run.train")
+        work.register(
+            TaskKind.FILE_PREDICTION, "apps.classifiers.prediction.file_predictions.predict_file"
         )
         near_duplicates.register(_look_for_near_copies)
         text_limits.register(_text_limit)

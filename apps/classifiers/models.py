@@ -1,6 +1,7 @@
 """Classifiers and the runs that trained them."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, ClassVar, Self
 
 from django.db import models
@@ -11,8 +12,9 @@ from apps.batch.models import Batch
 from apps.classifiers import wording
 from apps.core.models import Owned, OwnedQuerySet
 from apps.datasets.models import Dataset
-from apps.llm.permits.acquire import why_rows_wait
+from apps.llm.permits import describe_batch_wait
 from apps.servers.models import Server
+from apps.work.models import Task
 
 
 class Status(models.TextChoices):
@@ -91,26 +93,37 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.defer(*LARGE_FIELDS)
 
 
-class Worked(models.Model):
-    """Work of a background worker, which holds it by a lease: see `leases.Lease`."""
+class TaskKind(StrEnum):
+    TRAINING = "classifiers.training"
+    FILE_PREDICTION = "classifiers.file_prediction"
+
+
+class BackgroundRecord(models.Model):
+    """The outcome of a durable task. The task holds the lease, the progress and the cancelling."""
 
     ACTIVE: ClassVar[tuple[str, ...]]
 
+    task = models.OneToOneField(Task, null=True, on_delete=models.SET_NULL, related_name="+")
     status = models.CharField(max_length=10)
     error = models.TextField(blank=True)
     created = models.DateTimeField(auto_now_add=True)
     started = models.DateTimeField(null=True)
     finished = models.DateTimeField(null=True)
-    done = models.PositiveIntegerField(default=0)
-    total = models.PositiveIntegerField(default=0)
-    cancel_requested = models.BooleanField(default=False)
-    lease = models.UUIDField(null=True)
-    lease_until = models.DateTimeField(null=True)
-    woken = models.DateTimeField(default=timezone.now, help_text="When a worker was last told.")
-    attempts = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
         abstract = True
+
+    @property
+    def is_active(self) -> bool:
+        return self.status in self.ACTIVE
+
+    @property
+    def done(self) -> int:
+        return self.task.done if self.task else 0
+
+    @property
+    def total(self) -> int:
+        return self.task.total if self.task else 0
 
     @property
     def duration(self) -> float | None:
@@ -119,12 +132,10 @@ class Worked(models.Model):
         return (self.finished - self.started).total_seconds()
 
 
-class Run(Worked):
-    """One training: what went in, how far it is, what came out.
+class Run(BackgroundRecord):
+    """One training: its input, its progress and its results.
 
-    A worker holds it by a lease. Every write of the worker carries the lease's token, so a worker
-    that was thought dead and comes back changes nothing. `done` of `total` is how far it is within
-    the stage that `status` names.
+    `done` of `total` is the progress within the stage that `status` names.
     """
 
     ACTIVE = ACTIVE
@@ -180,10 +191,6 @@ class Run(Worked):
         return f"{self.classifier} v{self.number}"
 
     @property
-    def is_active(self) -> bool:
-        return self.status in ACTIVE
-
-    @property
     def is_ready(self) -> bool:
         return self.status == Status.READY
 
@@ -207,7 +214,7 @@ class Run(Worked):
     def reason(self) -> str:
         """Why it waits, as a sentence; empty where it does not."""
         server = self.classifier.server_id
-        return why_rows_wait(server) if self.status == Status.EMBEDDING and server else ""
+        return describe_batch_wait(server) if self.status == Status.EMBEDDING and server else ""
 
     @property
     def rate(self) -> float | None:
@@ -282,7 +289,7 @@ class FileStatus(models.TextChoices):
     CANCELLED = "cancelled"
 
 
-class FilePrediction(Worked):
+class FilePrediction(BackgroundRecord):
     """A file of texts to be classified in the background, and its download afterwards."""
 
     ACTIVE = (FileStatus.QUEUED.value, FileStatus.RUNNING.value)
@@ -300,10 +307,6 @@ class FilePrediction(Worked):
 
     def __str__(self) -> str:
         return self.file_name
-
-    @property
-    def is_active(self) -> bool:
-        return self.status in self.ACTIVE
 
     @property
     def is_ready(self) -> bool:

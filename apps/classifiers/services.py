@@ -1,18 +1,24 @@
 """Making, training and removing classifiers."""
 
-from datetime import timedelta
 from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import Max, Q
+from django.db.models import Max
 from django.utils import timezone
 
 from apps.classifiers.evaluation import evidence
 from apps.classifiers.evaluation.gates import Gates, of
-from apps.classifiers.models import ACTIVE, Classifier, Run, Status, Worked
-from apps.classifiers.prediction import predictor
+from apps.classifiers.models import (
+    ACTIVE,
+    Classifier,
+    FilePrediction,
+    Run,
+    Status,
+    TaskKind,
+)
+from apps.classifiers.prediction import file_predictions, predictor
 from apps.classifiers.prediction.predict import NotReady, warnings
 from apps.classifiers.training.rows import Choices, check_dataset
 from apps.classifiers.transfer import convert, imports
@@ -20,11 +26,10 @@ from apps.datasets.models import Dataset
 from apps.embeddings.preparation import Preparation
 from apps.servers.models import Server, Use
 from apps.servers.services import default_target
+from apps.work import services as work
 
 AS_IT_IS = Preparation()
 AS_USUAL = Choices()
-# A run nobody works on is told to the workers again after this long.
-WAKE_AFTER = timedelta(seconds=45)
 
 
 @transaction.atomic
@@ -41,7 +46,7 @@ def create_classifier(
     preparation: Preparation = AS_IT_IS,
     choices: Choices = AS_USUAL,
 ) -> tuple[Classifier, Run]:
-    """A classifier and its first run, which a worker has yet to be told of (`tasks.wake`).
+    """Create a classifier and queue its first run.
 
     Raises:
         NoServer: no server was given and none is set for embeddings.
@@ -69,7 +74,7 @@ def create_classifier(
 
 
 def start_run(classifier: Classifier) -> Run:
-    """A new run, or the one that is going on: pressing Train twice trains once.
+    """Queue a new run, or return the active one: pressing Train twice trains once.
 
     Raises:
         CannotTrain: the labels of the dataset do not allow it.
@@ -79,38 +84,25 @@ def start_run(classifier: Classifier) -> Run:
     try:
         with transaction.atomic():
             last = classifier.runs.aggregate(Max("number"))["number__max"] or 0
-            return Run.objects.create(
+            run = Run.objects.create(
                 classifier=classifier,
                 number=last + 1,
                 seed=classifier.options.get("seed", 0),
                 options=classifier.options,
             )
+            run.task = work.enqueue(TaskKind.TRAINING, run.pk, owner=classifier.owner)
+            run.save(update_fields=["task"])
+            return run
     except IntegrityError:
         return classifier.runs.get(status__in=ACTIVE)
 
 
-def cancel_run(run: Worked) -> None:
-    """Ends work: at once where no worker is at it, else before its next batch or fit."""
-    now = timezone.now()
-    mine = type(run)._default_manager.filter(pk=run.pk, status__in=run.ACTIVE)
-    idle = mine.filter(Q(lease_until=None) | Q(lease_until__lt=now))
-    if not idle.update(status=Status.CANCELLED, finished=now, lease=None, lease_until=None):
-        mine.update(cancel_requested=True)
-
-
-def forgotten(kind: type[Worked]) -> list[int]:
-    """The work nobody is at: its message was lost, or its worker died. Marks it as told.
-
-    Message and row may disagree for a moment; the lease decides, so telling twice is harmless.
-    """
-    now = timezone.now()
-    rows = kind._default_manager
-    waiting = rows.filter(status__in=kind.ACTIVE, woken__lt=now - WAKE_AFTER).filter(
-        Q(lease_until=None) | Q(lease_until__lt=now)
-    )
-    found = list(waiting.values_list("pk", flat=True))
-    rows.filter(pk__in=found).update(woken=now)
-    return found
+@transaction.atomic
+def cancel(record: Run | FilePrediction) -> None:
+    """Cancel a run or a file: at once if no worker is at it, else before its next batch or fit."""
+    if record.task is None or work.cancel(record.task):
+        active = type(record).objects.filter(pk=record.pk, status__in=record.ACTIVE)
+        active.update(status=Status.CANCELLED, finished=timezone.now())
 
 
 @transaction.atomic
@@ -198,16 +190,26 @@ def import_classifier(owner: User, data: bytes) -> tuple[Classifier, list[str]]:
     return classifier, warnings(stored.card, server)
 
 
+def delete_file(file: FilePrediction) -> None:
+    """Delete a file's rows and its labels. A worker on it loses its lease and stops."""
+    work.discard(TaskKind.FILE_PREDICTION, [file.pk])
+    file_predictions.remove_files(file)
+    file.delete()
+
+
 def delete_classifier(classifier: Classifier) -> None:
-    """Removes it with its runs and their files. A worker at it finds its lease gone and stops."""
-    runs = [run.artefact for run in classifier.runs.only("pk")]
-    files = [file.artefact for file in classifier.files.only("pk")]
-    classifier.delete()
+    """Delete it with its runs and their files. A worker on it loses its lease and stops."""
+    runs = list(classifier.runs.only("pk"))
+    files = list(classifier.files.only("pk"))
+    with transaction.atomic():
+        work.discard(TaskKind.TRAINING, (run.pk for run in runs))
+        work.discard(TaskKind.FILE_PREDICTION, (file.pk for file in files))
+        classifier.delete()
     folder = Path(settings.CLASSIFIERS_DIR)
-    for name in runs:
-        predictor.remove(folder, name)
-        evidence.remove(folder, name)
-        convert.remove(folder, name)
+    for run in runs:
+        predictor.remove(folder, run.artefact)
+        evidence.remove(folder, run.artefact)
+        convert.remove(folder, run.artefact)
     for file in files:
-        for path in folder.glob(f"{file}.*"):
+        for path in folder.glob(f"{file.artefact}.*"):
             path.unlink(missing_ok=True)

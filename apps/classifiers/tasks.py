@@ -8,25 +8,30 @@ from django.conf import settings
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
-from apps.classifiers import services
-from apps.classifiers.models import FilePrediction, Run
-from apps.classifiers.prediction import file_predictions, predictor
+from apps.classifiers.models import Run, TaskKind
+from apps.classifiers.prediction import predictor
 from apps.classifiers.training import near_duplicate_search
-from apps.classifiers.training import run as training_run
 from apps.classifiers.transfer import convert as transfer_convert
 from apps.datasets import near_duplicates
+from apps.work import services as work
 
 log = logging.getLogger(__name__)
 
 
+# Announced by versions before the durable task. Queued messages may still carry these names.
 @shared_task(name="apps.classifiers.tasks.train_run")
 def train_run(run_id: int) -> None:
-    training_run.train(run_id)
+    work.run_subject(TaskKind.TRAINING, run_id)
 
 
 @shared_task(name="apps.classifiers.tasks.predict_file")
 def predict_file(file_id: int) -> None:
-    file_predictions.work(file_id)
+    work.run_subject(TaskKind.FILE_PREDICTION, file_id)
+
+
+@shared_task(name="apps.classifiers.tasks.resume_training")
+def resume_training() -> None:
+    """Do nothing: `apps.work.tasks.sweep` resumes runs and files."""
 
 
 @shared_task(name="apps.classifiers.tasks.convert")
@@ -36,15 +41,6 @@ def convert(run_id: int) -> None:
     if run is not None:
         folder = Path(settings.CLASSIFIERS_DIR)
         transfer_convert.write(folder, run.artefact, predictor.load(folder, run.artefact))
-
-
-@shared_task(name="apps.classifiers.tasks.resume_training")
-def resume_training() -> None:
-    """Tells the workers again of runs and files that nobody works on."""
-    for run_id in services.forgotten(Run):
-        train_run.delay(run_id)
-    for file_id in services.forgotten(FilePrediction):
-        predict_file.delay(file_id)
 
 
 @shared_task(name="apps.classifiers.tasks.find_near_copies")
@@ -66,13 +62,3 @@ def wake_converting(run: Run) -> None:
         convert.delay(run.pk)
     except OperationalError:
         log.exception("No worker could be told to write the files of run %s.", run.pk)
-
-
-def wake(work: Run | FilePrediction) -> None:
-    """Tells a worker of a run or a file, once the transaction that made it is over."""
-    task = train_run if isinstance(work, Run) else predict_file
-    try:
-        transaction.on_commit(lambda: task.delay(work.pk))
-    except OperationalError:
-        # It is in the database: `resume_training` tells it again when the broker is back.
-        log.exception("%s %s could not be announced; it will be, later.", task.name, work.pk)

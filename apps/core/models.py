@@ -10,8 +10,6 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db import models
 from django.utils import timezone
 
-from apps.runtime.prepared_queries import Lookup
-
 T_co = TypeVar("T_co", bound=models.Model, covariant=True)
 
 API_KEY_PREFIX = "wb_"
@@ -69,17 +67,13 @@ class ApiKey(models.Model):
     @classmethod
     def user_of(cls, token: str) -> User | None:
         """The active user a token belongs to. Notes the use, at most once a minute."""
-        key = _KEY.first(digest(token))
+        key = cls.objects.select_related("user").filter(token_hash=digest(token)).first()
         if key is None or not key.user.is_active:
             return None
         now = timezone.now()
         if key.last_used is None or now - key.last_used > timedelta(minutes=1):
             cls.objects.filter(pk=key.pk).update(last_used=now)
         return key.user
-
-
-# Every request of a program comes here.
-_KEY = Lookup(lambda hash: ApiKey.objects.select_related("user").filter(token_hash=hash))
 
 
 class LoginLinkQuerySet(models.QuerySet["LoginLink"]):

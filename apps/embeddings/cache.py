@@ -20,7 +20,7 @@ from apps.embeddings.models import Embedding
 from apps.embeddings.saver import Keeper, check_width
 from apps.embeddings.sender import Part, Sender, Vectors
 from apps.llm import errors
-from apps.llm.permits.acquire import Lane
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State, Use
 from apps.servers.services import Target, look_at

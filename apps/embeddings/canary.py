@@ -12,7 +12,7 @@ import numpy as np
 
 from apps.embeddings.models import EmbeddingModel
 from apps.embeddings.sender import Vectors, embed_few
-from apps.llm.permits.acquire import Lane
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers.services import Target
 

@@ -16,7 +16,7 @@ from apps.embeddings import arrays
 from apps.embeddings.cache import Embedder, Progress, Stats, TextsTooLarge, embed
 from apps.embeddings.sender import Vectors
 from apps.llm import errors
-from apps.llm.permits.acquire import Lane
+from apps.llm.permits import Lane
 
 LongTexts = Literal["reject", "cut", "mean"]
 LONG_TEXTS: tuple[LongTexts, ...] = ("reject", "cut", "mean")

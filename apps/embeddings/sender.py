@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from apps.llm import errors
 from apps.llm.client import FIRST_BYTE_SECONDS
-from apps.llm.permits.acquire import Lane, ModelInUse, SlotTaken, permit
-from apps.servers.services import Target
+from apps.llm.permits import Lane, ModelInUse, SlotTaken
+from apps.servers.services import Target, hold_slot
 
 # A call becomes one task per text at the server, first come first served: with more texts a call a
 # person's single text would wait longer behind them.
@@ -94,7 +94,9 @@ class Sender:
 
     async def _send_for_a_while(self, mine: "_Mine") -> None:
         target = self._target
-        async with permit(target.server, lane=self._lane, model=target.model, label="Embeddings"):
+        async with hold_slot(
+            target.server, lane=self._lane, model=target.model, label="Embeddings"
+        ):
             until = time.monotonic() + HOLD_SECONDS
             while mine.parts or self._parts:
                 if not mine.parts:

@@ -1,4 +1,4 @@
-"""Which texts are addresses and keys of model servers (pure)."""
+"""Validates addresses and keys of model servers. Pure."""
 
 import re
 
@@ -13,9 +13,9 @@ UNSENDABLE_KEY = "The key has characters that no HTTP header can carry."
 
 
 def normalised_base_url(url: str) -> str:
-    """The address as the OpenAI SDK wants it: no trailing slash, ending in /v1.
+    """Return the address as the OpenAI SDK needs it: no trailing slash, ending in /v1.
 
-    One without a scheme, such as `localhost:8080`, is taken for http.
+    Addresses without a scheme, such as `localhost:8080`, become http.
     """
     url = url.strip().rstrip("/")
     if _WITHOUT_SCHEME.fullmatch(url):
@@ -23,25 +23,25 @@ def normalised_base_url(url: str) -> str:
     return url if url.endswith("/v1") else f"{url}/v1"
 
 
-def checked(url: str) -> str:
-    """The address, normalised.
+def validate_address(url: str) -> str:
+    """Return the normalised address.
 
     Raises:
-        ValueError: no request could ever be sent there. Says what is wrong with it.
+        ValueError: no request could be sent there. The message gives the reason.
     """
     url = normalised_base_url(url)
     if not re.fullmatch(ADDRESS_PATTERN, url):
         raise ValueError(EXAMPLE)
-    if problem := problem_of(url):
+    if problem := address_problem(url):
         raise ValueError(f"{problem} {EXAMPLE}")
     return url
 
 
-def problem_of(url: str) -> str:
-    """Why no request can be sent to this URL, as a sentence; "" where one can."""
+def address_problem(url: str) -> str:
+    """Return the reason why no request can be sent to this URL; "" where one can."""
     try:
         parsed = httpx2.URL(url)
-        # What the operating system is asked for: no label may be empty or over 63 letters.
+        # As the operating system resolves it: no label may be empty or over 63 letters.
         host = parsed.host.encode("idna")
     except (httpx2.InvalidURL, ValueError) as error:  # UnicodeError is a ValueError
         return f"“{url}” is not a valid address: {str(error).rstrip('.')}."
@@ -56,6 +56,6 @@ def problem_of(url: str) -> str:
     return ""
 
 
-def is_sendable(key: str) -> bool:
-    """Whether a key can stand in a header: ASCII, without line breaks."""
+def is_valid_key(key: str) -> bool:
+    """True if a header can carry the key: ASCII, without line breaks."""
     return key.isascii() and key.isprintable()

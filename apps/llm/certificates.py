@@ -1,4 +1,4 @@
-"""Whose certificates are trusted: those the system trusts, and a CA of one's own."""
+"""TLS certificates: the system's, and an own CA's from WORKBENCH_CA_FILE."""
 
 import ssl
 from functools import cache
@@ -9,17 +9,17 @@ from django.conf import settings
 from apps.llm import errors
 
 
-def trusted() -> ssl.SSLContext:
-    """For connections to model servers.
+def tls_context() -> ssl.SSLContext:
+    """Return the TLS context for connections to model servers.
 
     Raises:
-        CertificateRefused: WORKBENCH_CA_FILE is no file of certificates.
+        CertificateRefused: WORKBENCH_CA_FILE is not a file of certificates.
     """
-    return _trusted(settings.CA_FILE)
+    return _tls_context(settings.CA_FILE)
 
 
 @cache
-def _trusted(ca_file: str) -> ssl.SSLContext:
+def _tls_context(ca_file: str) -> ssl.SSLContext:
     context = httpx2.create_ssl_context()
     if ca_file:
         try:
@@ -31,8 +31,8 @@ def _trusted(ca_file: str) -> ssl.SSLContext:
     return context
 
 
-def refused(error: ssl.SSLError) -> errors.LLMError:
-    """What to tell of a connection that came as far as TLS and no further."""
+def tls_failure(error: ssl.SSLError) -> errors.LLMError:
+    """Return the error of a connection that failed in its TLS handshake."""
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = (error.verify_message or str(error)).rstrip(".")
         return errors.CertificateRefused(

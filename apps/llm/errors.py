@@ -1,30 +1,30 @@
-"""What can go wrong at a model server, by what the caller can do about it.
+"""Errors of model servers, grouped by what the caller can do about them.
 
     LLMError
-    ├── Unreachable          nobody answers at this address                       transient
+    ├── Unreachable          no response from this address                       transient
     │   ├── BackendGone      the proxy answers, the server behind it does not     transient
     │   ├── BadAddress       no request can be sent to such an address
-    │   └── CertificateRefused  it answers, and its certificate is not trusted
+    │   └── CertificateRefused  it responds, but its certificate is not trusted
     ├── Loading              the model is being loaded or started again           transient
     ├── Busy                 a proxy refuses more requests for now                transient
     ├── PoolExhausted        the shared KV cache overflowed, all requests died    transient
-    ├── Stalled              no byte within the budget, ours or a proxy's         transient
+    ├── Stalled              no byte within the time limit, ours or a proxy's       transient
     ├── CutOff               the stream ended before the answer did               transient
     ├── ServerFailed         any other failure of the server                      transient
-    ├── QuotaExceeded        what the account may spend is used up
+    ├── QuotaExceeded        the account's budget is used up
     ├── Unauthorized         the key is wrong or missing
     ├── PromptTooLong        the prompt does not fit into a slot
     ├── InputTooLarge        a text does not fit into the embedding batch
     ├── RequestTooLarge      the request's bytes exceed what a proxy takes
     ├── NotSupported         the server was started without that feature, or never has it
     ├── UnknownModel         no such model, or no such path
-    ├── NotLoaded            the model is not in memory and this server loads none by itself
+    ├── NotLoaded            the model is not in memory and this server does not load it
     ├── LoadFailed           the model did not start
-    └── BadRequest           a field, schema or template the server does not take
+    └── BadRequest           a field, schema or template that the server rejects
 
-`transient` says whether the same request may succeed later. The one retry policy reads only that.
-Every message is a sentence for a person, and says what to do. `replies.error_of` makes them of what
-the servers and proxies answer, whichever shape that has.
+`transient` is True if the same request may succeed later; the one retry policy reads only that.
+Every message is a sentence for people and tells them what to do. `failures.classify` creates these
+errors from the replies of servers and proxies, whichever shape these have.
 """
 
 from typing import ClassVar
@@ -66,9 +66,9 @@ class Busy(LLMError):
     def __init__(self, message: str, retry_after: float | None = None, limit: str = "") -> None:
         super().__init__(message)
         self.retry_after = retry_after
-        """Seconds the server asked us to wait, where it said."""
+        """Seconds that the server asked us to wait; None where it named none."""
         self.limit = limit
-        """Whose limit it is, in words: "llama-swap's concurrencyLimit"."""
+        """The limit, in words: "llama-swap's concurrencyLimit"."""
 
 
 class PoolExhausted(LLMError):

@@ -14,9 +14,9 @@ import httpx2
 import openai  # noqa: TID251 - the one module that may
 
 from apps.llm import certificates, errors
-from apps.llm.addresses import UNSENDABLE_KEY, is_sendable, problem_of
+from apps.llm.addresses import UNSENDABLE_KEY, address_problem, is_valid_key
 from apps.llm.endpoint import Endpoint
-from apps.llm.failures import classify
+from apps.llm.failures.classify import classify_failure
 
 AsyncOpenAI = openai.AsyncOpenAI
 
@@ -38,14 +38,14 @@ def make_sdk(endpoint: Endpoint) -> openai.AsyncOpenAI:
         BadAddress, Unauthorized: no request can carry this address or key.
         CertificateRefused: the file of the own CA is not readable.
     """
-    if problem := problem_of(endpoint.base_url):
+    if problem := address_problem(endpoint.base_url):
         raise errors.BadAddress(f"{problem} Correct it under Servers.")
-    if not is_sendable(endpoint.api_key):
+    if not is_valid_key(endpoint.api_key):
         raise errors.Unauthorized(f"{UNSENDABLE_KEY} Enter the right one under Servers.")
     is_tls = urlsplit(endpoint.base_url).scheme == "https"
     http_client = openai.DefaultAioHttpClient(
         # Loading the system's certificates takes 20 ms: only where they are needed.
-        verify=certificates.trusted() if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+        verify=certificates.tls_context() if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=IDLE_SECONDS),
         follow_redirects=False,
     )
@@ -107,7 +107,7 @@ def translate(error: BaseException) -> errors.LLMError | None:
     """The exception of the SDK, httpx or aiohttp as ours; None where it is none of theirs."""
     match error:
         case openai.APIStatusError():
-            return classify.error_of(error.status_code, error.body, error.response.headers)
+            return classify_failure(error.status_code, error.body, error.response.headers)
         case openai.APITimeoutError() if not isinstance(error.__cause__, httpx2.ConnectTimeout):
             return errors.Stalled(
                 "The model server did not respond in time. It may be stuck. Check its log."
@@ -118,7 +118,7 @@ def translate(error: BaseException) -> errors.LLMError | None:
                 "that the address is correct."
             )
         case openai.APIError():
-            return classify.error_of(None, error.body or str(error))
+            return classify_failure(None, error.body or str(error))
         case httpx2.TransportError() | aiohttp.ClientError():
             return errors.CutOff(
                 "The connection to the model server was lost before the answer was "
@@ -134,6 +134,6 @@ def _refused_certificate(error: BaseException) -> errors.LLMError | None:
         if isinstance(cause, aiohttp.ClientConnectorCertificateError):
             cause = cause.certificate_error
         if isinstance(cause, ssl.SSLError):
-            return certificates.refused(cause)
+            return certificates.tls_failure(cause)
         cause = cause.__cause__
     return None

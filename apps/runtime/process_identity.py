@@ -1,44 +1,52 @@
-"""Which process this is, said so that others on its machine can see whether it is still there."""
+"""The identity of a process, so that others on its machine can see that it has ended.
+
+Buys: work of a killed process is taken over at once, not when its lease lapses (8 s for permits,
+30 s for jobs). Linux only, by what the kernel reports: the boot, the PID namespace (a container's
+own), the process number and its start. Elsewhere, and of other machines, nothing is known.
+"""
 
 import os
-import socket
 from functools import cache
 from pathlib import Path
 
-
-def name() -> str:
-    """Of this process: no other has it, neither on another machine nor at another time."""
-    return _name_of(os.getpid())  # a forked process is another one
+_PROC = Path("/proc")
 
 
-def is_gone(other: str) -> bool:
-    """Whether a process of that name has ended. False where that cannot be seen from here."""
-    place, _, process = other.rpartition("/")[0].rpartition("/")
-    if place != _place() or not process.isdecimal():
+def current_process_id() -> str:
+    """Return the identity of this process, unique across machines and time; "" if unknown."""
+    return _identity(os.getpid())  # a forked process is another one
+
+
+def has_exited(identity: str) -> bool:
+    """True if that process is known to have ended; False where that cannot be seen from here."""
+    machine, _, process = identity.rpartition("/")[0].rpartition("/")
+    if not machine or machine != _machine() or not process.isdecimal():
         return False
-    return f"{place}/{process}/{_started(int(process))}" != other
+    return _identity.__wrapped__(int(process)) != identity
 
 
 @cache
-def _place() -> str:
-    """Where process numbers mean what they mean here; "" where that cannot be told."""
+def _identity(process: int) -> str:
+    started = _started(process)
+    return f"{_machine()}/{process}/{started}" if _machine() and started else ""
+
+
+@cache
+def _machine() -> str:
+    """The place where process numbers have this meaning; "" where that is unknown."""
     try:
-        return f"{socket.gethostname()}/{Path('/proc/self/ns/pid').readlink()}"
-    except OSError:  # no Linux
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{(_PROC / 'self/ns/pid').readlink()}"
+    except OSError:
         return ""
-
-
-@cache
-def _name_of(process: int) -> str:
-    return f"{_place()}/{process}/{_started(process)}"
 
 
 def _started(process: int) -> str:
-    """When it began, in the kernel's ticks; "" where there is no such process."""
+    """When a living process began, in the kernel's ticks; "" if there is none of that number."""
     try:
-        stat = Path(f"/proc/{process}/stat").read_text()
+        stat = (_PROC / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    # The command may have blanks and brackets in it: what follows the last bracket has not.
-    state, *rest = stat.rpartition(")")[2].split()
-    return "" if state in "ZX" else rest[18]
+    # The command may contain blanks and brackets; the fields follow the last bracket.
+    state, *fields = stat.rpartition(")")[2].split()
+    return "" if state in {"Z", "X"} else fields[18]

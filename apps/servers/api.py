@@ -11,8 +11,7 @@ from ninja import Router, Status
 
 from apps.core.api import ApiError, Page, not_found, owner, page
 from apps.core.quotas import limited
-from apps.llm import errors
-from apps.llm.permits import acquire
+from apps.llm import errors, permits
 from apps.servers import schemas, services
 from apps.servers.models import Server
 from apps.servers.schemas import (
@@ -24,6 +23,7 @@ from apps.servers.schemas import (
     ServerPatch,
     SlotOut,
 )
+from apps.servers.slots import slot_terms
 
 router = Router(tags=["servers"])
 
@@ -68,7 +68,7 @@ def _shown(server: Server) -> dict[str, Any]:
 
 def _all_shown(servers: Sequence[Server]) -> list[dict[str, Any]]:
     healths = services.health(servers)
-    busy = acquire.busy([server.pk for server in servers])
+    busy = permits.busy_slots([server.pk for server in servers])
     return [schemas.show(s, healths[s.pk], busy[s.pk]) for s in servers]
 
 
@@ -164,7 +164,7 @@ async def slots_with_users(server: Server, user_id: int, is_staff: bool) -> list
     """Each slot as `SlotOut`. Job names are shown only to their owner and to admins."""
     server = await services.look_at(server)
     found = await services.slots_of(server)
-    occupancy = await acquire.occupancy(server)
+    occupancy = await permits.read_occupancy(slot_terms(server))
     mine = [
         entry.label if is_staff or entry.owner == user_id else entry.lane
         for entry in occupancy.held

@@ -6,18 +6,18 @@ from typing import Annotated, Any, Literal
 from ninja import Field, Schema
 from pydantic import AfterValidator
 
-from apps.llm.addresses import UNSENDABLE_KEY, checked, is_sendable
+from apps.llm.addresses import UNSENDABLE_KEY, is_valid_key, validate_address
 from apps.servers.models import Server, Use
 from apps.servers.refresh import Health
 
 
 def _sendable(key: str) -> str:
-    if not is_sendable(key.strip()):
+    if not is_valid_key(key.strip()):
         raise ValueError(UNSENDABLE_KEY)
     return key.strip()
 
 
-Address = Annotated[str, Field(max_length=500), AfterValidator(checked)]
+Address = Annotated[str, Field(max_length=500), AfterValidator(validate_address)]
 Key = Annotated[str, Field(max_length=2000), AfterValidator(_sendable)]
 
 

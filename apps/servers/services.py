@@ -8,7 +8,6 @@ from django.db import transaction
 
 from apps.llm.addresses import normalised_base_url
 from apps.llm.client import Client, client_for
-from apps.runtime.prepared_queries import Lookup
 from apps.servers import discovery, refresh
 from apps.servers.kinds import llama_swap, router
 from apps.servers.loading.load_model import (
@@ -36,6 +35,7 @@ from apps.servers.refresh import (
     note_error,
     note_stuck,
 )
+from apps.servers.slots import hold_slot, slot_terms
 
 # What other rooms use of this one.
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "configure_servers",
     "default_target",
     "health",
+    "hold_slot",
     "load_model",
     "load_shares",
     "look_at",
@@ -61,6 +62,7 @@ __all__ = [
     "note_alive",
     "note_error",
     "note_stuck",
+    "slot_terms",
     "slots_of",
     "start_action",
     "target",
@@ -138,17 +140,13 @@ def make_default(server: Server, use: Use, model: str = "") -> None:
     DefaultServer.objects.update_or_create(use=use, defaults={"server": server, "model": model})
 
 
-# Asked with every question.
-_DEFAULT = Lookup(lambda use: DefaultServer.objects.select_related("server").filter(use=use))
-
-
 def default_target(use: Use) -> Target:
     """The server and model a use gets when nothing else was chosen.
 
     Raises:
         NoServer: none is set.
     """
-    default = _DEFAULT.first(use.value)
+    default = DefaultServer.objects.select_related("server").filter(use=use).first()
     if default is not None:
         return target(default.server, default.model, use)
     raise NoServer(f"No server set for {use.label.lower()}. Choose one under Servers.")

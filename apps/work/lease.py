@@ -44,7 +44,6 @@ class HeldTask:
 
     def __init__(self, task: Task, token: uuid.UUID) -> None:
         self.task = task
-        self.ended = False
         self._token = token
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._keep_renewing, daemon=True)
@@ -125,7 +124,6 @@ class HeldTask:
             state=state, error=error, finished=Now(), lease=None, lease_until=None
         ):
             raise LeaseLost
-        self.ended = True
 
     def _mine(self) -> TaskQuerySet:
         return Task.objects.active().filter(pk=self.task.pk, lease=self._token)

@@ -6,6 +6,7 @@ subject, and calls `end` in the transaction that writes the outcome.
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -113,13 +114,15 @@ def run(task_id: int) -> None:
             raise
 
 
+def run_subject(kind: str, subject: object) -> None:
+    """Run the task of a subject, if there is one."""
+    for task in Task.objects.filter(kind=kind, subject=str(subject)):
+        run(task.pk)
+
+
 def _end(held: HeldTask, state: TaskState, error: str = "") -> None:
-    if held.ended:
-        return
-    try:
+    with suppress(LeaseLost):  # the handler ended it with its subject, or someone else did
         held.end(state, error)
-    except LeaseLost:
-        log.warning("Task %s had ended before.", held.task)
 
 
 def cancel(task: Task) -> bool:

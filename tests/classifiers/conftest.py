@@ -6,6 +6,7 @@ from pytest_django import Settings
 
 from apps.classifiers.prediction import predictor
 from apps.classifiers.training import trainer
+from apps.work.tasks import run_task
 
 
 @pytest.fixture(autouse=True)
@@ -14,6 +15,14 @@ def _own_folder(settings: Settings, tmp_path: Path) -> Iterator[None]:
     settings.CLASSIFIERS_DIR = tmp_path / "classifiers"
     yield
     predictor.load.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def announced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The tasks announced to the workers, in order. Tests run them themselves."""
+    found: list[int] = []
+    monkeypatch.setattr(run_task, "delay", found.append)
+    return found
 
 
 @pytest.fixture(autouse=True)

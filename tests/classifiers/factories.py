@@ -9,7 +9,6 @@ from django.test import AsyncClient, Client
 
 from apps.classifiers import services
 from apps.classifiers.models import Classifier, Run
-from apps.classifiers.training import run as training_run
 from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset
 from apps.embeddings import canary
@@ -18,6 +17,7 @@ from apps.embeddings.models import EmbeddingModel
 from apps.files import ExampleRow
 from apps.llm.client import close_clients
 from apps.runtime.redis import close_async_redis
+from apps.work import services as work
 
 TOPICS = {
     "card": "my bank card is lost and I need a new card number {}",
@@ -39,7 +39,7 @@ def dataset(owner: User, given: list[ExampleRow] | None = None, name: str = "Top
 
 
 def classifier(owner: User, given: Dataset | None = None, **options: object) -> Classifier:
-    """Made, with a queued run that nobody was told of."""
+    """Created with a queued run."""
     made, _ = services.create_classifier(
         owner=owner,
         name="Topics",
@@ -51,10 +51,16 @@ def classifier(owner: User, given: Dataset | None = None, **options: object) -> 
 
 def trained(owner: User, given: Dataset | None = None, **options: object) -> Classifier:
     made = classifier(owner, given, **options)
-    training_run.train(newest(made).pk)
+    train(newest(made))
     made.refresh_from_db()
     assert newest(made).status == "ready", newest(made).error
     return made
+
+
+def train(run: Run) -> None:
+    """Do the run's task as a worker would; `run` itself stays as it was read."""
+    assert run.task_id is not None
+    work.run(run.task_id)
 
 
 def newest(made: Classifier) -> Run:

@@ -16,7 +16,7 @@ from apps.embeddings.cache import TextsTooLarge, embed, embed_texts, identify
 from apps.embeddings.models import Embedding, EmbeddingModel
 from apps.llm import errors
 from apps.llm.client import Client, close_clients
-from apps.llm.permits.acquire import Lane, in_flight
+from apps.llm.permits import Lane, permits_in_flight
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server, Use
@@ -131,7 +131,7 @@ async def test_a_text_that_comes_twice_in_a_call_is_sent_once(target: Target, se
 async def test_as_wide_as_the_server_and_never_wider(target: Target, sent: Sent) -> None:
     await batch(target, [f"{text} once more" for text in TEXTS])
     assert sent.most_in_flight == 2
-    assert sum((await in_flight(target.server.pk)).values()) == 0
+    assert sum((await permits_in_flight(target.server.pk)).values()) == 0
 
 
 async def test_an_interrupted_run_continues_where_it_was(target: Target, sent: Sent) -> None:
@@ -168,7 +168,7 @@ async def test_an_answer_that_never_comes_is_given_up(
     monkeypatch.setitem(sender.RETRY_SECONDS, Lane.BATCH, ())
     with pytest.raises(errors.Stalled):
         await batch(target, ["one"])
-    assert sum((await in_flight(target.server.pk)).values()) == 0
+    assert sum((await permits_in_flight(target.server.pk)).values()) == 0
 
 
 async def test_a_text_that_is_too_long_is_named_and_the_others_are_kept(
@@ -222,7 +222,7 @@ async def test_one_permit_serves_many_requests_until_a_person_needs_the_slot(
     monkeypatch.setattr(sender, "HOLD_SECONDS", 60)
     monkeypatch.setattr(sender, "BATCH_TEXTS", 4)
     permits = 0
-    real = sender.permit
+    real = sender.hold_slot
 
     @asynccontextmanager
     async def counted(*args: Any, **kwargs: Any) -> AsyncIterator[object]:
@@ -231,7 +231,7 @@ async def test_one_permit_serves_many_requests_until_a_person_needs_the_slot(
         async with real(*args, **kwargs) as held:
             yield held
 
-    monkeypatch.setattr(sender, "permit", counted)
+    monkeypatch.setattr(sender, "hold_slot", counted)
 
     async def ask(done: int, total: int) -> None:
         if done and not before:

@@ -9,7 +9,7 @@ from apps.embeddings import canary
 from apps.embeddings.cache import embed_texts, identify
 from apps.embeddings.models import Embedding, EmbeddingModel
 from apps.llm.client import close_clients
-from apps.llm.permits.acquire import Lane
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server, Use

@@ -16,7 +16,7 @@ from apps.embeddings.preparation import (
     truncated,
 )
 from apps.llm.client import close_clients
-from apps.llm.permits.acquire import Lane
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server, Use
@@ -68,9 +68,9 @@ async def test_a_long_text_is_refused_cut_or_averaged(embedder: Embedder) -> Non
 
     cut = await embed_prepared(embedder, texts, Preparation(long_texts="cut"), lane=Lane.BATCH)
     assert list(cut.shortened) == [1]
-    assert "cut after" in cut.shortened[1]
+    assert "Truncated to" in cut.shortened[1]
     mean = await embed_prepared(embedder, texts, Preparation(long_texts="mean"), lane=Lane.BATCH)
-    assert "parts stands for it" in mean.shortened[1]
+    assert "average of 5 parts" in mean.shortened[1]
     for prepared in (cut, mean):
         assert prepared.vectors.shape[0] == 3
         assert np.allclose(np.linalg.norm(prepared.vectors, axis=1), 1, atol=1e-5)

@@ -13,8 +13,9 @@ django.setup()
 
 from redis.exceptions import RedisError  # noqa: E402 - Django first
 
-from apps.llm.permits.acquire import Lane, SlotTaken, permit  # noqa: E402
+from apps.llm.permits import Lane, SlotTaken  # noqa: E402
 from apps.servers.models import Kind, Server  # noqa: E402
+from apps.servers.services import hold_slot  # noqa: E402
 from tests.faults.gauge import SERVER, SLOTS  # noqa: E402
 
 
@@ -33,7 +34,7 @@ async def hold(port: int, lane: Lane, seconds: float) -> None:
     server = Server(pk=SERVER, kind=Kind.LLAMA_SERVER, facts={"slots": SLOTS})
     while True:
         try:
-            async with permit(server, lane=lane):
+            async with hold_slot(server, lane=lane):
                 await in_flight(port, seconds)
         except SlotTaken:
             continue

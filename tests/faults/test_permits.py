@@ -17,7 +17,7 @@ import pytest
 import redis
 
 from apps.embedded.processes.redis_server import find_binary
-from apps.llm.permits.permit_holder import key
+from apps.llm.permits.keys import permit_key
 from tests.faults.gauge import SERVER, SLOTS, Gauge
 
 AGAIN_WITHIN = float(os.environ.get("WORKBENCH_AGAIN_WITHIN", "60"))  # seconds
@@ -60,7 +60,7 @@ class Redis:
             self.process = None
 
     def permits(self) -> int:
-        return int(self.client.hlen(key(SERVER)))
+        return int(self.client.hlen(permit_key(SERVER)))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.llm import errors
-from apps.llm.addresses import checked, is_sendable, normalised_base_url
+from apps.llm.addresses import is_valid_key, normalised_base_url, validate_address
 from apps.llm.client import Client
 from apps.llm.endpoint import Endpoint
 from apps.servers.discovery import look
@@ -72,7 +72,7 @@ def failure_at(address: str, key: str = "") -> Exception:
 @pytest.mark.parametrize("address", BAD)
 def test_bad_addresses_are_refused_with_a_sentence(address: str) -> None:
     with pytest.raises(ValueError, match=r"Enter an address such as") as caught:
-        checked(address)
+        validate_address(address)
     assert str(caught.value).endswith(".")
 
 
@@ -86,18 +86,18 @@ def test_a_stored_bad_address_is_an_error_of_the_server(address: str) -> None:
 def test_no_text_is_more_than_an_error(address: str) -> None:
     failure_at(address)
     try:
-        taken = checked(address)
+        taken = validate_address(address)
     except ValueError:
         return
     assert not isinstance(failure_at(taken), errors.BadAddress)
-    assert checked(taken) == taken
+    assert validate_address(taken) == taken
 
 
 @given(st.text(max_size=8))
 @settings(max_examples=50, deadline=None)
 def test_no_key_is_more_than_an_error(key: str) -> None:
     failure = failure_at("http://127.0.0.1:1/v1", key)
-    assert isinstance(failure, errors.Unreachable) == is_sendable(key)
+    assert isinstance(failure, errors.Unreachable) == is_valid_key(key)
 
 
 async def test_a_look_says_what_is_wrong() -> None:
@@ -117,4 +117,4 @@ async def test_a_look_says_what_is_wrong() -> None:
     ],
 )
 def test_an_address_without_scheme_is_http(typed: str, meant: str) -> None:
-    assert checked(typed) == meant
+    assert validate_address(typed) == meant

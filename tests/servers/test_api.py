@@ -6,10 +6,11 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from apps.core.models import ApiKey
-from apps.llm.permits.acquire import Lane, permit
+from apps.llm.permits import Lane
 from apps.runtime.redis import close_async_redis
 from apps.servers import services
 from apps.servers.models import DefaultServer, Kind, Server
+from apps.servers.services import hold_slot
 from apps.servers.tasks import act_on_model
 from tests.llama_process import LlamaProcess, free_port
 
@@ -64,7 +65,7 @@ def test_slots(api: Client, server: Server) -> None:
 @pytest.mark.usefixtures("idle_slots")
 def test_busy_slots_are_those_this_workbench_uses(api: Client, server: Server) -> None:
     async def shown_beside_a_request() -> Any:
-        async with permit(server, lane=Lane.BATCH):
+        async with hold_slot(server, lane=Lane.BATCH):
             listed = await sync_to_async(api.get)("/api/v1/servers")
         await close_async_redis()
         return listed.json()["items"]

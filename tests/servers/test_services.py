@@ -7,12 +7,13 @@ import pytest
 
 from apps.llm.client import ChatRequest, client_for
 from apps.llm.events import Token
-from apps.llm.permits.acquire import Lane, permit
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers import services
 from apps.servers.api import slots_with_users
 from apps.servers.models import Kind, Server, State, Use
 from apps.servers.refresh import look_at
+from apps.servers.services import hold_slot
 from tests.llama_process import LlamaProcess
 from tests.servers.conftest import server_at
 from tests.standins import Model, Standin
@@ -139,7 +140,7 @@ class TestWhoUsesASlot:
     async def used_by(self, server: Server, user: int, *, staff: bool, ours: bool) -> list[Any]:
         """What is told of the busy slots while one request runs."""
         request = ChatRequest("m", [{"role": "user", "content": "Tell a story"}], 2000)
-        label = permit(server, lane=Lane.BATCH, tokens=2100, label="Reviews v2", owner=7)
+        label = hold_slot(server, lane=Lane.BATCH, tokens=2100, label="Reviews v2", owner=7)
         async with AsyncExitStack() as stack:
             if ours:
                 await stack.enter_async_context(label)

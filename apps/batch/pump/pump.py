@@ -32,11 +32,11 @@ from apps.batch.store import disk_space, leases, store
 from apps.batch.store.leases import Lease, LeaseLost
 from apps.batch.store.store import Entry, Finished, PutBack, Row, Started
 from apps.llm import errors
-from apps.llm.permits.acquire import Lane, ModelInUse, SlotTaken, permit
+from apps.llm.permits import Lane, ModelInUse, SlotTaken
 from apps.llm.stream.resume import ResumableCompletion
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State
-from apps.servers.services import look_at
+from apps.servers.services import hold_slot, look_at
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +214,7 @@ class Pump:
         )
         work = Work(row.index, row.attempts + 1, row.input, draft.restart())
         try:
-            async with permit(
+            async with hold_slot(
                 self._server,
                 lane=Lane.BATCH,
                 model=job.model,
@@ -233,7 +233,7 @@ class Pump:
                 entry = Finished(row, outcome, self._worked(job))
                 # Before the slot is given back, which a Redis that is away keeps waiting.
                 self._writer.record(entry)
-                held.used(outcome.usage)
+                held.record_usage(outcome.usage)
         except SlotTaken:
             job.drafts[row.pk] = draft
             return PutBack(row)

@@ -9,9 +9,10 @@ from apps.batch.pump.jobs import Job, Jobs
 from apps.batch.store import store
 from apps.batch.store.leases import Lease
 from apps.llm import errors
-from apps.llm.permits.acquire import RECOVER_SECONDS, occupancy, refused_in_words
+from apps.llm.permits import RECOVER_SECONDS, describe_backoff, read_occupancy
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
+from apps.servers.services import slot_terms
 
 # A row that gets its slot sooner did not wait.
 PATIENCE_SECONDS = 2.0
@@ -61,7 +62,7 @@ class Reasons:
     async def _slowed(self, server: Server, job: Job) -> str:
         """It refused a request lately: what it said, and to how many at once it was cut down."""
         try:
-            limit = (await occupancy(server, job.model)).limit
+            limit = (await read_occupancy(slot_terms(server, job.model))).limit
         except (RedisError, OSError):
             limit = None
         width = "" if limit is None else f" Max {limit} at once for now."
@@ -71,10 +72,10 @@ class Reasons:
         if not job.running and any(other.held for other in self._jobs if other is not job):
             return TURN
         try:
-            held_back = (await occupancy(server, job.model)).held_back
+            reason = (await read_occupancy(slot_terms(server, job.model))).wait_reason
         except (RedisError, OSError):
             return "Waiting for Redis: it does not answer."
-        return HELD_BACK.get(held_back) or refused_in_words(held_back) or SLOT
+        return HELD_BACK.get(reason) or describe_backoff(reason) or SLOT
 
 
 def _waits(job: Job, now: float) -> bool:

@@ -9,7 +9,8 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from apps.batch.models import PumpLease
-from apps.batch.store import lease_holder, statements
+from apps.batch.store import statements
+from apps.runtime.process_identity import current_process_id, has_exited
 
 # A pump renews it every second (`ledger.tend`); a database may keep it waiting for a while. Of a
 # process on the same machine that has ended nobody waits for it.
@@ -34,7 +35,7 @@ def take(server_id: int) -> Lease | None:
     if server_id in held():  # if somebody takes it from now on, the token is another one
         return None
     taken = PumpLease.objects.filter(pk=found.pk, token=found.token).update(
-        token=found.token + 1, until=Now() + LEASE, heartbeat=Now(), holder=lease_holder.myself()
+        token=found.token + 1, until=Now() + LEASE, heartbeat=Now(), holder=current_process_id()
     )
     return Lease(server_id, found.token + 1) if taken else None
 
@@ -46,7 +47,7 @@ def held() -> set[int]:
     from the other.
     """
     leases = PumpLease.objects.filter(until__gte=Now()).values_list("server_id", "holder")
-    return {server_id for server_id, holder in leases if not lease_holder.is_gone(holder)}
+    return {server_id for server_id, holder in leases if not has_exited(holder)}
 
 
 def give_back(lease: Lease) -> None:

@@ -2,7 +2,7 @@
 
 Opening a conversation, and writing, tell what the next prompt begins with. On a slot that nobody
 needs the server reads that beforehand, and the first token of the answer then comes as from a warm
-cache. Whatever else wants the slot gets it at once (`Lane.SPARE`); only the question itself waits
+cache. Whatever else wants the slot gets it at once (`Lane.IDLE`); only the question itself waits
 for the reading, because it needs the same tokens.
 """
 
@@ -20,14 +20,15 @@ from redis.exceptions import RedisError
 
 from apps.chat.models import Conversation, Preferences
 from apps.chat.prompt import build
+from apps.llm import permits
 from apps.llm.errors import LLMError
 from apps.llm.events import Progress, Token, Usage
-from apps.llm.permits import acquire
-from apps.llm.permits.acquire import Lane, NoSlot, SlotTaken, permit
+from apps.llm.permits import Lane, NoSlot, SlotTaken
 from apps.runtime.async_db import in_db
 from apps.runtime.thread_pool import serving_loop
 from apps.servers import services as llm
 from apps.servers.models import Server
+from apps.servers.services import hold_slot
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ async def _read(conversation: Conversation, draft: str) -> None:
         prepared = build.prepare(ask, server)
         if prepared.prompt_tokens < WORTH_TOKENS:
             return
-        await acquire.announce(server, conversation.owner_id)
+        await permits.announce_person(server.pk, conversation.owner_id)
         for _ in range(ATTEMPTS):
             if await _on_an_idle_slot(ask, prepared):
                 return
@@ -127,9 +128,9 @@ async def _on_an_idle_slot(ask: build.Ask, prepared: build.Prepared) -> bool:
     try:
         async with (
             let_go(),
-            permit(
+            hold_slot(
                 target.server,
-                lane=Lane.SPARE,
+                lane=Lane.IDLE,
                 model=target.model,
                 tokens=prepared.prompt_tokens + 1,
                 label="Reading ahead",
@@ -159,9 +160,9 @@ async def said_aside(
     target = prepared.target
     said = ""
     async with (
-        permit(
+        hold_slot(
             target.server,
-            lane=Lane.SPARE,
+            lane=Lane.IDLE,
             model=target.model,
             tokens=prepared.tokens,
             label=label,
@@ -176,7 +177,7 @@ async def said_aside(
                 case Token():
                     said += event.text
                 case Usage():
-                    held.used(event)
+                    held.record_usage(event)
     return said
 
 

@@ -29,9 +29,8 @@ from apps.chat.models import CallState, Conversation, Message, Status, ToolCall
 from apps.chat.prompt import build, cache_loss, cache_record
 from apps.chat.tools import approval, calling, history
 from apps.llm.errors import LLMError
-from apps.runtime import process_identity
 from apps.runtime.async_db import in_db
-from apps.runtime.prepared_queries import update
+from apps.runtime.process_identity import current_process_id, has_exited
 from apps.runtime.redis import async_redis, sync_redis
 from apps.runtime.thread_pool import serving_loop
 from apps.servers import services as llm
@@ -175,7 +174,7 @@ def _is_running(answer: Message) -> bool:
         return timezone.now() - answer.created < START_WITHIN
     assert isinstance(runner, bytes)
     process = redis.get(_heartbeat(runner.decode()))
-    return isinstance(process, bytes) and not process_identity.is_gone(process.decode())
+    return isinstance(process, bytes) and not has_exited(process.decode())
 
 
 def _interrupt(answer: Message) -> None:
@@ -243,9 +242,7 @@ class _Runner:
         """Says in Redis who writes it. Nobody waits for that: see START_WITHIN."""
         journal = event_log.journal()
         if self._keeper is None:
-            journal.add(
-                "SET", _heartbeat(self.name), process_identity.name(), "EX", HEARTBEAT_SECONDS
-            )
+            journal.add("SET", _heartbeat(self.name), current_process_id(), "EX", HEARTBEAT_SECONDS)
         expires = event_log.UNFINISHED_EXPIRES_SECONDS
         journal.add("SET", _runner_of(answer_id), self.name, "EX", expires)
 
@@ -267,7 +264,7 @@ class _Runner:
     async def _obey(self) -> None:
         try:
             await async_redis().set(
-                _heartbeat(self.name), process_identity.name(), ex=HEARTBEAT_SECONDS
+                _heartbeat(self.name), current_process_id(), ex=HEARTBEAT_SECONDS
             )
             order = await async_redis().blpop([_orders(self.name)], timeout=RENEW_SECONDS)
         except RedisError as error:
@@ -350,14 +347,14 @@ def _save(answer_id: int, log: AnswerLog, outcome: Outcome) -> list[ToolCall]:
     }
     # Also over "interrupted": should a heartbeat have come late, the whole text is here.
     writable = [Status.QUEUED, Status.INTERRUPTED]
-    saved = update(Message(pk=answer_id, **changed), *changed, status=writable)
+    saved = Message.objects.filter(pk=answer_id, status__in=writable).update(**changed)
     was_left = outcome.status == Status.INTERRUPTED
     # One that goes on from another has that one's calls before it has called anything.
     may_have_calls = outcome.has_called or ask is None
     ended = _end_calls(answer_id, but_waiting=was_left) if may_have_calls else []
     if not saved or ask is None:
         return ended
-    update(Conversation(pk=ask.conversation), "updated")
+    Conversation.objects.filter(pk=ask.conversation).update(updated=timezone.now())
     if outcome.server is not None and outcome.tokens_read >= cache_loss.WORTH_SAYING_TOKENS:
         cache_record.note_loss(Message.objects.get(pk=answer_id), outcome.server)
     return ended

@@ -19,7 +19,7 @@ from apps.chat.models import Conversation, Message, Summary, SummaryState
 from apps.chat.prompt import build
 from apps.chat.prompt.context import RECALL
 from apps.llm.errors import LLMError
-from apps.llm.permits.acquire import NoSlot, SlotTaken
+from apps.llm.permits import NoSlot, SlotTaken
 from apps.runtime.async_db import in_db
 from apps.runtime.thread_pool import serving_loop
 from apps.servers import services as llm

@@ -16,7 +16,7 @@ from apps.chat.answering import prefill
 from apps.chat.models import TITLE_LENGTH, Conversation, Message, Role
 from apps.chat.prompt import build
 from apps.llm.errors import LLMError
-from apps.llm.permits.acquire import NoSlot, SlotTaken
+from apps.llm.permits import NoSlot, SlotTaken
 from apps.runtime.async_db import in_db
 from apps.servers import services as llm
 

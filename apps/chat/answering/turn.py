@@ -17,11 +17,12 @@ from apps.chat.tools import calling, history
 from apps.llm.errors import LLMError, PromptTooLong
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, Usage
 from apps.llm.events import ToolCall as CallPiece
-from apps.llm.permits.acquire import Lane, permit
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers import services as llm
 from apps.servers.models import Server
 from apps.servers.retry import Patience
+from apps.servers.services import hold_slot
 
 # Slots and context of a server seldom change; asking costs the first token some milliseconds.
 FACTS_AGE = timedelta(minutes=1)
@@ -180,14 +181,14 @@ async def _stream(
     target, server = prepared.target, prepared.target.server
     outcome.model, outcome.cut_before_message = target.model, prepared.cut_before_message
     outcome.head, outcome.ask, outcome.server = prepared.head, ask, server
-    async with permit(
+    async with hold_slot(
         server,
         lane=Lane.INTERACTIVE,
         model=target.model,
         tokens=prepared.tokens,
         label="Chat",
         person=ask.person,
-        waiting=lambda: log.add("queued"),
+        on_wait=lambda: log.add("queued"),
     ) as held:
         if outcome.first_token is None:
             outcome.sent = time.perf_counter()
@@ -198,7 +199,7 @@ async def _stream(
             async for event in answer:
                 _pass_on(event, log, outcome)
         if outcome.usage is not None:
-            held.used(outcome.usage)
+            held.record_usage(outcome.usage)
 
 
 @asynccontextmanager

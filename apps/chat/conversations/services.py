@@ -8,7 +8,6 @@ from typing import Any, Self
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from apps.chat.answering import runner, titles
@@ -24,7 +23,6 @@ from apps.chat.models import (
 from apps.chat.prompt import attachments, build
 from apps.chat.tools import history
 from apps.core import quotas
-from apps.runtime.prepared_queries import Lookup, insert, update
 from apps.servers import services as llm
 from apps.servers.models import Server
 
@@ -204,7 +202,7 @@ def ask(
         question = Message(
             conversation=conversation, parent=parent, role=Role.USER, content=content
         )
-        insert(question)
+        question.save()
         if files:
             attachments.claim(conversation.owner_id, files, question)
             _check_seen(conversation, question)
@@ -391,33 +389,26 @@ def open_answer(question: Message, request: dict[str, Any] | None, **changed: An
         status=Status.QUEUED,
         request=request or {},
     )
-    insert(answer)
+    answer.save()
     conversation = question.conversation
     conversation.active_leaf = answer
     for name, value in changed.items():
         setattr(conversation, name, value)
-    update(conversation, "active_leaf", "updated", *changed)
+    conversation.save(update_fields=["active_leaf", "updated", *changed])
     # Now this row is ours: who takes messages away holds it as well, see `branches.remove`.
-    if _REMOVED.all(question.pk, question.parent_id or question.pk):
+    if Message.objects.filter(
+        pk__in=[question.pk, question.parent_id], deleted_at__isnull=False
+    ).exists():
         raise Gone
     return answer
 
 
-_REMOVED = Lookup(
-    lambda question, parent: Message.objects.filter(
-        Q(pk=question) | Q(pk=parent), deleted_at__isnull=False
-    ).only("pk")
-)
-_UNFINISHED = Lookup(
-    lambda owner: Message.objects.unfinished().filter(conversation__owner=owner).only("pk")
-)
-
-
 def _check_limit(owner_id: int) -> None:
-    running = _UNFINISHED.all(owner_id)
+    unfinished = Message.objects.unfinished().filter(conversation__owner=owner_id)
+    running = list(unfinished.values_list("pk", flat=True))
     if len(running) >= quotas.most("questions"):
         # Those that a process left behind when it ended are not waited for.
-        found = list(Message.objects.filter(pk__in=[answer.pk for answer in running]))
+        found = list(Message.objects.filter(pk__in=running))
         runner.settle(found)
-        running = [answer for answer in found if not answer.is_finished]
+        running = [answer.pk for answer in found if not answer.is_finished]
     quotas.check("questions", len(running))

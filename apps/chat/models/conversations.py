@@ -9,7 +9,6 @@ from django.db import models
 
 from apps.chat.models.presets import SystemPrompt
 from apps.core.models import Owned, OwnedQuerySet
-from apps.runtime.prepared_queries import Lookup
 from apps.servers.models import Server
 
 TITLE_LENGTH = 80
@@ -93,17 +92,8 @@ class Conversation(Owned):
     @classmethod
     def of(cls, user: User, pk: int) -> "Conversation | None":
         """The user's conversation of that number, with all it refers to."""
-        return _MINE.first(pk, user.pk)
-
-
-# With every question.
-_MINE = Lookup(
-    lambda pk, user: (
-        Conversation.objects.owned_by(User(pk=user))
-        .filter(pk=pk)
-        .select_related("server", "system_prompt", "active_leaf")
-    )
-)
+        related = ("server", "system_prompt", "active_leaf")
+        return cls.objects.owned_by(user).select_related(*related).filter(pk=pk).first()
 
 
 class Share(Owned):

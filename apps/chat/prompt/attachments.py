@@ -26,7 +26,6 @@ from apps.chat.prompt import pdf_text, pictures
 from apps.chat.prompt.context import TOKENS_PER_BYTE
 from apps.core import quotas, sandbox
 from apps.llm.errors import LLMError
-from apps.runtime.prepared_queries import Lookup
 from apps.servers import services as llm
 
 MB = 1024**2
@@ -215,12 +214,6 @@ def forget(attachment: Attachment) -> None:
     attachment.delete()
 
 
-# Asked with every question. The conversation is one value, its messages would be a thousand.
-_OF_CONVERSATION = Lookup(
-    lambda conversation: Attachment.objects.filter(message__conversation=conversation)
-)
-
-
 def sent_with(messages: Iterable[Message]) -> Sent:
     """What the model is given of the files of these messages, byte-identical every time."""
     branch = {message.pk: message for message in messages}
@@ -228,7 +221,8 @@ def sent_with(messages: Iterable[Message]) -> Sent:
     texts: dict[int, list[str]] = defaultdict(list)
     images: dict[str, str] = {}
     image_tokens: dict[int, int] = defaultdict(int)
-    for attachment in _OF_CONVERSATION.all(conversation):
+    # By conversation: its messages would be a thousand values in the query.
+    for attachment in Attachment.objects.filter(message__conversation=conversation):
         assert attachment.message_id is not None
         if attachment.message_id not in branch:
             continue

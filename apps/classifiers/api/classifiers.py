@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
-from apps.classifiers import services, tasks
+from apps.classifiers import services
 from apps.classifiers.evaluation.evidence import NoEvidence
 from apps.classifiers.evaluation.gates import KEPT_AT_LEAST
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
@@ -242,7 +242,6 @@ def add_classifier(request: HttpRequest, data: ClassifierIn) -> Any:
         )
     except CannotTrain as error:
         raise ApiError(422, "cannot_train", str(error)) from error
-    tasks.wake(run)
     return Status(202, {"id": classifier.pk, "run": {"id": run.pk, "status": run.status}})
 
 
@@ -268,14 +267,13 @@ def train_again(request: HttpRequest, pk: int) -> Any:
         run = services.start_run(get_mine(request, pk))
     except CannotTrain as error:
         raise ApiError(422, "cannot_train", str(error)) from error
-    tasks.wake(run)
     return Status(202, {"id": run.pk, "status": run.status})
 
 
 @router.post("/classifiers/{int:pk}/cancel", response={202: None})
 def cancel(request: HttpRequest, pk: int) -> Any:
     for run in get_mine(request, pk).runs.active():
-        services.cancel_run(run)
+        services.cancel(run)
     return Status(202, None)
 
 

@@ -7,7 +7,7 @@ from django.urls import reverse
 from ninja import Field, File, Form, Schema, Status
 from ninja.files import UploadedFile
 
-from apps.classifiers import services, tasks
+from apps.classifiers import services
 from apps.classifiers.api.classifiers import get_mine, router
 from apps.classifiers.models import FilePrediction
 from apps.classifiers.prediction import file_predictions, predict
@@ -69,7 +69,6 @@ def predict_file(
         raise ApiError(413, "too_large", str(error)) from error
     except (FormatError, file_predictions.NoColumn) as error:
         raise ApiError(422, "invalid", str(error)) from error
-    tasks.wake(made)
     return Status(202, _file(request, made))
 
 
@@ -80,7 +79,7 @@ def get_file(request: HttpRequest, pk: int, file: int) -> Any:
 
 @router.post("/classifiers/{int:pk}/predict-file/{int:file}/cancel", response={202: None})
 def cancel_file(request: HttpRequest, pk: int, file: int) -> Any:
-    services.cancel_run(_get_file(request, pk, file))
+    services.cancel(_get_file(request, pk, file))
     return Status(202, None)
 
 
@@ -94,7 +93,7 @@ def download_file(request: HttpRequest, pk: int, file: int) -> Any:
 
 
 def _get_file(request: HttpRequest, pk: int, file: int) -> FilePrediction:
-    found = get_mine(request, pk).files.select_related("run").filter(pk=file).first()
+    found = get_mine(request, pk).files.select_related("run", "task").filter(pk=file).first()
     if found is None:
         raise not_found("file")
     return found

@@ -5,7 +5,6 @@ starts at the first row and is soon where it was.
 """
 
 import asyncio
-import logging
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps import files
-from apps.classifiers.models import Classifier, FilePrediction, FileStatus
+from apps.classifiers.models import Classifier, FilePrediction, FileStatus, TaskKind
 from apps.classifiers.prediction.predict import (
     ModelChanged,
     NotReady,
@@ -32,18 +31,19 @@ from apps.classifiers.prediction.predict import (
     stored,
 )
 from apps.classifiers.prediction.predictor import BadArtefact
-from apps.classifiers.training.leases import MAX_ATTEMPTS, Cancelled, Lease, Lost
 from apps.embeddings.cache import TextsTooLarge
 from apps.embeddings.preparation import TooFewDimensions
 from apps.files import FormatError, Layout, RejectedRow
 from apps.llm.client import close_clients
 from apps.llm.errors import LLMError
-from apps.llm.permits.acquire import Lane
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
 from apps.servers.services import NoServer
-
-log = logging.getLogger(__name__)
+from apps.work import services as work
+from apps.work.errors import LeaseLost, TaskCancelled
+from apps.work.models import TaskState
+from apps.work.services import INTERNAL_ERROR, MAX_ATTEMPTS, HeldTask
 
 ROWS_AT_ONCE = 1_024
 TOP = 3
@@ -82,7 +82,7 @@ def _partial(file: FilePrediction) -> Path:
 def start(
     classifier: Classifier, file: "File[bytes]", *, column: str = "", form: str = "csv"
 ) -> FilePrediction:
-    """Takes a file in and checks that it can be read; a worker has yet to be told (`tasks`).
+    """Store a file, check that it can be read, and queue it.
 
     Args:
         column: which holds the texts; empty to guess.
@@ -105,7 +105,8 @@ def start(
             _keep(file, upload_path(made))
             layout = files.inspect(upload_path(made), name=name)
             made.column = find_column(upload_path(made), layout, column)
-            made.save(update_fields=["column"])
+            made.task = work.enqueue(TaskKind.FILE_PREDICTION, made.pk, owner=classifier.owner)
+            made.save(update_fields=["column", "task"])
         except BaseException:
             remove_files(made)
             raise
@@ -147,29 +148,6 @@ def find_column(path: Path, layout: Layout, wanted: str) -> str:
 # --- Work ---------------------------------------------------------------------
 
 
-def work(file_id: int) -> None:
-    """Classifies a file until it is done; does nothing where another worker is at it."""
-    lease = Lease.take(file_id, FilePrediction)
-    if lease is None:
-        return
-    with lease:
-        try:
-            asyncio.run(_work(lease))
-        except Cancelled:
-            _end(lease, FileStatus.CANCELLED)
-        except Lost:
-            log.warning("File %s was taken over or ended by somebody else.", file_id)
-        except EXPECTED as error:
-            _end(lease, FileStatus.FAILED, error=str(error))
-        except Exception:
-            _end(
-                lease,
-                FileStatus.FAILED,
-                error="Something went wrong. Details are in the worker log.",
-            )
-            raise
-
-
 class WorkerDied(Exception):
     """It ended too often while this file was worked."""
 
@@ -180,20 +158,44 @@ EXPECTED = (
 )
 
 
-def _end(lease: Lease, status: FileStatus, **values: Any) -> None:
-    file = FilePrediction.objects.filter(pk=lease.run_id).first()
+def predict_file(held: HeldTask) -> None:
+    """Label the file that a task is about: the handler of `TaskKind.FILE_PREDICTION`."""
     try:
-        lease.end(status, **values)
-    except Lost:
-        log.warning("File %s had ended before.", lease.run_id)
+        asyncio.run(_predict_file(held))
+    except LeaseLost:
+        raise
+    except TaskCancelled:
+        _end(held, FileStatus.CANCELLED)
+    except EXPECTED as error:
+        _end(held, FileStatus.FAILED, str(error))
+    except Exception:
+        _end(held, FileStatus.FAILED, INTERNAL_ERROR)
+        raise
+
+
+def _end(held: HeldTask, status: FileStatus, error: str = "") -> None:
+    with transaction.atomic():
+        held.end(TaskState(status), error)
+        file = FilePrediction.objects.filter(pk=held.subject).first()
+        if file is not None:
+            file.status, file.error, file.finished = status, error, timezone.now()
+            file.save(update_fields=["status", "error", "finished"])
     if file is not None:
         upload_path(file).unlink(missing_ok=True)
         _partial(file).unlink(missing_ok=True)
 
 
-async def _work(lease: Lease) -> None:
+@transaction.atomic
+def _finish(held: HeldTask, counts: Counter[str]) -> None:
+    held.end(TaskState.DONE)
+    FilePrediction.objects.filter(pk=held.subject).update(
+        status=FileStatus.READY, finished=timezone.now(), counts=dict(counts.most_common(200))
+    )
+
+
+async def _predict_file(held: HeldTask) -> None:
     try:
-        file = await in_db(_begin, lease)
+        file = await in_db(_begin, held)
         ready = await get_ready(await in_db(stored, file.classifier, file.run))
         layout = files.inspect(upload_path(file), name=file.file_name)
         settled = files.settled_encoding(upload_path(file), layout.encoding)
@@ -216,27 +218,28 @@ async def _work(lease: Lease) -> None:
                 for row in rows:
                     counts[row["gate"] or row["label"] or "no label"] += 1
                 done += len(chunk)
-                await in_db(lease.write, done=done, total=total)
-                await in_db(lease.check)
+                await in_db(held.report, done, total)
         shutil.move(partial, result_path(file))
         upload_path(file).unlink(missing_ok=True)
-        await in_db(lease.end, FileStatus.READY, counts=dict(counts.most_common(200)))
+        await in_db(_finish, held, counts)
     finally:
         await close_clients()
         await close_async_redis()
 
 
-def _begin(lease: Lease) -> FilePrediction:
-    file = FilePrediction.objects.select_related("classifier__server", "run").get(pk=lease.run_id)
-    if file.attempts > MAX_ATTEMPTS:
+def _begin(held: HeldTask) -> FilePrediction:
+    file = FilePrediction.objects.select_related("classifier__server", "run").get(pk=held.subject)
+    if held.is_worn_out:
         raise WorkerDied(
             f"The worker crashed {MAX_ATTEMPTS} times on this file. Details may be in the "
             "worker log."
         )
     if not upload_path(file).exists():
         raise FormatError("The file is no longer on this machine. Upload it again.")
-    lease.write(status=FileStatus.RUNNING, started=file.started or timezone.now(), done=0, total=0)
-    lease.check()
+    with held.fence(done=0, total=0):
+        file.status, file.started = FileStatus.RUNNING, file.started or timezone.now()
+        file.save(update_fields=["status", "started"])
+    held.check()
     return file
 
 

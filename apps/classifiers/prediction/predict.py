@@ -21,7 +21,7 @@ from apps.classifiers.training.run import embedding_target
 from apps.embeddings.cache import Embedder, fingerprint_of, identify
 from apps.embeddings.models import EmbeddingModel
 from apps.embeddings.preparation import Preparation, embed_prepared
-from apps.llm.permits.acquire import Lane
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, Use
 from apps.servers.services import Target, default_target

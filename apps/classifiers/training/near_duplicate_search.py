@@ -16,7 +16,7 @@ from apps.embeddings.sender import Vectors
 from apps.files import text_key
 from apps.llm.client import close_clients
 from apps.llm.errors import LLMError
-from apps.llm.permits.acquire import Lane
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import DefaultServer, Use

@@ -6,7 +6,6 @@ starts from there.
 """
 
 import asyncio
-import logging
 import platform
 import time
 from collections.abc import Iterator
@@ -26,7 +25,6 @@ from apps.classifiers.evaluation.row_texts import SHOWN_TEXT
 from apps.classifiers.models import Classifier, Run, Status
 from apps.classifiers.prediction import predictor
 from apps.classifiers.training import trainer
-from apps.classifiers.training.leases import MAX_ATTEMPTS, Cancelled, Lease, Lost
 from apps.classifiers.training.review_queue import find_queue
 from apps.classifiers.training.rows import (
     CannotTrain,
@@ -43,56 +41,55 @@ from apps.embeddings.preparation import Preparation, TooFewDimensions, embed_pre
 from apps.embeddings.sender import Vectors
 from apps.llm.client import close_clients
 from apps.llm.errors import LLMError
-from apps.llm.permits.acquire import Lane
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
 from apps.servers import services as llm
-
-log = logging.getLogger(__name__)
+from apps.work.errors import LeaseLost, TaskCancelled
+from apps.work.models import TaskState
+from apps.work.services import MAX_ATTEMPTS, HeldTask
 
 PROGRESS_SECONDS = 0.5
 SAME_VECTOR = 1e-6  # more apart than rounding puts two runs of one computation
 
 
-def train(run_id: int) -> None:
-    """Works on a run until it has ended; does nothing where another worker is at it."""
-    lease = Lease.take(run_id)
-    if lease is None:
-        return
-    with lease:
-        try:
-            _train(lease)
-        except Cancelled:
-            _end(lease, Status.CANCELLED)
-        except Lost:
-            log.warning("Run %s was taken over or ended by somebody else.", run_id)
-        except (CannotTrain, LLMError, llm.NoServer, TooFewDimensions) as error:
-            _end(lease, Status.FAILED, error=str(error))
-        except Exception:
-            _end(
-                lease,
-                Status.FAILED,
-                error="Something broke on our side; the log of the worker says what. "
-                "Nothing is lost: train again.",
-            )
-            raise
+EXPECTED = (CannotTrain, LLMError, llm.NoServer, TooFewDimensions)
+INTERNAL_ERROR = (
+    "Something went wrong. Details are in the worker log. Nothing is lost: train again."
+)
 
 
-def _end(lease: Lease, status: Status, **values: Any) -> None:
+def train(held: HeldTask) -> None:
+    """Train the run that a task is about: the handler of `TaskKind.TRAINING`."""
     try:
-        lease.end(status, **values)
-    except Lost:
-        log.warning("Run %s had ended before.", lease.run_id)
+        run, stored = _train(held)
+    except LeaseLost:
+        raise
+    except TaskCancelled:
+        return _end(held, Status.CANCELLED)
+    except EXPECTED as error:
+        return _end(held, Status.FAILED, str(error))
+    except Exception:
+        _end(held, Status.FAILED, INTERNAL_ERROR)
+        raise
+    # The version is live already: nobody waits for this, and an error in it costs no classifier.
+    convert.write(Path(settings.CLASSIFIERS_DIR), run.artefact, stored)
 
 
-def _train(lease: Lease) -> None:
-    training = Training(lease)
+def _train(held: HeldTask) -> tuple[Run, predictor.Predictor]:
+    training = Training(held)
     embedded = training.embed(training.gather())
     fit = training.fit(embedded)
     judged = training.judge(embedded, fit)
-    stored = training.store(embedded, fit, judged)
-    # It answers already: nobody waits for this, and an error in it costs no classifier.
-    convert.write(Path(settings.CLASSIFIERS_DIR), training.run.artefact, stored)
+    return training.run, training.store(embedded, fit, judged)
+
+
+@transaction.atomic
+def _end(held: HeldTask, status: Status, error: str = "") -> None:
+    state = TaskState.CANCELLED if status == Status.CANCELLED else TaskState.FAILED
+    held.end(state, error)
+    active = Run.objects.filter(pk=held.subject).active()
+    active.update(status=status, error=error, finished=timezone.now())
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +115,17 @@ class Embedded:
 class Training:
     """The stages of a run, one method each, and what they share."""
 
-    def __init__(self, lease: Lease) -> None:
-        self.lease = lease
+    def __init__(self, held: HeldTask) -> None:
+        self.held = held
         self.run = Run.objects.select_related(
             "classifier__dataset", "classifier__test_dataset", "classifier__server"
-        ).get(pk=lease.run_id)
-        if self.run.attempts > MAX_ATTEMPTS:
+        ).get(pk=held.subject)
+        if held.is_worn_out:
             raise CannotTrain(
                 f"The worker died {MAX_ATTEMPTS} times during this run. Is there enough memory? "
                 "The log of the worker may say more."
             )
-        self.lease.check()
+        held.check()
         self.seconds: dict[str, float] = {}
         self.options = trainer.Options(
             seed=self.run.seed, balanced=bool(self.run.options.get("balanced"))
@@ -137,13 +134,7 @@ class Training:
         self.choices = Choices.read(self.run.options)
 
     def gather(self) -> Rows:
-        self.lease.write(
-            status=Status.EMBEDDING,
-            started=self.run.started or timezone.now(),
-            stage_started=timezone.now(),
-            done=0,
-            total=0,
-        )
+        self._begin(Status.EMBEDDING, started=self.run.started or timezone.now())
         rows = gather_rows(self.run.classifier, seed=self.run.seed, choices=self.choices)
         # Before hours of embedding, not after: what is wrong with the labels is known now.
         return settle_labels(rows, self.choices)[0]
@@ -151,15 +142,16 @@ class Training:
     def embed(self, rows: Rows) -> Embedded:
         """Vectors for all rows. Those that do not fit into the model are left out and listed."""
         with self._timed(Status.EMBEDDING):
-            found = asyncio.run(embed_rows(self.lease, self.run.classifier, rows, self.preparation))
+            found = asyncio.run(embed_rows(self.held, self.run.classifier, rows, self.preparation))
         vectors = found.vectors
         rows, keep = settle_labels(found.rows, self.choices)  # some may have been too long
         if not keep.all():
             vectors = arrays.take(vectors, keep)
         labels, codes = check_rows(rows)
         train = rows.labelled & ~rows.test
-        self._next(
+        self._begin(
             Status.FITTING,
+            seconds=self.seconds,
             left_out=found.left_out,
             data_hash=rows.hash,
             snapshots=rows.snapshots,
@@ -196,9 +188,9 @@ class Training:
                 data.codes[side],
                 data.rows.groups[side],
                 options=self.options,
-                report=Reporter(self.lease),
+                report=Reporter(self.held),
             )
-        self._next(Status.EVALUATING, total=evaluate_run.STEPS)
+        self._begin(Status.EVALUATING, total=evaluate_run.STEPS, seconds=self.seconds)
         return fit
 
     def judge(self, data: Embedded, fit: trainer.Fit) -> evaluate_run.Judged:
@@ -210,7 +202,7 @@ class Training:
                 evaluate_run.Vectors(data.train, data.test, data.strange, data.unlabelled),
                 fit,
                 self.options,
-                report=Reporter(self.lease),
+                report=Reporter(self.held),
             )
 
     def store(
@@ -309,21 +301,20 @@ class Training:
     def _finish(self, *, answers: bool, **values: Any) -> None:
         """The run is ready and answers from now on, unless another was promoted or it is worse than
         the one that answers: all or nothing."""
-        self.lease.end(Status.READY, done=1, total=1, **values)
+        self.held.end(TaskState.DONE)
+        self._write(status=Status.READY, finished=timezone.now(), **values)
         if answers:
             mine = Classifier.objects.filter(pk=self.run.classifier_id, pinned=False)
             mine.update(current=self.run)
 
-    def _next(self, status: Status, *, total: int = 0, **values: Any) -> None:
-        self.lease.write(
-            status=status,
-            stage_started=timezone.now(),
-            done=0,
-            total=total,
-            seconds=self.seconds,
-            **values,
-        )
-        self.lease.check()
+    def _begin(self, stage: Status, *, total: int = 0, **values: Any) -> None:
+        with self.held.fence(done=0, total=total):
+            self._write(status=stage, stage_started=timezone.now(), **values)
+        self.held.check()
+
+    def _write(self, **values: Any) -> None:
+        if not Run.objects.filter(pk=self.run.pk).active().update(**values):
+            raise LeaseLost  # it was deleted
 
     @contextmanager
     def _timed(self, stage: Status) -> Iterator[None]:
@@ -345,11 +336,11 @@ class _Found:
 
 
 async def embed_rows(
-    lease: Lease, classifier: Classifier, rows: Rows, preparation: Preparation
+    held: HeldTask, classifier: Classifier, rows: Rows, preparation: Preparation
 ) -> _Found:
     """The vectors of all rows, and the rows that are too long for the model: left out or cut."""
     try:
-        reporter = Reporter(lease)
+        reporter = Reporter(held)
         target = await in_db(embedding_target, classifier)
         embedder = await identify(target, lane=Lane.BATCH, anew=True)
         notes = _batch_notes(await canary.batch_difference(embedder.target, lane=Lane.BATCH))
@@ -428,8 +419,8 @@ def embedding_target(classifier: Classifier) -> llm.Target:
 class Reporter:
     """Writes progress, not oftener than a person can read it, and sees a cancel."""
 
-    def __init__(self, lease: Lease) -> None:
-        self._lease = lease
+    def __init__(self, held: HeldTask) -> None:
+        self._held = held
         self._last = -PROGRESS_SECONDS
 
     def __call__(self, done: int, total: int) -> None:
@@ -437,8 +428,7 @@ class Reporter:
         if now - self._last < PROGRESS_SECONDS and done < total:
             return
         self._last = now
-        self._lease.write(done=done, total=total)
-        self._lease.check()
+        self._held.report(done, total)
 
 
 def _strange_note(rows: Rows, chosen: gates.Gates) -> list[str]:

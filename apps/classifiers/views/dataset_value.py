@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from apps.classifiers import services, tasks
+from apps.classifiers import services
 from apps.classifiers.evaluation import dataset_value as gains
 from apps.classifiers.evaluation import mcnemar
 from apps.classifiers.evaluation.evidence import NoEvidence
@@ -74,8 +74,6 @@ def _train(request: HttpRequest, datasets: list[Dataset]) -> list[int]:
                 runs.append(None)
             else:
                 runs.append(made[1])
-    for run in filter(None, runs):
-        tasks.wake(run)
     return [run.classifier_id if run else 0 for run in runs]
 
 

@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.classifiers import services, tasks
+from apps.classifiers import services
 from apps.classifiers.models import LARGE_FIELDS, Classifier, FilePrediction
 from apps.classifiers.prediction import file_predictions, predict
 from apps.classifiers.views.shared import run_page
@@ -40,13 +40,11 @@ def files(request: HttpRequest, pk: int) -> HttpResponse:
             context["problem"] = "Choose a file first."
         else:
             try:
-                tasks.wake(
-                    file_predictions.start(
-                        classifier,
-                        sent,
-                        column=request.POST.get("column", ""),
-                        form=request.POST.get("form", "csv"),
-                    )
+                file_predictions.start(
+                    classifier,
+                    sent,
+                    column=request.POST.get("column", ""),
+                    form=request.POST.get("form", "csv"),
                 )
             except REFUSED as error:
                 context["problem"] = str(error)
@@ -102,25 +100,21 @@ def _read(path: Path) -> Generator[bytes]:
 
 @require_POST
 def cancel_file(request: HttpRequest, pk: int, file: int) -> HttpResponse:
-    services.cancel_run(_get(request, pk, file))
+    services.cancel(_get(request, pk, file))
     return redirect("classifiers:files", pk)
 
 
 @require_POST
 def remove_file(request: HttpRequest, pk: int, file: int) -> HttpResponse:
     found = _get(request, pk, file)
-    file_predictions.remove_files(found)
-    found.delete()
+    services.delete_file(found)
     messages.success(request, f"“{found.file_name}” and its labels deleted.")
     return redirect("classifiers:files", pk)
 
 
 def _files(classifier: Classifier) -> dict[str, Any]:
-    files = list(
-        classifier.files.select_related("run").defer(*(f"run__{name}" for name in LARGE_FIELDS))[
-            :SHOWN
-        ]
-    )
+    large = [f"run__{name}" for name in LARGE_FIELDS]
+    files = list(classifier.files.select_related("run", "task").defer(*large)[:SHOWN])
     return {"files": files, "working": any(file.is_active for file in files)}
 
 

@@ -8,7 +8,7 @@ from django.shortcuts import aget_object_or_404, get_object_or_404, redirect, re
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.classifiers import services, tasks
+from apps.classifiers import services
 from apps.classifiers.forms import ClassifierForm
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
 from apps.classifiers.prediction import predict
@@ -73,13 +73,12 @@ def new(request: HttpRequest) -> HttpResponse:
                 given.pop("rare_below") or MIN_TEXTS,
                 given.pop("train_oos"),
             )
-            classifier, run = services.create_classifier(
+            classifier, _ = services.create_classifier(
                 owner=user, preparation=preparation, choices=choices, **given
             )
         except (NoServer, CannotTrain) as error:
             form.add_error(None, str(error))
         else:
-            tasks.wake(run)
             return redirect("classifiers:detail", classifier.pk)
     return render(request, "classifiers/new.html", _form_context(user, form), status=422)
 
@@ -132,7 +131,7 @@ def charts(request: HttpRequest, pk: int, number: int) -> HttpResponse:
 def train(request: HttpRequest, pk: int) -> HttpResponse:
     classifier = get_classifier(request, pk)
     try:
-        tasks.wake(services.start_run(classifier))
+        services.start_run(classifier)
     except CannotTrain as error:
         messages.error(request, str(error))
     return redirect("classifiers:detail", classifier.pk)
@@ -142,7 +141,7 @@ def train(request: HttpRequest, pk: int) -> HttpResponse:
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     classifier = get_classifier(request, pk)
     for run in classifier.runs.active():
-        services.cancel_run(run)
+        services.cancel(run)
     return redirect("classifiers:detail", classifier.pk)
 
 

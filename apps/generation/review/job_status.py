@@ -1,18 +1,13 @@
 """How a job stands, for its page: figures, what can be done, and why fewer rows run than could."""
 
-from contextlib import suppress
 from typing import Any
-
-from redis.exceptions import RedisError
 
 from apps.batch import handlers
 from apps.batch import services as batches
 from apps.batch.models import ACTIVE, Batch, BatchStatus, ItemStatus, ThroughputHistory
 from apps.generation.models import Job
 from apps.generation.review.reasons import label_of
-from apps.llm.permits.acquire import refused_in_words
-from apps.llm.permits.permit_holder import key
-from apps.runtime.redis import sync_redis
+from apps.llm.permits import batch_wait_reason, describe_backoff
 from apps.servers.facts import capacity
 from apps.servers.models import Server
 
@@ -89,7 +84,7 @@ def why_fewer(batch: Batch, running: int) -> str:
         return f"Max rows in parallel is set to {batch.width}. The server has {slots} slots."
     if sentence := _too_large(batch, server, slots):
         return sentence
-    match _held_back(server.pk):
+    match batch_wait_reason(server.pk):
         case "people":
             return "One slot is kept free because someone is chatting."
         case "slots" if running < slots - 1:
@@ -97,7 +92,7 @@ def why_fewer(batch: Batch, running: int) -> str:
         case "restarted":
             return "Redis was restarted. The job continues in a second."
         case other:
-            return refused_in_words(other)
+            return describe_backoff(other)
 
 
 def _too_large(batch: Batch, server: Server, slots: int) -> str:
@@ -113,11 +108,3 @@ def _too_large(batch: Batch, server: Server, slots: int) -> str:
         f"-np {slots} and a larger -c, set “Shared KV cache” on the Servers page, or lower max "
         "tokens."
     )
-
-
-def _held_back(server_id: int) -> str:
-    """The reason for which a row was last refused a slot, if that was just now."""
-    with suppress(RedisError):
-        found = sync_redis().get(key(server_id, "held-back"))
-        return found.decode() if isinstance(found, bytes) else ""
-    return ""

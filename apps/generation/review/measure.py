@@ -23,7 +23,7 @@ from apps.generation.models import Job
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import validation
 from apps.generation.rows.duplicate_filter import stored_table
-from apps.llm.permits.acquire import Lane
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers.models import Use
 from apps.servers.services import default_target

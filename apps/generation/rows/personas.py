@@ -9,9 +9,9 @@ import re
 import unicodedata
 
 from apps.llm.client import ChatRequest
-from apps.llm.permits.acquire import Lane, permit
+from apps.llm.permits import Lane
 from apps.llm.thinking import Thinking, plan, problem_of
-from apps.servers.services import Target, look_at
+from apps.servers.services import Target, hold_slot, look_at
 
 MOST = 100
 AT_ONCE = 20
@@ -85,7 +85,7 @@ async def _ask(
             "json_schema": {"name": "people", "schema": schema, "strict": True},
         },
     )
-    async with permit(
+    async with hold_slot(
         target.server,
         lane=Lane.INTERACTIVE,
         model=target.model,
@@ -95,7 +95,7 @@ async def _ask(
         owner=user,
     ) as held:
         completion = await thinking.ask(target.client.complete, request)
-        held.used(completion.usage)
+        held.record_usage(completion.usage)
     if nothing := problem_of(completion, most):
         raise NothingWritten(nothing)
     try:

@@ -13,9 +13,9 @@ from apps.generation.recipe.recipe import Recipe
 from apps.generation.rows.handler import Told, in_thread, outcome, tell, tokens_of
 from apps.generation.rows.samplers import Draw
 from apps.llm.errors import LLMError
-from apps.llm.permits.acquire import Lane, permit
+from apps.llm.permits import Lane
 from apps.llm.thinking import Thinking
-from apps.servers.services import Target, look_at
+from apps.servers.services import Target, hold_slot, look_at
 
 PREVIEW_ROWS = 3
 
@@ -63,7 +63,7 @@ async def _try(
     tokens: int,
 ) -> Preview:
     try:
-        async with permit(
+        async with hold_slot(
             target.server,
             lane=Lane.INTERACTIVE,
             model=target.model,
@@ -82,7 +82,7 @@ async def _try(
                 advance=in_thread,  # templates are people's: they are not run on the event loop
             )
             seconds = time.monotonic() - began
-            held.used(told.usage)
+            held.record_usage(told.usage)
     except LLMError as error:
         return Preview(None, None, str(error))
     return Preview(told, await asyncio.to_thread(outcome, recipe, told), seconds=seconds)

@@ -23,7 +23,7 @@ from apps.generation.recipe.spec import Spec
 from apps.generation.rows import validation
 from apps.generation.rows.duplicate_filter import accepted_since, stored_table
 from apps.llm.errors import LLMError
-from apps.llm.permits.acquire import Lane
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers.models import Use
 from apps.servers.services import NoServer, default_target

@@ -26,7 +26,7 @@ from apps.generation.rows import validation
 from apps.generation.rows.duplicate_filter import stored_tables
 from apps.generation.views.jobs import jobs_of
 from apps.llm.errors import LLMError
-from apps.llm.permits.acquire import Lane
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers.models import Use
 from apps.servers.services import NoServer, default_target

@@ -1,4 +1,4 @@
-"""Which error a failed reply is: by its words where they say it, else by its status."""
+"""Classifies failed replies: by their words where these are known, else by their status."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -23,11 +23,11 @@ from apps.llm.errors import (
     Unauthorized,
     UnknownModel,
 )
-from apps.llm.failures.error_text import detail_of, message_of
-from apps.llm.failures.retry_after import told_wait
+from apps.llm.failures.error_text import error_detail, error_message
+from apps.llm.failures.retry_after import retry_wait
 
 NO_HEADERS: Mapping[str, str] = {}
-MOST_WORDS = 4_000  # characters of a message that are read for a wait
+MAX_CHARACTERS = 4_000  # of a message, searched for a time to wait
 _QUOTA = re.compile(
     r"insufficient[_ ](quota|balance|credit|fund)|exceeded your current quota|"
     r"billing hard limit|requires more credits|out of credits|credit balance is too low",
@@ -43,24 +43,26 @@ _CONTEXT = re.compile(
 _SIZE = re.compile(r"\b\d[\d,]{0,11}\b")
 
 
-def error_of(status: int | None, body: Any, headers: Mapping[str, str] = NO_HEADERS) -> LLMError:
-    """The error behind a reply that is none.
+def classify_failure(
+    status: int | None, body: Any, headers: Mapping[str, str] = NO_HEADERS
+) -> LLMError:
+    """Return the error that a failed reply stands for.
 
     Args:
         status: HTTP status, None for an error event inside a stream.
         body: the decoded JSON body, or its text.
         headers: of the reply, with names in lower case.
     """
-    detail = detail_of(body)
+    detail = error_detail(body)
     status = status or _code_of(detail)
-    message = message_of(body)
+    message = error_message(body)
     if status in {None, 400, 413, 422} and (overflow := _overflow(detail, message)):
         return overflow
     if detail.get("type") == "exceed_context_size_error":
         return PromptTooLong(detail.get("n_prompt_tokens"), detail.get("n_ctx"))
-    # Some say "quota" of requests a minute, and in how many seconds there are more.
-    wait = told_wait(NO_HEADERS, str(detail.get("message", ""))[:MOST_WORDS])
-    if status in {402, 403, 429} and _is_used_up(status, detail, message, wait):
+    # Some call requests per minute a quota, and name the seconds until there are more.
+    wait = retry_wait(NO_HEADERS, str(detail.get("message", ""))[:MAX_CHARACTERS])
+    if status in {402, 403, 429} and _is_over_quota(status, detail, message, wait):
         return QuotaExceeded(
             f"The quota of this server's account is used up: {message.rstrip('.')}. Add credit or "
             "raise its limit there, then go on here."
@@ -68,11 +70,11 @@ def error_of(status: int | None, body: Any, headers: Mapping[str, str] = NO_HEAD
     for pattern, make in _BY_WORDS:
         if found := pattern.search(message):
             return make(found, message)
-    return _by_status(status, body, message or _status_words(status), headers)
+    return _by_status(status, body, message or _status_text(status), headers)
 
 
 def _overflow(detail: dict[str, Any], message: str) -> PromptTooLong | None:
-    """A prompt longer than the context, as OpenAI, vLLM, SGLang and others word it."""
+    """Match a prompt longer than the context, in the words of OpenAI, vLLM, SGLang and others."""
     limit = _CONTEXT.search(message)
     if limit is None and detail.get("code") != "context_length_exceeded":
         return None
@@ -85,7 +87,7 @@ def _too_long(found: re.Match[str], message: str) -> LLMError:
     return PromptTooLong(int(found[1]), int(found[2]))
 
 
-def _writes_nothing(found: re.Match[str], message: str) -> LLMError:
+def _embeddings_only(found: re.Match[str], message: str) -> LLMError:
     return NotSupported(
         "This model computes embeddings and writes no text. Choose another model for that."
     )
@@ -118,14 +120,14 @@ def _unknown_model(found: re.Match[str], message: str) -> LLMError:
     return UnknownModel(f"Unknown model: {message}")
 
 
-def _late_backend(found: re.Match[str], message: str) -> LLMError:
+def _backend_timeout(found: re.Match[str], message: str) -> LLMError:
     return Stalled(
         "The proxy gave up waiting for the model server's first byte (Olla does after 30 seconds "
         "unless told otherwise). Raise its response_header_timeout."
     )
 
 
-def _gone_backend(found: re.Match[str], message: str) -> LLMError:
+def _backend_gone(found: re.Match[str], message: str) -> LLMError:
     return _gone(message)
 
 
@@ -145,19 +147,19 @@ def _no_deployment(found: re.Match[str], message: str) -> LLMError:
     )
 
 
-def _refused_key(found: re.Match[str], message: str) -> LLMError:
-    """What LiteLLM without a database says of a key it does not know, with status 400."""
+def _unknown_litellm_key(found: re.Match[str], message: str) -> LLMError:
+    """Match LiteLLM without a database, which answers an unknown key with status 400."""
     return _by_status(401, None, message, NO_HEADERS)
 
 
-def _is_used_up(status: int, detail: dict[str, Any], message: str, wait: float | None) -> bool:
+def _is_over_quota(status: int, detail: dict[str, Any], message: str, wait: float | None) -> bool:
     kinds = {str(detail.get("code")), str(detail.get("type"))}
     if status == 402 or "insufficient_quota" in kinds:
         return True
     return wait is None and bool(_QUOTA.search(message))
 
 
-# What is said in words alone, or under a status that could mean something else. The first wins.
+# Failures known by their words alone, or with an ambiguous status. The first match wins.
 _BY_WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], LLMError]], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), make)
     for pattern, make in (
@@ -165,7 +167,7 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], LLMError]
         (r"request \((\d+) tokens\) exceeds the available context size \((\d+)", _too_long),
         (r"input \((\d+) tokens\) is too large.*?batch size: (\d+)", _too_large),
         (r"context size has been exceeded", _pool_exhausted),
-        (r"does not support logits", _writes_nothing),
+        (r"does not support logits", _embeddings_only),
         # router, llama-swap
         (
             r"failed to load|health ?check timed out|exited prematurely|failed to start",
@@ -178,9 +180,9 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], LLMError]
             _unknown_model,
         ),
         # Olla, the router's own proxy, LiteLLM
-        (r"proxy error.*(time(d)? ?out|deadline)", _late_backend),
-        (r"^proxy error|^connection error\b|cannot connect to host|no healthy", _gone_backend),
-        (r"^no connected db", _refused_key),
+        (r"proxy error.*(time(d)? ?out|deadline)", _backend_timeout),
+        (r"^proxy error|^connection error\b|cannot connect to host|no healthy", _backend_gone),
+        (r"^no connected db", _unknown_litellm_key),
         (r"no deployments available.*?try again in (\d+) seconds", _no_deployment),
     )
 )
@@ -192,14 +194,14 @@ def _by_status(status: int | None, body: Any, message: str, headers: Mapping[str
             return Unauthorized("The API key was rejected. Update it under Servers.")
         case 404:
             return UnknownModel(f"Unknown model or address: {message}")
-        case 413 | 431:  # Olla's and nginx's limit of bytes: waiting would not help
+        case 413 | 431:  # the byte limit of Olla and nginx: waiting does not help
             return RequestTooLarge(
                 f"The request is larger than the proxy takes: {message.rstrip('.')}. Send less, "
                 "or raise its limit of bytes per request."
             )
         case 429:
-            text = str(detail_of(body).get("message", ""))[:MOST_WORDS]
-            return _busy(body, message, told_wait(headers, text or message))
+            text = str(error_detail(body).get("message", ""))[:MAX_CHARACTERS]
+            return _busy(body, message, retry_wait(headers, text or message))
         case 501:
             return NotSupported(f"The server was started without this feature: {message}")
         case 503:
@@ -239,10 +241,10 @@ def _is_llama_swap(body: Any) -> bool:
 
 
 def _code_of(detail: dict[str, Any]) -> int | None:
-    """LiteLLM writes its code as text, llama-swap a word."""
+    """Return the code as a number: LiteLLM sends it as text, llama-swap sends a word."""
     code = str(detail.get("code", ""))
     return int(code) if code.isdecimal() and 400 <= int(code) < 600 else None
 
 
-def _status_words(status: int | None) -> str:
+def _status_text(status: int | None) -> str:
     return f"HTTP {status}." if status else "no reason given."

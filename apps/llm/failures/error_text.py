@@ -1,10 +1,10 @@
-"""What the body of a failed reply says, as one line of plain text."""
+"""Extracts the message of a failed reply, as one line of plain text. Pure."""
 
 import re
 from typing import Any
 
-# A sentence stands near the beginning; a page of megabytes is not searched for it.
-LOOKED_AT = 4000
+# The message is near the beginning; pages of megabytes are not searched.
+SEARCHED_CHARACTERS = 4000
 MESSAGE_LENGTH = 300
 _TITLE = re.compile(r"<(title|h1)[^>]*>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
 _KEYS = re.compile(r"\b(sk|wb)[-_][\w.-]{3,}|(?<=Bearer )\S+", re.IGNORECASE)
@@ -12,20 +12,20 @@ _LITELLM = re.compile(r"^litellm\.\w+: (?:\w+: )?(?:\w*Exception - )?")
 _LITELLM_TAIL = re.compile(r"\s*(?:Received Model Group=|LiteLLM: model group )")
 
 
-def message_of(body: Any) -> str:
-    """The sentence in an error body, whichever of the known servers and proxies wrote it.
+def error_message(body: Any) -> str:
+    """Return the message in an error body of any known server or proxy.
 
-    Plain text, of one line: markup, keys and what is merely noise are left out.
+    Plain text on one line, without markup, keys and noise.
     """
     if isinstance(body, bytes):
         body = body.decode(errors="replace")
     if isinstance(body, str):
         return _cleaned(body)
-    detail = detail_of(body)
+    detail = error_detail(body)
     for value in (detail.get("message"), detail.get("detail"), detail.get("error")):
         if isinstance(value, str):
             return _cleaned(value)
-    problems = detail.get("detail")  # FastAPI's list of what is wrong where
+    problems = detail.get("detail")  # FastAPI's list of invalid fields
     if isinstance(problems, list):
         found = [
             p["msg"] for p in problems if isinstance(p, dict) and isinstance(p.get("msg"), str)
@@ -34,8 +34,8 @@ def message_of(body: Any) -> str:
     return ""
 
 
-def detail_of(body: Any) -> dict[str, Any]:
-    """The part of an error body that says what is wrong."""
+def error_detail(body: Any) -> dict[str, Any]:
+    """Return the part of an error body that describes the error."""
     if not isinstance(body, dict):
         return {}
     inner = body.get("error")
@@ -43,7 +43,7 @@ def detail_of(body: Any) -> dict[str, Any]:
 
 
 def _cleaned(text: str) -> str:
-    text = text.strip()[:LOOKED_AT]
+    text = text.strip()[:SEARCHED_CHARACTERS]
     if text.startswith("<"):
         title = _TITLE.search(text)
         text = re.sub(r"<[^>]*>", " ", title[2]) if title else "an HTML page"

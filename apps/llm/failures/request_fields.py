@@ -1,8 +1,8 @@
-"""Which fields of a request a server refuses, read from its refusal (pure).
+"""Finds the request fields that a server refuses, in its error reply. Pure.
 
 Servers that are not llama.cpp answer a field they do not know in three ways: most ignore it,
 OpenAI and its like refuse the request with 400, gateways with a strict schema with 422. The refusal
-names the field, each in words of its own, so the request is sent again without it.
+names the field, in words of its own, so the request is sent again without it.
 """
 
 import json
@@ -12,14 +12,14 @@ from typing import Any
 
 MAX_TOKENS = "max_tokens"
 MAX_COMPLETION_TOKENS = "max_completion_tokens"
-# Without these it would be another question, or an answer that nobody can use.
+# Without these it would be another request, or its answer could not be used.
 NEEDED = frozenset(
     {
         *("model", "messages", "input", "stream", "tools", "tool_choice", "response_format"),
         *("logprobs", "top_logprobs"),
     }
 )
-# As much of a refusal as is read: some repeat the whole request.
+# Some refusals repeat the whole request: only this much is searched.
 READ_CHARACTERS = 20_000
 
 _REFUSAL = re.compile(
@@ -33,7 +33,7 @@ _WORD = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def refused_fields(status: int, body: Any, sent: Mapping[str, Any]) -> frozenset[str]:
-    """The fields of `sent` that a failed reply says it does not take; those it could do without.
+    """Return the optional fields of `sent` that a failed reply names as refused.
 
     Args:
         body: the decoded JSON body, or its text.

@@ -1,4 +1,4 @@
-"""How long a server that refuses a request wants to be left alone, in all its spellings (pure)."""
+"""Reads how long to wait before the next request, in all spellings of servers. Pure."""
 
 import math
 import re
@@ -20,12 +20,12 @@ _RESETS = re.compile(r"x-ratelimit-reset(-[a-z-]+)?")
 _EPOCH = 1_000_000_000.0
 
 
-def told_wait(headers: Mapping[str, str], message: str = "") -> float | None:
-    """Seconds until the server takes requests again; None where it does not say.
+def retry_wait(headers: Mapping[str, str], message: str = "") -> float | None:
+    """Return the seconds until the server accepts requests again; None where it names none.
 
     Args:
         headers: with names in lower case.
-        message: of the refusal, which may say it in words.
+        message: the text of the refusal, which may name the time.
     """
     for name in ("retry-after-ms", "retry-after", "llm_provider-retry-after"):
         value = headers.get(name, "")
@@ -38,7 +38,7 @@ def told_wait(headers: Mapping[str, str], message: str = "") -> float | None:
 
 
 def seconds(value: str) -> float | None:
-    """A header's "7", "0.5", "6m0s", "20ms", date or time since 1970; None: none of these."""
+    """Parse a header's "7", "0.5", "6m0s", "20ms", date or Unix time; None for anything else."""
     value = value.strip()[:100]
     try:
         return _bounded(float(value))
@@ -61,8 +61,8 @@ def _ms(value: str) -> float | None:
 
 
 def _reset(headers: Mapping[str, str]) -> float | None:
-    """When the limit that is used up is whole again; where none says that it is, the first one."""
-    waits, used_up = [], []
+    """Return the wait until the exhausted limit resets; the shortest one where none is marked."""
+    waits, exhausted = [], []
     for name, value in headers.items():
         found = _RESETS.fullmatch(name)
         wait = seconds(value) if found else None
@@ -70,8 +70,8 @@ def _reset(headers: Mapping[str, str]) -> float | None:
             continue
         waits.append(wait)
         if headers.get(f"x-ratelimit-remaining{found[1] or ''}", "").strip() in {"0", "0.0"}:
-            used_up.append(wait)
-    return max(used_up) if used_up else min(waits, default=None)
+            exhausted.append(wait)
+    return max(exhausted) if exhausted else min(waits, default=None)
 
 
 def _unit(word: str) -> float:

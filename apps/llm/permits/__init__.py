@@ -1,0 +1,54 @@
+"""Permits: one request's right to one slot of a model server. The door of this folder."""
+
+from apps.llm.permits.acquire import back_off, permit
+from apps.llm.permits.occupancy import (
+    BUCKET_SECONDS,
+    Occupancy,
+    PermitInfo,
+    UsageBucket,
+    announce_person,
+    busy_slots,
+    permits_in_flight,
+    read_occupancy,
+    recent_models_of_people,
+    usage_history,
+)
+from apps.llm.permits.permit_holder import Permit
+from apps.llm.permits.terms import (
+    RECOVER_SECONDS,
+    Lane,
+    ModelInUse,
+    NoSlot,
+    SlotTaken,
+    SlotTerms,
+)
+from apps.llm.permits.wait_reason import (
+    batch_wait_reason,
+    describe_backoff,
+    describe_batch_wait,
+)
+
+__all__ = [
+    "BUCKET_SECONDS",
+    "RECOVER_SECONDS",
+    "Lane",
+    "ModelInUse",
+    "NoSlot",
+    "Occupancy",
+    "Permit",
+    "PermitInfo",
+    "SlotTaken",
+    "SlotTerms",
+    "UsageBucket",
+    "announce_person",
+    "back_off",
+    "batch_wait_reason",
+    "busy_slots",
+    "describe_backoff",
+    "describe_batch_wait",
+    "permit",
+    "permits_in_flight",
+    "read_occupancy",
+    "recent_models_of_people",
+    "usage_history",
+]

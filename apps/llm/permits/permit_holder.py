@@ -1,13 +1,11 @@
-"""The permits of one process: kept alive while held, given up when a person needs the slot.
+"""The permits of one process: renewed while held, given up when a person needs the slot.
 
-One desk an event loop. It renews all its permits together, and listens to what the servers' other
-users say: that a slot is free, or that a permit of ours has been taken back.
+One holder per event loop. It renews all its permits together, and subscribes to the servers' other
+users: a slot is free, or a permit of ours was revoked.
 """
 
 import asyncio
 import logging
-import math
-import time
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,25 +19,19 @@ from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
 from apps.llm.events import Usage
+from apps.llm.permits.keys import permit_key
+from apps.llm.permits.terms import LEASE_SECONDS, active_ms
 from apps.runtime.redis import async_redis
 
 logger = logging.getLogger(__name__)
 
-# Permits of a process that was killed are gone after the lease; a loop that is busy for longer
-# than the difference finds its permits gone and registers them again.
-LEASE_SECONDS = 8.0
+# A loop that is busy for longer than lease minus this finds its permits lapsed, and registers them
+# again.
 RENEW_SECONDS = 2.0
 RECONNECT_SECONDS = 0.2
 SUBSCRIBE_SECONDS = 1.0
-LIFE_SECONDS = 1.0
 
 SCRIPTS = Path(__file__).parent
-
-
-def key(server_id: int, part: str = "") -> str:
-    """Of a server's permits, and of what else is kept about them, in Redis."""
-    name = f"slots:{{{server_id}}}"
-    return f"{name}:{part}" if part else name
 
 
 @cache
@@ -54,57 +46,51 @@ class Permit:
     name: str
     server_id: int
     claim: str
-    """As in Redis, in JSON."""
+    """JSON, as in Redis."""
     person: str = ""
     holder: "asyncio.Task[Any] | None" = None
     usage: Usage | None = None
-    taken: bool = False
+    revoked: bool = False
     """A person needed the slot: the holder has been cancelled."""
 
-    def used(self, usage: Usage) -> None:
-        """What the request cost, for the server's statistics."""
+    def record_usage(self, usage: Usage) -> None:
+        """Count what the request cost, for the server's charts."""
         self.usage = usage
 
 
-class Desk:
+class PermitHolder:
+    """All permits of one event loop."""
+
     def __init__(self, redis: aioredis.Redis) -> None:
         self.redis = redis
-        self.take = self._script("take")
-        self.narrow = self._script("narrow")
+        self.acquire = self._script("acquire")
+        self.back_off = self._script("back_off")
         self._renew = self._script("renew")
         self._release = self._script("release")
         self._held: dict[str, Permit] = {}
         self._timer: asyncio.TimerHandle | None = None
         # A renewal that overtook a release would bring the permit back for the length of a lease.
-        self._in_order = asyncio.Lock()
+        self._ordered = asyncio.Lock()
         self._channels: dict[bytes, int] = {}
         self._subscribed: dict[int, asyncio.Event] = defaultdict(asyncio.Event)
-        self._news: dict[int, asyncio.Event] = defaultdict(asyncio.Event)
+        self._slot_free: dict[int, asyncio.Event] = defaultdict(asyncio.Event)
         self._pubsub: aioredis.client.PubSub | None = None
         self._listener: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._life: dict[int, float] = {}
 
     def _script(self, name: str) -> AsyncScript:
         return self.redis.register_script(_source(name))
 
     # --- Permits -------------------------------------------------------------
 
-    def hold(self, permit: Permit) -> None:
-        """From now on the permit is renewed, and may be taken back if it has a holder."""
+    def register(self, permit: Permit) -> None:
+        """Renew the permit from now on; it may be revoked if it has a holder."""
         self._held[permit.name] = permit
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(RENEW_SECONDS, self._tick)
 
-    def sees_life(self, server_id: int) -> bool:
-        """Whether an answer that came is worth telling: one a second is."""
-        now = time.monotonic()
-        if now - self._life.get(server_id, -math.inf) < LIFE_SECONDS:
-            return False
-        self._life[server_id] = now
-        return True
-
-    async def give_back(self, permit: Permit, *, idle_ms: int) -> None:
+    async def release(self, permit: Permit) -> None:
+        """Free the slot and count what the request cost. Without Redis the permit lapses."""
         self._held.pop(permit.name, None)
         cost = permit.usage
         counted = (
@@ -115,11 +101,14 @@ class Desk:
             if cost is not None
             else [0, 0, 0, 0, 0]
         )
-        async with self._in_order:
+        async with self._ordered:
             try:
                 await self._release(
-                    keys=[key(permit.server_id), key(permit.server_id, "people")],
-                    args=[permit.name, permit.person, idle_ms, *counted],
+                    keys=[
+                        permit_key(permit.server_id),
+                        permit_key(permit.server_id, "people"),
+                    ],
+                    args=[permit.name, permit.person, active_ms(), *counted],
                 )
             except (RedisError, OSError) as error:
                 logger.warning("A permit will lapse, Redis does not answer: %s", error)
@@ -128,16 +117,16 @@ class Desk:
         self._timer = None
         if self._held:
             self._timer = asyncio.get_running_loop().call_later(RENEW_SECONDS, self._tick)
-            self._soon(self.renew())
+            self._start(self.renew())
 
-    def _soon(self, coroutine: Any) -> None:
+    def _start(self, coroutine: Any) -> None:
         task = asyncio.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def renew(self, server_id: int | None = None) -> None:
-        """Renews what is held, and gives up what was taken back while nobody listened."""
-        async with self._in_order:
+        """Renew what is held, and give up what was revoked while nobody was subscribed."""
+        async with self._ordered:
             by_server: dict[int, list[Permit]] = defaultdict(list)
             for permit in self._held.values():
                 if server_id in {None, permit.server_id}:
@@ -147,37 +136,37 @@ class Desk:
                 for permit in permits:
                     arguments += [permit.name, permit.claim]
                 try:
-                    taken = await self._renew(
-                        keys=[key(server), key(server, "people")], args=arguments
+                    revoked = await self._renew(
+                        keys=[permit_key(server), permit_key(server, "people")], args=arguments
                     )
                 except (RedisError, OSError) as error:
                     logger.warning("Permits are not renewed, Redis does not answer: %s", error)
                     return
-                for name in taken:
-                    self._yield(name.decode())
+                for name in revoked:
+                    self._revoke(name.decode())
 
-    def _yield(self, name: str) -> None:
+    def _revoke(self, name: str) -> None:
         permit = self._held.get(name)
-        if permit is not None and not permit.taken and permit.holder is not None:
-            permit.taken = True
+        if permit is not None and not permit.revoked and permit.holder is not None:
+            permit.revoked = True
             permit.holder.cancel()
 
-    # --- Listening -----------------------------------------------------------
+    # --- Messages of other processes -----------------------------------------
 
-    def news(self, server_id: int) -> asyncio.Event:
-        """Set when a slot of the server may have become free; ask for a new one afterwards."""
-        return self._news[server_id]
+    def slot_free(self, server_id: int) -> asyncio.Event:
+        """An event set when a slot may have become free; get a new one afterwards."""
+        return self._slot_free[server_id]
 
-    async def listen(self, server_id: int) -> None:
-        """Returns when nothing that is said about the server from now on can be missed."""
+    async def subscribe(self, server_id: int) -> None:
+        """Return when no message about the server can be missed from now on."""
         subscribed = self._subscribed[server_id]
         if subscribed.is_set():
             return
-        channel = key(server_id).encode()
+        channel = permit_key(server_id).encode()
         if channel not in self._channels:
             self._channels[channel] = server_id
             if self._listener is None:
-                self._listener = asyncio.create_task(self._listen())
+                self._listener = asyncio.create_task(self._receive())
             elif self._pubsub is not None:
                 with suppress(RedisError, OSError):
                     await self._pubsub.subscribe(channel)
@@ -186,45 +175,45 @@ class Desk:
             async with asyncio.timeout(SUBSCRIBE_SECONDS):
                 await subscribed.wait()
 
-    async def _listen(self) -> None:
+    async def _receive(self) -> None:
         while True:
             try:
                 async with self.redis.pubsub() as self._pubsub:
                     await self._pubsub.subscribe(*self._channels)
                     async for message in self._pubsub.listen():
-                        self._hear(message)
+                        self._handle(message)
             except (RedisError, OSError):
                 for subscribed in self._subscribed.values():
                     subscribed.clear()
             finally:
                 self._pubsub = None
-            if not self._held:  # the next who needs to know starts anew
+            if not self._held:  # the next subscriber starts another
                 self._listener = None
                 self._channels.clear()
                 return
             await asyncio.sleep(RECONNECT_SECONDS)
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def _handle(self, message: dict[str, Any]) -> None:
         server_id = self._channels.get(message["channel"])
         if server_id is None:
             return
         if message["type"] == "subscribe":
             self._subscribed[server_id].set()
             # The first time, or again after the connection broke, Redis perhaps restarted empty.
-            self._soon(self.renew(server_id))
-        elif message["type"] == "message" and message["data"].startswith(b"yield:"):
-            self._yield(message["data"].removeprefix(b"yield:").decode())
+            self._start(self.renew(server_id))
+        elif message["type"] == "message" and message["data"].startswith(b"revoke:"):
+            self._revoke(message["data"].removeprefix(b"revoke:").decode())
         elif message["type"] == "message":
-            self._news.pop(server_id, asyncio.Event()).set()
+            self._slot_free.pop(server_id, asyncio.Event()).set()
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Desk] = WeakKeyDictionary()
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, PermitHolder] = WeakKeyDictionary()
 
 
-def desk() -> Desk:
-    """The desk of the running event loop."""
+def permit_holder() -> PermitHolder:
+    """The holder of the running event loop."""
     loop, redis = asyncio.get_running_loop(), async_redis()
     found = _by_loop.get(loop)
     if found is None or found.redis is not redis:
-        found = _by_loop[loop] = Desk(redis)
+        found = _by_loop[loop] = PermitHolder(redis)
     return found

@@ -1,7 +1,7 @@
--- Gives a permit back (or ends the wait for one) and counts what its request cost.
+-- Releases a permit (or ends the wait for one) and counts what its request cost.
 --
 -- ARGV: name, person or "", ms a person stays active, requests, prompt tokens, cached tokens,
--- completion tokens, prompt tokens of which the server told how many were cached.
+-- completion tokens, prompt tokens of answers that reported how many were cached.
 
 local claim = redis.call('HGET', KEYS[1], ARGV[1])
 redis.call('HDEL', KEYS[1], ARGV[1])
@@ -14,9 +14,9 @@ end
 -- A person is active until some time after the last answer, not the last question.
 if ARGV[2] ~= '' then
   redis.call('ZADD', KEYS[2], now, ARGV[2])
-  redis.call('PEXPIRE', KEYS[2], ARGV[3] + forgotten)
+  redis.call('PEXPIRE', KEYS[2], ARGV[3] + forget)
 end
-for i, what in ipairs({ 'requests', 'prompt', 'cached', 'completion', 'told' }) do
-  if tonumber(ARGV[i + 3]) > 0 then count(what, ARGV[i + 3]) end
+for i, name in ipairs({ 'requests', 'prompt', 'cached', 'completion', 'reported' }) do
+  if tonumber(ARGV[i + 3]) > 0 then count(name, ARGV[i + 3]) end
 end
-say('free')
+notify('free')

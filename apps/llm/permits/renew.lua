@@ -1,8 +1,8 @@
--- Renews permits of one process. What Redis has lost is registered again.
+-- Renews permits of one process. Those that Redis has lost are registered again.
 --
--- ARGV: lease in ms, then name and claim of each. Returns the names that have been taken back.
+-- ARGV: lease in ms, then name and claim of each. Returns the names of those that were revoked.
 
-local entries, taken = living(), {}
+local entries, revoked = living(), {}
 for i = 2, #ARGV, 2 do
   local entry = entries[ARGV[i]]
   if not entry then
@@ -10,7 +10,7 @@ for i = 2, #ARGV, 2 do
     entry.since = now
   end
   entry.ends = now + ARGV[1]
-  keep(ARGV[i], entry)
-  if entry.lane == 'yielding' then taken[#taken + 1] = ARGV[i] end
+  store(ARGV[i], entry)
+  if entry.lane == 'revoked' then revoked[#revoked + 1] = ARGV[i] end
 end
-return taken
+return revoked

@@ -6,7 +6,7 @@ from typing import Any
 
 from apps.llm import errors
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, ToolCall, Usage
-from apps.llm.failures import classify
+from apps.llm.failures.classify import classify_failure
 
 NOT_A_CHUNK = "The model server wrote something into its answer that is no part of one."
 
@@ -36,7 +36,7 @@ class ChunkReader:
             elif line.startswith((b"{", b"error: ")):
                 # A proxy whose model failed to load writes a bare JSON line; an old llama-server
                 # its own kind of event.
-                raise classify.error_of(None, _lenient(line.removeprefix(b"error: ")))
+                raise classify_failure(None, _lenient(line.removeprefix(b"error: ")))
         return found
 
     def end(self) -> list[Event]:
@@ -115,7 +115,7 @@ def _decoded(line: bytes) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise errors.ServerFailed(NOT_A_CHUNK)
     if data.get("error") is not None:
-        raise classify.error_of(None, data)
+        raise classify_failure(None, data)
     return data
 
 

@@ -17,11 +17,12 @@ from redis.exceptions import RedisError
 
 from apps.llm import errors
 from apps.llm.client import ChatRequest, Client, Message, client_for
-from apps.llm.permits.acquire import Lane, permit
+from apps.llm.permits import Lane
 from apps.runtime.redis import sync_redis
 from apps.servers.kinds import llama_swap, router
 from apps.servers.models import Kind, Server
 from apps.servers.refresh import look_at, note_alive, note_error
+from apps.servers.slots import hold_slot
 
 # llama-swap gives a model 120 s to start unless told otherwise, a router any time; disks are slow.
 LOAD_SECONDS = 900.0
@@ -142,7 +143,7 @@ async def _one_token(server: Server, model: str) -> None:
     found = server.model(model) or {}
     try:
         async with asyncio.timeout(LOAD_SECONDS):
-            async with permit(
+            async with hold_slot(
                 server,
                 lane=Lane.INTERACTIVE,
                 model=model,
@@ -154,7 +155,7 @@ async def _one_token(server: Server, model: str) -> None:
                 else:
                     messages: list[Message] = [{"role": "user", "content": "Hello"}]
                     answer = await client.complete(ChatRequest(model, messages, max_tokens=1))
-                    held.used(answer.usage)
+                    held.record_usage(answer.usage)
     except TimeoutError as error:
         raise errors.Stalled("No tokens within 15 minutes.") from error
     except errors.LLMError as error:

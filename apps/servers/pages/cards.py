@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from apps.llm.permits.acquire import Bucket, Entry, Lane, Occupancy
+from apps.llm.permits import Lane, Occupancy, PermitInfo, UsageBucket
 from apps.servers.facts import capacity
 from apps.servers.models import Kind, Server, State
 from apps.servers.pages.charts import Chart, charts, series
@@ -88,7 +88,7 @@ def card(
     health: Health,
     occupancies: Mapping[str, Occupancy],
     slots: Mapping[str, Sequence[Mapping[str, Any]]],
-    buckets: Sequence[Bucket],
+    buckets: Sequence[UsageBucket],
     activities: Mapping[str, Activity],
     viewer: User,
 ) -> Card:
@@ -155,8 +155,8 @@ def _row(
     return Row(scope, boxes(readings, held, server.width(scope)), shows)
 
 
-def _holding(entry: Entry, viewer: User) -> Holding:
-    is_job = entry.lane in {Lane.BATCH, "yielding"}
+def _holding(entry: PermitInfo, viewer: User) -> Holding:
+    is_job = entry.lane in {Lane.BATCH, "revoked"}
     may_know = not is_job or viewer.is_staff or entry.owner == viewer.pk
     return Holding(
         Occupant.JOB if is_job else Occupant.CHAT,
@@ -190,7 +190,7 @@ def _moment(
         boxes=[box for row in rows for box in row.boxes],
         waiting=len(everyone[0].waiting) if everyone else 0,
         people=everyone[0].people if everyone else 0,
-        held_back=everyone[0].held_back if everyone else "",
+        wait_reason=everyone[0].wait_reason if everyone else "",
         limit=cut.limit if cut else None,
         limit_reason=cut.limit_reason if cut else "",
         limit_seconds=cut.limit_seconds if cut else None,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apps.llm.permits.acquire import BUCKET_SECONDS, Bucket
+from apps.llm.permits import BUCKET_SECONDS, UsageBucket
 
 NOW_SECONDS = 60  # the numbers beside the charts are of the last minute
 
@@ -19,7 +19,7 @@ class Chart:
     most: str
 
 
-def charts(buckets: Sequence[Bucket], *, embeds: bool) -> list[Chart]:
+def charts(buckets: Sequence[UsageBucket], *, embeds: bool) -> list[Chart]:
     """The four charts; a server that only embeds writes nothing and caches nothing.
 
     None where nothing was asked in all that time: empty charts say less than a sentence.
@@ -39,7 +39,7 @@ def charts(buckets: Sequence[Bucket], *, embeds: bool) -> list[Chart]:
             f"{waited:,} in 15 min" if waited else "in 15 minutes",
         )
     )
-    if not embeds and not any(bucket.told for bucket in buckets):
+    if not embeds and not any(bucket.reported for bucket in buckets):
         shown.append(Chart("cached", "Prompt cache hits", "not reported", ""))
     elif not embeds:
         shown.append(
@@ -49,19 +49,19 @@ def charts(buckets: Sequence[Bucket], *, embeds: bool) -> list[Chart]:
 
 
 def _rate_chart(
-    name: str, title: str, recent: Sequence[Bucket], buckets: Sequence[Bucket]
+    name: str, title: str, recent: Sequence[UsageBucket], buckets: Sequence[UsageBucket]
 ) -> Chart:
     most = max((getattr(bucket, name) for bucket in buckets), default=0) / BUCKET_SECONDS
     now = sum(getattr(bucket, name) for bucket in recent) / NOW_SECONDS
     return Chart(name, title, f"{now:,.0f}", f"peak {most:,.0f}")
 
 
-def _share(buckets: Sequence[Bucket]) -> str:
-    told = sum(bucket.told for bucket in buckets)
+def _share(buckets: Sequence[UsageBucket]) -> str:
+    told = sum(bucket.reported for bucket in buckets)
     return f"{sum(bucket.cached for bucket in buckets) / told * 100:.0f} %" if told else "–"
 
 
-def series(buckets: Sequence[Bucket]) -> str:
+def series(buckets: Sequence[UsageBucket]) -> str:
     """Per chart one number per bucket, oldest first; null where there was nothing to count."""
     return json.dumps(
         {
@@ -71,7 +71,8 @@ def series(buckets: Sequence[Bucket]) -> str:
             "completion": [bucket.completion / BUCKET_SECONDS for bucket in buckets],
             "waited": [bucket.waited for bucket in buckets],
             "cached": [
-                round(bucket.cached / bucket.told, 3) if bucket.told else None for bucket in buckets
+                round(bucket.cached / bucket.reported, 3) if bucket.reported else None
+                for bucket in buckets
             ],
         },
         separators=(",", ":"),

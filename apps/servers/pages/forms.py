@@ -2,7 +2,7 @@ from typing import Any
 
 from django import forms
 
-from apps.llm.addresses import UNSENDABLE_KEY, checked, is_sendable
+from apps.llm.addresses import UNSENDABLE_KEY, is_valid_key, validate_address
 from apps.servers.models import Server
 
 
@@ -72,13 +72,13 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
     def clean_base_url(self) -> str:
         try:
-            return checked(self.cleaned_data["base_url"])
+            return validate_address(self.cleaned_data["base_url"])
         except ValueError as error:
             raise forms.ValidationError(str(error)) from error
 
     def clean_api_key(self) -> str:
         key: str = self.cleaned_data["api_key"]
-        if not is_sendable(key):
+        if not is_valid_key(key):
             raise forms.ValidationError(UNSENDABLE_KEY)
         return key
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from apps.llm.permits import acquire
+from apps.llm import permits
 from apps.runtime.async_db import in_db
 from apps.runtime.per_loop import PerLoop
 from apps.runtime.redis import async_redis
 from apps.servers import services
 from apps.servers.models import Server, State
 from apps.servers.pages.cards import Card, card
+from apps.servers.slots import slot_terms
 
 # Polling /slots faster keeps requests alive at the server whose client is gone.
 ASK_EVERY_MS = 2_000
@@ -52,14 +53,16 @@ async def _card(server: Server, health: services.Health, *, viewer: User, ask: b
     may_ask = ask and health.state == State.READY and not server.facts.get("sleeping")
     few_models = asyncio.Semaphore(MODELS_AT_ONCE)
 
-    async def of_scope(scope: str) -> tuple[acquire.Occupancy, list[dict[str, Any]]]:
+    async def of_scope(scope: str) -> tuple[permits.Occupancy, list[dict[str, Any]]]:
         async with few_models:
-            return await acquire.occupancy(server, scope), await _slots(server, scope, ask=may_ask)
+            return await permits.read_occupancy(slot_terms(server, scope)), await _slots(
+                server, scope, ask=may_ask
+            )
 
     async with _few_cards.get():
         found, buckets, activities = await asyncio.gather(
             asyncio.gather(*map(of_scope, scopes)),
-            acquire.rates(server),
+            permits.usage_history(server.pk),
             in_db(services.activities, server),
         )
     occupancies, said = [one for one, _ in found], [one for _, one in found]

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from apps.llm.permits.acquire import refused_in_words
+from apps.llm.permits import describe_backoff
 from apps.servers.pages.slot_view import Box, Occupant
 
 TRY_STUCK = "Warm up a model to test the server. If that fails, restart the server"
@@ -31,7 +31,7 @@ class Moment:
     """Requests of ours that wait for a slot."""
     people: int = 0
     """Slots that jobs leave free because people are chatting."""
-    held_back: str = ""
+    wait_reason: str = ""
     """Why rows of jobs wait, as in `Occupancy`: slots, people, tokens, restarted, model:<id>."""
     limit: int | None = None
     """Fewer slots than there are, for now."""
@@ -89,8 +89,8 @@ def _ready(moment: Moment) -> list[str]:
         sentences.append(
             f"{count(moment.waiting, 'chat request')} {_waits(moment.waiting)} for a slot"
         )
-    if held_back := _held_back(moment):
-        sentences.append(held_back)
+    if wait_reason := _rows_wait(moment):
+        sentences.append(wait_reason)
     return sentences or [_idle(moment)]
 
 
@@ -102,16 +102,16 @@ def _idle(moment: Moment) -> str:
     return "Idle"
 
 
-def _held_back(moment: Moment) -> str:
+def _rows_wait(moment: Moment) -> str:
     """Why rows wait though slots may be free; that all are busy can be seen."""
-    if moment.held_back == "tokens":
+    if moment.wait_reason == "tokens":
         return "Rows wait: the shared context is full"
-    if moment.held_back == "restarted":
+    if moment.wait_reason == "restarted":
         return "Redis was restarted. Recovering slot usage"
-    if moment.held_back.startswith("limit:"):
-        return refused_in_words(moment.held_back).rstrip(".")
-    if moment.held_back.startswith("model:"):
-        other = moment.held_back.removeprefix("model:")
+    if moment.wait_reason.startswith("limit:"):
+        return describe_backoff(moment.wait_reason).rstrip(".")
+    if moment.wait_reason.startswith("model:"):
+        other = moment.wait_reason.removeprefix("model:")
         return f"Rows wait: someone is using {other}, and another model would unload it"
     return ""
 

@@ -10,13 +10,13 @@ from pytest_django import Settings
 
 from apps.batch import services
 from apps.batch.models import Batch, BatchStatus, Item
+from apps.llm import permits
 from apps.llm.client import client_for
-from apps.llm.permits import acquire
-from apps.llm.permits.acquire import Lane, permit
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers.discovery import slot_states
 from apps.servers.models import Server
-from apps.servers.services import look_at
+from apps.servers.services import hold_slot, look_at, slot_terms
 from tests.batch.conftest import MakeBatch, run_pump
 from tests.llama_process import LlamaProcess
 from tests.standins import Model, Standin
@@ -37,7 +37,7 @@ async def all_accepted(batch: Batch) -> list[Item]:
 
 async def until_in_flight(server: Server, rows: int) -> None:
     async with asyncio.timeout(60):
-        while (await acquire.in_flight(server.pk))[Lane.BATCH] != rows:
+        while (await permits.permits_in_flight(server.pk))[Lane.BATCH] != rows:
             await asyncio.sleep(0.01)
 
 
@@ -59,8 +59,8 @@ async def test_a_question_takes_a_rows_slot_and_the_row_goes_on_where_it_was(
     working = asyncio.create_task(run_pump(server))
     seen = await look_at(server)
     await until_written(server, 90)
-    async with permit(seen, lane=Lane.INTERACTIVE):
-        assert (await acquire.in_flight(server.pk))[Lane.BATCH] == 3
+    async with hold_slot(seen, lane=Lane.INTERACTIVE):
+        assert (await permits.permits_in_flight(server.pk))[Lane.BATCH] == 3
     await working
     rows = await all_accepted(batch)
     assert {row.attempts for row in rows} == {1}  # what a person's question cost is nobody's fault
@@ -80,8 +80,8 @@ async def test_on_one_slot_a_row_yields_as_well(
         batch = await sync_to_async(make_batch)(3, max_tokens=400)
         working = asyncio.create_task(run_pump(server))
         await until_in_flight(server, 1)
-        async with asyncio.timeout(60), permit(await look_at(server), lane=Lane.INTERACTIVE):
-            assert (await acquire.in_flight(server.pk))[Lane.BATCH] == 0
+        async with asyncio.timeout(60), hold_slot(await look_at(server), lane=Lane.INTERACTIVE):
+            assert (await permits.permits_in_flight(server.pk))[Lane.BATCH] == 0
         await working
         await all_accepted(batch)
 
@@ -130,7 +130,7 @@ async def test_rows_leave_the_model_that_a_person_uses(
 ) -> None:
     settings.KEEP_MODEL_SECONDS = 2
     seen = await look_at(swap_server)
-    async with permit(seen, lane=Lane.INTERACTIVE, model="red"):
+    async with hold_slot(seen, lane=Lane.INTERACTIVE, model="red"):
         pass
     blue = await in_db(make_job, alice, swap_server, "blue", 2)
     red = await in_db(make_job, alice, swap_server, "red", 2)
@@ -157,9 +157,12 @@ async def test_a_proxy_that_refuses_gets_fewer_requests_and_no_row_pays(
         batch = await sync_to_async(make_batch)(6)
         working = asyncio.create_task(run_pump(server))
         async with asyncio.timeout(60):
-            while (await acquire.occupancy(server)).limit is None:
+            while (await permits.read_occupancy(slot_terms(server))).limit is None:
                 await asyncio.sleep(0.02)
-        assert "request limit is reached" in (await acquire.occupancy(server)).limit_reason
+        assert (
+            "request limit is reached"
+            in (await permits.read_occupancy(slot_terms(server))).limit_reason
+        )
         await working
         rows = await all_accepted(batch)
         assert {row.attempts for row in rows} == {1}

@@ -23,7 +23,7 @@ from apps.batch.pump.fair_queue import Turns
 from apps.batch.pump.jobs import Jobs
 from apps.batch.store import disk_space, leases, store
 from apps.llm import errors
-from apps.llm.permits.acquire import in_flight
+from apps.llm.permits import permits_in_flight
 from apps.llm.stream.resume import ResumableCompletion
 from apps.runtime.async_db import in_db
 from apps.servers.discovery import slot_states
@@ -73,7 +73,7 @@ async def test_never_more_in_flight_than_slots(
         metrics = await in_db(llama.metrics)
         busiest = max(busiest, metrics["requests_processing"])
         deferred = max(deferred, metrics["requests_deferred"])
-        permits = max(permits, sum((await in_flight(server.pk)).values()))
+        permits = max(permits, sum((await permits_in_flight(server.pk)).values()))
         await asyncio.sleep(0.02)
     await working
     assert (busiest, deferred, permits) == (4, 0, 4)
@@ -137,7 +137,7 @@ async def test_a_pump_that_lost_its_lease_closes_its_streams_and_ends(
     async with pump_ends:  # at its next write or heartbeat
         await Batch.objects.filter(pk=batch.pk).aupdate(status=BatchStatus.CANCELLED)
         assert await working is False
-    assert sum((await in_flight(server.pk)).values()) == 0
+    assert sum((await permits_in_flight(server.pk)).values()) == 0
 
 
 async def test_pause_and_resume(make_batch: MakeBatch, server: Server) -> None:

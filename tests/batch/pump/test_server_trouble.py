@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,9 +20,10 @@ from apps.batch.pump.circuit_breaker import Breaker
 from apps.batch.pump.jobs import Jobs
 from apps.batch.store import leases, store
 from apps.llm import errors
-from apps.llm.permits import acquire
+from apps.llm.permits import SlotTerms
 from apps.runtime.async_db import in_db
 from apps.servers.models import Kind, Server
+from apps.servers.services import slot_terms
 from tests.batch.conftest import MakeBatch, run_pump
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -161,7 +163,7 @@ async def test_a_hiccup_while_an_error_is_noted_fails_no_row(
         trouble.error = None
         raise hiccup
 
-    monkeypatch.setattr("apps.llm.permits.acquire.refused", refused)
+    monkeypatch.setattr("apps.servers.slots.back_off", refused)
     batch = await sync_to_async(make_batch)(5, handler="tests.troubled")
     await run_pump(server)
     assert await batch.items.filter(status=ItemStatus.ACCEPTED).acount() == 5
@@ -196,7 +198,7 @@ async def test_rows_that_wait_for_a_slot_do_not_start_once_their_job_is_paused(
 ) -> None:
     """One row has the only slot, three of the job wait for it."""
     trouble.gate = asyncio.Event()
-    monkeypatch.setattr("apps.llm.permits.acquire._terms", _one_slot)
+    monkeypatch.setattr("apps.servers.slots.slot_terms", _one_slot)
     batch = await sync_to_async(make_batch)(20, handler="tests.troubled")
     working = asyncio.create_task(run_pump(server))
     await until(lambda: trouble.asked == 1)
@@ -207,11 +209,8 @@ async def test_rows_that_wait_for_a_slot_do_not_start_once_their_job_is_paused(
     assert trouble.asked == 1
 
 
-_terms = acquire._terms
-
-
-def _one_slot(server: Server, model: str) -> dict[str, Any]:
-    return {**_terms(server, model), "width": 1}
+def _one_slot(server: Server, model: str) -> SlotTerms:
+    return replace(slot_terms(server, model), slots=1)
 
 
 def test_rows_in_flight_at_a_server_that_was_removed_are_put_back(

@@ -10,11 +10,11 @@ from django.test import AsyncClient, Client
 from apps.chat.answering import prefill
 from apps.chat.models import Conversation, Message, Role
 from apps.chat.prompt import build
-from apps.llm.permits import acquire
-from apps.llm.permits.acquire import Lane, permit
+from apps.llm import permits
+from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
-from apps.servers.services import look_at
+from apps.servers.services import hold_slot, look_at, slot_terms
 from tests.chat.conftest import ask_in, events_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -97,10 +97,10 @@ async def test_it_takes_no_slot_from_anybody(
     seen = await look_at(server)
     async with AsyncExitStack() as others:
         for _ in range(seen.slots):
-            await others.enter_async_context(permit(seen, lane=Lane.BATCH))
+            await others.enter_async_context(hold_slot(seen, lane=Lane.BATCH))
         prefill._reader().read(conversation, "")
         await prefill.join(conversation.pk, "Ends after some attempts")
-        occupancy = await acquire.occupancy(seen)
+        occupancy = await permits.read_occupancy(slot_terms(seen))
         assert [entry.lane for entry in occupancy.held] == ["batch"] * seen.slots
         assert occupancy.people == 1  # who opens a conversation is about to ask
 
@@ -109,7 +109,7 @@ async def test_a_short_prompt_is_not_worth_it(alice: User, server: Server) -> No
     conversation = await in_db(Conversation.objects.create, owner=alice)
     prefill._reader().read(conversation, "Hello")
     await prefill.join(conversation.pk, "Hello")
-    assert (await acquire.occupancy(await look_at(server))).people == 0
+    assert (await permits.read_occupancy(slot_terms(await look_at(server)))).people == 0
 
 
 def test_the_page_tells(browser: Client, alice: User, server: Server) -> None:

@@ -7,11 +7,11 @@ import pytest
 from django.test import AsyncClient
 
 from apps.chat.models import Message, Status
-from apps.llm.permits.acquire import Lane, permit
+from apps.llm.permits import Lane
 from apps.runtime.redis import async_redis
 from apps.servers.discovery import slot_states
 from apps.servers.models import Server
-from apps.servers.services import look_at, target
+from apps.servers.services import hold_slot, look_at, target
 from tests.chat.conftest import ask, ask_in, events_of, read_events, text_of
 from tests.llama_process import LlamaProcess
 
@@ -110,7 +110,7 @@ async def test_stop_while_waiting_for_a_slot(alice_api: AsyncClient, server: Ser
     server = await look_at(server)
     async with AsyncExitStack() as others:
         for _ in range(server.slots):
-            others_permit = permit(server, lane=Lane.INTERACTIVE)
+            others_permit = hold_slot(server, lane=Lane.INTERACTIVE)
             await others.enter_async_context(others_permit)
         _, answer = await ask(alice_api)
         response = await alice_api.get(f"/api/v1/answers/{answer}/events")

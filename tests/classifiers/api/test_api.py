@@ -10,14 +10,14 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from apps.classifiers import tasks
 from apps.classifiers.models import Classifier, Run, Status
 from apps.classifiers.prediction import predictor
 from apps.classifiers.prediction.predictor import Predictor
 from apps.datasets.models import Dataset
-from apps.llm.permits.permit_holder import key
+from apps.llm.permits.keys import permit_key
 from apps.runtime.redis import sync_redis
 from apps.servers.models import Server
+from apps.work.models import Task
 from tests.classifiers import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,15 +34,16 @@ def topics(alice: User) -> Dataset:
 
 
 def test_a_training_that_waits_says_why(
-    api: Client, browser: Client, topics: Dataset, told: list[int]
+    api: Client, browser: Client, topics: Dataset, announced: list[int]
 ) -> None:
     made = post(api, "/classifiers", {"name": "Topics", "dataset": topics.pk}).json()
-    Run.objects.filter(pk=told[0]).update(status=Status.EMBEDDING, total=36)
+    Run.objects.update(status=Status.EMBEDDING)
+    Task.objects.update(total=36)
     path = f"/api/v1/classifiers/{made['id']}"
     assert api.get(path).json()["progress"]["reason"] == ""
     server = Classifier.objects.get().server_id
     assert server is not None
-    sync_redis().set(key(server, "held-back"), "model:alpha", px=60_000)
+    sync_redis().set(permit_key(server, "wait-reason"), "model:alpha", px=60_000)
     reason = "Waiting: alpha is in use, and the server would have to unload it."
     assert api.get(path).json()["progress"]["reason"] == reason
     page = browser.get(reverse("classifiers:detail", args=[made["id"]])).content.decode()
@@ -53,25 +54,17 @@ def post(client: Client, path: str, body: Any) -> Any:
     return factories.post(client, f"/api/v1{path}", body, content_type="application/json")
 
 
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The runs the workers were told of."""
-    runs: list[int] = []
-    monkeypatch.setattr(tasks.train_run, "delay", runs.append)
-    return runs
-
-
-def test_it_works(api: Client, topics: Dataset, told: list[int]) -> None:
+def test_it_works(api: Client, topics: Dataset, announced: list[int]) -> None:
     answer = post(api, "/classifiers", {"name": "Topics", "dataset": topics.pk})
     assert answer.status_code == 202
     made = answer.json()
     assert made["run"]["status"] == "queued"
-    assert told == [made["run"]["id"]]
+    assert announced == [Run.objects.get(pk=made["run"]["id"]).task_id]
     path = f"/api/v1/classifiers/{made['id']}"
     assert api.get(path).json()["progress"]["stage"] == "queued"
     assert post(api, f"/classifiers/{made['id']}/predict", {"texts": ["x"]}).status_code == 409
 
-    tasks.train_run(told[0])
+    factories.train(Run.objects.get())
     shown = api.get(path).json()
     assert shown["status"] == "ready"
     assert {"accuracy", "macro_f1", "log_loss", "ece"} <= set(shown["metrics"])
@@ -88,7 +81,7 @@ def test_it_works(api: Client, topics: Dataset, told: list[int]) -> None:
     assert found["version"] == 1
 
 
-def test_training_again_over_the_api(api: Client, alice: User, told: list[int]) -> None:
+def test_training_again_over_the_api(api: Client, alice: User, announced: list[int]) -> None:
     made = factories.classifier(alice)
     first = post(api, f"/classifiers/{made.pk}/train", {})
     assert first.status_code == 202

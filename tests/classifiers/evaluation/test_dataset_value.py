@@ -8,7 +8,6 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from apps.classifiers import tasks
 from apps.classifiers.evaluation import evidence
 from apps.classifiers.evaluation.dataset_value import Cell, by_label, verdict
 from apps.classifiers.evaluation.evidence import Evidence, Map, Side
@@ -16,6 +15,7 @@ from apps.classifiers.evaluation.mcnemar import Judged, Paired, paired, shared
 from apps.classifiers.models import Classifier, Run
 from apps.datasets.models import Dataset
 from apps.servers.models import DefaultServer
+from apps.work import services as work
 from tests.classifiers import factories
 
 ROWS = 40
@@ -23,10 +23,14 @@ ROWS = 40
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The runs that a worker was told of."""
-    woken: list[int] = []
-    monkeypatch.setattr(tasks, "wake", lambda run: woken.append(run.pk))
-    return woken
+    """The runs that were queued."""
+    queued: list[int] = []
+
+    def enqueue(kind: str, subject: int, *, owner: User) -> None:
+        queued.append(subject)
+
+    monkeypatch.setattr(work, "enqueue", enqueue)
+    return queued
 
 
 @pytest.fixture
@@ -84,12 +88,12 @@ def test_one_button_trains_all_three(
     page = answer.content.decode()
     assert "<html" not in page
     assert "hx-trigger" not in page
-    assert "The made rows help, by more than luck: of 40 test rows, 8 came out right only" in page
+    assert "The synthetic rows help significantly: of 40 test rows, 8 came out right only" in page
     assert "+20.0</span>" in page
     assert [line.label for line in answer.context["labels"]] == ["card"]
     evidence.remove(settings.CLASSIFIERS_DIR, f"run-{told[2]}")
     evidence.load.cache_clear()
-    assert "cannot be said" in browser.get(address).content.decode()
+    assert "could not be computed" in browser.get(address).content.decode()
 
 
 @pytest.mark.usefixtures("embedding_server")
@@ -109,7 +113,7 @@ def test_the_verdict_needs_no_classifier_of_synthetic_rows_alone(
     ended(told[0], 28, 0.5, settings)
     ended(told[1], 36, 0.75, settings)
     answer = browser.get(address)
-    assert "The made rows help, by more than luck" in answer.content.decode()
+    assert "The synthetic rows help significantly" in answer.content.decode()
     assert answer.context["labels"][0].cells[1].f1 is None
 
 
@@ -122,17 +126,20 @@ def test_a_synthetic_run_that_failed_holds_no_verdict_up(
     Run.objects.filter(pk=told[1]).update(status="failed", error="No test row has its label.")
     ended(told[2], 36, 0.75, settings)
     page = browser.get(address).content.decode()
-    assert "The made rows help, by more than luck" in page
+    assert "The synthetic rows help significantly" in page
     assert "No test row has its label." in page
 
 
 @pytest.mark.parametrize(
     ("right", "says"),
     [
-        ((28, 36), "The made rows help, by more than luck: of 40 test rows, 8 came out right only"),
-        ((36, 28), "The made rows hurt, by more than luck"),
+        ((28, 36), "The synthetic rows help significantly: of 40 test rows, 8 came out right only"),
+        ((36, 28), "The synthetic rows hurt significantly"),
         ((28, 29), "No clear difference: of 40 test rows, 1 came out right only with"),
-        ((28, 28), "No difference: with and without the made rows, the same 28 of 40 test rows"),
+        (
+            (28, 28),
+            "No difference: with and without the synthetic rows, the same 28 of 40 test rows",
+        ),
     ],
 )
 def test_the_verdict_counts_rows_and_not_overlaps(right: tuple[int, int], says: str) -> None:
@@ -173,7 +180,7 @@ def test_gains_by_label() -> None:
 def test_what_cannot_be_trained(browser: Client, sides: dict[str, int], told: list[int]) -> None:
     DefaultServer.objects.all().delete()
     page = browser.post("/classify/worth/", sides, follow=True).content.decode()
-    assert "No model server is set" in page
+    assert "No server set for" in page
     assert (Classifier.objects.count(), told) == (0, [])
 
 

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from apps.classifiers import services, tasks
+from apps.classifiers import services
 from apps.classifiers.evaluation import evidence, projection
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.prediction import predictor
@@ -139,7 +139,7 @@ def test_saved_gates_hold_for_the_run_and_the_next(browser: Client, made: Classi
     assert browser.post(url, {"unsure": "0.7", "kept": "0.9"}).status_code == 302
     run = factories.newest(made)
     assert (run.gates["unsure"], run.gates["kept"]) == (0.7, 0.9)
-    tasks.train_run(services.start_run(Classifier.objects.get()).pk)
+    factories.train(services.start_run(Classifier.objects.get()))
     assert factories.newest(made).gates == run.gates
     tried = factories.post(browser, f"/classify/{made.pk}/try/", {"text": "§$%& zzz 0x00"})
     assert "None of these" in tried.content.decode() or "Unsure" in tried.content.decode()
@@ -256,7 +256,7 @@ def test_versions_are_compared_on_the_same_rows(browser: Client, alice: User) ->
     assert "Train again" in browser.get(url).content.decode()
     for example in Example.objects.filter(dataset=data, text__contains="card"):
         relabel(example, "card")
-    tasks.train_run(services.start_run(Classifier.objects.get(pk=made.pk)).pk)
+    factories.train(services.start_run(Classifier.objects.get(pk=made.pk)))
     old, new = Run.objects.order_by("number").select_related("classifier")
     found = compare(old, new)
     paired = found["paired"]
@@ -274,7 +274,7 @@ def test_runs_without_a_common_test_row_are_not_compared(
 ) -> None:
     Classifier.objects.update(dataset=factories.dataset(alice, factories.rows(12, start=500)))
     made.refresh_from_db()
-    tasks.train_run(services.start_run(made).pk)
+    factories.train(services.start_run(made))
     assert factories.newest(made).error == ""
     page = browser.get(f"/classify/{made.pk}/versions/").content.decode()
     assert "share no test row" in page
@@ -290,7 +290,7 @@ def test_what_a_run_saw_is_remembered_and_judges_again(alice: User) -> None:
     example = Example.objects.exclude(index__in=first.test_indices).first()
     assert example is not None
     relabel(example, "hello" if example.label != "hello" else "card")
-    tasks.train_run(services.start_run(made).pk)
+    factories.train(services.start_run(made))
     second = factories.newest(made)
     assert second.test_indices == first.test_indices
     assert second.snapshots[0]["version"] == first.snapshots[0]["version"] + 1
@@ -298,7 +298,7 @@ def test_what_a_run_saw_is_remembered_and_judges_again(alice: User) -> None:
 
 
 def test_roll_back_and_forward(browser: Client, api: Client, made: Classifier) -> None:
-    tasks.train_run(services.start_run(made).pk)
+    factories.train(services.start_run(made))
     made.refresh_from_db()
     second = factories.newest(made)
     assert (made.current_id, made.pinned) == (second.pk, False)
@@ -306,7 +306,7 @@ def test_roll_back_and_forward(browser: Client, api: Client, made: Classifier) -
     made.refresh_from_db()
     assert made.current is not None
     assert (made.current.number, made.pinned) == (1, True)
-    tasks.train_run(services.start_run(made).pk)
+    factories.train(services.start_run(made))
     made.refresh_from_db()
     assert made.current.number == 1  # it waits
     path = f"/api/v1/classifiers/{made.pk}/runs/3/promote"
@@ -322,7 +322,7 @@ def worse_run(made: Classifier) -> Run:
     random = np.random.default_rng(0)
     for example in Example.objects.filter(dataset=made.dataset):
         relabel(example, str(random.choice(["card", "rate", "hello"])))
-    tasks.train_run(services.start_run(Classifier.objects.get(pk=made.pk)).pk)
+    factories.train(services.start_run(Classifier.objects.get(pk=made.pk)))
     return factories.newest(made)
 
 
@@ -363,7 +363,7 @@ def test_a_run_that_is_worse_by_more_than_luck_is_held_back(
 
 
 def test_a_run_that_is_not_worse_answers(made: Classifier) -> None:
-    tasks.train_run(services.start_run(made).pk)
+    factories.train(services.start_run(made))
     made.refresh_from_db()
     assert made.current == factories.newest(made)
 
@@ -371,7 +371,7 @@ def test_a_run_that_is_not_worse_answers(made: Classifier) -> None:
 def test_after_a_rollback_the_headline_is_of_the_run_that_answers(
     browser: Client, api: Client, made: Classifier
 ) -> None:
-    tasks.train_run(services.start_run(made).pk)
+    factories.train(services.start_run(made))
     browser.post(f"/classify/{made.pk}/runs/1/promote/")
     Run.objects.filter(number=1).update(metrics={"accuracy": 0.123, "rows": 6})
     page = browser.get(f"/classify/{made.pk}/").content.decode()
@@ -386,18 +386,18 @@ def test_new_runs_wait_where_a_person_wants_to_choose(browser: Client, made: Cla
     url = f"/classify/{made.pk}/versions/"
     assert "Have new runs wait for me" in browser.get(url).content.decode()
     assert browser.post(f"/classify/{made.pk}/pin/", {"pinned": "1"}).status_code == 302
-    tasks.train_run(services.start_run(made).pk)
+    factories.train(services.start_run(made))
     made.refresh_from_db()
     assert made.current is not None
     assert made.current.number == 1
     browser.post(f"/classify/{made.pk}/pin/", {"pinned": "0"})
-    tasks.train_run(services.start_run(made).pk)
+    factories.train(services.start_run(made))
     made.refresh_from_db()
     assert made.current.number == 3
 
 
 def test_a_named_version_answers(api: Client, made: Classifier) -> None:
-    tasks.train_run(services.start_run(made).pk)
+    factories.train(services.start_run(made))
     path = f"/api/v1/classifiers/{made.pk}/predict"
 
     def asked(**more: int) -> Any:
@@ -425,7 +425,7 @@ def test_a_prefix_and_a_truncation_are_kept_with_the_classifier(
     assert made.options["prefix"] == "query: "
     Classifier.objects.update(options=made.options | {"dimensions": 16})
     Run.objects.update(options=made.options | {"dimensions": 16})
-    tasks.train_run(factories.newest(made).pk)
+    factories.train(factories.newest(made))
     run = factories.newest(made)
     assert run.error == ""
     assert (run.embedding["dimensions"], run.embedding["prefix"]) == (16, "query: ")
@@ -437,7 +437,7 @@ def test_pages_ask_the_same_number_of_queries(
     browser: Client, made: Classifier, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for _ in range(2):
-        tasks.train_run(services.start_run(made).pk)
+        factories.train(services.start_run(made))
         for page in PAGES:
             with django_assert_max_num_queries(9):
                 browser.get(f"/classify/{made.pk}/{page}/")

@@ -14,11 +14,13 @@ from openpyxl import Workbook
 from pytest_django import Settings
 
 from apps import files as apps_files
-from apps.classifiers import services, tasks
+from apps.classifiers import services
 from apps.classifiers.models import Classifier, FilePrediction, FileStatus, Run
 from apps.classifiers.prediction import file_predictions
-from apps.classifiers.training.leases import Lease
 from apps.servers.models import Server
+from apps.work import services as work
+from apps.work.models import Task
+from apps.work.services import HeldTask
 from tests.classifiers import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -33,11 +35,11 @@ def made(alice: User, embedding_server: Server) -> Classifier:
     return factories.trained(alice)
 
 
-@pytest.fixture(autouse=True)
-def told(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    files: list[int] = []
-    monkeypatch.setattr(tasks.predict_file, "delay", files.append)
-    return files
+def predict_file(file_id: int) -> None:
+    """Do the file's task as a worker would."""
+    task_id = FilePrediction.objects.get(pk=file_id).task_id
+    assert task_id is not None
+    work.run(task_id)
 
 
 def send(
@@ -55,15 +57,16 @@ def labelled(client: Client, answer: Any) -> list[dict[str, str]]:
 
 def finished(api: Client, made: Classifier, answer: Any) -> Any:
     assert answer.status_code == 202, answer.content
-    tasks.predict_file(answer.json()["id"])
+    predict_file(answer.json()["id"])
     return api.get(f"/api/v1/classifiers/{made.pk}/predict-file/{answer.json()['id']}")
 
 
-def test_it_works(api: Client, made: Classifier, told: list[int], settings: Settings) -> None:
+def test_it_works(api: Client, made: Classifier, announced: list[int], settings: Settings) -> None:
     answer = send(api, made, MANY)
     assert answer.json()["status"] == "queued"
-    assert told == [answer.json()["id"]]
-    url = f"/api/v1/classifiers/{made.pk}/predict-file/{told[0]}"
+    file = FilePrediction.objects.get(pk=answer.json()["id"])
+    assert announced[-1] == file.task_id
+    url = f"/api/v1/classifiers/{made.pk}/predict-file/{file.pk}"
     assert api.get(f"{url}/download").status_code == 409
     done = finished(api, made, answer)
     assert (done.json()["status"], done.json()["error"]) == ("ready", "")
@@ -152,7 +155,7 @@ def test_the_gates_are_served(api: Client, made: Classifier) -> None:
     [
         (b"", {}, 422, "empty"),
         (b"\x00\x01\x02" * 400, {}, 422, "not a text file"),
-        (MANY.encode(), {"column": "nowhere"}, 422, "no column “nowhere”"),
+        (MANY.encode(), {"column": "nowhere"}, 422, "No column “nowhere”"),
         (MANY.encode(), {"format": "exe"}, 422, "format"),
     ],
 )
@@ -199,37 +202,35 @@ def test_cancel(api: Client, made: Classifier, monkeypatch: pytest.MonkeyPatch) 
     assert api.get(url).json()["status"] == "cancelled"
 
     running = FilePrediction.objects.get(pk=send(api, made, MANY).json()["id"])
-    real = Lease.write
+    real = HeldTask.report
 
-    def write(self: Lease, **values: object) -> None:
-        real(self, **values)
-        services.cancel_run(running)
+    def report(self: HeldTask, done: int, total: int) -> None:
+        services.cancel(running)
+        real(self, done, total)
 
-    monkeypatch.setattr(Lease, "write", write)
-    tasks.predict_file(running.pk)
+    monkeypatch.setattr(HeldTask, "report", report)
+    predict_file(running.pk)
     running.refresh_from_db()
     assert running.status == FileStatus.CANCELLED
     assert not file_predictions.upload_path(running).exists()
 
 
-def test_a_forgotten_file_is_taken_up(api: Client, made: Classifier, told: list[int]) -> None:
+def test_a_forgotten_file_is_resumed(api: Client, made: Classifier) -> None:
     waiting = send(api, made, MANY).json()["id"]
-    FilePrediction.objects.update(woken="2020-01-01T00:00Z")
-    told.clear()
-    tasks.resume_training()
-    assert told == [waiting]
+    Task.objects.update(enqueued_at="2020-01-01T00:00Z")
+    assert work.sweep() == [FilePrediction.objects.get(pk=waiting).task_id]
 
 
 def test_the_page(browser: Client, made: Classifier) -> None:
     url = f"/classify/{made.pk}/files/"
-    assert "No file yet" in browser.get(url).content.decode()
+    assert "No files yet" in browser.get(url).content.decode()
     assert (
         browser.post(url, {"file": SimpleUploadedFile("a.csv", MANY.encode())}).status_code == 302
     )
     assert 'hx-trigger="every 1s"' in browser.get(url).content.decode()
     file = FilePrediction.objects.get()
     assert browser.get(f"{url}{file.pk}/download/").status_code == 404
-    tasks.predict_file(file.pk)
+    predict_file(file.pk)
     fragment = browser.get(f"{url}list/").content.decode()
     assert "Download" in fragment
     assert "hx-trigger" not in fragment

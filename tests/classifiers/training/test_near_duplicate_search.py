@@ -48,7 +48,7 @@ def test_it_says_why_not(
     DefaultServer.objects.all().delete()
     near_duplicate_search.find(data.pk)
     data.refresh_from_db()
-    assert "No model server" in data.near["error"]
+    assert "No server set for" in data.near["error"]
     near_duplicate_search.find(data.pk + 99)  # deleted meanwhile: nothing to say it to
 
 

@@ -15,7 +15,6 @@ from pytest_django import Settings
 from apps.classifiers import services, tasks
 from apps.classifiers.models import Run, Status
 from apps.classifiers.training import trainer
-from apps.classifiers.training.leases import Lease, Lost
 from apps.classifiers.training.rows import Choices
 from apps.datasets.models import BulkChange, Dataset
 from apps.datasets.services import BeingChanged
@@ -24,6 +23,10 @@ from apps.embeddings.sender import Vectors
 from apps.files import ExampleRow
 from apps.llm.client import Client
 from apps.servers.models import DefaultServer, Server, Use
+from apps.work import services as work
+from apps.work.errors import LeaseLost
+from apps.work.models import Task, TaskState
+from apps.work.services import HeldTask
 from tests.classifiers import factories
 from tests.llama_process import LlamaProcess
 from tests.servers.conftest import server_at
@@ -40,7 +43,7 @@ def _server(embedding_server: Server) -> None:
 def run_of(owner: User, rows: list[ExampleRow]) -> Run:
     """A run of the task on these rows, however it ends."""
     run = factories.newest(factories.classifier(owner, factories.dataset(owner, rows)))
-    tasks.train_run(run.pk)
+    factories.train(run)
     run.refresh_from_db()
     return run
 
@@ -49,7 +52,7 @@ def test_a_dataset_that_is_being_changed_is_not_short_of_examples(alice: User) -
     made = factories.classifier(alice)
     BulkChange.objects.create(dataset=made.dataset, kind="merge")
     run = factories.newest(made)
-    tasks.train_run(run.pk)
+    factories.train(run)
     run.refresh_from_db()
     assert (run.status, run.error) == (Status.FAILED, str(BeingChanged()))
 
@@ -57,7 +60,7 @@ def test_a_dataset_that_is_being_changed_is_not_short_of_examples(alice: User) -
 def test_it_works(alice: User, settings: Settings) -> None:
     made = factories.classifier(alice)
     run = factories.newest(made)
-    tasks.train_run(run.pk)
+    factories.train(run)
     run.refresh_from_db()
     made.refresh_from_db()
     assert (run.status, run.error) == (Status.READY, "")
@@ -70,7 +73,8 @@ def test_it_works(alice: User, settings: Settings) -> None:
     assert run.embedding["sent"] == 36
     assert set(run.seconds) == {"embedding", "fitting", "evaluating"}
     assert set(run.versions) == {"python", "numpy", "scikit-learn"}
-    assert (run.lease, run.lease_until) == (None, None)
+    assert run.task is not None
+    assert (run.task.state, run.task.lease) == (TaskState.DONE, None)
     for file in Path(settings.CLASSIFIERS_DIR).iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     json.dumps([run.metrics, run.confused, run.reliability, run.fit])
@@ -105,7 +109,7 @@ def test_training_again_embeds_nothing_and_gives_the_same(
         return await real(self, model, texts)
 
     monkeypatch.setattr(Client, "embed", refuse)
-    tasks.train_run(services.start_run(made).pk)
+    factories.train(services.start_run(made))
     second = factories.newest(made)
     assert (second.number, second.status) == (2, Status.READY)
     assert second.embedding["sent"] == 0
@@ -119,7 +123,7 @@ def test_its_own_test_rows_are_never_trained_on(alice: User) -> None:
     assert run.error == ""
     assert (run.train_rows, run.metrics["rows"]) == (24, 9)
     assert run.test_indices == list(range(24, 33))
-    assert "marks as test" in run.test_source
+    assert "rows marked as test" in run.test_source
 
 
 def test_a_test_set_judges(alice: User) -> None:
@@ -214,7 +218,7 @@ def test_rare_labels_may_be_pooled_or_stop_the_run(alice: User) -> None:
     assert [entry["label"] for entry in run.per_class] == ["card", "hello", "other", "rate"]
     assert any("3 labels" in note and "pooled as “other”" in note for note in run.notes)
     made = factories.classifier(alice, data, choices=Choices("fail", rare_below=3))
-    tasks.train_run(factories.newest(made).pk)
+    factories.train(factories.newest(made))
     assert "There are 3 labels with fewer than 3" in factories.newest(made).error
 
 
@@ -258,7 +262,7 @@ def test_marks_that_were_given_are_not_changed(alice: User) -> None:
     assert "held out for this run" in first.test_source
     data.refresh_from_db()
     assert (data.split_counts, data.version) == ({"train": 30}, 0)
-    tasks.train_run(services.start_run(made).pk)
+    factories.train(services.start_run(made))
     assert factories.newest(made).test_indices == first.test_indices
 
 
@@ -305,28 +309,28 @@ def test_a_server_that_is_gone_fails_the_run_with_a_sentence(alice: User) -> Non
     made = factories.classifier(alice)
     Server.objects.update(base_url="http://127.0.0.1:9/v1")
     run = factories.newest(made)
-    tasks.train_run(run.pk)
+    factories.train(run)
     run.refresh_from_db()
     assert run.status == Status.FAILED
-    assert "Is it running?" in run.error
+    assert "Check that it is running" in run.error
 
 
 def test_a_second_press_of_train_is_harmless(alice: User) -> None:
     made = factories.classifier(alice)
     first = factories.newest(made)
     assert services.start_run(made) == first
-    tasks.train_run(first.pk)
-    tasks.train_run(first.pk)  # a message that came twice
+    factories.train(first)
+    factories.train(first)  # a message that came twice
     assert made.runs.count() == 1
-    assert factories.newest(made).attempts == 1
+    assert Task.objects.get().attempts == 1
 
 
 def test_a_queued_run_is_cancelled_at_once(alice: User) -> None:
     run = factories.newest(factories.classifier(alice))
-    services.cancel_run(run)
+    services.cancel(run)
     run.refresh_from_db()
     assert run.status == Status.CANCELLED
-    tasks.train_run(run.pk)
+    factories.train(run)
     run.refresh_from_db()
     assert run.status == Status.CANCELLED
 
@@ -336,16 +340,17 @@ def test_a_running_run_is_cancelled_at_its_next_step(
     alice: User, monkeypatch: pytest.MonkeyPatch, stage: Status
 ) -> None:
     made = factories.classifier(alice)
+    real = HeldTask.check
+
+    def check(self: HeldTask) -> None:
+        run = factories.newest(made)
+        if run.status == stage:
+            services.cancel(run)
+        real(self)
+
+    monkeypatch.setattr(HeldTask, "check", check)
     run = factories.newest(made)
-    real = Lease.write
-
-    def write(self: Lease, **values: object) -> None:
-        real(self, **values)
-        if values.get("status") == stage:
-            services.cancel_run(run)
-
-    monkeypatch.setattr(Lease, "write", write)
-    tasks.train_run(run.pk)
+    factories.train(run)
     run.refresh_from_db()
     assert run.status == Status.CANCELLED
     made.refresh_from_db()
@@ -353,39 +358,48 @@ def test_a_running_run_is_cancelled_at_its_next_step(
     assert services.start_run(made).number == 2
 
 
-def test_a_run_whose_worker_died_is_taken_up(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_whose_worker_died_is_resumed(alice: User, announced: list[int]) -> None:
     run = factories.newest(factories.classifier(alice))
-    dead = Lease.take(run.pk)
+    assert announced == [run.task_id]
+    assert run.task_id is not None
+    dead = work.claim(run.task_id)
     assert dead is not None
-    told: list[int] = []
-    monkeypatch.setattr(tasks.train_run, "delay", told.append)
-    tasks.resume_training()
-    assert told == []  # its lease is alive
-    tasks.train_run(run.pk)
+    work.sweep()
+    assert announced == [run.task_id]  # its lease is alive
+    factories.train(run)
     run.refresh_from_db()
     assert run.status == Status.QUEUED
 
     long_ago = timezone.now() - timedelta(minutes=5)
-    Run.objects.update(lease_until=long_ago, woken=long_ago)
-    tasks.resume_training()
-    tasks.resume_training()  # told once, not every time beat comes round
-    assert told == [run.pk]
-    tasks.train_run(run.pk)
-    run.refresh_from_db()
-    assert (run.status, run.attempts) == (Status.READY, 2)
-    with pytest.raises(Lost):
-        dead.write(status=Status.FITTING)  # it comes back and may change nothing
+    Task.objects.update(lease_until=long_ago, enqueued_at=long_ago)
+    work.sweep()
+    work.sweep()  # announced once, not every time beat comes round
+    assert announced == [run.task_id] * 2
+    factories.train(run)
+    run = factories.newest(run.classifier)
+    assert run.task is not None
+    assert (run.status, run.task.attempts) == (Status.READY, 2)
+    with pytest.raises(LeaseLost), dead.fence():  # it comes back and may change nothing
+        Run.objects.update(status=Status.FITTING)
     run.refresh_from_db()
     assert run.status == Status.READY
 
 
 def test_a_run_that_kills_its_workers_ends(alice: User) -> None:
     run = factories.newest(factories.classifier(alice))
-    Run.objects.update(attempts=3)
-    tasks.train_run(run.pk)
+    Task.objects.update(attempts=3)
+    factories.train(run)
     run.refresh_from_db()
     assert run.status == Status.FAILED
     assert "died 3 times" in run.error
+
+
+def test_messages_of_an_older_version_still_train(alice: User) -> None:
+    run = factories.newest(factories.classifier(alice))
+    tasks.resume_training()  # nothing to do: the sweep of all tasks resumes runs
+    tasks.train_run(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.error) == (Status.READY, "")
 
 
 def test_a_bug_fails_the_run_and_is_logged(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,7 +410,7 @@ def test_a_bug_fails_the_run_and_is_logged(alice: User, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(trainer, "fit", broken)
     with pytest.raises(RuntimeError):
-        tasks.train_run(run.pk)
+        factories.train(run)
     run.refresh_from_db()
     assert run.status == Status.FAILED
     assert "boom" not in run.error
@@ -416,5 +430,5 @@ def test_a_classifier_survives_its_dataset(alice: User) -> None:
     made.dataset.delete()
     made.refresh_from_db()
     assert made.current is not None
-    tasks.train_run(services.start_run(made).pk)
+    factories.train(services.start_run(made))
     assert "was deleted" in factories.newest(made).error

@@ -10,7 +10,7 @@ from django.urls import reverse
 from apps.batch.models import Batch, ThroughputHistory
 from apps.generation.models import Job
 from apps.generation.review.job_status import in_words, why_fewer
-from apps.llm.permits.permit_holder import key
+from apps.llm.permits.keys import permit_key
 from apps.servers.models import Server
 from tests.environment import REDIS_SOCKET
 
@@ -42,7 +42,7 @@ def test_other_reasons_and_none(batch: Batch) -> None:
     assert why_fewer(batch, 4) == ""
     assert why_fewer(batch, 3) == ""
     with redis.Redis(unix_socket_path=str(REDIS_SOCKET)) as client:
-        client.set(key(batch.server_id or 0, "held-back"), "people", px=5000)
+        client.set(permit_key(batch.server_id or 0, "wait-reason"), "people", px=5000)
     assert "One slot is kept free" in why_fewer(batch, 3)
     batch.width = 2
     assert why_fewer(batch, 2).startswith("Max rows in parallel is set to 2.")

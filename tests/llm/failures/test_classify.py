@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from apps.llm import errors
-from apps.llm.failures import classify, error_text
+from apps.llm.failures import error_text
+from apps.llm.failures.classify import classify_failure
 
 
 def llama(code: int, kind: str, message: str, **more: Any) -> dict[str, Any]:
@@ -33,14 +34,14 @@ REPLIES = [
         400,
         llama(400, "exceed_context_size_error", "x", n_prompt_tokens=9210, n_ctx=4096),
         errors.PromptTooLong,
-        "The prompt is 9,210 tokens long, this server's slots hold 4,096. Shorten it, or start the "
+        "The prompt has 9,210 tokens, but the context per slot is 4,096. Shorten it, or start the "
         "server with a larger -c.",
     ),
     (
         400,
         llama(400, "invalid_request_error", "Failed to parse grammar"),
         errors.BadRequest,
-        "The server does not take this request: Failed to parse grammar",
+        "The server rejected the request: Failed to parse grammar",
     ),
     (
         401,
@@ -52,7 +53,7 @@ REPLIES = [
         404,
         llama(404, "not_found_error", "File Not Found"),
         errors.UnknownModel,
-        "The server does not know this model or address: File Not Found",
+        "Unknown model or address: File Not Found",
     ),
     (
         500,
@@ -81,8 +82,8 @@ REPLIES = [
             "This server does not support embeddings. Start it with `--embeddings`",
         ),
         errors.NotSupported,
-        "The server was started without this: This server does not support embeddings. Start it "
-        "with `--embeddings`",
+        "The server was started without this feature: This server does not support embeddings. "
+        "Start it with `--embeddings`",
     ),
     (
         503,
@@ -94,14 +95,14 @@ REPLIES = [
         500,
         llama(500, "server_error", "Compute error."),
         errors.ServerFailed,
-        "The model server failed: Compute error.",
+        "Model server error: Compute error.",
     ),
     # Router
     (
         400,
         llama(400, "invalid_request_error", "model 'X' not found"),
         errors.UnknownModel,
-        "The server does not know this model: model 'X' not found",
+        "Unknown model: model 'X' not found",
     ),
     (
         400,
@@ -114,7 +115,7 @@ REPLIES = [
         500,
         llama(500, "server_error", "model name=X failed to load"),
         errors.LoadFailed,
-        "The model failed to start: model name=X failed to load. The server's log says why.",
+        "The model failed to start: model name=X failed to load. See the server’s log.",
     ),
     (
         500,
@@ -128,7 +129,7 @@ REPLIES = [
         404,
         swap("no router for requested model", "invalid_request_error", "model_not_found"),
         errors.UnknownModel,
-        "The server does not know this model: no router for requested model",
+        "Unknown model: no router for requested model",
     ),
     (
         429,
@@ -141,7 +142,7 @@ REPLIES = [
         500,
         swap("unspecific error: health check timed out after 2m0s"),
         errors.LoadFailed,
-        "The model failed to start: health check timed out after 2m0s. The server's log says why.",
+        "The model failed to start: health check timed out after 2m0s. See the server’s log.",
     ),
     (
         500,
@@ -150,8 +151,7 @@ REPLIES = [
             "src": "llama-swap",
         },
         errors.LoadFailed,
-        "The model failed to start: upstream command exited prematurely. The server's "
-        "log says why.",
+        "The model failed to start: upstream command exited prematurely. See the server’s log.",
     ),
     (
         503,
@@ -164,7 +164,7 @@ REPLIES = [
         429,
         "Too Many Requests\n",
         errors.Busy,
-        "The server takes no more requests for now: Too Many Requests",
+        "The server’s request limit is reached: Too Many Requests",
     ),
     (
         413,
@@ -192,21 +192,20 @@ REPLIES = [
         400,
         litellm(LITELLM_TOO_LONG, "400"),
         errors.PromptTooLong,
-        "The prompt is 9,210 tokens long, this server's slots hold 4,096. Shorten it, or start the "
+        "The prompt has 9,210 tokens, but the context per slot is 4,096. Shorten it, or start the "
         "server with a larger -c.",
     ),
     (
         400,
         litellm("litellm.BadRequestError: OpenAIException - Invalid schema", "400"),
         errors.BadRequest,
-        "The server does not take this request: Invalid schema",
+        "The server rejected the request: Invalid schema",
     ),
     (
         400,
         litellm("/chat/completions: Invalid model name passed in model=qwen.", "400"),
         errors.UnknownModel,
-        "The server does not know this model: /chat/completions: Invalid model name passed in "
-        "model=qwen.",
+        "Unknown model: /chat/completions: Invalid model name passed in model=qwen.",
     ),
     (
         401,
@@ -256,14 +255,14 @@ REPLIES = [
     ),
     (None, litellm("litellm.RateLimitError: slow down", "429"), errors.Busy, None),
     (None, swap("unspecific error: process exited prematurely"), errors.LoadFailed, None),
-    (None, "no JSON at all", errors.ServerFailed, "The model server failed: no JSON at all"),
+    (None, "no JSON at all", errors.ServerFailed, "Model server error: no JSON at all"),
     # Whatever else stands in between
     (404, {"detail": "Not Found"}, errors.UnknownModel, None),
     (
         422,
         {"detail": [{"loc": ["body", "model"], "msg": "Field required"}]},
         errors.BadRequest,
-        "The server does not take this request: Field required",
+        "The server rejected the request: Field required",
     ),
     (403, {"detail": "Forbidden"}, errors.Unauthorized, None),
     (
@@ -276,8 +275,8 @@ REPLIES = [
     (524, "error code: 524", errors.Stalled, None),
     (503, "<html>no title</html>", errors.BackendGone, None),
     (521, "error code: 521", errors.BackendGone, None),
-    (500, "", errors.ServerFailed, "The model server failed: HTTP 500."),
-    (500, None, errors.ServerFailed, "The model server failed: HTTP 500."),
+    (500, "", errors.ServerFailed, "Model server error: HTTP 500."),
+    (500, None, errors.ServerFailed, "Model server error: HTTP 500."),
     (500, ["a", "list"], errors.ServerFailed, None),
 ]
 
@@ -286,7 +285,7 @@ REPLIES = [
 def test_each_reply_is_one_error(
     status: int | None, body: Any, kind: type[errors.LLMError], sentence: str | None
 ) -> None:
-    error = classify.error_of(status, body)
+    error = classify_failure(status, body)
     assert type(error) is kind
     assert sentence is None or str(error) == sentence
     assert "<" not in str(error)
@@ -301,7 +300,7 @@ def test_each_reply_is_one_error(
     ],
 )
 def test_a_quota_that_is_used_up_is_not_waited_for(body: Any) -> None:
-    error = classify.error_of(429, body, {"retry-after": "1"})
+    error = classify_failure(429, body, {"retry-after": "1"})
     assert isinstance(error, errors.QuotaExceeded)
     assert not error.transient
     assert "quota" in str(error)
@@ -309,7 +308,7 @@ def test_a_quota_that_is_used_up_is_not_waited_for(body: Any) -> None:
 
 def test_a_quota_a_minute_is_waited_out() -> None:
     said = "You exceeded your current quota: 15 requests a minute. " + "See the page. " * 40
-    error = classify.error_of(
+    error = classify_failure(
         429, {"error": {"message": said + "Please retry in 36.5s.", "code": 429}}
     )
     assert isinstance(error, errors.Busy)
@@ -317,19 +316,19 @@ def test_a_quota_a_minute_is_waited_out() -> None:
 
 
 def test_money_that_is_used_up() -> None:
-    error = classify.error_of(402, {"error": {"message": "Insufficient Balance"}})
+    error = classify_failure(402, {"error": {"message": "Insufficient Balance"}})
     assert isinstance(error, errors.QuotaExceeded)
 
 
 def test_the_wait_is_read_from_the_reply() -> None:
-    error = classify.error_of(429, "Too Many Requests", {"retry-after": "7"})
+    error = classify_failure(429, "Too Many Requests", {"retry-after": "7"})
     assert isinstance(error, errors.Busy)
     assert error.retry_after == 7
 
 
 def test_whose_limit_it_is() -> None:
     limits = [
-        classify.error_of(429, body)
+        classify_failure(429, body)
         for body in (swap("Too many requests", code="concurrency_limit"), "Too Many Requests", {})
     ]
     assert [getattr(limit, "limit", "") for limit in limits] == [
@@ -340,12 +339,12 @@ def test_whose_limit_it_is() -> None:
 
 
 def test_a_long_message_is_cut() -> None:
-    assert len(error_text.message_of("x" * 10_000)) == error_text.MESSAGE_LENGTH
+    assert len(error_text.error_message("x" * 10_000)) == error_text.MESSAGE_LENGTH
 
 
 @pytest.mark.parametrize("secret", ["sk-abcdef123456", "wb_abcdef123456", "Bearer abcdef123456"])
 def test_a_key_that_a_server_repeats_is_left_out(secret: str) -> None:
-    error = classify.error_of(400, {"error": {"message": f"got {secret} in the header"}})
+    error = classify_failure(400, {"error": {"message": f"got {secret} in the header"}})
     assert "abcdef" not in str(error)
 
 
@@ -391,6 +390,6 @@ def test_a_key_that_a_server_repeats_is_left_out(secret: str) -> None:
 def test_a_prompt_too_long_for_other_servers(
     body: Any, tokens: int | None, context: int | None
 ) -> None:
-    error = classify.error_of(400, body)
+    error = classify_failure(400, body)
     assert isinstance(error, errors.PromptTooLong)
     assert (error.tokens, error.context) == (tokens, context)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.llm.failures.retry_after import LONGEST_SECONDS, seconds, told_wait
+from apps.llm.failures.retry_after import LONGEST_SECONDS, retry_wait, seconds
 
 
 @pytest.mark.parametrize(
@@ -43,26 +43,26 @@ from apps.llm.failures.retry_after import LONGEST_SECONDS, seconds, told_wait
     ],
 )
 def test_the_spellings(headers: dict[str, str], message: str, wait: float | None) -> None:
-    assert told_wait(headers, message) == (None if wait is None else pytest.approx(wait))
+    assert retry_wait(headers, message) == (None if wait is None else pytest.approx(wait))
 
 
 def test_a_date_to_come_and_a_moment_since_1970() -> None:
     at = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
-    assert 25 < (told_wait({"retry-after": at}) or 0) <= 30
-    assert 25 < (told_wait({"x-ratelimit-reset": str(time.time() + 30)}) or 0) <= 30
-    assert 25 < (told_wait({"x-ratelimit-reset": str((time.time() + 30) * 1000)}) or 0) <= 30
+    assert 25 < (retry_wait({"retry-after": at}) or 0) <= 30
+    assert 25 < (retry_wait({"x-ratelimit-reset": str(time.time() + 30)}) or 0) <= 30
+    assert 25 < (retry_wait({"x-ratelimit-reset": str((time.time() + 30) * 1000)}) or 0) <= 30
 
 
 @given(st.text(max_size=40) | st.floats().map(str) | st.integers().map(str), st.text(max_size=40))
 @settings(max_examples=200, deadline=None)
 def test_any_text_is_a_wait_within_a_day_or_none(value: str, message: str) -> None:
     for name in ("retry-after", "retry-after-ms", "x-ratelimit-reset-tokens"):
-        wait = told_wait({name: value}, f"try again in {message}")
+        wait = retry_wait({name: value}, f"try again in {message}")
         assert wait is None or 0 <= wait <= LONGEST_SECONDS
 
 
 def test_linear_time() -> None:
     began = time.process_time()
-    told_wait({"retry-after": "1s" * 100_000}, "try again in " + "1s " * 100_000)
+    retry_wait({"retry-after": "1s" * 100_000}, "try again in " + "1s " * 100_000)
     seconds("9" * 100_000)
     assert time.process_time() - began < 1

@@ -3,10 +3,11 @@
 import asyncio
 from typing import Any
 
-from apps.llm.permits import acquire, permit_holder
-from apps.llm.permits.acquire import Lane, ModelInUse, SlotTaken, permit
+from apps.llm.permits import Lane, ModelInUse, SlotTaken, permits_in_flight
+from apps.llm.permits.keys import permit_key
 from apps.runtime.redis import async_redis
 from apps.servers.models import Kind, Server, State
+from apps.servers.services import hold_slot
 
 PATIENCE = 60.0  # seconds, for what takes milliseconds on a machine that has nothing else to do
 
@@ -32,7 +33,7 @@ class Gauge:
         self.now = self.most = self.taken = 0
 
     async def hold(self, lane: Lane = Lane.BATCH, *, seconds: float = 0.02, **claim: Any) -> None:
-        async with permit(self.server, lane=lane, **claim):
+        async with hold_slot(self.server, lane=lane, **claim):
             self.now += 1
             self.most = max(self.most, self.now)
             try:
@@ -55,7 +56,7 @@ async def settled(server: Server, *, batch: int = 0, interactive: int = 0) -> No
     """Returns when so many permits are held."""
     async with asyncio.timeout(PATIENCE):
         while True:
-            held = await acquire.in_flight(server.pk)
+            held = await permits_in_flight(server.pk)
             if (held[Lane.BATCH], held[Lane.INTERACTIVE]) == (batch, interactive):
                 return
             await asyncio.sleep(0.005)
@@ -65,9 +66,9 @@ async def later(server: Server, seconds: int) -> None:
     """As if so much time had passed since people were active, models used and requests refused."""
     redis, back = async_redis(), -seconds * 1000
     for part in ("people", "models"):
-        for member in await redis.zrange(permit_holder.key(server.pk, part), 0, -1):
-            await redis.zincrby(permit_holder.key(server.pk, part), back, member)
-    limit = permit_holder.key(server.pk, f"limit:{server.scope('')}")
+        for member in await redis.zrange(permit_key(server.pk, part), 0, -1):
+            await redis.zincrby(permit_key(server.pk, part), back, member)
+    limit = permit_key(server.pk, f"limit:{server.scope('')}")
     if await redis.exists(limit):
         await redis.hincrby(limit, "since", back)
         await redis.hincrby(limit, "until", back)

@@ -6,11 +6,12 @@ from contextlib import suppress
 
 import pytest
 
-from apps.llm import errors
+from apps.llm import errors, permits
 from apps.llm.events import Usage
-from apps.llm.permits import acquire
-from apps.llm.permits.acquire import Lane, permit
+from apps.llm.permits import Lane
+from apps.llm.permits.acquire import FIRST_PAUSE_SECONDS
 from apps.servers.models import Server
+from apps.servers.services import hold_slot, slot_terms
 from tests.llm.permits.gauge import (
     PATIENCE,
     Gauge,
@@ -33,7 +34,7 @@ async def test_never_more_than_there_are_slots(width: int) -> None:
     people = [gauge.hold(Lane.INTERACTIVE, person=number) for number in range(6)]
     await asyncio.gather(*people, *(gauge.row() for _ in range(12)))
     assert gauge.most == width
-    assert sum((await acquire.in_flight(7)).values()) == 0
+    assert sum((await permits.permits_in_flight(7)).values()) == 0
 
 
 async def test_the_batch_fills_every_slot_while_nobody_chats() -> None:
@@ -44,17 +45,17 @@ async def test_the_batch_fills_every_slot_while_nobody_chats() -> None:
 
 async def test_servers_do_not_share_slots() -> None:
     other = Server(pk=8, facts={"slots": 1})
-    async with permit(a_server(1), lane=Lane.BATCH), permit(other, lane=Lane.BATCH):
-        assert (await acquire.in_flight(7))[Lane.BATCH] == 1
+    async with hold_slot(a_server(1), lane=Lane.BATCH), hold_slot(other, lane=Lane.BATCH):
+        assert (await permits.permits_in_flight(7))[Lane.BATCH] == 1
 
 
 async def test_models_with_slots_of_their_own_do_not_share_them() -> None:
     server = a_swapping_server("red", "blue", width=1)
     async with (
-        permit(server, lane=Lane.BATCH, model="red"),
-        permit(server, lane=Lane.BATCH, model="blue"),
+        hold_slot(server, lane=Lane.BATCH, model="red"),
+        hold_slot(server, lane=Lane.BATCH, model="blue"),
     ):
-        assert (await acquire.in_flight(7))[Lane.BATCH] == 2
+        assert (await permits.permits_in_flight(7))[Lane.BATCH] == 2
 
 
 # --- One context for all -------------------------------------------------------------
@@ -79,7 +80,7 @@ async def test_a_question_makes_room_in_a_shared_context() -> None:
     gauge = Gauge(server)
     rows = [asyncio.create_task(gauge.row(tokens=300, seconds=60)) for _ in range(3)]
     await settled(server, batch=3)
-    async with asyncio.timeout(PATIENCE), permit(server, lane=Lane.INTERACTIVE, tokens=400):
+    async with asyncio.timeout(PATIENCE), hold_slot(server, lane=Lane.INTERACTIVE, tokens=400):
         await settled(server, batch=2, interactive=1)
     assert gauge.taken == 1
     await cancel(*rows)
@@ -93,10 +94,10 @@ async def test_a_refusal_takes_a_slot_away_and_time_brings_it_back() -> None:
     gauge = Gauge(server)
     rows = [asyncio.create_task(gauge.row(seconds=60)) for _ in range(4)]
     await settled(server, batch=4)
-    await acquire.refused(server, "", errors.Busy("Too many parallel requests."))
-    seen = await acquire.occupancy(server)
+    await permits.back_off(slot_terms(server), errors.Busy("Too many parallel requests."))
+    seen = await permits.read_occupancy(slot_terms(server))
     assert (seen.limit, seen.limit_reason) == (3, "Too many parallel requests.")
-    most = acquire.RECOVER_SECONDS + acquire.FIRST_PAUSE_SECONDS
+    most = permits.RECOVER_SECONDS + FIRST_PAUSE_SECONDS
     assert 0 < (seen.limit_seconds or 0) <= most
     await cancel(rows.pop())
     again = asyncio.create_task(gauge.row(seconds=60))
@@ -104,24 +105,24 @@ async def test_a_refusal_takes_a_slot_away_and_time_brings_it_back() -> None:
     assert gauge.now == 3
     await later(server, int(most))
     await settled(server, batch=4)
-    assert (await acquire.occupancy(server)).limit is None
+    assert (await permits.read_occupancy(slot_terms(server))).limit is None
     await cancel(again, *rows)
 
 
 async def test_a_server_may_say_how_long_it_wants_to_be_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(acquire, "RECOVER_SECONDS", 0.001)
+    monkeypatch.setattr("apps.llm.permits.terms.RECOVER_SECONDS", 0.001)
     server = a_server(2)
-    async with permit(server, lane=Lane.BATCH), permit(server, lane=Lane.BATCH):
-        await acquire.refused(server, "", errors.Busy("Wait.", retry_after=60))
-        assert (await acquire.occupancy(server)).limit == 1
+    async with hold_slot(server, lane=Lane.BATCH), hold_slot(server, lane=Lane.BATCH):
+        await permits.back_off(slot_terms(server), errors.Busy("Wait.", retry_after=60))
+        assert (await permits.read_occupancy(slot_terms(server))).limit == 1
 
 
 async def pause_of(server: Server) -> float:
     """How long rows are told to wait now, in seconds."""
     with pytest.raises(errors.Busy) as caught:
-        async with permit(server, lane=Lane.INTERACTIVE):
+        async with hold_slot(server, lane=Lane.INTERACTIVE):
             pass
     assert str(caught.value) == "Rate limit reached."
     return caught.value.retry_after or 0
@@ -129,7 +130,7 @@ async def pause_of(server: Server) -> float:
 
 async def refuse(server: Server, retry_after: float | None = None) -> None:
     with suppress(errors.Busy):
-        async with permit(server, lane=Lane.BATCH):
+        async with hold_slot(server, lane=Lane.BATCH):
             raise errors.Busy("Rate limit reached.", retry_after)
 
 
@@ -140,8 +141,8 @@ async def test_pauses_grow_until_a_request_is_answered() -> None:
         pauses.append(await pause_of(server))
         await later(server, math.ceil(pauses[-1]))
     assert pauses == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60], abs=0.9)
-    async with permit(server, lane=Lane.BATCH) as held:
-        held.used(Usage(10, 0, 10))
+    async with hold_slot(server, lane=Lane.BATCH) as held:
+        held.record_usage(Usage(10, 0, 10))
     await refuse(server)
     assert await pause_of(server) == pytest.approx(1, abs=0.9)
 
@@ -152,9 +153,9 @@ async def test_what_the_server_says_counts() -> None:
     assert await pause_of(server) == pytest.approx(360, abs=5)
     row = asyncio.create_task(Gauge(server).row())
     async with asyncio.timeout(PATIENCE):
-        while not (held_back := (await acquire.occupancy(server)).held_back):
+        while not (wait_reason := (await permits.read_occupancy(slot_terms(server))).wait_reason):
             await asyncio.sleep(0.01)
-    assert acquire.refused_in_words(held_back).endswith(" s. Rate limit reached.")
+    assert permits.describe_backoff(wait_reason).endswith(" s. Rate limit reached.")
     await cancel(row)
 
 
@@ -165,7 +166,7 @@ async def test_refusals_at_the_same_time_are_one() -> None:
 
         async def refused() -> None:
             with suppress(errors.Busy):
-                async with permit(server, lane=Lane.BATCH):
+                async with hold_slot(server, lane=Lane.BATCH):
                     await go.wait()
                     raise errors.Busy("Rate limit reached.")
 
@@ -181,8 +182,8 @@ async def test_an_overflowed_context_halves_the_width() -> None:
     gauge = Gauge(server)
     rows = [asyncio.create_task(gauge.row(seconds=60)) for _ in range(8)]
     await settled(server, batch=8)
-    await acquire.refused(server, "", errors.PoolExhausted("All were ended."))
-    assert (await acquire.occupancy(server)).limit == 4
+    await permits.back_off(slot_terms(server), errors.PoolExhausted("All were ended."))
+    assert (await permits.read_occupancy(slot_terms(server))).limit == 4
     await cancel(*rows)
 
 
@@ -191,11 +192,11 @@ async def test_an_overflowed_context_halves_the_width() -> None:
 
 async def test_the_occupancy_names_who_holds_a_slot() -> None:
     server = a_server(4)
-    row = permit(server, lane=Lane.BATCH, label="Reviews v2", model="demo", tokens=300, owner=3)
+    row = hold_slot(server, lane=Lane.BATCH, label="Reviews v2", model="demo", tokens=300, owner=3)
     async with row:
         await asyncio.sleep(0.002)  # their order is by the millisecond
-        async with permit(server, lane=Lane.INTERACTIVE, label="Chat", person=5):
-            seen = await acquire.occupancy(server)
+        async with hold_slot(server, lane=Lane.INTERACTIVE, label="Chat", person=5):
+            seen = await permits.read_occupancy(slot_terms(server))
     assert [(entry.lane, entry.label, entry.owner, entry.tokens) for entry in seen.held] == [
         ("batch", "Reviews v2", 3, 300),
         ("interactive", "Chat", 5, 0),
@@ -205,11 +206,11 @@ async def test_the_occupancy_names_who_holds_a_slot() -> None:
 async def test_what_requests_cost_is_counted() -> None:
     server = a_server(1)
     for _ in range(2):
-        async with permit(server, lane=Lane.BATCH) as held:
-            held.used(Usage(prompt_tokens=100, cached_tokens=80, completion_tokens=20))
-    async with permit(server, lane=Lane.BATCH):
+        async with hold_slot(server, lane=Lane.BATCH) as held:
+            held.record_usage(Usage(prompt_tokens=100, cached_tokens=80, completion_tokens=20))
+    async with hold_slot(server, lane=Lane.BATCH):
         pass  # nothing is known of it
-    buckets = await acquire.rates(server, minutes=1)
+    buckets = await permits.usage_history(server.pk, minutes=1)
     assert len(buckets) == 6
     assert [b.start for b in buckets] == sorted(b.start for b in buckets)
     total = [

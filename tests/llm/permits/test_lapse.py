@@ -5,9 +5,11 @@ import json
 
 import pytest
 
-from apps.llm.permits import acquire, permit_holder
-from apps.llm.permits.acquire import Lane, SlotTaken, permit
+from apps.llm import permits
+from apps.llm.permits import Lane, SlotTaken, permit_holder
+from apps.llm.permits.keys import permit_key
 from apps.runtime.redis import async_redis
+from apps.servers.services import hold_slot, slot_terms
 from tests.llm.permits.gauge import PATIENCE, Gauge, a_server, cancel, settled
 
 pytestmark = pytest.mark.usefixtures("loop_closed", "nobody_stays")
@@ -25,12 +27,12 @@ async def test_a_cancelled_holder_leaves_nothing_behind() -> None:
 
 async def test_who_gives_up_waiting_leaves_nothing_behind() -> None:
     server = a_server(1)
-    async with permit(server, lane=Lane.INTERACTIVE):
+    async with hold_slot(server, lane=Lane.INTERACTIVE):
         waiter = asyncio.create_task(Gauge(server).hold(Lane.INTERACTIVE))
-        while not (await acquire.occupancy(server)).waiting:
+        while not (await permits.read_occupancy(slot_terms(server))).waiting:
             await asyncio.sleep(0.005)
         await cancel(waiter)
-        assert not (await acquire.occupancy(server)).waiting
+        assert not (await permits.read_occupancy(slot_terms(server))).waiting
 
 
 async def test_the_permit_of_a_dead_process_lapses() -> None:
@@ -41,9 +43,7 @@ async def test_the_permit_of_a_dead_process_lapses() -> None:
         seconds, _ = await async_redis().time()
         dead = dict.fromkeys(("scope", "model", "label", "person"), "") | {"lane": "batch"}
         dead |= {"owner": 0, "tokens": 0, "since": 0, "ends": seconds * 1000 + milliseconds}
-        await async_redis().hset(
-            permit_holder.key(server.pk), "of a dead process", json.dumps(dead)
-        )
+        await async_redis().hset(permit_key(server.pk), "of a dead process", json.dumps(dead))
 
     await dead_ends_in(60_000)
     row = asyncio.create_task(Gauge(server).row())
@@ -58,11 +58,11 @@ async def test_a_long_answer_keeps_its_permit(monkeypatch: pytest.MonkeyPatch) -
     server = a_server(1)
 
     async def ends() -> int:
-        [entry] = await async_redis().hvals(permit_holder.key(server.pk))
+        [entry] = await async_redis().hvals(permit_key(server.pk))
         end: int = json.loads(entry)["ends"]
         return end
 
-    async with permit(server, lane=Lane.BATCH), asyncio.timeout(PATIENCE):
+    async with hold_slot(server, lane=Lane.BATCH), asyncio.timeout(PATIENCE):
         first = await ends()
         while await ends() < first + 200:
             await asyncio.sleep(0.01)
@@ -73,7 +73,7 @@ async def test_permits_that_redis_lost_are_registered_again(
 ) -> None:
     monkeypatch.setattr(permit_holder, "RENEW_SECONDS", 0.05)
     server = a_server(1)
-    async with permit(server, lane=Lane.INTERACTIVE):
+    async with hold_slot(server, lane=Lane.INTERACTIVE):
         await async_redis().flushall()
         await settled(server, interactive=1)
 
@@ -82,11 +82,11 @@ async def test_a_permit_taken_back_while_nobody_listened_is_given_up_at_its_rene
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(permit_holder, "RENEW_SECONDS", 0.05)
-    monkeypatch.setattr(permit_holder.Desk, "_hear", lambda *_: None)
+    monkeypatch.setattr(permit_holder.PermitHolder, "_handle", lambda *_: None)
     monkeypatch.setattr(permit_holder, "SUBSCRIBE_SECONDS", 0.05)
     server = a_server(1)
     row = asyncio.create_task(Gauge(server).hold(seconds=60))
     await settled(server, batch=1)
-    async with asyncio.timeout(PATIENCE), permit(server, lane=Lane.INTERACTIVE):
+    async with asyncio.timeout(PATIENCE), hold_slot(server, lane=Lane.INTERACTIVE):
         with pytest.raises(SlotTaken):
             await row

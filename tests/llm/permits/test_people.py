@@ -5,9 +5,10 @@ import asyncio
 import pytest
 from pytest_django import Settings
 
-from apps.llm.permits import acquire
-from apps.llm.permits.acquire import Lane, NoSlot, SlotTaken, permit
+from apps.llm import permits
+from apps.llm.permits import Lane, NoSlot, SlotTaken
 from apps.servers.models import Server
+from apps.servers.services import hold_slot, slot_terms
 from tests.llm.permits.gauge import PATIENCE, Gauge, a_server, cancel, later, settled
 
 pytestmark = pytest.mark.usefixtures("loop_closed", "nobody_stays")
@@ -20,7 +21,7 @@ async def test_a_question_takes_the_youngest_rows_slot() -> None:
     await settled(server, batch=1)
     young = asyncio.create_task(gauge.hold(seconds=60))
     await settled(server, batch=2)
-    async with asyncio.timeout(PATIENCE), permit(server, lane=Lane.INTERACTIVE):
+    async with asyncio.timeout(PATIENCE), hold_slot(server, lane=Lane.INTERACTIVE):
         assert gauge.now == 1
         with pytest.raises(SlotTaken):
             await young
@@ -33,7 +34,7 @@ async def test_the_batch_has_all_slots_again_after_the_question() -> None:
     gauge = Gauge(server)
     rows = [asyncio.create_task(gauge.row(seconds=60)) for _ in range(3)]
     await settled(server, batch=3)
-    async with permit(server, lane=Lane.INTERACTIVE):
+    async with hold_slot(server, lane=Lane.INTERACTIVE):
         pass
     async with asyncio.timeout(PATIENCE):
         await settled(server, batch=3)
@@ -46,7 +47,7 @@ async def test_on_a_server_with_one_slot_the_row_yields() -> None:
     gauge = Gauge(server)
     row = asyncio.create_task(gauge.row(seconds=60))
     await settled(server, batch=1)
-    async with asyncio.timeout(PATIENCE), permit(server, lane=Lane.INTERACTIVE):
+    async with asyncio.timeout(PATIENCE), hold_slot(server, lane=Lane.INTERACTIVE):
         assert gauge.now == 0
     await settled(server, batch=1)
     assert gauge.taken == 1
@@ -56,18 +57,20 @@ async def test_on_a_server_with_one_slot_the_row_yields() -> None:
 async def test_a_question_never_takes_the_slot_of_another_question() -> None:
     said: list[str] = []
     server = a_server(1)
-    async with permit(server, lane=Lane.INTERACTIVE, person=1):
+    async with hold_slot(server, lane=Lane.INTERACTIVE, person=1):
 
         async def second() -> None:
-            async with permit(
-                server, lane=Lane.INTERACTIVE, person=2, waiting=lambda: said.append("waiting")
+            async with hold_slot(
+                server, lane=Lane.INTERACTIVE, person=2, on_wait=lambda: said.append("waiting")
             ):
                 pass
 
         waiter = asyncio.create_task(second())
         await asyncio.sleep(0.2)
         assert not waiter.done()
-        assert [entry.lane for entry in (await acquire.occupancy(server)).waiting] == ["waiting"]
+        assert [
+            entry.lane for entry in (await permits.read_occupancy(slot_terms(server))).waiting
+        ] == ["waiting"]
     await waiter
     assert said == ["waiting"]
 
@@ -75,7 +78,7 @@ async def test_a_question_never_takes_the_slot_of_another_question() -> None:
 async def waiting(server: Server, number: int) -> None:
     """Returns when so many people's requests wait."""
     async with asyncio.timeout(PATIENCE):
-        while len((await acquire.occupancy(server)).waiting) != number:
+        while len((await permits.read_occupancy(slot_terms(server))).waiting) != number:
             await asyncio.sleep(0.005)
 
 
@@ -83,12 +86,12 @@ async def test_people_take_turns_however_much_one_of_them_asks() -> None:
     server, order = a_server(1), []
 
     async def ask(person: int, number: int) -> None:
-        async with permit(server, lane=Lane.INTERACTIVE, person=person):
+        async with hold_slot(server, lane=Lane.INTERACTIVE, person=person):
             order.append((person, number))
 
     tasks: list[asyncio.Task[None]] = []
     async with asyncio.timeout(PATIENCE):
-        async with permit(server, lane=Lane.INTERACTIVE, person=1):
+        async with hold_slot(server, lane=Lane.INTERACTIVE, person=1):
             for person, number in [*((1, n) for n in range(30)), (2, 0), (2, 1), (3, 0)]:
                 tasks.append(asyncio.create_task(ask(person, number)))
                 await waiting(server, len(tasks))
@@ -101,12 +104,12 @@ async def test_who_holds_a_slot_comes_after_who_holds_none() -> None:
     server, order = a_server(2), []
 
     async def ask(person: int) -> None:
-        async with permit(server, lane=Lane.INTERACTIVE, person=person):
+        async with hold_slot(server, lane=Lane.INTERACTIVE, person=person):
             order.append(person)
             await asyncio.sleep(0.05)
 
-    async with asyncio.timeout(PATIENCE), permit(server, lane=Lane.INTERACTIVE, person=1):
-        async with permit(server, lane=Lane.INTERACTIVE, person=1):
+    async with asyncio.timeout(PATIENCE), hold_slot(server, lane=Lane.INTERACTIVE, person=1):
+        async with hold_slot(server, lane=Lane.INTERACTIVE, person=1):
             tasks = []
             for person in (1, 1, 1, 2):
                 tasks.append(asyncio.create_task(ask(person)))
@@ -120,15 +123,15 @@ async def test_questions_are_let_in_in_their_order() -> None:
     order: list[int] = []
 
     async def ask(number: int) -> None:
-        async with permit(server, lane=Lane.INTERACTIVE, person=number + 1):
+        async with hold_slot(server, lane=Lane.INTERACTIVE, person=number + 1):
             order.append(number)
             await asyncio.sleep(0.01)
 
     tasks = []
-    async with permit(server, lane=Lane.INTERACTIVE), asyncio.timeout(PATIENCE):
+    async with hold_slot(server, lane=Lane.INTERACTIVE), asyncio.timeout(PATIENCE):
         for number in range(6):
             tasks.append(asyncio.create_task(ask(number)))
-            while len((await acquire.occupancy(server)).waiting) <= number:
+            while len((await permits.read_occupancy(slot_terms(server))).waiting) <= number:
                 await asyncio.sleep(0.005)
     await asyncio.gather(*tasks)
     assert order == sorted(order)
@@ -140,8 +143,8 @@ async def test_two_questions_take_two_slots_and_no_more() -> None:
     rows = [asyncio.create_task(gauge.row(seconds=60)) for _ in range(4)]
     await settled(server, batch=4)
     async with (
-        permit(server, lane=Lane.INTERACTIVE, person=1),
-        permit(server, lane=Lane.INTERACTIVE, person=2),
+        hold_slot(server, lane=Lane.INTERACTIVE, person=1),
+        hold_slot(server, lane=Lane.INTERACTIVE, person=2),
     ):
         await settled(server, batch=2, interactive=2)
         await asyncio.sleep(0.3)
@@ -160,7 +163,7 @@ async def test_rows_leave_a_slot_free_for_everybody_who_is_active(
     gauge.most = 0
     await asyncio.gather(*(gauge.row() for _ in range(8)))
     assert (gauge.most, gauge.taken) == (rows, 0)
-    assert (await acquire.occupancy(gauge.server)).people == people
+    assert (await permits.read_occupancy(slot_terms(gauge.server))).people == people
 
 
 async def test_somebody_active_on_a_server_with_one_slot_does_not_stop_the_batch(
@@ -191,10 +194,10 @@ async def test_the_batch_is_at_full_width_again_when_nobody_is_active(
 async def test_a_slot_stays_free_for_who_types_until_he_is_told_of_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(acquire, "TYPING_MS", 60_000)
+    monkeypatch.setattr("apps.llm.permits.occupancy.TYPING_MS", 60_000)
     server = a_server(2)
     gauge = Gauge(server)
-    await acquire.announce(server, 1)
+    await permits.announce_person(server.pk, 1)
     rows = [asyncio.create_task(gauge.row(seconds=60)) for _ in range(2)]
     await settled(server, batch=1)
     await asyncio.sleep(0.1)
@@ -206,9 +209,9 @@ async def test_a_slot_stays_free_for_who_types_until_he_is_told_of_again(
 
 async def test_spare_work_takes_an_idle_slot_or_none() -> None:
     server = a_server(2)
-    async with permit(server, lane=Lane.BATCH), permit(server, lane=Lane.SPARE):
+    async with hold_slot(server, lane=Lane.BATCH), hold_slot(server, lane=Lane.IDLE):
         with pytest.raises(NoSlot):
-            async with permit(server, lane=Lane.SPARE):
+            async with hold_slot(server, lane=Lane.IDLE):
                 pass
 
 
@@ -216,10 +219,10 @@ async def test_spare_work_takes_an_idle_slot_or_none() -> None:
 async def test_spare_work_yields_to_everything(lane: Lane) -> None:
     server = a_server(1)
     gauge = Gauge(server)
-    spare = asyncio.create_task(gauge.hold(Lane.SPARE, seconds=60))
+    spare = asyncio.create_task(gauge.hold(Lane.IDLE, seconds=60))
     while not gauge.now:
         await asyncio.sleep(0.005)
-    async with asyncio.timeout(PATIENCE), permit(server, lane=lane):
+    async with asyncio.timeout(PATIENCE), hold_slot(server, lane=lane):
         with pytest.raises(SlotTaken):
             await spare
 
@@ -227,12 +230,12 @@ async def test_spare_work_yields_to_everything(lane: Lane) -> None:
 async def test_spare_work_is_closed_before_a_row_is() -> None:
     server = a_server(2)
     gauge = Gauge(server)
-    spare = asyncio.create_task(gauge.hold(Lane.SPARE, seconds=60))
+    spare = asyncio.create_task(gauge.hold(Lane.IDLE, seconds=60))
     while not gauge.now:
         await asyncio.sleep(0.005)
     row = asyncio.create_task(gauge.hold(seconds=60))
     await settled(server, batch=1)
-    async with permit(server, lane=Lane.INTERACTIVE):
+    async with hold_slot(server, lane=Lane.INTERACTIVE):
         assert spare.done()
         assert not row.done()
     await cancel(row, spare)

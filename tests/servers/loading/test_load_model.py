@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from apps.llm import errors
-from apps.llm.permits.acquire import in_flight
+from apps.llm.permits import permits_in_flight
 from apps.runtime.async_db import in_db
 from apps.servers import services
 from apps.servers.loading import load_model as loading_load_model
@@ -96,7 +96,7 @@ class TestLlamaSwap:
             await unload_model(server, "b")
             assert server.loaded_models == []
             assert "/api/models/unload/b" in swap.paths
-        assert sum((await in_flight(server.pk)).values()) == 0
+        assert sum((await permits_in_flight(server.pk)).values()) == 0
 
     async def test_an_embedding_model_embeds(
         self, llama: LlamaProcess, llama_embeddings: LlamaProcess

@@ -14,13 +14,13 @@ from django.test import Client
 
 from apps.llm import errors
 from apps.llm.client import close_clients
-from apps.llm.permits import acquire
-from apps.llm.permits.acquire import Lane
+from apps.llm.permits import Lane
 from apps.runtime.redis import close_async_redis, sync_redis
 from apps.servers import discovery, services
 from apps.servers.models import Server
 from apps.servers.pages import live
 from apps.servers.refresh import note_error
+from apps.servers.services import hold_slot
 from tests.llama_process import LlamaProcess, free_port
 from tests.markup import visible_text
 
@@ -38,7 +38,7 @@ def held(server: Server, *labels: str, owner: int | None = None) -> Iterator[Non
 
     async def hold(labels: tuple[str, ...]) -> None:
         if labels:
-            async with acquire.permit(server, lane=Lane.BATCH, label=labels[0], **who):
+            async with hold_slot(server, lane=Lane.BATCH, label=labels[0], **who):
                 await hold(labels[1:])
             return
         ready.set()

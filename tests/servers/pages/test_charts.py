@@ -2,13 +2,13 @@
 
 import json
 
-from apps.llm.permits.acquire import Bucket
+from apps.llm.permits import UsageBucket
 from apps.servers.pages.charts import charts, series
 
-QUIET = [Bucket(start=10 * place) for place in range(90)]
+QUIET = [UsageBucket(start=10 * place) for place in range(90)]
 ASKED = [
     *QUIET[:-1],
-    Bucket(start=890, requests=1, prompt=600, cached=540, completion=120, told=600),
+    UsageBucket(start=890, requests=1, prompt=600, cached=540, completion=120, reported=600),
 ]
 
 
@@ -28,7 +28,7 @@ def test_what_only_embeds_writes_and_caches_nothing() -> None:
 
 def test_no_chart_where_nothing_was_asked() -> None:
     assert charts(QUIET, embeds=False) == []
-    waits = [*QUIET[:-1], Bucket(start=890, waited=1)]
+    waits = [*QUIET[:-1], UsageBucket(start=890, waited=1)]
     assert len(charts(waits, embeds=False)) == 4
 
 
@@ -37,7 +37,7 @@ def test_a_share_of_nothing_is_no_number() -> None:
 
 
 def test_what_the_server_does_not_tell_is_not_zero() -> None:
-    silent = [*QUIET[:-1], Bucket(start=890, requests=1, prompt=600, completion=120)]
+    silent = [*QUIET[:-1], UsageBucket(start=890, requests=1, prompt=600, completion=120)]
     chart = next(chart for chart in charts(silent, embeds=False) if chart.name == "cached")
     assert (chart.now, chart.most) == ("not reported", "")
     assert json.loads(series(silent))["cached"][-1] is None

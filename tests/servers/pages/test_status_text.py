@@ -114,14 +114,14 @@ def four(*boxes: Box, **more: object) -> Moment:
         ),
         (four(limit=4, limit_reason="x"), "Idle."),
         (
-            four(REVIEWS, held_back="tokens"),
+            four(REVIEWS, wait_reason="tokens"),
             "1 of 4 slots busy with 'Reviews v2'. Rows wait: the shared context is full.",
         ),
         (
-            four(held_back="model:qwen-14b"),
+            four(wait_reason="model:qwen-14b"),
             "Rows wait: a person uses qwen-14b, and another model would take its place.",
         ),
-        (four(held_back="slots"), "Idle."),
+        (four(wait_reason="slots"), "Idle."),
     ],
 )
 def test_in_words(moment: Moment, words: str) -> None:

@@ -1,0 +1,89 @@
+"""The values that decide about a slot: a lane, the terms of a server, the ways to be refused."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.conf import settings
+
+# Permits of a process that was killed lapse after this.
+LEASE_SECONDS = 8.0
+# A waiting person whose request is not repeated within this time has left.
+WAITER_SECONDS = 2.0
+# An empty Redis grants nothing this soon after its start: holders register their permits first.
+REDIS_WARMUP_SECONDS = 1
+# Each of these periods gives a server that refused a request one slot back.
+RECOVER_SECONDS = 15.0
+# The servers' facts may be this old, so a model used more recently counts as loaded.
+FACTS_AGE_SECONDS = 15.0
+
+
+class Lane(StrEnum):
+    INTERACTIVE = "interactive"
+    """A person waits: chat, previews, single predictions."""
+    BATCH = "batch"
+    """Rows of jobs: on every slot that people leave, until a person needs one more."""
+    IDLE = "idle"
+    """Idle slots only: warming the prompt cache, titles, summaries."""
+
+
+class SlotTaken(Exception):
+    """A person needed the slot, so the request was closed. The request itself is fine."""
+
+
+class ModelInUse(Exception):
+    """The server would have to unload `model`, which is in use."""
+
+    def __init__(self, model: str) -> None:
+        super().__init__(
+            f"The server cannot hold all models at the same time, and {model} is in use."
+        )
+        self.model = model
+
+
+class NoSlot(Exception):
+    """No slot is idle, and work of the lane IDLE does not wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotTerms:
+    """One server's slots for one model, as far as is known now."""
+
+    server_id: int
+    model: str = ""
+    scope: str = ""
+    """The model where each model has slots of its own, "" where all share the server's."""
+    slots: int = 1
+    pool: int | None = None
+    """Tokens of the KV cache that all requests in flight share; None: each slot has its own."""
+    swaps: bool = False
+    """The server loads and unloads models on demand."""
+    is_loaded: bool = True
+    loaded_models: tuple[str, ...] = ()
+    models_at_once: int = 1
+    is_listed: bool = True
+    """The server lists the model, or lists none at all."""
+
+    def as_arguments(self) -> dict[str, Any]:
+        """The JSON that `acquire.lua` reads; times in milliseconds."""
+        return {
+            "slots": self.slots,
+            "pool": self.pool or 0,
+            "swaps": self.swaps,
+            "loaded": self.is_loaded,
+            "loaded_models": self.loaded_models if self.swaps else [],
+            "models_at_once": self.models_at_once,
+            "listed": self.is_listed,
+            "lease": int(LEASE_SECONDS * 1000),
+            "waiter": int(WAITER_SECONDS * 1000),
+            "warmup": REDIS_WARMUP_SECONDS,
+            "recover": int(RECOVER_SECONDS * 1000),
+            "active": active_ms(),
+            "keep_model": int(settings.KEEP_MODEL_SECONDS * 1000),
+            "facts_age": int(FACTS_AGE_SECONDS * 1000),
+        }
+
+
+def active_ms() -> int:
+    """Milliseconds for which a person counts as active after an answer."""
+    return max(1, int(settings.IDLE_AFTER_CHAT_SECONDS * 1000))

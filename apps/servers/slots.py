@@ -1,0 +1,85 @@
+"""A server's slots for the rooms that send it requests: terms, permits, and outcomes."""
+
+import math
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from apps.llm import errors
+from apps.llm.permits import Lane, Permit, SlotTerms, back_off, permit
+from apps.servers.models import Server
+from apps.servers.refresh import note_alive, note_error
+
+# An answer proves that the server works; more often than this it need not be recorded.
+ALIVE_SECONDS = 1.0
+
+_alive_at: dict[int, float] = {}
+
+
+def slot_terms(server: Server, model: str = "") -> SlotTerms:
+    """The slots that a request for this model may use, by what is known of the server."""
+    return SlotTerms(
+        server_id=server.pk,
+        model=model,
+        scope=server.scope(model),
+        slots=server.width(model),
+        pool=server.pool(model),
+        swaps=server.swaps,
+        is_loaded=server.model_id(model) in server.loaded_models,
+        loaded_models=tuple(server.loaded_models) if server.swaps else (),
+        models_at_once=server.models_at_once,
+        is_listed=not server.model_facts or server.model(model) is not None,
+    )
+
+
+@asynccontextmanager
+async def hold_slot(
+    server: Server,
+    *,
+    lane: Lane,
+    model: str = "",
+    tokens: int = 0,
+    label: str = "",
+    person: int | None = None,
+    owner: int | None = None,
+    on_wait: Callable[[], object] | None = None,
+) -> AsyncIterator[Permit]:
+    """Hold one of a server's slots, and record on the server how the request ended.
+
+    Arguments and errors: see `apps.llm.permits.permit`.
+    """
+    claim = permit(
+        slot_terms(server, model),
+        lane=lane,
+        tokens=tokens,
+        label=label,
+        person=person,
+        owner=owner,
+        on_wait=on_wait,
+    )
+    async with claim as held:
+        try:
+            yield held
+        except errors.LLMError as error:
+            # Before the slot is free again: the refused request counts among those in flight.
+            await _record_failure(server, error, model)
+            raise
+    if held.usage is not None and _is_due(server.pk):
+        await note_alive(server)
+
+
+async def _record_failure(server: Server, error: errors.LLMError, model: str) -> None:
+    await note_error(server, error, model)
+    # An overflow of a cache whose size is known is prevented by counting tokens.
+    if isinstance(error, errors.Busy) or (
+        isinstance(error, errors.PoolExhausted) and not server.pool(model)
+    ):
+        await back_off(slot_terms(server, model), error)
+
+
+def _is_due(server_id: int) -> bool:
+    now = time.monotonic()
+    if now - _alive_at.get(server_id, -math.inf) < ALIVE_SECONDS:
+        return False
+    _alive_at[server_id] = now
+    return True
