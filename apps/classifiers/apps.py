@@ -26,7 +26,9 @@ class ClassifiersConfig(AppConfig):
         work.register(
             TaskKind.FILE_PREDICTION, "apps.classifiers.prediction.file_predictions.predict_file"
         )
-        near_duplicates.register(_look_for_near_copies)
+        work.register(
+            near_duplicates.SEARCH, "apps.classifiers.training.near_duplicate_search.find"
+        )
         text_limits.register(_text_limit)
         training.register(_is_trained_on)
         removing.connect(_delete_classifiers)
@@ -34,12 +36,6 @@ class ClassifiersConfig(AppConfig):
 
 
 # Imported when they are called: at the start of every process numpy would cost a tenth of a second.
-def _look_for_near_copies(dataset: "Dataset") -> None:
-    from apps.classifiers import tasks
-
-    tasks.wake_near_copies(dataset.pk)
-
-
 def _is_trained_on(dataset: "Dataset", key: int) -> bool:
     from apps.classifiers.models import Classifier
 

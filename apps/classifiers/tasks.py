@@ -5,14 +5,12 @@ from pathlib import Path
 
 from celery import shared_task
 from django.conf import settings
-from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from apps.classifiers.models import Run, TaskKind
 from apps.classifiers.prediction import predictor
-from apps.classifiers.training import near_duplicate_search
 from apps.classifiers.transfer import convert as transfer_convert
-from apps.datasets import near_duplicates
+from apps.datasets.near_duplicates import SEARCH
 from apps.work import services as work
 
 log = logging.getLogger(__name__)
@@ -45,16 +43,9 @@ def convert(run_id: int) -> None:
 
 @shared_task(name="apps.classifiers.tasks.find_near_copies")
 def find_near_copies(dataset_id: int) -> None:
-    near_duplicate_search.find(dataset_id)
-
-
-def wake_near_copies(dataset_id: int) -> None:
-    try:
-        transaction.on_commit(lambda: find_near_copies.delay(dataset_id))
-    except OperationalError:
-        near_duplicates.fail(
-            dataset_id, "The job could not be queued. Check that Redis is running, then try again."
-        )
+    """Search as a message of an older version asked."""
+    work.enqueue(SEARCH, dataset_id, send=False)
+    work.run_subject(SEARCH, dataset_id)
 
 
 def wake_converting(run: Run) -> None:

@@ -1,15 +1,18 @@
-"""The search for near copies. Another room has the vectors: it registers how to start."""
+"""The search for near-duplicates: a task of the room that has the vectors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 
 from apps.datasets.models import Dataset, Example, NearCopy
 from apps.datasets.rows.history import SnapshotRef
+from apps.work import services as work
+from apps.work.models import TaskState
 
-Start = Callable[[Dataset], None]
-_starts: list[Start] = []
+SEARCH = "datasets.near_duplicates"
+"""The kind of the durable task. Its handler ends with `record`, or fails the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,46 +42,30 @@ class Shown:
         return self.row.label != self.other.label
 
 
-def register(start: Start) -> None:
-    """Called once, when the room that has the vectors starts.
-
-    `start(dataset)` tells a worker, which ends with `record` or `fail`.
-    """
-    _starts[:] = [start]
-
-
 def is_available() -> bool:
-    return bool(_starts)
+    """True if a room with vectors has registered a handler for the search."""
+    return work.is_registered(SEARCH)
 
 
-def look(dataset: Dataset) -> bool:
-    """Starts the search; False where one is going on, or nobody can search."""
-    if not _starts:
-        return False
-    with transaction.atomic():
-        locked = Dataset.objects.select_for_update().get(pk=dataset.pk)
-        if locked.near.get("state") == "running":
-            return False
-        locked.near = {"state": "running", "done": 0, "total": 0}
-        locked.save(update_fields=["near"])
-    dataset.near = locked.near
-    _starts[0](dataset)
-    return True
+def start_search(dataset: Dataset) -> bool:
+    """Queue a search; False if one is active or no handler is registered."""
+    return is_available() and work.enqueue(SEARCH, dataset.pk, owner=dataset.owner) is not None
 
 
-def progress(dataset_id: int, done: int, total: int) -> None:
-    Dataset.objects.filter(pk=dataset_id).update(
-        near={"state": "running", "done": done, "total": total}
-    )
-
-
-def fail(dataset_id: int, error: str) -> None:
-    Dataset.objects.filter(pk=dataset_id).update(near={"state": "failed", "error": error})
+def search_status(dataset: Dataset) -> dict[str, Any]:
+    """The `state` of the last search, with its progress, its error or what `record` stored."""
+    task = work.find(SEARCH, dataset.pk)
+    if task is not None and task.is_active:
+        return {"state": "running", "done": task.done, "total": task.total}
+    if task is not None and task.state == TaskState.FAILED:
+        return {"state": "failed", "error": task.error}
+    found: dict[str, Any] = dataset.near
+    return found if found.get("state") == "done" else {}
 
 
 @transaction.atomic
 def record(ref: SnapshotRef, pairs: Sequence[Near], *, model: str, threshold: float) -> None:
-    """Keeps what was found in a version, in place of what was found before.
+    """Store the pairs found in a version, in place of earlier ones.
 
     Args:
         threshold: the least cosine of a pair.

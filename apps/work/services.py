@@ -114,9 +114,14 @@ def run(task_id: int) -> None:
             raise
 
 
+def find(kind: str, subject: object) -> Task | None:
+    return Task.objects.filter(kind=kind, subject=str(subject)).first()
+
+
 def run_subject(kind: str, subject: object) -> None:
     """Run the task of a subject, if there is one."""
-    for task in Task.objects.filter(kind=kind, subject=str(subject)):
+    task = find(kind, subject)
+    if task is not None:
         run(task.pk)
 
 

@@ -12,4 +12,4 @@ from apps.datasets import near_duplicates, text_limits
 def _by_itself(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.UPLOADS_DIR = tmp_path / "uploads"
     monkeypatch.setattr(text_limits, "_providers", [])
-    monkeypatch.setattr(near_duplicates, "_starts", [])
+    monkeypatch.setattr(near_duplicates, "is_available", lambda: False)

@@ -1,7 +1,6 @@
-"""Near copies within a dataset, for its page: the datasets' room has no vectors, this one does."""
+"""Near-duplicates within a dataset, found by their vectors, which the datasets' room has not."""
 
 import asyncio
-import logging
 
 import numpy as np
 
@@ -22,48 +21,52 @@ from apps.runtime.redis import close_async_redis
 from apps.servers.models import DefaultServer, Use
 from apps.servers.services import NoServer, Target, default_target, target
 from apps.similarity.cosine import NEAR, near_pairs
-
-log = logging.getLogger(__name__)
+from apps.work.models import TaskState
+from apps.work.services import HeldTask
 
 # All against all grows with the square: this many rows of 384 numbers take a core some minutes.
-MOST_ROWS = 100_000
+MAX_ROWS = 100_000
 
 
-def find(dataset_id: int) -> None:
-    """Embeds what is unseen, compares, and records: test rows against training rows where there is
-    a test split, else every row against every other. Says so where it cannot."""
-    dataset = Dataset.objects.filter(pk=dataset_id).first()
+class TooManyRows(Exception):
+    """The dataset is too large to compare all rows with all others."""
+
+
+def find(held: HeldTask) -> None:
+    """Embed what is unseen, compare, and record: the handler of `near_duplicates.SEARCH`.
+
+    Compares test rows with training rows if there is a test split, else every row with every other.
+    """
+    dataset = Dataset.objects.filter(pk=held.subject).first()
     if dataset is None:
         return
     try:
         ref = snapshot(dataset)
         rows = list(read_snapshot(ref))
-        if len(rows) > MOST_ROWS:
-            near_duplicates.fail(
-                dataset_id,
-                f"Near copies are looked for among at most {MOST_ROWS:,} rows, these are "
-                f"{len(rows):,}. A training run compares its test rows with all others.",
+        if len(rows) > MAX_ROWS:
+            raise TooManyRows(
+                f"Too many rows to search for near-duplicates: {len(rows):,}. The limit is "
+                f"{MAX_ROWS:,}. Training still compares test rows with all others."
             )
-            return
         target = default_target(Use.EMBEDDINGS)
-        vectors, model = asyncio.run(_embed(dataset_id, target, [row.text for row in rows]))
-        near_duplicates.record(ref, _pairs(rows, vectors), model=model, threshold=NEAR)
-    except (LLMError, NoServer, SnapshotGone) as error:
-        near_duplicates.fail(dataset_id, str(error))
-    except Exception:
-        near_duplicates.fail(dataset_id, "Something went wrong. Details are in the worker log.")
-        raise
+        vectors, model = asyncio.run(_embed(held, target, [row.text for row in rows]))
+        pairs = _pairs(rows, vectors)
+        with held.fence():
+            near_duplicates.record(ref, pairs, model=model, threshold=NEAR)
+            held.end(TaskState.DONE)
+    except (LLMError, NoServer, SnapshotGone, TooManyRows) as error:
+        held.end(TaskState.FAILED, str(error))
 
 
-async def _embed(dataset_id: int, target: Target, texts: list[str]) -> tuple[Vectors, str]:
-    async def progress(done: int, total: int) -> None:
-        await in_db(near_duplicates.progress, dataset_id, done, total)
+async def _embed(held: HeldTask, target: Target, texts: list[str]) -> tuple[Vectors, str]:
+    async def report(done: int, total: int) -> None:
+        await in_db(held.report, done, total)
 
     try:
         embedder = await identify(target, lane=Lane.BATCH)
         # A text that is too long is compared by its beginning: better than not at all.
         prepared = await embed_prepared(
-            embedder, texts, Preparation(long_texts="cut"), lane=Lane.BATCH, progress=progress
+            embedder, texts, Preparation(long_texts="cut"), lane=Lane.BATCH, progress=report
         )
         return prepared.vectors, embedder.target.model
     finally:
@@ -87,7 +90,7 @@ def _pairs(rows: list[SnapshotRow], vectors: Vectors) -> list[near_duplicates.Ne
 
 
 def text_limit() -> TextLimit | None:
-    """How long a text may be for the model that is set for embeddings, as it was last seen."""
+    """The longest text of the default embedding model, as last seen; None if not reported."""
     default = DefaultServer.objects.select_related("server").filter(use=Use.EMBEDDINGS).first()
     if default is None or not default.server.context:
         return None

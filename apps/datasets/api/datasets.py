@@ -8,7 +8,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Field, Router, Schema, Status
 
 from apps.core.api import ApiError, Page, not_found, owner, page
-from apps.datasets import services, tasks
+from apps.datasets import near_duplicates, services, tasks
 from apps.datasets.models import Dataset, Rejection
 from apps.datasets.rows import removal
 from apps.datasets.views.datasets import export_response
@@ -131,4 +131,4 @@ def list_rejected(request: HttpRequest, pk: int, limit: int = 100, after: str | 
 def get_report(request: HttpRequest, pk: int) -> dict[str, Any]:
     """Duplicates, conflicts, leaks, labels with few rows or much alike, of the present version."""
     dataset = get_mine(request, pk)
-    return dict(services.report(dataset)) | {"near": dataset.near}
+    return dict(services.report(dataset)) | {"near": near_duplicates.search_status(dataset)}

@@ -183,6 +183,7 @@ def summary_context(dataset: Dataset) -> dict[str, Any]:
         "undoable": services.can_undo(dataset),
         "change": BulkChange.objects.filter(dataset=dataset).first(),
         "version": dataset.version,
+        "near": near_duplicates.search_status(dataset),
         "near_available": near_duplicates.is_available(),
         "near_empty": reports.NEAR_EMPTY,
     }

@@ -147,16 +147,18 @@ def near_copies(request: HttpRequest, pk: int) -> HttpResponse:
     """Rows that mean nearly the same, side by side; POST looks for them."""
     dataset = mine(request, pk)
     if request.method == "POST":
-        near_duplicates.look(dataset)
+        near_duplicates.start_search(dataset)
         return back(request, dataset)
     start = next(iter(numbers([request.GET.get("from", "")])), 0)
-    found = int(dataset.near.get("found", 0))
+    near = near_duplicates.search_status(dataset)
+    found = int(near.get("found", 0))
     context = {
         "dataset": dataset,
         "pairs": near_duplicates.side_by_side(dataset, after=start, limit=NEAR_SHOWN),
         "start": start,
         "next": start + NEAR_SHOWN if start + NEAR_SHOWN < found else None,
         "previous": max(0, start - NEAR_SHOWN) if start else None,
+        "near": near,
         "near_available": near_duplicates.is_available(),
     }
     return render(request, "datasets/near.html", context)

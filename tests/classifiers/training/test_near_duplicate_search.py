@@ -1,14 +1,18 @@
 """Near-duplicates within a dataset, found for the dataset's page."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 
 from apps.classifiers import tasks
 from apps.classifiers.training import near_duplicate_search
 from apps.datasets import near_duplicates, text_limits
-from apps.datasets.models import NearCopy
+from apps.datasets.models import Dataset, NearCopy
 from apps.files import ExampleRow
 from apps.servers.models import DefaultServer, Server
+from apps.work import services as work
+from apps.work.models import Task, TaskState
 from tests.classifiers import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -21,35 +25,63 @@ TWINS = [
 ]
 
 
-def test_it_works(alice: User, embedding_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[int] = []
-    monkeypatch.setattr(tasks.find_near_copies, "delay", told.append)
-    data = factories.dataset(alice, TWINS)
-    assert near_duplicates.look(data)
-    assert told == [data.pk]
-    tasks.find_near_copies(data.pk)
+def searched(data: Dataset) -> dict[str, Any]:
+    """The status of a search done as a worker would."""
+    work.run_subject(near_duplicates.SEARCH, data.pk)
     data.refresh_from_db()
-    assert data.near["state"] == "done"
+    return near_duplicates.search_status(data)
+
+
+def test_find_stores_the_pairs(alice: User, embedding_server: Server, announced: list[int]) -> None:
+    data = factories.dataset(alice, TWINS)
+    assert near_duplicates.search_status(data) == {}
+    assert near_duplicates.start_search(data)
+    assert not near_duplicates.start_search(data)  # one is active
+    assert near_duplicates.search_status(data) == {"state": "running", "done": 0, "total": 0}
+    assert len(announced) == 1
+    found = searched(data)
+    assert (found["state"], found["found"]) == ("done", 1)
     pair = NearCopy.objects.get()
     assert (pair.index, pair.other_index) == (1, 0)
     assert pair.cosine >= 0.97
 
 
-def test_it_says_why_not(
+def test_find_compares_all_rows_where_there_is_no_test_split(
+    alice: User, embedding_server: Server
+) -> None:
+    data = factories.dataset(alice, [ExampleRow(row.text, row.label) for row in TWINS])
+    near_duplicates.start_search(data)
+    assert searched(data)["found"] == 1
+
+
+def test_find_shows_why_it_failed(
     alice: User, embedding_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = factories.dataset(alice, TWINS)
-    monkeypatch.setattr(near_duplicate_search, "MOST_ROWS", 3)
-    near_duplicate_search.find(data.pk)
-    data.refresh_from_db()
-    assert data.near["state"] == "failed"
-    assert "at most 3 rows" in data.near["error"]
+    monkeypatch.setattr(near_duplicate_search, "MAX_ROWS", 3)
+    near_duplicates.start_search(data)
+    found = searched(data)
+    assert found["state"] == "failed"
+    assert "The limit is 3" in found["error"]
     monkeypatch.undo()
     DefaultServer.objects.all().delete()
-    near_duplicate_search.find(data.pk)
+    near_duplicates.start_search(data)
+    assert "No server set for" in searched(data)["error"]
+
+
+def test_find_of_a_deleted_dataset_ends(alice: User) -> None:
+    data = factories.dataset(alice, TWINS)
+    near_duplicates.start_search(data)
+    data.delete()
+    work.run_subject(near_duplicates.SEARCH, Task.objects.get().subject)
+    assert Task.objects.get().state == TaskState.DONE
+
+
+def test_a_message_of_an_older_version_searches(alice: User, embedding_server: Server) -> None:
+    data = factories.dataset(alice, TWINS)
+    tasks.find_near_copies(data.pk)
     data.refresh_from_db()
-    assert "No server set for" in data.near["error"]
-    near_duplicate_search.find(data.pk + 99)  # deleted meanwhile: nothing to say it to
+    assert near_duplicates.search_status(data)["found"] == 1
 
 
 def test_the_limit_is_the_servers(embedding_server: Server) -> None:

@@ -8,6 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 from apps.datasets import near_duplicates, services
 from apps.datasets.models import Dataset
 from apps.datasets.near_duplicates import Near
+from apps.work.models import Task
 from tests.datasets.factories import create, create_many, shown
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -120,25 +121,23 @@ def test_near_copies_side_by_side(browser: Client, dataset: Dataset) -> None:
     assert page.index("two") < page.index("one")
     services.delete_rows(dataset, [2])
     assert "three" not in browser.get(url).content.decode()
-    assert "looked for at version 0" in browser.get(f"/datasets/{dataset.pk}/").content.decode()
+    assert "checked at version 0" in browser.get(f"/datasets/{dataset.pk}/").content.decode()
 
 
 def test_looking_for_near_copies(
     browser: Client, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(near_duplicates, "_starts", [])
-    assert "Look for near" not in browser.get(f"/datasets/{dataset.pk}/").content.decode()
+    assert "Find near-duplicates" not in browser.get(f"/datasets/{dataset.pk}/").content.decode()
     browser.post(f"/datasets/{dataset.pk}/near/")
-    monkeypatch.setattr(near_duplicates, "_starts", [lambda dataset: asked.append(dataset.pk)])
-    assert "Look for near" in browser.get(f"/datasets/{dataset.pk}/").content.decode()
+    monkeypatch.setattr(near_duplicates, "is_available", lambda: True)
+    assert "Find near-duplicates" in browser.get(f"/datasets/{dataset.pk}/").content.decode()
     browser.post(f"/datasets/{dataset.pk}/near/")
-    browser.post(f"/datasets/{dataset.pk}/near/")  # one is going on
-    assert asked == [dataset.pk]
-    near_duplicates.progress(dataset.pk, 3, 4)
+    browser.post(f"/datasets/{dataset.pk}/near/")  # one is active
+    task = Task.objects.get(kind=near_duplicates.SEARCH, subject=dataset.pk)
+    Task.objects.update(done=3, total=4)
     for page in ("", "near/"):
         assert "3 of 4 texts" in browser.get(f"/datasets/{dataset.pk}/{page}").content.decode()
-    near_duplicates.fail(dataset.pk, "The server is gone.")
+    Task.objects.filter(pk=task.pk).update(state="failed", error="The server is gone.")
     for page in ("", "near/"):
         shown = browser.get(f"/datasets/{dataset.pk}/{page}").content.decode()
         assert "The server is gone." in shown
@@ -175,7 +174,7 @@ def test_a_page_asks_as_much_of_many_rows_as_of_few(
     for dataset in (create_many(alice, 10), create_many(alice, 3_000, labels=150)):
         browser.get(f"/datasets/{dataset.pk}/")
         for query in ("", "?label=label+1", "?issue=duplicate", "?q=text&after=5", "?split=none"):
-            with django_assert_num_queries(6):
+            with django_assert_num_queries(7):
                 browser.get(f"/datasets/{dataset.pk}/{query}")
         with django_assert_num_queries(4):
             browser.get(f"/datasets/{dataset.pk}/examples/?after=3")
