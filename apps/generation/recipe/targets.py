@@ -111,7 +111,9 @@ def _group(server: Server, value: str) -> Group:
     names = {model["id"] for model in models}
     number, _, wanted = value.partition(":")
     if number == str(server.pk) and wanted not in names:
-        options.append(Option(value, f"{wanted} · not there now" if wanted else "Its first model"))
+        options.append(
+            Option(value, f"{wanted} · not available now" if wanted else "Its first model")
+        )
     elif not options and not server.model_ids:
         options.append(Option(str(server.pk), "Its first model"))
     return Group(f"{server.name} · {words}" if words else server.name, options)

@@ -120,20 +120,24 @@ def test_the_schema_is_sent_so_that_the_server_enforces_it() -> None:
 @pytest.mark.parametrize(
     ("change", "place", "sentence"),
     [
-        ({"prompt": ""}, ("prompt",), "Write the prompt"),
-        ({"prompt": 5}, ("prompt",), "Write the prompt"),
-        ({"prompt": "{{ nothing }}"}, ("prompt",), "there is no column “nothing”"),
+        ({"prompt": ""}, ("prompt",), "Enter a prompt"),
+        ({"prompt": 5}, ("prompt",), "Enter a prompt"),
+        ({"prompt": "{{ nothing }}"}, ("prompt",), "no column “nothing”"),
         ({"system": "It is {{ date }}"}, ("system",), "the same for every row"),
-        ({"system": 5}, ("system",), "must be a text"),
+        ({"system": 5}, ("system",), "must be a string"),
         ({"attributes": ["a"]}, ("attributes",), "an object"),
         ({"attributes": {"a b": ["x"]}}, ("attributes", "a b"), "cannot be a column"),
         ({"attributes": {"a": []}}, ("attributes", "a"), "at least one value"),
         ({"attributes": {"a": "x"}}, ("attributes", "a"), "at least one value"),
         ({"attributes": {"a": [" "]}}, ("attributes", "a"), "empty"),
-        ({"columns": [{"name": "u", "kind": "x"}]}, ("columns", 0, "kind"), "no kind “x”"),
-        ({"columns": [{"name": "product", "values": ["x"]}]}, ("columns", 0), "two columns"),
-        ({"quotas": {"size": {"big": 1}}}, ("quotas", "size"), "no column “size”"),
-        ({"quotas": {"product": {"sofa": 1}}}, ("quotas", "product"), "no value"),
+        (
+            {"columns": [{"name": "u", "kind": "x"}]},
+            ("columns", 0, "kind"),
+            "Unknown column type “x”",
+        ),
+        ({"columns": [{"name": "product", "values": ["x"]}]}, ("columns", 0), "Two columns"),
+        ({"quotas": {"size": {"big": 1}}}, ("quotas", "size"), "No category column “size”"),
+        ({"quotas": {"product": {"sofa": 1}}}, ("quotas", "product"), "not a value"),
         ({"quotas": {"product": {"lamp": -1}}}, ("quotas", "product"), "number of rows"),
         ({"quotas": {"product": {"lamp": 201}}}, ("quotas", "product"), "the job has 200"),
         (
@@ -146,8 +150,8 @@ def test_the_schema_is_sent_so_that_the_server_enforces_it() -> None:
         ({"params": {"max_tokens": 1.5}}, ("params", "max_tokens"), "whole number"),
         ({"params": {"max_tokens": True}}, ("params", "max_tokens"), "whole number"),
         ({"params": {"n": 4}}, ("params", "n"), "Unknown parameter"),
-        ({"schema": {"type": "array"}}, ("schema",), "begins with"),
-        ({"shema": {}}, ("shema",), "no such part"),
+        ({"schema": {"type": "array"}}, ("schema",), "Start the schema"),
+        ({"shema": {}}, ("shema",), "Unknown recipe key"),
     ],
 )
 def test_what_is_wrong_and_where(change: dict[str, Any], place: Any, sentence: str) -> None:

@@ -119,9 +119,9 @@ def test_a_job_leaves_no_recipe_in_the_list_unless_it_is_saved(
     browser: Client, api: Client, server: Server
 ) -> None:
     browser.post("/generate/new/", FORM)
-    assert "Your recipes</h2>" not in browser.get("/generate/").content.decode()
+    assert "Saved recipes</h2>" not in browser.get("/generate/").content.decode()
     browser.post("/generate/new/", FORM | {"keep": "1"})
-    assert "Your recipes</h2>" in browser.get("/generate/").content.decode()
+    assert "Saved recipes</h2>" in browser.get("/generate/").content.decode()
     browser.post("/generate/new/", FORM)  # one that is listed stays listed
     assert "Your recipes</h3>" in browser.get("/generate/new/").content.decode()
     body = {"name": "Kept", "rows": 1, "recipe": {"prompt": "Write."}, "keep_recipe": True}
@@ -148,7 +148,7 @@ def test_a_program_without_a_server_gets_the_model_of_the_default(
 
 def test_no_server_at_all_is_a_sentence(browser: Client, alice: User) -> None:
     answer = browser.post("/generate/new/", FORM)
-    assert "No model server is set" in answer.context["draft"].errors["target"]
+    assert "No server set for generation" in answer.context["draft"].errors["target"]
     assert "no server is set" in answer.content.decode()
     with pytest.raises(NoServer):
         targets.chosen("")

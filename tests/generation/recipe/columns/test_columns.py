@@ -131,7 +131,7 @@ def test_seed_rows_of_the_same_class() -> None:
         tables={"example": SEEDS},
     )
     assert all(row["example_label"] == row["label"] for row in rows)
-    with pytest.raises(RecipeError, match="No seed row of “example” has “c” as its label"):
+    with pytest.raises(RecipeError, match="No seed row of “example” has label = “c”"):
         drawn(
             {"name": "label", "values": ["c"]},
             SEED | {"match": "label"},
@@ -226,66 +226,70 @@ def test_the_fields_of_a_row() -> None:
     ("column", "place", "sentence"),
     [
         ({"name": "a b"}, (), "cannot be a column's name"),
-        ({}, (), "has a name"),
-        ({"name": "a", "kind": "magic"}, ("kind",), "no kind “magic”"),
-        ({"name": "a", "values": ["x"], "colour": 1}, ("colour",), "no such part"),
+        ({}, (), "needs a name"),
+        ({"name": "a", "kind": "magic"}, ("kind",), "Unknown column type “magic”"),
+        ({"name": "a", "values": ["x"], "colour": 1}, ("colour",), "Unknown key"),
         ({"name": "a", "values": []}, (), "at least one value"),
-        ({"name": "a", "values": ["x", None]}, (), "empty or no text"),
+        ({"name": "a", "values": ["x", None]}, (), "empty or not a string"),
         ({"name": "a", "values": ["x"], "weights": [1, 2]}, (), "as many weights"),
         ({"name": "a", "values": ["x"], "weights": [0]}, (), "All weights"),
-        ({"name": "a", "values": ["x"], "weights": [-1]}, (), "from 0 on"),
+        ({"name": "a", "values": ["x"], "weights": [-1]}, (), "not a number of 0 or more"),
         ({"name": "a", "values": ["x", "x"], "weights": [1, 2]}, (), "twice"),
         ({"name": "a", "values": {"x": ["y"]}}, (), "depends_on"),
-        ({"name": "a", "values": ["x"], "depends_on": "z"}, ("depends_on",), "no column “z”"),
+        ({"name": "a", "values": ["x"], "depends_on": "z"}, ("depends_on",), "No column “z”"),
         ({"name": "a", "values": ["x"], "depends_on": "before"}, (), "its values are an object"),
         ({"name": "a", "values": ["x"], "keep": "no"}, ("keep",), "true or false"),
         ({"name": "a", "values": ["x"], "condition": "z > 1"}, ("condition",), "no column “z”"),
         ({"name": "a", "kind": "number", "min": 5, "max": 1}, ("min",), "larger"),
         ({"name": "a", "kind": "number", "min": "x", "max": 1}, ("min",), "a number"),
         ({"name": "a", "kind": "number", "max": 1}, ("min",), "a number"),
-        ({"name": "a", "kind": "number", "min": 0.5, "max": 1}, ("decimals",), "Integer"),
+        ({"name": "a", "kind": "number", "min": 0.5, "max": 1}, ("decimals",), "integers"),
         ({"name": "a", "kind": "number", "min": 1, "max": 10**30}, ("max",), "a number"),
         ({"name": "a", "kind": "date", "from": "soon", "to": "2026-01-01"}, ("from",), "a date"),
         ({"name": "a", "kind": "date", "from": "2026-02-01", "to": "2026-01-01"}, ("from",), "aft"),
-        ({"name": "a", "kind": "seed"}, (), "where the seed rows come from"),
-        ({"name": "a", "kind": "seed", "rows": []}, (), "no seed row"),
+        ({"name": "a", "kind": "seed"}, (), "Choose a source for the seed rows"),
+        ({"name": "a", "kind": "seed", "rows": []}, (), "No seed rows"),
         ({"name": "a", "kind": "seed", "text": "x", "format": "pdf"}, (), "has a format"),
-        ({"name": "a", "kind": "seed", "text": "{", "format": "jsonl"}, (), "Line 1 is no JSON"),
-        ({"name": "a", "kind": "seed", "dataset": "x"}, ("dataset",), "whole number"),
+        (
+            {"name": "a", "kind": "seed", "text": "{", "format": "jsonl"},
+            (),
+            "Line 1 is not valid JSON",
+        ),
+        ({"name": "a", "kind": "seed", "dataset": "x"}, ("dataset",), "Must be an integer"),
         ({"name": "a", "kind": "seed", "dataset": 1, "count": 0}, ("count",), "from 1"),
         ({"name": "a", "kind": "seed", "dataset": 1, "order": "up"}, ("order",), "sample"),
         ({"name": "a", "kind": "seed", "dataset": 1, "template": "{{ x }}"}, ("template",), "“x”"),
         ({"name": "a", "kind": "expression", "expression": "2 *"}, ("expression",), "Line 1"),
         ({"name": "a", "kind": "expression", "expression": ""}, ("expression",), "empty"),
         ({"name": "a", "kind": "expression", "expression": "a"}, ("expression",), "no column “a”"),
-        ({"name": "a", "kind": "text"}, ("prompt",), "Write the prompt"),
+        ({"name": "a", "kind": "text"}, ("prompt",), "Enter a prompt"),
         ({"name": "a", "kind": "text", "prompt": "x\n{{ y }}"}, ("prompt",), "Line 2"),
         ({"name": "a", "kind": "text", "prompt": "x", "params": {"n": 1}}, ("params", "n"), "no"),
         ({"name": "a", "kind": "text", "prompt": "x", "candidates": 99}, ("candidates",), "1 to"),
         (
             {"name": "a", "kind": "text", "prompt": "x", "checks": [{"kind": "length"}]},
             ("checks", 0),
-            "smallest or a largest",
+            "minimum or a maximum",
         ),
         (
             {"name": "a", "kind": "text", "prompt": "x", "checks": [{"kind": "matches"}]},
             ("checks", 0),
-            "Write the pattern",
+            "Enter a pattern",
         ),
         ({"name": "a", "kind": "structured", "prompt": "x"}, ("schema",), "at least one field"),
         (
             {"name": "a", "kind": "structured", "prompt": "x", "schema": {"type": "array"}},
             ("schema",),
-            "begins with",
+            "Start the schema",
         ),
-        ({"name": "a", "kind": "judge", "criteria": []}, ("criteria",), "from 1"),
+        ({"name": "a", "kind": "judge", "criteria": []}, ("criteria",), "1 to 10"),
         ({"name": "a", "kind": "judge", "criteria": [{"name": "q q"}]}, ("criteria", 0), "name"),
         (
             {"name": "a", "kind": "judge", "criteria": [{"name": "q", "max": 1}]},
             ("criteria", 0, "max"),
             "from 2",
         ),
-        ({"name": "before", "values": ["x"]}, (), "two columns named “before”"),
+        ({"name": "before", "values": ["x"]}, (), "Two columns are named “before”"),
     ],
 )
 def test_what_is_wrong_and_where(column: dict[str, Any], place: Any, sentence: str) -> None:
@@ -307,8 +311,8 @@ def test_a_later_mistake_is_not_blamed_for_an_earlier_one() -> None:
     ("quotas", "sentence"),
     [
         ({"sound": {"woof": 1}}, "depends on"),
-        ({"stars": {"1": 1}}, "values to choose from"),
-        ({"text": {"1": 1}}, "values to choose from"),
+        ({"stars": {"1": 1}}, "No category column"),
+        ({"text": {"1": 1}}, "No category column"),
     ],
 )
 def test_what_cannot_have_a_quota(quotas: dict[str, Any], sentence: str) -> None:
@@ -323,7 +327,7 @@ def test_what_cannot_have_a_quota(quotas: dict[str, Any], sentence: str) -> None
 
 
 def test_a_recipe_must_ask_the_model_something() -> None:
-    with pytest.raises(RecipeError, match="Write the prompt"):
+    with pytest.raises(RecipeError, match="Enter a prompt"):
         parse({"columns": [{"name": "u", "kind": "uuid"}]})
 
 

@@ -31,15 +31,15 @@ def test_reads(given: dict[str, Any], rows: list[dict[str, str]]) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({}, "come from a dataset, from rows or from a text"),
-        ([], "come from a dataset"),
+        ({}, "a dataset, rows or text"),
+        ([], "a dataset"),
         ({"rows": "x"}, "a list of objects"),
-        ({"rows": [{"a": 1}, 5]}, "Seed row 2 is no object"),
+        ({"rows": [{"a": 1}, 5]}, "Seed row 2 is not an object"),
         ({"rows": [{"text": "x" * 20_001}]}, "longer than 20,000"),
-        ({"text": " \n"}, "no seed row"),
-        ({"text": '{"a": 1}\n{"a"', "format": "jsonl"}, "Line 2 is no JSON"),
+        ({"text": " \n"}, "No seed rows"),
+        ({"text": '{"a": 1}\n{"a"', "format": "jsonl"}, "Line 2 is not valid JSON"),
         ({"text": "x", "format": "docx"}, "has a format"),
-        ({"text": "a\n" * 20_001}, "20,001 seed rows; at most 20,000"),
+        ({"text": "a\n" * 20_001}, "20,001 seed rows; the limit is 20,000"),
     ],
 )
 def test_what_is_wrong(given: Any, sentence: str) -> None:
