@@ -15,7 +15,8 @@ from pathlib import Path
 
 import httpx2
 
-from apps.generation.recipe.parse import parse, render_row
+from apps.generation.recipe.parse import parse
+from apps.generation.rows.first_request import render_row
 from bench.jobs import FRESH, SEED, verdict, watched
 from bench.occupancy import (
     FEWER_ROWS,

@@ -14,7 +14,8 @@ from typing import Any
 
 import httpx2
 
-from apps.generation.recipe.parse import Recipe, render_row
+from apps.generation.recipe.recipe import Recipe
+from apps.generation.rows.first_request import render_row
 
 SAMPLE_SECONDS = 0.2
 SEED = 7

@@ -27,7 +27,8 @@ from typing import Any
 
 import httpx2
 
-from apps.generation.recipe.parse import Recipe, parse
+from apps.generation.recipe.parse import parse
+from apps.generation.recipe.recipe import Recipe
 from bench.jobs import FRESH, Watch, Workbench, bare_loop, verdict, watched
 from bench.model import write_model
 from bench.wire import End, counted

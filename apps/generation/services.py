@@ -15,7 +15,7 @@ from apps.datasets.models import Dataset, Split
 from apps.generation.exports.files import is_whole
 from apps.generation.models import Job, RecipeVersion, StoredRows
 from apps.generation.recipe.columns import schemas, seeds
-from apps.generation.recipe.columns.columns import Seed
+from apps.generation.recipe.columns.seed import Seed
 from apps.generation.recipe.columns.seeds import Table
 from apps.generation.recipe.problems import Problem, RecipeError
 from apps.generation.recipe.prompts.prompt_size import prompt_tokens
@@ -219,9 +219,9 @@ def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
     for column in spec.recipe.written:
         inner = {name: changed[name] for name in column.names if name in changed}
         empty = all(value is None for value in inner.values())
-        if column.schema is None or empty:
+        if column.answer_schema is None or empty:
             continue
-        for sentence in schemas.errors(column.schema, inner):
+        for sentence in schemas.errors(column.answer_schema, inner):
             message = f"The edit does not match the schema: {sentence}"
             problems.append(Problem((column.name,), message))
     if problems:
@@ -259,26 +259,26 @@ def tables_of(owner: User, recipe: Recipe) -> dict[str, Table]:
     for at, column in enumerate(recipe.columns):
         if isinstance(column, Seed):
             try:
-                tables[column.name] = _table(owner, column.source)
+                tables[column.name] = _table(owner, column)
             except RecipeError as error:
                 raise RecipeError([p.at("columns", at) for p in error.problems]) from error
     return tables
 
 
-def _table(owner: User, source: Mapping[str, Any]) -> Table:
-    if source.get("stored") is not None:
-        stored = StoredRows.objects.owned_by(owner).filter(pk=source["stored"]).first()
+def _table(owner: User, column: Seed) -> Table:
+    if column.stored is not None:
+        stored = StoredRows.objects.owned_by(owner).filter(pk=column.stored).first()
         if stored is None:
             raise RecipeError([Problem(("stored",), "The seed rows no longer exist.")])
         return Table(stored.rows)
-    if source.get("dataset") is not None:
-        dataset = Dataset.objects.owned_by(owner).filter(pk=source["dataset"]).first()
+    if column.dataset is not None:
+        dataset = Dataset.objects.owned_by(owner).filter(pk=column.dataset).first()
         if dataset is None:
             raise RecipeError(
                 [Problem(("dataset",), "No such dataset, or you do not have access to it.")]
             )
         return _dataset_table(dataset)
-    return seeds.read(source)
+    return column.table
 
 
 def _dataset_table(dataset: Dataset) -> Table:
@@ -313,19 +313,9 @@ def _store(owner: User, table: Table, origin: str) -> int:
 def with_stored_rows(recipe: Recipe, stored: Mapping[str, int]) -> Recipe:
     """A job's recipe for another job: its seed rows are the ones that were stored."""
     columns = tuple(
-        replace(column, source={**_without_rows(column), "stored": stored[column.name]})
+        column.with_stored_rows(stored[column.name])
         if isinstance(column, Seed) and column.name in stored
         else column
         for column in recipe.columns
     )
     return replace(recipe, columns=columns)
-
-
-def _without_rows(column: Seed) -> dict[str, Any]:
-    """A seed column as it is stored: where its rows came from, not the rows."""
-    kept = {
-        name: value
-        for name, value in column.source.items()
-        if name not in {"rows", "text", "format", "stored"}
-    }
-    return {**kept, "fields": list(column.row_fields)}

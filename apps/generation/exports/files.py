@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+import json
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from enum import StrEnum
@@ -12,12 +13,12 @@ from apps.batch.models import Item, ItemStatus
 from apps.batch.services import progress, tells_cached
 from apps.files import csv_header, spreadsheet_safe
 from apps.generation.models import Job
-from apps.generation.recipe.parse import dumps, row_values
 from apps.generation.recipe.prompts import templates
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.recipe.spec import Spec
 from apps.generation.review.reasons import label_of
 from apps.generation.rows.conversations import Sides, conversation
+from apps.generation.rows.first_request import row_values
 from apps.generation.rows.handler import draw_of, replies_of
 from apps.generation.rows.steps import rebuilt
 from apps.runtime.async_db import in_db
@@ -169,7 +170,7 @@ class _Lines:
         return "".join(map(self.line, items)).encode("utf-8", "replace")
 
     def line(self, item: Item) -> str:
-        return dumps(self.row(item)) + "\n"
+        return json.dumps(self.row(item), ensure_ascii=False) + "\n"
 
     def end(self) -> bytes:
         return b""
@@ -198,7 +199,7 @@ class _Chat(_Lines):
             messages = [{"role": role, "content": templates.written(text)} for role, text in said]
         if not all(message["content"].strip() for message in messages):
             return ""  # a condition or a person left one side empty: nothing to learn from
-        return dumps({"messages": messages}) + "\n"
+        return json.dumps({"messages": messages}, ensure_ascii=False) + "\n"
 
 
 class _Parquet(_Lines):
@@ -326,7 +327,7 @@ def card(job: Job) -> dict[str, Any]:
             "near_duplicates_by_meaning": spec.filters.meaning,
             "nothing_repeated_of": job.test_dataset or None,
             "checks": [
-                {"column": column.name or "row", **check.as_dict()}
+                {"column": column.name or "row", **check.to_json()}
                 for column in spec.recipe.written
                 for check in column.checks
             ],

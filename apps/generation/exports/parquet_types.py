@@ -10,7 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from apps.generation.recipe.columns.columns import Column, Date, Expression, Number, Written
+from apps.generation.recipe.columns.base import Column
+from apps.generation.recipe.columns.sampled import Date, Expression, Number
+from apps.generation.recipe.columns.written import Written
 from apps.generation.recipe.prompts.templates import written
 from apps.generation.recipe.recipe import Recipe
 
@@ -77,8 +79,8 @@ def _kinds(column: Column) -> dict[str, Sequence[Any]]:
             return {column.name: (pa.timestamp("us", "UTC") if column.with_time else pa.date32(),)}
         case Expression():
             return {column.name: _ANY}
-        case Written() if column.schema is not None:
-            properties = column.schema["properties"]
+        case Written() if column.answer_schema is not None:
+            properties = column.answer_schema["properties"]
             return {name: (_of_schema(inner),) for name, inner in properties.items()}
     return {}
 

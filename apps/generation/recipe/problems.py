@@ -1,23 +1,28 @@
-"""What is wrong with a recipe: where and what to do about it (pure)."""
+"""Errors of a recipe: where each is, and what to do about it (pure)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
+
+from pydantic import ValidationError
+
+# The message names the column or the check; the page marks it as a whole.
+_WHOLE_COLUMN = frozenset({"name", "values", "weights", "rows", "text", "format"})
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     place: tuple[str | int, ...]
-    """The way to it from the recipe, as in `("params", "max_tokens")`."""
+    """The path from the recipe, as in `("params", "max_tokens")`."""
     message: str
 
     def at(self, *outer: str | int) -> "Problem":
-        """The same problem seen from further out."""
+        """The same problem with a longer path."""
         return Problem((*[step for step in outer if step != ""], *self.place), self.message)
 
 
 class RecipeError(ValueError):
-    """All that is wrong with a recipe."""
+    """All problems of a recipe."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__(" ".join(problem.message for problem in problems))
@@ -26,3 +31,28 @@ class RecipeError(ValueError):
     @classmethod
     def of(cls, message: str) -> Self:
         return cls([Problem((), message)])
+
+    @classmethod
+    def from_validation(cls, error: ValidationError) -> Self:
+        """The problems of a model of the recipe, with the paths of its JSON."""
+        return cls(list(_problems_of(error)))
+
+
+def _problems_of(error: ValidationError) -> Iterator[Problem]:
+    for detail in error.errors(include_url=False, include_input=False):
+        place = _place(detail["loc"])
+        inner = detail.get("ctx", {}).get("error")
+        if isinstance(inner, RecipeError):
+            yield from (problem.at(*place) for problem in inner.problems)
+        else:
+            yield Problem(place, f"{detail['msg']}.")
+
+
+def _place(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """The path without the column's kind, which pydantic puts behind its number."""
+    steps = [*loc[:2], *loc[3:]] if loc[:1] == ("columns",) else [*loc]
+    if "checks" in steps:
+        return tuple(steps[: steps.index("checks") + 2])
+    if len(steps) > 1 and steps[0] in {"columns", "attributes"} and steps[-1] in _WHOLE_COLUMN:
+        steps = [*steps[:2]] if steps[0] == "attributes" else [*steps[:-1]]
+    return tuple(steps)

@@ -1,19 +1,15 @@
-"""What one job makes: its columns, in order, and what every request shares (pure)."""
+"""The recipe of a job: its columns, in order, and what every request shares (pure)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from apps.generation.recipe.columns import schemas
-from apps.generation.recipe.columns.columns import (
-    Answer,
-    Category,
-    Column,
-    Seed,
-    Structured,
-    Written,
-)
-from apps.generation.recipe.params import APART, DEFAULT_PARAMS
+from apps.generation.recipe.columns.base import Column
+from apps.generation.recipe.columns.choices import Choice
+from apps.generation.recipe.columns.seed import Seed
+from apps.generation.recipe.columns.written import Answer, Structured, Written
+from apps.generation.recipe.params import CONVERTED, DEFAULT_PARAMS, Params
 
 MAX_ROWS = 100_000
 MAX_SEED = 2**31 - 1
@@ -23,7 +19,7 @@ MAX_SEED = 2**31 - 1
 class Recipe:
     columns: tuple[Column, ...]
     system: str = ""
-    params: Mapping[str, Any] = field(default_factory=lambda: DEFAULT_PARAMS)
+    params: Params = field(default_factory=lambda: DEFAULT_PARAMS)
 
     @property
     def written(self) -> tuple[Written, ...]:
@@ -31,8 +27,8 @@ class Recipe:
         return tuple(column for column in self.columns if isinstance(column, Written))
 
     @property
-    def categories(self) -> tuple[Category, ...]:
-        return tuple(column for column in self.columns if isinstance(column, Category))
+    def categories(self) -> tuple[Choice, ...]:
+        return tuple(column for column in self.columns if isinstance(column, Choice))
 
     @property
     def seeds(self) -> tuple[Seed, ...]:
@@ -42,7 +38,7 @@ class Recipe:
     def is_plain(self) -> bool:
         """One request a row and nothing but categories: the answer comes first in the row."""
         *others, last = self.columns
-        return isinstance(last, Answer) and all(isinstance(other, Category) for other in others)
+        return isinstance(last, Answer) and all(isinstance(other, Choice) for other in others)
 
     @property
     def is_conversation(self) -> bool:
@@ -67,8 +63,8 @@ class Recipe:
         known = [
             name
             for column in self.written
-            if column.schema is not None and isinstance(column, Answer | Structured)
-            for name, inner in column.schema["properties"].items()
+            if isinstance(column, Answer | Structured) and column.row_schema is not None
+            for name, inner in column.row_schema["properties"].items()
             if "enum" in inner
         ]
         known += [column.name for column in self.categories]
@@ -77,7 +73,7 @@ class Recipe:
 
     def params_of(self, column: Written) -> dict[str, Any]:
         """What was given for a column, `thinking` included; without what is to be left out."""
-        both = {**self.params, **column.params}
+        both = {**self.params, **column.own_params}
         return {name: value for name, value in both.items() if value is not None}
 
     def max_tokens_of(self, column: Written) -> int:
@@ -91,7 +87,7 @@ class Recipe:
     def sampling_of(self, column: Written) -> dict[str, Any]:
         """The parameters that a column's request carries as they were given."""
         given = self.params_of(column)
-        return {name: value for name, value in given.items() if name not in APART}
+        return {name: value for name, value in given.items() if name not in CONVERTED}
 
     @property
     def system_message(self) -> str:
@@ -116,17 +112,17 @@ class Recipe:
     @property
     def schema(self) -> Mapping[str, Any] | None:
         """The first column's."""
-        return self.written[0].schema
+        return self.written[0].answer_schema
 
 
 def fields_in_words(column: Written) -> str:
-    asked = column.asked_schema
+    asked = column.request_schema
     return "" if asked is None else schemas.described(asked)
 
 
 def response_format(column: Written) -> dict[str, Any] | None:
     """What makes the server enforce a column's schema."""
-    asked = column.asked_schema
+    asked = column.request_schema
     if asked is None:
         return None
     return {

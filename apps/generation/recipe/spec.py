@@ -45,7 +45,7 @@ class Spec:
     @classmethod
     def read(cls, data: dict[str, Any]) -> "Spec":
         return cls(
-            recipes.parse(data["recipe"], sense=False),
+            recipes.parse(data["recipe"], stored=True),
             data["seed"],
             data["system"],
             data.get("stored", {}),
@@ -55,7 +55,7 @@ class Spec:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "recipe": recipes.as_dict(self.recipe),
+            "recipe": recipes.to_json(self.recipe),
             "seed": self.seed,
             "system": self.system,
             "stored": dict(self.stored),

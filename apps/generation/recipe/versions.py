@@ -34,7 +34,7 @@ def save(
     saved = SavedRecipe.objects.select_for_update().get(pk=saved.pk)
     saved.server, saved.model, saved.kept = server, model, keep or saved.kept
     saved.save(update_fields=["server", "model", "kept"])
-    body: dict[str, Any] = recipes.as_dict(recipe)
+    body: dict[str, Any] = recipes.to_json(recipe)
     newest = saved.versions.first()
     if newest is not None and newest.body == body:
         return newest

@@ -60,7 +60,7 @@ def can_restore(spec: Spec, item: Item) -> bool:
     if len(replies) != 1:
         return bool(replies)
     first = spec.recipe.written[0]
-    return not validation.judge(first.asked_schema, replies[0], "stop", loosely=True).code
+    return not validation.judge(first.request_schema, replies[0], "stop", loosely=True).code
 
 
 def unread(spec: Spec, item: Item) -> str:

@@ -1,11 +1,11 @@
 """What was said for a row, and rows as conversations to train on."""
 
+import json
 from dataclasses import dataclass
 
 from apps.batch.models import Item
 from apps.generation.recipe.columns import schemas
-from apps.generation.recipe.columns.columns import Judge
-from apps.generation.recipe.parse import dumps
+from apps.generation.recipe.columns.written import Judge
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.recipe.spec import Spec
@@ -27,7 +27,7 @@ class Sides:
             for column in recipe.written
             if column.keep and not isinstance(column, Judge)
             for name in column.names
-            if schemas.is_free_text(column.schema, name)
+            if schemas.is_free_text(column.answer_schema, name)
         ]
         return cls(*found[-2:]) if len(found) > 1 else None
 
@@ -96,6 +96,10 @@ def conversation(spec: Spec, item: Item) -> list[dict[str, str]]:
         answer = reply
     if isinstance(item.edited, dict):
         edited = {name: item.edited[name] for name in written[-1].names if name in item.edited}
-        plain = written[-1].schema is None
-        answer = str(next(iter(edited.values()), "")) if plain else dumps(edited)
+        plain = written[-1].answer_schema is None
+        answer = (
+            str(next(iter(edited.values()), ""))
+            if plain
+            else json.dumps(edited, ensure_ascii=False)
+        )
     return [*messages, {"role": "assistant", "content": answer}]

@@ -8,19 +8,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from itertools import accumulate
-from statistics import NormalDist
 from typing import Any
 
-from apps.generation.recipe.columns.columns import (
-    Category,
-    Column,
-    Date,
-    Expression,
-    Number,
-    Options,
-    Seed,
-    Uuid,
-)
+from apps.generation.recipe.columns.base import Column
+from apps.generation.recipe.columns.choices import Choice, Options
+from apps.generation.recipe.columns.sampled import Date, Expression, Number, Uuid
+from apps.generation.recipe.columns.seed import Seed
 from apps.generation.recipe.columns.seeds import Row, Table
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts import templates
@@ -65,7 +58,7 @@ def fill(column: Column, draw: Draw, values: Values) -> None:
         RecipeError: an expression cannot be worked out, or there is no seed row.
     """
     match column:
-        case Category():
+        case Choice():
             values[column.name] = _category(column, draw, values)
         case Number():
             values[column.name] = _number(column, draw)
@@ -82,7 +75,7 @@ def fill(column: Column, draw: Draw, values: Values) -> None:
             raise TypeError(f"{type(column).__name__} is not drawn.")
 
 
-def _category(column: Category, draw: Draw, values: Mapping[str, Any]) -> str:
+def _category(column: Choice, draw: Draw, values: Mapping[str, Any]) -> str:
     order = _quota_order(column, draw.seed)
     if draw.place < len(order):
         return order[draw.place]
@@ -116,7 +109,7 @@ def _choice(options: Options, bits: int) -> str:
     return options.values[min(at, len(options.values) - 1)]
 
 
-def _quota_order(column: Category, seed: int) -> tuple[str, ...]:
+def _quota_order(column: Choice, seed: int) -> tuple[str, ...]:
     """The values with a quota, each as often as it says, shuffled by the seed."""
     if not column.quotas:
         return ()
@@ -135,12 +128,11 @@ _orders: dict[tuple[str, tuple[tuple[str, int], ...], int], tuple[str, ...]] = {
 
 def _number(column: Number, draw: Draw) -> int | float:
     unit = partial(_unit, draw, column.name)
-    if column.normal:
-        normal = NormalDist(column.mean, column.deviation)
+    if (normal := column.normal) is not None:
         tries = (normal.inv_cdf(min(max(unit(turn), 1e-12), 1 - 1e-12)) for turn in range(100))
         value = next(
             (value for value in tries if column.smallest <= value <= column.largest),
-            min(max(column.mean, column.smallest), column.largest),
+            min(max(normal.mean, column.smallest), column.largest),
         )
     elif not column.decimals:
         span = int(column.largest) - int(column.smallest) + 1
@@ -176,7 +168,7 @@ def _seed(column: Seed, draw: Draw, values: Mapping[str, Any]) -> Values:
             raise RecipeError.of(
                 f"No seed row of “{column.name}” has {column.match_field} = “{wanted}”."
             )
-    if column.walk:
+    if column.order == "walk":
         total = len(table.rows) if places is None else len(places)
         at = [(draw.place * column.count + turn) % total for turn in range(column.count)]
         rows = [table.rows[n if places is None else places[n]] for n in at]
@@ -192,8 +184,10 @@ def _seed(column: Seed, draw: Draw, values: Mapping[str, Any]) -> Values:
 
 def _shown(column: Seed, row: Row) -> str:
     """An example as the prompt shows it."""
-    if column.template:
-        return templates.render(column.template, {**dict.fromkeys(column.row_fields, ""), **row})
+    if column.example_template:
+        return templates.render(
+            column.example_template, {**dict.fromkeys(column.row_fields, ""), **row}
+        )
     if len(column.row_fields) == 1:
         return row.get(column.row_fields[0], "")
     return "; ".join(f"{part}: {row.get(part, '')}" for part in column.row_fields)

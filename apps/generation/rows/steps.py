@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apps.generation.recipe.columns import schemas
-from apps.generation.recipe.columns.columns import Answer, Text, Written
+from apps.generation.recipe.columns.written import Answer, Text, Written
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts import templates
 from apps.generation.recipe.recipe import Recipe, fields_in_words
@@ -157,7 +157,7 @@ def _ask(
     question = _question(column, values)
     if column is not recipe.written[0]:
         # The system message may speak of the first column's fields: the last word decides.
-        fields = fields_in_words(column) or (PLAIN if recipe.written[0].asked_schema else "")
+        fields = fields_in_words(column) or (PLAIN if recipe.written[0].request_schema else "")
         question = f"{question}\n\n{fields}" if fields else question
     asked = (*messages, {"role": "user", "content": question})
     # The first column's seed has always been drawn like this: the same rows as ever.
@@ -168,9 +168,9 @@ def _ask(
 
 def _fault(column: Written, reply: Reply) -> str:
     """Why an answer cannot be read, where the model may do better if it is told; else nothing."""
-    if reply.passed or column.asked_schema is None:
+    if reply.passed or column.request_schema is None:
         return ""
-    judgement = validation.judge(column.asked_schema, reply.text, reply.finish_reason)
+    judgement = validation.judge(column.request_schema, reply.text, reply.finish_reason)
     return judgement.reason if judgement.code in SAID_AGAIN else ""
 
 
@@ -201,7 +201,7 @@ def _answer(
     """The fields an answer comes to, checked."""
     where = f"“{column.name}”: " if recipe.is_conversation and column.name else ""
     judgement = validation.judge(
-        column.asked_schema,
+        column.request_schema,
         reply.text,
         reply.finish_reason,
         reply.only_thought,
@@ -221,7 +221,7 @@ def _answer(
         answer = {column.name: str(text).strip()}
     fields = dict(answer)
     if not isinstance(column, Answer | Text):
-        fields = {name: answer.get(name) for name in schemas.field_names(column.schema)}
+        fields = {name: answer.get(name) for name in schemas.field_names(column.answer_schema)}
     problem = None if reply.passed else validation.first_problem(column, answer, values)
     if problem is not None:
         raise _Rejected(problem.code, f"{where}{problem.message}", fields)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.generation.recipe.columns import schemas
-from apps.generation.recipe.columns.columns import Judge, Text, Written
+from apps.generation.recipe.columns.written import Judge, Text, Written
 from apps.generation.recipe.prompts import templates
 from apps.generation.recipe.recipe import Recipe
 
@@ -99,7 +99,7 @@ def _checked_text(column: Written, name: str, answer: Mapping[str, Any]) -> str:
 
 def free_texts(column: Written, answer: Mapping[str, Any]) -> list[str]:
     """What the model was free to write in a column's answer."""
-    return schemas.free_texts(column.schema, dict(answer))
+    return schemas.free_texts(column.answer_schema, dict(answer))
 
 
 def texts_of(recipe: Recipe, output: Any) -> list[str]:

@@ -224,8 +224,8 @@ def _known_labels(spec: Spec) -> set[str]:
     """Fields with few values, all known beforehand."""
     known = {column.name for column in spec.recipe.categories if len(column.values) <= 100}
     for column in spec.recipe.written:
-        if column.schema is not None:
-            properties = column.schema["properties"]
+        if column.answer_schema is not None:
+            properties = column.answer_schema["properties"]
             known |= {name for name, inner in properties.items() if "enum" in inner}
     return known
 

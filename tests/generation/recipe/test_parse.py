@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from apps.generation.recipe.parse import as_dict, parse, render_row, row_values
+from apps.generation.recipe.parse import parse, to_json
 from apps.generation.recipe.problems import RecipeError
+from apps.generation.rows.first_request import render_row, row_values
 from tests.generation.recipe.columns.test_schemas import LABELLED
 
 REVIEWS: dict[str, Any] = {
@@ -99,7 +100,7 @@ def test_without_quotas_every_value_comes() -> None:
 
 def test_what_is_stored_is_read_again_as_it_was() -> None:
     recipe = parse(REVIEWS, rows=200)
-    assert parse(as_dict(recipe)) == recipe
+    assert parse(to_json(recipe)) == recipe
 
 
 def test_the_long_form_of_columns() -> None:

@@ -4,14 +4,16 @@ Patterns run in RE2, whose time grows with the length of the text alone: a patte
 cannot keep the worker busy.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
 import re2  # type: ignore[import-untyped]
+from annotated_types import Ge, Le
+from pydantic import BeforeValidator, Field, StrictInt, StrictStr, model_validator
 
-from apps.generation.recipe.problems import RecipeError
+from apps.generation.recipe.fields import Part, Says
+from apps.generation.recipe.problems import Problem, RecipeError
 from apps.generation.recipe.prompts import templates
 
 MAX_CHECKS = 20
@@ -20,7 +22,9 @@ MIN_LANGUAGE_LETTERS = 20  # a shorter text tells no language from another
 MIN_LANGUAGE_PROBABILITY = 0.6
 PATTERN_MEMORY = 8 << 20
 
-KINDS = {
+Kind = Literal["length", "contains", "lacks", "matches", "differs", "language", "expression"]
+Length = Annotated[StrictInt, Ge(0), Le(1_000_000)]
+KINDS: dict[Kind, str] = {
     "length": "Length",
     "contains": "Must contain",
     "lacks": "Must not contain",
@@ -31,78 +35,74 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    kind: str
-    field: str = ""
-    """Which of a structured column's fields; empty: its free texts, one after the other."""
-    text: str = ""
-    smallest: int = 0
-    largest: int = 0
+class Check(Part):
+    NOT_AN_OBJECT = f"A check needs a type: {', '.join(KINDS)}."
+
+    kind: Annotated[Kind, Says(NOT_AN_OBJECT)]
+    field: Annotated[StrictStr, Says("“field” must be a string.")] = ""
+    """One of a structured column's fields; empty: its free texts, one after the other."""
+    text: Annotated[StrictStr, Says("“text” must be a string.")] = ""
+    smallest: Annotated[Length, Says("“min” must be a number of characters.")] = Field(
+        0, alias="min"
+    )
+    largest: Annotated[Length, Says("“max” must be a number of characters.")] = Field(
+        0, alias="max"
+    )
     """Characters; 0 for no limit."""
 
+    @classmethod
+    def unknown_key(cls, key: str, data: Mapping[str, Any]) -> Problem:
+        return Problem((), f"Unknown check key “{key}”.")
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        """Each kind has what it needs."""
+        match self.kind:
+            case "length":
+                if not self.smallest and not self.largest:
+                    raise RecipeError.of("Enter a minimum or a maximum length.")
+                if self.largest and self.smallest > self.largest:
+                    raise RecipeError.of("The minimum length is larger than the maximum.")
+            case "matches" | "differs":
+                _pattern(self.text)
+            case "language":
+                _check_language(self.text)
+            case "expression":
+                templates.check_expression(self.text, None)
+            case _ if not self.text.strip():
+                raise RecipeError.of("Enter the text to look for.")
+        return self
+
+    def check_names(self, names: Sequence[str] | None) -> None:
+        """Raises RecipeError where its text names a column that does not exist."""
+        if self.kind == "expression":
+            templates.check_expression(self.text, names)
+        elif self.kind in {"contains", "lacks"} and "{{" in self.text:
+            templates.check(self.text, names)
+
     def problem(self, text: str, values: Mapping[str, Any]) -> str:
-        """Why the text does not pass, as a sentence; empty where it does."""
+        """The reason why the text does not pass, as a sentence; empty where it does."""
         return _PROBLEMS[self.kind](self, text, values)
 
-    def as_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"kind": self.kind}
-        if self.field:
-            found["field"] = self.field
-        if self.kind == "length":
-            found |= {"min": self.smallest} if self.smallest else {}
-            found |= {"max": self.largest} if self.largest else {}
-        else:
-            found["text"] = self.text
-        return found
+    def to_json(self) -> dict[str, Any]:
+        limits = {"min": self.smallest, "max": self.largest} if self.kind == "length" else {}
+        text = {} if self.kind == "length" else {"text": self.text}
+        optional = {"field": self.field, **limits}
+        return {
+            "kind": self.kind,
+            **{key: value for key, value in optional.items() if value},
+            **text,
+        }
 
 
-def read(data: Any) -> Check:
-    """A check in the API's words: `kind`, `text` or `min` and `max`, perhaps `field`.
-
-    Raises:
-        RecipeError: saying what is wrong with it.
-    """
-    if not isinstance(data, Mapping) or data.get("kind") not in KINDS:
-        raise RecipeError.of(f"A check needs a type: {', '.join(KINDS)}.")
-    for unknown in data.keys() - {"kind", "field", "text", "min", "max"}:
-        raise RecipeError.of(f"Unknown check key “{unknown}”.")
-    check = Check(
-        kind=data["kind"],
-        field=_text(data, "field"),
-        text=_text(data, "text"),
-        smallest=_length(data, "min"),
-        largest=_length(data, "max"),
-    )
-    match check.kind:
-        case "length":
-            if not check.smallest and not check.largest:
-                raise RecipeError.of("Enter a minimum or a maximum length.")
-            if check.largest and check.smallest > check.largest:
-                raise RecipeError.of("The minimum length is larger than the maximum.")
-        case "matches" | "differs":
-            _pattern(check.text)
-        case "language":
-            _check_language(check.text)
-        case "expression":
-            templates.check_expression(check.text, None)
-        case _ if not check.text.strip():
-            raise RecipeError.of("Enter the text to look for.")
-    return check
+def _check_count(checks: Any) -> Any:
+    checks = checks or []
+    if not isinstance(checks, list | tuple) or len(checks) > MAX_CHECKS:
+        raise RecipeError.of(f"Checks must be a list of up to {MAX_CHECKS}.")
+    return checks
 
 
-def _text(data: Mapping[str, Any], name: str) -> str:
-    value = data.get(name, "")
-    if not isinstance(value, str):
-        raise RecipeError.of(f"“{name}” must be a string.")
-    return value
-
-
-def _length(data: Mapping[str, Any], name: str) -> int:
-    value = data.get(name, 0)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 1_000_000:
-        raise RecipeError.of(f"“{name}” must be a number of characters.")
-    return value
+Checks = Annotated[tuple[Check, ...], BeforeValidator(_check_count)]
 
 
 @lru_cache(maxsize=256)
@@ -196,7 +196,7 @@ def _rendered(source: str, values: Mapping[str, Any]) -> str:
     return templates.render(source, values) if "{{" in source else source
 
 
-_PROBLEMS: dict[str, Callable[[Check, str, Mapping[str, Any]], str]] = {
+_PROBLEMS: dict[Kind, Callable[[Check, str, Mapping[str, Any]], str]] = {
     "length": _length_problem,
     "contains": _contains_problem,
     "lacks": _lacks_problem,

@@ -4,26 +4,24 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+from apps.generation.recipe.columns.passages import passages
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts import templates
 
 MAX_ROWS = 20_000
 MAX_FIELDS = 20
 MAX_CELL = 20_000  # characters
-PASSAGE = 1_200  # characters: about 300 tokens, some paragraphs
-FORMATS = {
+Format = Literal["lines", "csv", "jsonl", "document"]
+FORMATS: dict[Format, str] = {
     "lines": "One text per line",
     "csv": "CSV with a header",
     "jsonl": "JSON lines",
     "document": "A document, split into passages",
 }
-FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
-TABLE_RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*\|?")
-SENTENCE_END = re.compile(r"[.!?]\s|[。！？]")
 # How files begin that are no text, and what they are.
 NO_TEXT = {
     "%PDF-": "a PDF file",
@@ -32,6 +30,7 @@ NO_TEXT = {
     "\ufffd\ufffd\x11\ufffd": "an old Word or Excel file",
 }
 
+NO_SOURCE = "Choose a source for the seed rows: a dataset, rows or text."
 Row = Mapping[str, str]
 Choose = Callable[[str, int], int]
 """(what for, of how many) -> which one: random numbers that are the same for the same row."""
@@ -70,21 +69,30 @@ class Table:
         return [self.rows[at if places is None else places[at]] for at in chosen]
 
 
-def read(data: Any) -> Table:
-    """Seed rows in the API's words: `rows` (objects), or `text` with its `format`.
+def table_of(objects: Any) -> Table:
+    """Seed rows given as objects, or as texts.
 
     Raises:
-        RecipeError: saying what is wrong, and in which line.
+        RecipeError: with the number of the row.
     """
-    if not isinstance(data, Mapping):
-        raise RecipeError.of("Choose a source for the seed rows: a dataset, rows or text.")
-    if "rows" in data:
-        rows = _objects(data["rows"])
-    elif isinstance(data.get("text"), str):
-        _check_text(data["text"].lstrip("\ufeff \r\n\t"))
-        rows = _FORMATS.get(data.get("format", "lines"), _unknown)(data["text"])
-    else:
-        raise RecipeError.of("Choose a source for the seed rows: a dataset, rows or text.")
+    return _table(_objects(objects))
+
+
+def read_text(text: Any, text_format: Any = "lines") -> Table:
+    """Seed rows as they were pasted.
+
+    Raises:
+        RecipeError: with the line.
+    """
+    if not isinstance(text, str):
+        raise RecipeError.of(NO_SOURCE)
+    _check_text(text.lstrip("\ufeff \r\n\t"))
+    if not isinstance(text_format, str) or text_format not in _READERS:
+        raise RecipeError.of(f"A text of seed rows has a format, one of {', '.join(FORMATS)}.")
+    return _table(_READERS[text_format](text))
+
+
+def _table(rows: Sequence[Row]) -> Table:
     if not rows:
         raise RecipeError.of("No seed rows found.")
     if len(rows) > MAX_ROWS:
@@ -128,10 +136,6 @@ def _name(name: str) -> str:
     return f"_{name}" if name[:1].isdigit() else name
 
 
-def _unknown(text: str) -> list[Row]:
-    raise RecipeError.of(f"A text of seed rows has a format, one of {', '.join(FORMATS)}.")
-
-
 def _lines(text: str) -> list[Row]:
     return _objects([{"text": line.strip()} for line in text.splitlines() if line.strip()])
 
@@ -165,7 +169,7 @@ def _document(text: str) -> list[Row]:
     return [{"text": passage} for passage in passages(text)]
 
 
-_FORMATS: dict[str, Callable[[str], list[Row]]] = {
+_READERS: dict[str, Callable[[str], list[Row]]] = {
     "lines": _lines,
     "csv": _csv,
     "jsonl": _jsonl,
@@ -182,89 +186,3 @@ def _check_text(text: str) -> None:
         )
     if "\x00" in text:
         raise RecipeError.of("This is a binary file, not text. Save it as .txt, .csv or .jsonl.")
-
-
-def passages(text: str, longest: int = PASSAGE) -> list[str]:
-    """A document in pieces of at most `longest` characters, its lines as they are.
-
-    Cut at blank lines, else at line ends, sentences or spaces. A block of code stays fenced and a
-    table keeps its head where they have to be cut.
-    """
-    merged: list[str] = []
-    for block in _blocks(text):
-        for piece in _cut(block, longest):
-            if merged and len(merged[-1]) + len(piece) + 2 <= longest:
-                merged[-1] = f"{merged[-1]}\n\n{piece}"
-            else:
-                merged.append(piece)
-    return merged
-
-
-def _blocks(text: str) -> Iterator[list[str]]:
-    """Lines without a blank one between them; a fenced block of code is one, blank lines or not."""
-    block: list[str] = []
-    fence = ""
-    for line in text.splitlines():
-        line = line.rstrip()
-        opened = FENCE.match(line)
-        if fence:
-            block.append(line)
-            if opened and line.strip() == opened[1] and opened[1].startswith(fence):
-                yield block
-                block, fence = [], ""
-            continue
-        if block and (opened or not line):
-            yield block
-            block = []
-        if opened:
-            fence = opened[1]
-        if line:
-            block.append(line)
-    if block:
-        yield block
-
-
-def _cut(block: list[str], longest: int) -> list[str]:
-    """A block in pieces that fit."""
-    whole = "\n".join(block)
-    if len(whole) <= longest:
-        return [whole]
-    head, lines, tail = _frame(block)
-    room = longest - sum(len(line) + 1 for line in [*head, *tail])
-    if room < longest // 2:  # a frame as large as that is none
-        head, lines, tail, room = [], block, [], longest
-    pieces: list[list[str]] = [[]]
-    filled = 0
-    for line in lines:
-        for part in _parts(line, room):
-            if filled + len(part) + 1 > room + 1 and pieces[-1]:
-                pieces.append([])
-                filled = 0
-            pieces[-1].append(part)
-            filled += len(part) + 1
-    return ["\n".join([*head, *piece, *tail]) for piece in pieces if piece]
-
-
-def _frame(block: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """What each piece of a block begins and ends with: its fence, or the head of its table."""
-    if opened := FENCE.match(block[0]):
-        is_closed = len(block) > 1 and block[-1].strip().startswith(opened[1])
-        return [block[0]], block[1 : -1 if is_closed else None], [opened[1]]
-    if len(block) > 2 and TABLE_RULE.fullmatch(block[1].strip()) and "|" in block[0]:
-        return block[:2], block[2:], []
-    return [], block, []
-
-
-def _parts(line: str, longest: int) -> Iterator[str]:
-    """A line that is too long, cut at sentences, else at spaces, else anywhere."""
-    start = 0
-    while len(line) - start > longest:
-        window = line[start : start + longest]
-        ends = [found.end() for found in SENTENCE_END.finditer(window)]
-        at = ends[-1] if ends else (window.rfind(" ") + 1 or longest)
-        yield window[:at].rstrip()
-        start += at
-        while line[start : start + 1] == " ":
-            start += 1
-    if start < len(line):
-        yield line[start:]

@@ -1,117 +1,225 @@
-"""Columns that the model writes, in the API's words (pure)."""
+"""Columns that the model writes (pure)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
-from apps.generation.recipe import params
-from apps.generation.recipe.columns import checks, schemas
-from apps.generation.recipe.columns import parse_fields as parts
-from apps.generation.recipe.columns.checks import Check
-from apps.generation.recipe.columns.columns import (
-    JUDGE_PROMPT,
-    Column,
-    Criterion,
-    Judge,
-    Structured,
-    Text,
-    Written,
+from annotated_types import Ge, Le
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SkipValidation,
+    StrictInt,
+    StrictStr,
+    ValidationInfo,
+    model_validator,
 )
-from apps.generation.recipe.columns.parse_fields import Data, Names
+
+from apps.core.schemas import json_schemas
+from apps.generation.recipe.columns import schemas
+from apps.generation.recipe.columns.base import Column
+from apps.generation.recipe.columns.checks import Checks
+from apps.generation.recipe.fields import Part, Prompt, Says, String, check_name
+from apps.generation.recipe.params import ParamValue, SamplingParams
 from apps.generation.recipe.problems import Problem, RecipeError
 from apps.generation.recipe.prompts import templates
 
+JUDGE_PROMPT = "Judge what you wrote above, strictly. Give the reason first, then the scores."
+JUDGE_PARAMS: Mapping[str, ParamValue] = {"temperature": 0.0, "max_tokens": 200}
 MAX_CANDIDATES = 10
 MAX_CRITERIA = 10
 
+Candidates = Annotated[
+    Annotated[StrictInt, Ge(1), Le(MAX_CANDIDATES)],
+    Says(f"Must be a whole number from 1 to {MAX_CANDIDATES}."),
+]
+ColumnParams = Annotated[
+    SamplingParams, BeforeValidator(lambda params: {} if params is None else params)
+]
 
-def text(data: Data, names: Names, common: Data) -> Column:
-    return Text(**common, **_written(data, names))
+
+def _check_schema(schema: Any, info: ValidationInfo) -> Any:
+    if not schema:
+        raise RecipeError.of("Add at least one field.")
+    return checked_row_schema(schema, info)
 
 
-def structured(data: Data, names: Names, common: Data) -> Column:
-    if not data.get("schema"):
-        raise RecipeError([Problem(("schema",), "Add at least one field.")])
-    schema = parts.at("schema", schemas.checked, data["schema"])
+def checked_row_schema(schema: Any, info: ValidationInfo) -> dict[str, Any]:
+    """The schema of a row; of a new recipe also free of contradictions."""
+    found = schemas.checked(schema)
+    is_new = info.context is not None and info.context.is_new
+    if is_new and (problem := json_schemas.contradiction(found)):
+        raise RecipeError.of(problem)
+    return found
+
+
+def _check_field_names(schema: dict[str, Any]) -> dict[str, Any]:
     for name in schemas.field_names(schema):
-        parts.at("schema", templates.check_name, name)
-    return Structured(**common, **_written(data, names), row_schema=schema)
+        templates.check_name(name)
+    return schema
 
 
-def judge(data: Data, names: Names, common: Data) -> Column:
-    given = data.get("criteria")
-    if not isinstance(given, list) or not 1 <= len(given) <= MAX_CRITERIA:
-        message = f"A judge needs 1 to {MAX_CRITERIA} criteria."
-        raise RecipeError([Problem(("criteria",), message)])
-    criteria = tuple(_criterion(at, value) for at, value in enumerate(given))
-    if len({criterion.name for criterion in criteria}) < len(criteria):
-        raise RecipeError([Problem(("criteria",), "Two criteria have the same name.")])
-    told = {**data, "prompt": data.get("prompt") or JUDGE_PROMPT}
-    told["params"] = {"temperature": 0.0, "max_tokens": 200, **(data.get("params") or {})}
-    return Judge(**common, **_written(told, names), criteria=criteria)
+RowSchema = Annotated[
+    dict[str, Any], AfterValidator(_check_field_names), BeforeValidator(_check_schema)
+]
 
 
-def _criterion(at: int, data: Any) -> Criterion:
-    place = ("criteria", at)
-    if not isinstance(data, Mapping) or not isinstance(data.get("name"), str):
-        raise RecipeError([Problem(place, "A criterion needs a name and a description.")])
-    try:
-        templates.check_name(data["name"])
-        for unknown in data.keys() - {"name", "description", "max", "at_least"}:
-            raise RecipeError.of(f"Unknown criterion key “{unknown}”.")
-        largest = parts.whole(data, "max", 5, 2, 100)
-        return Criterion(
-            data["name"],
-            parts.text(data, "description").strip(),
-            largest,
-            parts.whole(data, "at_least", 0, 0, largest),
-        )
-    except RecipeError as error:
-        raise RecipeError([problem.at(*place) for problem in error.problems]) from error
+class Written(Column):
+    """A request to the model. Later ones continue the same conversation."""
+
+    prompt: Prompt
+    params: ColumnParams = Field(default_factory=SamplingParams)
+    """Differences from the recipe's parameters."""
+    checks: Checks = ()
+    candidates: Candidates = 1
+    """More than one: the model writes this many with their probabilities, and one is drawn by them
+    (verbalized sampling, Zhang et al. 2025, arXiv 2510.01171)."""
+
+    @property
+    def own_params(self) -> dict[str, ParamValue]:
+        return self.params.given()
+
+    @property
+    def answer_schema(self) -> Mapping[str, Any] | None:
+        """Of one answer as it becomes part of the row; None for plain text."""
+        return None
+
+    @property
+    def request_schema(self) -> Mapping[str, Any] | None:
+        """The schema for the server to enforce."""
+        if self.candidates == 1:
+            return self.answer_schema
+        return candidates_schema(self.answer_schema or {"type": "string"}, self.candidates)
 
 
-def _written(data: Data, names: Names) -> dict[str, Any]:
-    return {
-        "prompt": parts.at("prompt", prompt, data.get("prompt"), names),
-        "params": parts.at("params", params.read, data.get("params")),
-        "checks": parts.at("checks", checks_of, data),
-        "candidates": parts.at("candidates", candidates_of, data),
+def candidates_schema(answer: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """Several answers, each with its probability."""
+    candidate = {
+        "type": "object",
+        "required": ["answer", "probability"],
+        "properties": {
+            "answer": dict(answer),
+            "probability": {"type": "number", "minimum": 0, "maximum": 1},
+        },
     }
+    found = {"type": "array", "minItems": count, "maxItems": count, "items": candidate}
+    return {"type": "object", "required": ["candidates"], "properties": {"candidates": found}}
 
 
-def prompt(source: Any, names: Names) -> str:
-    if not isinstance(source, str) or not source.strip():
-        raise RecipeError.of("Enter a prompt: what should the model write for each row?")
-    templates.check(source, names)
-    return source
+class Text(Written):
+    """Plain text."""
+
+    kind: Literal["text"]
 
 
-def checks_of(data: Data) -> tuple[Check, ...]:
-    given = data.get("checks") or []
-    if not isinstance(given, list) or len(given) > checks.MAX_CHECKS:
-        raise RecipeError.of(f"Checks must be a list of up to {checks.MAX_CHECKS}.")
-    found = []
-    for at, check in enumerate(given):
-        try:
-            found.append(checks.read(check))
-        except RecipeError as error:
-            raise RecipeError([problem.at(at) for problem in error.problems]) from error
-    return tuple(found)
+class Structured(Written):
+    """An object whose fields become fields of the row."""
+
+    kind: Literal["structured"]
+    row_schema: RowSchema = Field(alias="schema")
+
+    @property
+    def answer_schema(self) -> Mapping[str, Any] | None:
+        return self.row_schema
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(schemas.field_names(self.row_schema))
 
 
-def candidates_of(data: Data) -> int:
-    value = data.get("candidates", 1)
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_CANDIDATES:
-        raise RecipeError.of(f"Must be a whole number from 1 to {MAX_CANDIDATES}.")
-    return value
+class Answer(Written):
+    """The recipe's own `prompt` and `schema`: its fields, or `text`, are the row."""
+
+    name: str = ""
+    kind: str = ""
+    row_schema: dict[str, Any] | None = None
+
+    @property
+    def answer_schema(self) -> Mapping[str, Any] | None:
+        return self.row_schema
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(schemas.field_names(self.row_schema))
 
 
-def check_fields(column: Written, names: Names) -> None:
-    """That the checks name fields and columns that are there."""
-    for check in column.checks:
-        if check.field and check.field not in column.names:
-            message = f"A check uses the field “{check.field}”, which does not exist."
-            raise RecipeError([Problem(("checks",), message)])
-        if check.kind == "expression":
-            templates.check_expression(check.text, names)
-        elif check.kind in {"contains", "lacks"} and "{{" in check.text:
-            templates.check(check.text, names)
+# --- Judges -------------------------------------------------------------------
+
+
+NO_CRITERION = "A criterion needs a name and a description."
+
+
+class Criterion(Part):
+    NOT_AN_OBJECT = NO_CRITERION
+
+    name: Annotated[StrictStr, Says(NO_CRITERION), AfterValidator(check_name)]
+    description: Annotated[String, AfterValidator(str.strip)] = ""
+    largest: Annotated[
+        Annotated[StrictInt, Ge(2), Le(100)], Says("Must be an integer from 2 to 100.")
+    ] = Field(5, alias="max")
+    at_least: SkipValidation[int] = 0
+    """A row with a lower score is rejected; 0 for none."""
+
+    @classmethod
+    def unknown_key(cls, key: str, data: Mapping[str, Any]) -> Problem:
+        return Problem((), f"Unknown criterion key “{key}”.")
+
+    @model_validator(mode="after")
+    def _check_threshold(self) -> Self:
+        whole = isinstance(self.at_least, int) and not isinstance(self.at_least, bool)
+        if not whole or not 0 <= self.at_least <= self.largest:
+            message = f"Must be an integer from 0 to {self.largest:,}."
+            raise RecipeError([Problem(("at_least",), message)])
+        return self
+
+
+def _check_count(criteria: Any) -> Any:
+    if not isinstance(criteria, list) or not 1 <= len(criteria) <= MAX_CRITERIA:
+        raise RecipeError.of(f"A judge needs 1 to {MAX_CRITERIA} criteria.")
+    return criteria
+
+
+def _check_unique(criteria: list[Criterion]) -> list[Criterion]:
+    if len({criterion.name for criterion in criteria}) < len(criteria):
+        raise RecipeError.of("Two criteria have the same name.")
+    return criteria
+
+
+class Judge(Written):
+    """Scores the model gives its row, each with a threshold; the reason comes first."""
+
+    INTERNAL = frozenset({"checks", "candidates"})
+
+    kind: Literal["judge"]
+    prompt: Annotated[Prompt, BeforeValidator(lambda prompt: prompt or JUDGE_PROMPT)] = JUDGE_PROMPT
+    criteria: Annotated[
+        list[Criterion], BeforeValidator(_check_count), AfterValidator(_check_unique)
+    ]
+
+    @property
+    def own_params(self) -> dict[str, ParamValue]:
+        return {**JUDGE_PARAMS, **self.params.given()}
+
+    @property
+    def answer_schema(self) -> Mapping[str, Any] | None:
+        scores = {
+            criterion.name: {
+                "type": "integer",
+                "enum": list(range(1, criterion.largest + 1)),
+                "description": criterion.description,
+            }
+            for criterion in self.criteria
+        }
+        return {
+            "type": "object",
+            "required": [self.reason_name, *scores],
+            "properties": {self.reason_name: {"type": "string", "maxLength": 300}, **scores},
+        }
+
+    @property
+    def reason_name(self) -> str:
+        return f"{self.name}_reason"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.reason_name, *(criterion.name for criterion in self.criteria))

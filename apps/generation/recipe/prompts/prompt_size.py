@@ -6,8 +6,12 @@ the answers of everybody.
 
 from collections.abc import Mapping
 
-from apps.generation.recipe.columns.columns import Category, Column, Expression, Seed, Written
+from apps.generation.recipe.columns.base import Column
+from apps.generation.recipe.columns.choices import Choice
+from apps.generation.recipe.columns.sampled import Expression
+from apps.generation.recipe.columns.seed import Seed
 from apps.generation.recipe.columns.seeds import Table
+from apps.generation.recipe.columns.written import Written
 from apps.generation.recipe.prompts import templates
 from apps.generation.recipe.prompts.template_budget import MAX_PROMPT
 from apps.generation.recipe.recipe import Recipe, fields_in_words
@@ -40,7 +44,7 @@ def _longest(
     match column:
         case Written():
             return dict.fromkeys(column.names, recipe.max_tokens_of(column))
-        case Category():
+        case Choice():
             return {column.name: max(map(at_most, column.values), default=0)}
         case Seed():
             return _of_seed(column, tables.get(column.name))
@@ -57,8 +61,8 @@ def _of_seed(column: Seed, table: Table | None) -> dict[str, int]:
         part: max((at_most(row.get(part, "")) for row in rows), default=0)
         for part in column.row_fields
     }
-    if column.template:
-        example = _of(column.template, parts)
+    if column.example_template:
+        example = _of(column.example_template, parts)
     else:
         example = sum(parts.values()) + sum(map(at_most, parts))
     fields = {f"{column.name}_{part}": tokens for part, tokens in parts.items()}

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from apps.core.schemas.json_schemas import BadSchema, checked
-from apps.generation.recipe.columns.columns import Written
 from apps.generation.recipe.columns.seeds import Table
-from apps.generation.recipe.parse import Recipe, as_dict, parse
+from apps.generation.recipe.columns.written import Written
+from apps.generation.recipe.parse import parse, to_json
 from apps.generation.recipe.problems import RecipeError
+from apps.generation.recipe.recipe import Recipe
 from apps.generation.rows.samplers import Draw, fill
 from apps.generation.rows.steps import Row, write
 
@@ -209,8 +210,8 @@ LONG: dict[str, Any] = {
 
 def test_what_is_stored_is_read_again_as_it_was() -> None:
     recipe = parse(LONG, rows=10)
-    assert parse(as_dict(recipe)) == recipe
-    assert as_dict(parse(as_dict(recipe))) == as_dict(recipe)
+    assert parse(to_json(recipe)) == recipe
+    assert to_json(parse(to_json(recipe))) == to_json(recipe)
 
 
 def test_the_fields_of_a_row() -> None:
@@ -351,7 +352,7 @@ def test_each_value_of_the_column_it_depends_on_has_values() -> None:
 
 
 def test_a_stored_recipe_is_read_whatever_it_says_and_a_row_without_values_says_so() -> None:
-    recipe = parse(_sized(y=["big"], n=["small"]), sense=False)
+    recipe = parse(_sized(y=["big"], n=["small"]), stored=True)
     rows = [next_row(recipe, at) for at in range(20)]
     bad = [row for row in rows if row is not None]
     assert bad

@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.generation.recipe.columns.seeds import Table, field_names, passages, read
+from apps.generation.recipe.columns.passages import passages
+from apps.generation.recipe.columns.seeds import Table, field_names, read_text, table_of
+from apps.generation.recipe.parse import parse
 from apps.generation.recipe.problems import RecipeError
+
+
+def seed_table(source: dict[str, Any]) -> Table:
+    recipe = parse({"columns": [{"name": "row", "kind": "seed", **source}], "prompt": "Write."})
+    return recipe.seeds[0].table
 
 
 @pytest.mark.parametrize(
@@ -25,14 +32,13 @@ from apps.generation.recipe.problems import RecipeError
     ],
 )
 def test_reads(given: dict[str, Any], rows: list[dict[str, str]]) -> None:
-    assert read(given).rows == rows
+    assert seed_table(given).rows == rows
 
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
         ({}, "a dataset, rows or text"),
-        ([], "a dataset"),
         ({"rows": "x"}, "a list of objects"),
         ({"rows": [{"a": 1}, 5]}, "Seed row 2 is not an object"),
         ({"rows": [{"text": "x" * 20_001}]}, "longer than 20,000"),
@@ -44,13 +50,13 @@ def test_reads(given: dict[str, Any], rows: list[dict[str, str]]) -> None:
 )
 def test_what_is_wrong(given: Any, sentence: str) -> None:
     with pytest.raises(RecipeError, match=sentence):
-        read(given)
+        seed_table(given)
 
 
 def test_names_that_no_template_could_use() -> None:
     assert field_names(Table([{"a": "1"}, {"b": "2"}])) == ("a", "b")
     with pytest.raises(RecipeError):
-        field_names(read({"rows": [{"é": "x", "": "y"}]}))
+        field_names(table_of([{"é": "x", "": "y"}]))
 
 
 def test_a_document_is_cut_at_paragraphs_and_sentences() -> None:
@@ -150,4 +156,4 @@ def test_a_document_of_one_long_line_is_cut_in_linear_time() -> None:
 @pytest.mark.parametrize("kind", ["lines", "document", "csv", "jsonl"])
 def test_files_that_are_no_text_are_refused(text: str, sentence: str, kind: str) -> None:
     with pytest.raises(RecipeError, match=sentence):
-        read({"text": text, "format": kind})
+        read_text(text, kind)

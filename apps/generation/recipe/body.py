@@ -1,0 +1,206 @@
+"""The JSON of a recipe, as the API takes and returns it (pure).
+
+The short form (`prompt`, `schema`, `attributes`) and the long one (`columns`) mean the same:
+attributes are category columns, the prompt is the last column, whose fields are the row.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, StrictStr, ValidationInfo
+
+from apps.generation.recipe.columns.checks import Checks
+from apps.generation.recipe.columns.choices import Choice, ValueList
+from apps.generation.recipe.columns.columns import AnyColumn, AttributeColumn
+from apps.generation.recipe.columns.context import ParseContext, context_of
+from apps.generation.recipe.columns.written import (
+    Answer,
+    Candidates,
+    ColumnParams,
+    Written,
+    checked_row_schema,
+)
+from apps.generation.recipe.fields import NO_PROMPT, Part, Says, known_names
+from apps.generation.recipe.params import SamplingParams
+from apps.generation.recipe.problems import Problem, RecipeError
+from apps.generation.recipe.prompts import templates
+from apps.generation.recipe.recipe import MAX_ROWS, Recipe
+
+MAX_COLUMNS = 50
+MAX_WRITTEN = 10
+MAX_SYSTEM = 50_000  # characters
+TOO_MANY_COLUMNS = f"Up to {MAX_COLUMNS} columns are allowed."
+
+Quotas = dict[str, dict[str, int]]
+
+
+def _check_system(text: str) -> str:
+    if len(text) > MAX_SYSTEM:
+        raise RecipeError.of(f"Too long: {len(text):,} characters. The limit is {MAX_SYSTEM:,}.")
+    if "{{" in text:
+        raise RecipeError.of(
+            "The system prompt must be the same for every row so that it can be cached. "
+            "Use {{ columns }} in the prompt instead."
+        )
+    return text.strip()
+
+
+def _as_columns(attributes: Any) -> Any:
+    if not attributes:
+        return {}
+    if not isinstance(attributes, Mapping):
+        raise RecipeError.of("Attributes are an object: name to values.")
+    if len(attributes) > MAX_COLUMNS:
+        raise RecipeError.of(TOO_MANY_COLUMNS)
+    return {
+        name: {"name": name, "kind": "category", "values": values}
+        for name, values in attributes.items()
+    }
+
+
+def _check_list(columns: Any) -> Any:
+    if not columns:
+        return []
+    if not isinstance(columns, list):
+        raise RecipeError.of("Columns must be a list.")
+    if len(columns) > MAX_COLUMNS:
+        raise RecipeError.of(TOO_MANY_COLUMNS)
+    return columns
+
+
+def _check_number_of_columns(columns: Any, info: ValidationInfo) -> Any:
+    known = context_of(info).columns
+    if len(known) > MAX_COLUMNS:
+        raise RecipeError.of(TOO_MANY_COLUMNS)
+    if sum(isinstance(column, Written) for column in known) > MAX_WRITTEN:
+        raise RecipeError.of(f"Up to {MAX_WRITTEN} columns can be written by the model.")
+    return columns
+
+
+def _check_schema(schema: Any, info: ValidationInfo) -> dict[str, Any] | None:
+    return checked_row_schema(schema, info) if schema else None
+
+
+def _check_prompt(prompt: Any, info: ValidationInfo) -> str | None:
+    if not prompt and context_of(info).has_request and not info.data.get("row_schema"):
+        return None
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise RecipeError.of(NO_PROMPT)
+    templates.check(prompt, known_names(info))
+    return prompt
+
+
+def _check_quotas(quotas: Any, info: ValidationInfo) -> Quotas:
+    if quotas is None:
+        return {}
+    if not isinstance(quotas, Mapping):
+        raise RecipeError.of("Quotas are an object: column to value to rows.")
+    columns = {column.name: column for column in context_of(info).columns}
+    problems = [
+        Problem((name,), problem)
+        for name, wanted in quotas.items()
+        if (problem := _quota_problem(name, wanted, columns.get(name), context_of(info).rows))
+    ]
+    if problems:
+        raise RecipeError(problems)
+    return {name: dict(wanted) for name, wanted in quotas.items()}
+
+
+def _quota_problem(name: str, wanted: Any, column: object, rows: int | None) -> str:
+    if not isinstance(column, Choice):
+        return f"No category column “{name}”."
+    if column.depends_on:
+        return f"“{name}” depends on “{column.depends_on}”. Set the quotas there."
+    if column.condition:
+        return f"“{name}” has a condition, so it cannot have quotas."
+    if not isinstance(wanted, Mapping) or not all(
+        isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_ROWS
+        for count in wanted.values()
+    ):
+        return f"The quotas of “{name}” are an object: value to a number of rows."
+    for value in wanted:
+        if value not in column.values:
+            return f"“{value}” is not a value of “{name}”."
+    return "" if rows is None else _total_problem(name, wanted, column, rows)
+
+
+def _total_problem(name: str, wanted: Mapping[str, int], column: Choice, rows: int) -> str:
+    total = sum(wanted.values())
+    if total > rows:
+        return f"The quotas of “{name}” add up to {total:,} rows, but the job has {rows:,}."
+    if total < rows and len(wanted) == len(column.values):
+        return (
+            f"The quotas of “{name}” add up to {total:,} rows, the job has {rows:,}: "
+            "every value has a quota, so they must be equal."
+        )
+    return ""
+
+
+class RecipeBody(Part):
+    """A recipe. Give a prompt, columns, or both; the order of columns counts."""
+
+    NOT_AN_OBJECT = "A recipe must be a JSON object."
+    UNKNOWN_KEY = "Unknown recipe key."
+
+    system: Annotated[
+        StrictStr,
+        Says("The system prompt must be a string."),
+        AfterValidator(_check_system),
+        BeforeValidator(lambda text: "" if text is None else text),
+    ] = ""
+    attributes: Annotated[
+        dict[str, AttributeColumn],
+        BeforeValidator(_as_columns, json_schema_input_type=dict[str, ValueList]),
+    ] = Field(default_factory=dict)
+    """Category columns in the short form: name to values."""
+    columns: Annotated[
+        list[AnyColumn], BeforeValidator(_check_list), AfterValidator(_check_number_of_columns)
+    ] = Field(default_factory=list)
+    row_schema: Annotated[dict[str, Any] | None, BeforeValidator(_check_schema)] = Field(
+        None, alias="schema"
+    )
+    """A JSON schema for the answer to `prompt`. Default: plain text."""
+    prompt: Annotated[str | None, BeforeValidator(_check_prompt)] = Field(
+        None, validate_default=True
+    )
+    checks: Checks = ()
+    candidates: Candidates = 1
+    quotas: Annotated[Quotas, BeforeValidator(_check_quotas)] = Field(default_factory=dict)
+    """Column to value to rows."""
+    params: ColumnParams = Field(default_factory=SamplingParams)
+
+    def to_recipe(self, context: ParseContext) -> Recipe:
+        """
+        Raises:
+            RecipeError: the recipe's own answer does not fit its columns.
+        """
+        if self.prompt is not None:
+            self._add_answer(context, self.prompt)
+        columns = [
+            column.model_copy(update={"quotas": self._quotas_of(column.name)})
+            if isinstance(column, Choice)
+            else column
+            for column in context.columns
+        ]
+        return Recipe(tuple(columns), self.system, self.params.with_defaults())
+
+    def _add_answer(self, context: ParseContext, prompt: str) -> None:
+        answer = Answer.model_construct(
+            name="",
+            prompt=prompt,
+            row_schema=self.row_schema,
+            checks=self.checks,
+            candidates=self.candidates,
+        )
+        try:
+            context.add(answer)
+        except RecipeError as error:
+            place = "schema" if self.row_schema else "prompt"
+            raise RecipeError(
+                [problem if problem.place else problem.at(place) for problem in error.problems]
+            ) from error
+
+    def _quotas_of(self, name: str) -> dict[str, int]:
+        """A value that is to come in no row keeps its 0: it would share in rows added later."""
+        quotas = self.quotas.get(name, {})
+        return quotas if any(quotas.values()) else {}
