@@ -30,7 +30,7 @@ def recipe(alice: User) -> None:
 async def test_it_works(alice: User, server: Server, recipe: None) -> None:
     said = await start_generation_job(alice, {"recipe": "reviews", "rows": 200})
     job = await Job.objects.select_related("batch", "version").aget()
-    assert said.startswith(f"Job {job.pk} was started")
+    assert said.startswith(f"Started job {job.pk}")
     assert (job.owner_id, job.name, job.batch.wanted) == (alice.pk, "Reviews", 200)
     assert job.version is not None
 

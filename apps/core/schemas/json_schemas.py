@@ -4,6 +4,7 @@ A part of JSON Schema that every grammar of llama.cpp enforces and that can be c
 time: no references, no patterns.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -121,10 +122,10 @@ def _check_properties(schema: Schema, name: str, where: str, depth: int) -> int:
     if not isinstance(properties, Mapping) or not properties:
         raise BadSchema(f"{where} is an object without fields.")
     required = schema.get("required", [])
-    if not isinstance(required, list):
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
         raise BadSchema(f"{where}: “required” is a list of field names.")
-    if twice := next((field for field in required if required.count(field) > 1), None):
-        raise BadSchema(f"{where} has two fields named “{twice}”.")
+    if twice := [name for name, count in Counter(required).items() if count > 1]:
+        raise BadSchema(f"{where} has two fields named “{twice[0]}”.")
     for missing in [field for field in required if field not in properties]:
         raise BadSchema(f"{where}: “{missing}” is required but is not a field.")
     if not isinstance(schema.get("additionalProperties", False), bool):

@@ -16,6 +16,7 @@ from apps.generation import services
 from apps.generation.models import Job
 from apps.generation.recipe import parse as recipes
 from apps.generation.recipe import targets, versions
+from apps.generation.recipe.body import RecipeJson
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.recipe import MAX_ROWS, MAX_SEED
 from apps.servers.models import Server
@@ -26,7 +27,7 @@ router = Router(tags=["generation"])
 class JobIn(Schema):
     name: str = Field(min_length=1, max_length=200, pattern=r"\S")
     rows: int = Field(ge=1, le=MAX_ROWS)
-    recipe: dict[str, Any]
+    recipe: RecipeJson
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
     server: int | None = Field(None, description="Default: the server that is set for generation.")
     model: str = Field(
@@ -119,7 +120,7 @@ class JobOut(Schema):
     recipe_version: int | None
     for_dataset: int | None = Field(description="The dataset it makes more rows for.")
     for_classifier: int | None = Field(description="The classifier it was begun from.")
-    recipe: dict[str, Any]
+    recipe: RecipeJson
 
 
 def get_job_of(request: HttpRequest, pk: int) -> Job:

@@ -7,10 +7,22 @@ attributes are category columns, the prompt is the last column, whose fields are
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictStr, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    StrictStr,
+    TypeAdapter,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from apps.generation.recipe.columns.checks import Checks
-from apps.generation.recipe.columns.choices import Choice, ValueList
+from apps.generation.recipe.columns.choices import Choice
 from apps.generation.recipe.columns.columns import AnyColumn, AttributeColumn
 from apps.generation.recipe.columns.context import ParseContext, context_of
 from apps.generation.recipe.columns.written import (
@@ -140,7 +152,6 @@ class RecipeBody(Part):
     """A recipe. Give a prompt, columns, or both; the order of columns counts."""
 
     NOT_AN_OBJECT = "A recipe must be a JSON object."
-    UNKNOWN_KEY = "Unknown recipe key."
 
     system: Annotated[
         StrictStr,
@@ -150,7 +161,8 @@ class RecipeBody(Part):
     ] = ""
     attributes: Annotated[
         dict[str, AttributeColumn],
-        BeforeValidator(_as_columns, json_schema_input_type=dict[str, ValueList]),
+        BeforeValidator(_as_columns),
+        WithJsonSchema(TypeAdapter(dict[str, list[str | int | float]]).json_schema()),
     ] = Field(default_factory=dict)
     """Category columns in the short form: name to values."""
     columns: Annotated[
@@ -204,3 +216,24 @@ class RecipeBody(Part):
         """A value that is to come in no row keeps its 0: it would share in rows added later."""
         quotas = self.quotas.get(name, {})
         return quotas if any(quotas.values()) else {}
+
+
+class DocumentedAs:
+    """Documents a JSON object by a model without validating it: `parse` does that."""
+
+    def __init__(self, model: type[Part]) -> None:
+        self.model = model
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return handler(source)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return handler(self.model.__pydantic_core_schema__)
+
+
+RecipeJson = Annotated[dict[str, Any], DocumentedAs(RecipeBody)]
+"""A recipe as JSON; `parse` reads it."""

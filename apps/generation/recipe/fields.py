@@ -13,6 +13,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     StrictBool,
     StrictFloat,
     StrictInt,
@@ -21,6 +22,7 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from apps.generation.recipe.problems import Problem, RecipeError
@@ -65,17 +67,25 @@ class Part(BaseModel):
         use_attribute_docstrings=True,
         validate_by_name=True,
         validate_by_alias=True,
-        json_schema_extra=lambda schema, model: model._leave_out(schema),
     )
     NOT_AN_OBJECT: ClassVar[str]
-    UNKNOWN_KEY: ClassVar[str]
     INTERNAL: ClassVar[frozenset[str]] = frozenset()
     """Fields that JSON does not have."""
 
     @classmethod
-    def _leave_out(cls, schema: dict[str, Any]) -> None:
-        for name in cls.INTERNAL:
-            schema.get("properties", {}).pop(name, None)
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Documents the names in JSON, also where the caller asks for those in Python."""
+        found = handler.resolve_ref_schema(handler(schema))
+        names = {name: field.alias or name for name, field in cls.model_fields.items()}
+        found["properties"] = {
+            names.get(name, name): inner
+            for name, inner in found.get("properties", {}).items()
+            if name not in cls.INTERNAL
+        }
+        found["required"] = [names.get(name, name) for name in found.get("required", [])]
+        return found
 
     @model_validator(mode="before")
     @classmethod
@@ -85,14 +95,16 @@ class Part(BaseModel):
             raise RecipeError.of(cls.NOT_AN_OBJECT)
         fields = {field.alias or name: field for name, field in cls.model_fields.items()}
         unknown = [key for key in data if key not in fields or key in cls.INTERNAL]
-        if unknown:
-            raise RecipeError([cls.unknown_key(str(key), data) for key in unknown])
+        problems = [cls.unknown_key(str(key), data) for key in unknown]
+        if found := [problem for problem in problems if problem is not None]:
+            raise RecipeError(found)
         required = [key for key, field in fields.items() if field.is_required()]
         return {**dict.fromkeys(required), **data}
 
     @classmethod
-    def unknown_key(cls, key: str, data: Mapping[str, Any]) -> Problem:
-        return Problem((key,), cls.UNKNOWN_KEY)
+    def unknown_key(cls, key: str, data: Mapping[str, Any]) -> Problem | None:
+        """The problem of an unknown key. None: reported beside the problems of the other keys."""
+        return None
 
     def to_json(self) -> dict[str, Any]:
         """The keys that were given, by their names in JSON."""

@@ -44,6 +44,8 @@ def _problems_of(error: ValidationError) -> Iterator[Problem]:
         inner = detail.get("ctx", {}).get("error")
         if isinstance(inner, RecipeError):
             yield from (problem.at(*place) for problem in inner.problems)
+        elif detail["type"] == "extra_forbidden":
+            yield Problem(place, "Unknown recipe key.")
         else:
             yield Problem(place, f"{detail['msg']}.")
 

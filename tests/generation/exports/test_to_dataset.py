@@ -53,7 +53,7 @@ def test_rows_are_added_as_one_change(api: Client, job: Job, real: Dataset) -> N
     assert row.origin == f"synthetic, row 1, job {job.pk}"
     real.refresh_from_db()
     last = real.revisions.get()
-    assert last.what == "1 synthetic row of the job “Reviews” added"
+    assert last.what == "1 synthetic row of the job “Reviews” was added"
     again = api.post(address, body, content_type="application/json").json()
     assert (again["added"], again["known"], again["rows"]) == (0, 2, 3)
     undo(real)

@@ -115,23 +115,23 @@ class TestNew:
     @pytest.mark.parametrize(
         ("change", "place", "sentence"),
         [
-            ({"name": " "}, "name", "Give the job a name"),
-            ({"rows": "0"}, "rows", "A whole number from 1 to 100,000"),
-            ({"rows": "many"}, "rows", "A whole number"),
-            ({"rows": "9" * 400}, "rows", "A whole number"),
-            ({"seed": "-1"}, "seed", "A whole number"),
-            ({"temperature": "warm"}, "temperature", "A number, such as 0.9"),
+            ({"name": " "}, "name", "Enter a job name"),
+            ({"rows": "0"}, "rows", "Enter an integer from 1 to 100,000"),
+            ({"rows": "many"}, "rows", "Enter an integer"),
+            ({"rows": "9" * 400}, "rows", "Enter an integer"),
+            ({"seed": "-1"}, "seed", "Enter an integer"),
+            ({"temperature": "warm"}, "temperature", "Enter a number, such as 0.9"),
             ({"temperature": "7"}, "temperature", "from 0 to 5"),
-            ({"max_tokens": "x"}, "max_tokens", "A number"),
+            ({"max_tokens": "x"}, "max_tokens", "Enter a number"),
             ({"max_tokens": "1.5"}, "max_tokens", "whole number"),
             ({"near": "20"}, "near", "from 50 to 100"),
-            ({"width": "0"}, "width", "A whole number"),
-            ({"daily_tokens": "x"}, "daily_tokens", "A whole number"),
+            ({"width": "0"}, "width", "Enter an integer"),
+            ({"daily_tokens": "x"}, "daily_tokens", "Enter an integer"),
             ({"system": "{{ product }}"}, "system", "the same for every row"),
-            ({"recipe": "{"}, "columns", "no JSON"),
-            ({"recipe": "[" * 100_000}, "columns", "no JSON"),
+            ({"recipe": "{"}, "columns", "not valid JSON"),
+            ({"recipe": "[" * 100_000}, "columns", "not valid JSON"),
             ({"recipe": "[]"}, "columns", "a JSON object"),
-            ({"recipe": "{}"}, "columns", "Write the prompt"),
+            ({"recipe": "{}"}, "columns", "Enter a prompt"),
         ],
     )
     def test_says_at_the_field_what_is_wrong(
@@ -146,11 +146,11 @@ class TestNew:
     @pytest.mark.parametrize(
         ("recipe", "place", "sentence"),
         [
-            (changed(2, prompt=""), "columns.2.prompt", "Write the prompt"),
-            (changed(2, prompt="a\n{{ colour }}"), "columns.2.prompt", "Line 2: there is no colu"),
-            (changed(2, prompt="{{ ''.__class__ }}"), "columns.2.prompt", "attributes cannot"),
+            (changed(2, prompt=""), "columns.2.prompt", "Enter a prompt"),
+            (changed(2, prompt="a\n{{ colour }}"), "columns.2.prompt", "Line 2: no colu"),
+            (changed(2, prompt="{{ ''.__class__ }}"), "columns.2.prompt", "attributes is not"),
             (changed(0, values=[]), "columns.0", "“sentiment” needs at least one"),
-            (changed(0, name="product"), "columns.1", "two columns"),
+            (changed(0, name="product"), "columns.1", "Two columns"),
             (changed(2, schema={"type": "object"}), "columns.2.schema", "no field"),
         ],
     )
@@ -167,7 +167,7 @@ class TestNew:
         page = browser.post(
             "/generate/check/", FORM | {"recipe": changed(2, prompt="{{ x }}")}
         ).content.decode()
-        assert 'data-place="columns.2.prompt">Line 1: there is no column “x”' in page
+        assert 'data-place="columns.2.prompt">Line 1: no column “x”' in page
         assert 'id="error-rows" hx-swap-oob="true"></p>' in page
         assert browser.get("/generate/check/").status_code == 405
 
@@ -201,7 +201,7 @@ class TestNew:
     def test_without_a_server(self, browser: Client) -> None:
         answer = browser.post("/generate/new/", FORM)
         assert answer.status_code == 422
-        assert "Add one under Servers" in answer.content.decode()
+        assert "Choose one under Servers" in answer.content.decode()
 
     def test_like_an_earlier_job(self, browser: Client, job: Job) -> None:
         draft = browser.get(f"/generate/new/?like={job.pk}").context["draft"]
@@ -235,7 +235,7 @@ class TestPreview:
         assert len(rows) == 3
         assert all(row.outcome and row.outcome.usage.completion_tokens for row in rows)
         assert "Write a" in page
-        assert "tokens read" in page
+        assert "prompt tokens (uncached)" in page
         assert answer.context["estimate"].rows == 12
         assert answer.context["estimate"].written > 0
         assert await Job.objects.acount() == 0
@@ -245,18 +245,18 @@ class TestPreview:
     ) -> None:
         form = FORM | {"recipe": changed(2, prompt="{{ x }}")}
         page = (await async_browser.post("/generate/preview/", form)).content.decode()
-        assert 'data-place="columns.2.prompt">Line 1: there is no column “x”' in page
+        assert 'data-place="columns.2.prompt">Line 1: no column “x”' in page
         assert 'id="error-rows" hx-swap-oob="true"></p>' in page
 
     async def test_a_server_that_is_away(self, async_browser: AsyncClient, server: Server) -> None:
         server.base_url = "http://127.0.0.1:9/v1"
         await server.asave()
         page = (await async_browser.post("/generate/preview/", FORM)).content.decode()
-        assert "Is it running?" in page
+        assert "not responding" in page
 
     async def test_without_a_server(self, async_browser: AsyncClient) -> None:
         page = (await async_browser.post("/generate/preview/", FORM)).content.decode()
-        assert "Add one under Servers" in page
+        assert "Choose one under Servers" in page
 
 
 @pytest.mark.django_db(transaction=True)
