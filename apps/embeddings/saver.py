@@ -10,12 +10,13 @@ from contextlib import suppress
 from datetime import date
 
 import numpy as np
-from django.db import connection, transaction
+from django.db import transaction
 from numpy.typing import NDArray
 
 from apps.embeddings.models import Embedding, EmbeddingModel
 from apps.llm import errors
 from apps.runtime.async_db import in_db
+from apps.runtime.bulk_insert import bulk_insert
 
 # What a killed process loses, and the most that waits: so many vectors, or what came in so long.
 SAVE_TEXTS = 512
@@ -106,14 +107,13 @@ class Keeper:
             (self._model.pk, value, vector.astype("<f4", copy=False).tobytes(), self._expires)
             for value, vector in sorted(group, key=lambda pair: pair[0])
         ]
-        # Not bulk_create: making objects and asking each field of each takes three times as long.
-        # Another run may have embedded the same text meanwhile.
-        table = connection.ops.quote_name(Embedding._meta.db_table)
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.executemany(
-                f"INSERT INTO {table} (model_id, text_hash, vector, expires) "  # noqa: S608 - a name of ours
-                "VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
+        with transaction.atomic():
+            # Another run may have embedded the same text meanwhile.
+            bulk_insert(
+                Embedding,
+                ("model", "text_hash", "vector", "expires"),
                 rows,
+                ignore_conflicts=True,
             )
 
 

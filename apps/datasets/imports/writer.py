@@ -1,6 +1,5 @@
 """Rows into a dataset: checked, counted, written a batch at a time."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +21,7 @@ from apps.datasets.models import (
 )
 from apps.files import MAX_LABELS, ExampleRow, Mapping, RejectedRow, checked, text_key
 from apps.files.rows import NAMES
-from apps.runtime.bulk_insert import insert
+from apps.runtime.bulk_insert import bulk_insert
 
 NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 BATCH_ROWS = 1_000  # one transaction: others write meanwhile
@@ -38,7 +37,7 @@ PIECE_ROWS = 900  # SQLite's older limit is 999 parameters
 MAX_REJECTIONS = 100_000
 
 COLUMNS = ("dataset", "index", "text", "label", "split", "origin", "meta", "text_key")
-Values = tuple[int, int, str, str, str, str, str, int]
+Values = tuple[int, int, str, str, str, str, Any, int]
 Numbered = tuple[int, ExampleRow | RejectedRow]
 T = TypeVar("T")
 
@@ -118,7 +117,7 @@ class Intake:
             self.splits[row.split or split] += 1
             examples.append(self._values(row, file, split))
         kept = max(0, MAX_REJECTIONS - self.rejected)
-        insert(Example, COLUMNS, examples)
+        bulk_insert(Example, COLUMNS, examples)
         Rejection.objects.bulk_create(rejections[:kept])
         self.rejected += len(rejections)
         if len(self.labels) > MAX_LABELS + 1:  # "no label" is none
@@ -157,12 +156,20 @@ class Intake:
 
     def _values(self, row: ExampleRow, file: str, split: str) -> Values:
         origin = f"{file[: 58 - len(row.origin)]}, {row.origin}" if file else row.origin
-        meta = json.dumps(row.meta) if row.meta else "{}"
         split = row.split or split
         key = text_key(row.text)
         place = self._next
         self._next += 1
-        return (self.dataset.pk, place, row.text, row.label, split, origin[:60], meta, key)
+        return (
+            self.dataset.pk,
+            place,
+            row.text,
+            row.label,
+            split,
+            origin[:60],
+            row.meta or {},
+            key,
+        )
 
     def _rejection(self, row: RejectedRow, file: str) -> Rejection:
         return Rejection(

@@ -1,6 +1,5 @@
 """What happens to rows, step by step: done, written down, counted."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +7,7 @@ from typing import Any, TypeVar
 
 from apps import files
 from apps.datasets.models import BulkChange, Change, Dataset, Example, Revision
-from apps.runtime.bulk_insert import insert
+from apps.runtime.bulk_insert import bulk_insert
 
 FEW = 500  # rows a statement, and a transaction: SQLite's older limit is 999 parameters
 T = TypeVar("T")
@@ -83,10 +82,10 @@ def locked(dataset: Dataset) -> Dataset:
 
 def write(dataset: Dataset, revision: Revision, steps: Sequence[Step]) -> None:
     """Does the steps and writes them down."""
-    insert(
+    bulk_insert(
         Change,
         ("revision", "index", "before", "after"),
-        ((revision.pk, s.index, _as_json(s.before), _as_json(s.after)) for s in steps),
+        ((revision.pk, s.index, s.before, s.after) for s in steps),
     )
     apply(dataset, steps)
 
@@ -148,10 +147,6 @@ def values(dataset: Dataset, indices: Iterable[int], *fields: str) -> list[tuple
 
 def pieces(items: Sequence[T]) -> Iterator[Sequence[T]]:
     return (items[start : start + FEW] for start in range(0, len(items), FEW))
-
-
-def _as_json(values: dict[str, Any] | None) -> str | None:
-    return None if values is None else json.dumps(values)
 
 
 def _example(dataset: Dataset, step: Step) -> Example:
