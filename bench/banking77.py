@@ -141,9 +141,9 @@ def measure(stack: ExitStack, sms: Path | None = None) -> int:
         from apps import files
         from apps.datasets.services import create_dataset
 
-        layout = files.inspect(sms)
-        mapping = files.guess_mapping(layout.columns, files.sample(sms, layout))
-        rows = files.read(sms, layout, mapping)
+        layout = files.detect_layout(sms)
+        mapping = files.guess_mapping(layout.columns, files.sample_rows(sms, layout))
+        rows = files.read_checked_rows(sms, layout, mapping)
         data = create_dataset(owner=owner, name=sms.stem, rows=rows, origin=sms.name)
         _, run = services.create_classifier(owner=owner, name=sms.stem, dataset=data)
         work.run(run.task_id)
@@ -183,8 +183,8 @@ def load(owner, split):  # type: ignore[no-untyped-def]
     path = DATA / f"banking77_{split}.csv"
     with path.open("rb") as file:
         upload = services.store_upload(owner=owner, files=[File(file, name=path.name)])
-    layout = files.inspect(upload.path)
-    mapping = files.guess_mapping(layout.columns, files.sample(upload.path, layout))
+    layout = files.detect_layout(upload.path)
+    mapping = files.guess_mapping(layout.columns, files.sample_rows(upload.path, layout))
     return services.import_upload(upload, services.Plan(path.stem, mapping))
 
 

@@ -101,7 +101,7 @@ def child(path: Path) -> None:
     owner = User.objects.create_user("bench")
     with path.open("rb") as file:
         upload = services.store_upload(owner=owner, files=[File(file, name=path.name)])
-    importing.enqueue(upload, services.Plan("bench", files.Mapping("text", "label")))
+    importing.enqueue(upload, services.Plan("bench", files.ColumnMapping("text", "label")))
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     begun = time.perf_counter()
     importing.run(str(upload.pk))

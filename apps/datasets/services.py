@@ -36,7 +36,7 @@ from apps.datasets.rows.history import (
 from apps.datasets.rows.queues import QueueEntry, create_queue
 from apps.datasets.rows.reports import exact_leaks, report
 from apps.datasets.rows.reports import variants as label_variants
-from apps.files import Mapping
+from apps.files import ColumnMapping
 
 __all__ = [
     "BeingChanged",
@@ -83,11 +83,11 @@ EXAMPLE_FILE = Path(__file__).parent / "examples" / "banking_questions.csv"
 
 def create_example_dataset(owner: User) -> Dataset:
     """A small real dataset to start with: see `examples/README.md` for its source and licence."""
-    layout = files.inspect(EXAMPLE_FILE)
+    layout = files.detect_layout(EXAMPLE_FILE)
     return create_dataset(
         owner=owner,
         name="Banking questions (example)",
-        rows=files.read(EXAMPLE_FILE, layout, Mapping("text", "label")),
+        rows=files.read_checked_rows(EXAMPLE_FILE, layout, ColumnMapping("text", "label")),
         origin="Banking77 by Casanueva et al. 2020, CC BY 4.0; 40 questions for each of 10 intents",
     )
 

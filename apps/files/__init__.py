@@ -1,23 +1,17 @@
 """Files of labelled texts, in and out, row by row.
 
-What a file is (separator, encoding, header) is found in `inspect`, which column is what in
-`guess_mapping`; `read` then yields one item a row in bounded memory, whatever the file holds. A row
-that cannot be used is yielded too, with its number, the column and the reason: nothing is dropped
-silently. Rows are counted as a spreadsheet counts them: the header is row 1.
+`detect_layout` finds how a file is written (separator, encoding, header) and `detect_mapping` which
+columns hold text, label and split; `read_rows` then yields one item per row in bounded memory,
+whatever the file holds. A row that cannot be used is yielded too, with its number, the column and
+the reason: nothing is dropped silently. Rows are counted as a spreadsheet counts them: the header
+is row 1.
+
+`create_writer` writes tables; see `writers.table_writer`.
 """
 
-from apps.files.column_guess import guess_mapping, guess_split
-from apps.files.files import (
-    estimate_rows,
-    extra_columns,
-    guess,
-    inspect,
-    read,
-    read_records,
-    read_rows,
-    sample,
-    survey,
-)
+from apps.files.columns import guess_mapping, split_of_file_name
+from apps.files.detection import detect_layout, detect_mapping
+from apps.files.errors import FormatError
 from apps.files.layout import (
     ENCODINGS,
     MAX_CELL,
@@ -26,29 +20,38 @@ from apps.files.layout import (
     SAMPLE_CHARACTERS,
     SAMPLE_ROWS,
     SEPARATOR_NAMES,
-    Kind,
+    FileKind,
     Layout,
     Quoting,
-    Said,
-    Tally,
+    ReadOptions,
 )
-from apps.files.readers.encoding import settled_encoding
+from apps.files.line_counts import LineCounts
+from apps.files.readers.encoding import confirm_encoding
+from apps.files.reading import (
+    count_lines,
+    estimate_rows,
+    extra_columns,
+    read_checked_rows,
+    read_records,
+    read_rows,
+    sample_rows,
+)
 from apps.files.rows import (
-    JOINED_BY,
+    DEFAULT_MAPPING,
+    LABEL_SEPARATOR,
     MAX_EXTRA_CELL,
     MAX_EXTRA_COLUMNS,
     MAX_LABEL,
     MAX_LABELS,
     MAX_TEXT,
     SPLITS,
+    ColumnMapping,
     ExampleRow,
-    FormatError,
-    Mapping,
     RejectedRow,
-    checked,
+    cell_text,
+    check_row,
     duplicate_key,
     label_key,
-    plain,
     text_key,
 )
 from apps.files.writers import CsvWriter, JsonlWriter, ParquetWriter, TableWriter, create_writer
@@ -57,8 +60,9 @@ from apps.files.writers.table_writer import CONTENT_TYPES
 
 __all__ = [
     "CONTENT_TYPES",
+    "DEFAULT_MAPPING",
     "ENCODINGS",
-    "JOINED_BY",
+    "LABEL_SEPARATOR",
     "MAX_CELL",
     "MAX_COLUMNS",
     "MAX_EXTRA_CELL",
@@ -71,37 +75,37 @@ __all__ = [
     "SAMPLE_ROWS",
     "SEPARATOR_NAMES",
     "SPLITS",
+    "ColumnMapping",
     "CsvWriter",
     "ExampleRow",
+    "FileKind",
     "FormatError",
     "JsonlWriter",
-    "Kind",
     "Layout",
-    "Mapping",
+    "LineCounts",
     "ParquetWriter",
     "Quoting",
+    "ReadOptions",
     "RejectedRow",
-    "Said",
     "TableWriter",
-    "Tally",
-    "checked",
+    "cell_text",
+    "check_row",
+    "confirm_encoding",
+    "count_lines",
     "create_writer",
     "csv_header",
+    "detect_layout",
+    "detect_mapping",
     "duplicate_key",
     "estimate_rows",
     "extra_columns",
-    "guess",
     "guess_mapping",
-    "guess_split",
-    "inspect",
     "label_key",
-    "plain",
-    "read",
+    "read_checked_rows",
     "read_records",
     "read_rows",
-    "sample",
-    "settled_encoding",
+    "sample_rows",
+    "split_of_file_name",
     "spreadsheet_safe",
-    "survey",
     "text_key",
 ]

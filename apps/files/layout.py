@@ -1,7 +1,7 @@
-"""How a file is written: what was found, and what a person said instead."""
+"""The layout of a file, as detected, and the options that override the detection."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -11,8 +11,7 @@ MAX_COLUMNS = 1_000
 MAX_CELL = 1_000_000  # characters; the csv module refuses more, which also ends an unclosed quote
 MAX_LINE = 4_000_000  # characters
 SAMPLE_ROWS = 200
-MAX_SUSPECTS = 20  # rows that are named
-SAMPLE_CHARACTERS = 4 * MAX_LINE  # in which those rows must be found: somebody waits for them
+SAMPLE_CHARACTERS = 4 * MAX_LINE  # read for a preview, while a person waits
 
 SEPARATORS = (",", ";", "\t", "|")
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
@@ -31,7 +30,7 @@ ENCODINGS = {
 TEXT_COLUMN = "text"
 
 Records = Iterator[tuple[int, dict[str, Any] | RejectedRow]]
-"""Each data row's number, and its cells by column name or why it cannot be read."""
+"""Each data row's number, and its cells by column name or a rejection."""
 
 
 class Quoting(StrEnum):
@@ -43,7 +42,7 @@ class Quoting(StrEnum):
     """A quote is a character like others."""
 
 
-class Kind(StrEnum):
+class FileKind(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
     JSON = "json"
@@ -55,8 +54,8 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a person said of a file; None is what nobody said and is found out."""
+class ReadOptions:
+    """Chosen by a person; None is detected."""
 
     header: bool | None = None
     separator: str | None = None
@@ -68,9 +67,9 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a file is written."""
+    """How the rows of a file are written."""
 
-    kind: Kind
+    kind: FileKind
     encoding: str
     columns: tuple[str, ...]
     separator: str = ","
@@ -81,114 +80,45 @@ class Layout:
     sheets: tuple[str, ...] = ()
     sheet: str = ""
     formulas: bool = False
-    """An Excel sheet with formulas, of which the saved values are read."""
+    """An Excel sheet with formulas; their saved values are read."""
     quoting: Quoting = Quoting.AUTO
     escaped: bool = False
-    """A CSV of our own: an apostrophe before a formula was put there, and is taken away."""
-    claimed_rows: int = 0
-    """About how many rows an Excel, Parquet or JSON file has; 1 where a sheet says nothing."""
+    """A CSV written by `CsvWriter`: the apostrophe before a formula is removed."""
+    estimated_rows: int = 0
+    """About how many rows an Excel, Parquet or JSON file has; 1 if a sheet does not declare it."""
     paths: tuple[str, ...] = ()
-    """Of JSON: plain values inside columns that are objects or lists, as "data.text"."""
-    objects: tuple[str, ...] = ()
-    """Of JSON: the columns that mostly hold objects, and so no text."""
-    inside: str = ""
-    """Of JSON: the path to the list of rows; empty where the file is the list."""
+    """JSON only: plain values inside columns that are objects or lists, as "data.text"."""
+    object_columns: tuple[str, ...] = ()
+    """JSON only: columns that mostly hold objects, and so no text."""
+    list_path: str = ""
+    """JSON only: the path to the list of rows; empty if the file is the list."""
 
     @property
-    def choices(self) -> tuple[str, ...]:
-        """What can be the text, a label or the split: columns, and what is nested in them."""
-        plain = (column for column in self.columns if column not in self.objects)
+    def selectable_columns(self) -> tuple[str, ...]:
+        """Columns and nested paths that can be the text, a label or the split."""
+        plain = (column for column in self.columns if column not in self.object_columns)
         return (*plain, *self.paths)
 
     @property
     def description(self) -> str:
-        """For a person: "CSV, separated by semicolon, with a header, Windows-1252"."""
-        if self.kind is Kind.PARQUET:
+        """A phrase: "CSV separated by semicolon, with a header, Windows-1252"."""
+        if self.kind is FileKind.PARQUET:
             return f"Parquet with {len(self.columns):,} columns"
         head = "with a header" if self.header else "without a header"
-        if self.kind is Kind.EXCEL:
+        if self.kind is FileKind.EXCEL:
             which = f", sheet “{self.sheet}”" if len(self.sheets) > 1 else ""
             formulas = "; formulas are read as their saved values" if self.formulas else ""
             return f"Excel{which}, {head}{formulas}"
         mark = " with a byte order mark" if self.byte_order_mark else ""
         written = f"{ENCODINGS.get(self.encoding, self.encoding)}{mark}"
-        if self.kind is Kind.JSON:
-            which = f" in “{self.inside}”" if self.inside else ""
+        if self.kind is FileKind.JSON:
+            which = f" in “{self.list_path}”" if self.list_path else ""
             return f"JSON, a list of rows{which}, {written}"
-        if self.kind is Kind.JSONL:
+        if self.kind is FileKind.JSONL:
             return f"JSONL, {written}"
-        if self.kind is Kind.TEXT:
+        if self.kind is FileKind.TEXT:
             return f"Plain text, one text per line, {written}"
         if len(self.columns) < 2:
             return f"CSV with one column, {head}, {written}"
         quotes = ", quotes read as characters" if self.quoting is Quoting.NONE else ""
         return f"CSV separated by {SEPARATOR_NAMES[self.separator]}{quotes}, {head}, {written}"
-
-
-@dataclass(slots=True)
-class Tally:
-    """What the lines of a text file became."""
-
-    lines: int = 0
-    rows: int = 0
-    """Rows that were read or rejected: no header, no blank line."""
-    broken: int = 0
-    """Rows with line breaks in a cell."""
-    longest: int = 0
-    """The most lines of one of them."""
-    suspects: list[int] = field(default_factory=list)
-    """The numbers of the first rows with a stray quote, or with lines that could be rows."""
-
-    def add(self, number: int, lines: int, suspect: bool) -> None:
-        self.rows += 1
-        if lines > 1:
-            self.broken += 1
-            self.longest = max(self.longest, lines)
-        if suspect and len(self.suspects) < MAX_SUSPECTS:
-            self.suspects.append(number)
-
-    @property
-    def description(self) -> str:
-        """For a person: "120 lines, 84 rows. 12 rows hold line breaks, the longest 4 lines." """
-        lines = "1 line" if self.lines == 1 else f"{self.lines:,} lines"
-        rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
-        if not self.broken:
-            return f"{lines}, {rows}."
-        hold = "1 row holds" if self.broken == 1 else f"{self.broken:,} rows hold"
-        return f"{lines}, {rows}. {hold} line breaks, the longest {self.longest:,} lines."
-
-
-def column_names(first: list[str], header: bool) -> tuple[tuple[str, ...], int]:
-    """A name for each cell of the first row, each different, and how many had stray spaces."""
-    if not header:
-        return tuple(f"column {number}" for number in range(1, len(first) + 1)), 0
-    names: list[str] = []
-    taken: set[str] = set()
-    cleaned = 0
-    for number, cell in enumerate(first, start=1):
-        tidy = " ".join(cell.split())
-        cleaned += tidy != cell
-        name = free = tidy or f"column {number}"
-        copy = 2
-        while free in taken:
-            free = f"{name} ({copy})"
-            copy += 1
-        taken.add(free)
-        names.append(free)
-    return tuple(names), cleaned
-
-
-def looks_like_header(rows: list[list[str]], known: set[str]) -> bool:
-    """Whether the first row holds names. `known` are names people give their columns."""
-    first, rest = rows[0], rows[1:]
-    if any("_".join(cell.casefold().split()) in known for cell in first):
-        return True
-    if any(not cell.strip() or len(cell) > 60 for cell in first):
-        return False
-    # A name does not come back as a value: a label does.
-    return not any(
-        cell.strip() == row[place].strip()
-        for place, cell in enumerate(first)
-        for row in rest
-        if place < len(row)
-    )

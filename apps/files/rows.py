@@ -1,4 +1,4 @@
-"""What a row of a dataset is, and what makes one unusable. Knows nothing of files."""
+"""Labelled texts as rows, and the checks that a row must pass. Knows nothing of files."""
 
 import hashlib
 import math
@@ -11,7 +11,7 @@ MAX_LABEL = 200  # characters
 MAX_LABELS = 1_000  # different ones; more is a column of something else
 MAX_EXTRA_COLUMNS = 50
 MAX_EXTRA_CELL = 1_000  # characters of an extra column that are kept
-JOINED_BY = " / "
+LABEL_SEPARATOR = " / "
 
 SPLITS = {
     **dict.fromkeys(("train", "training"), "train"),
@@ -24,29 +24,24 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACING = re.compile(r"[\s_\-]+")
 
 
-class FormatError(Exception):
-    """The file as a whole cannot be read. The message says what to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class ExampleRow:
-    """One text, and what is said of it.
-
-    `label` is empty while nobody has given one. `split` is None, "train", "validation" or "test".
+    """A text with its label, empty if it has none, and its split: None, "train", "validation" or
+    "test".
     """
 
     text: str
     label: str
     split: str | None = None
     origin: str = ""
-    """Where it came from, in a few words: "row 17"."""
+    """The source in a few words: "row 17"."""
     meta: dict[str, str] = field(default_factory=dict)
-    """The cells of the columns that are neither text, label nor split."""
+    """Cells of extra columns, by column name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedRow:
-    """A row that cannot be used, and why. `column` is empty where the row as a whole is wrong."""
+    """A row that cannot be used, with the reason. `column` is empty if the whole row is wrong."""
 
     row: int
     column: str
@@ -54,19 +49,19 @@ class RejectedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Mapping:
-    """Which column is what."""
+class ColumnMapping:
+    """The columns that hold text, label and split."""
 
     text: str
     label: str | None
-    """None where the file has no labels: they are given later, by hand."""
+    """None if the file has no labels: people add them later."""
     split: str | None = None
     second_label: str | None = None
-    """Joined to the first with `JOINED_BY`: "card / lost"."""
+    """Joined to the first with `LABEL_SEPARATOR`: "card / lost"."""
     keep_unlabelled: bool = False
-    """Whether a row without a label is kept to be labelled here, or rejected."""
+    """Keep a row without a label, to be labelled later, instead of rejecting it."""
     keep_extra: bool = True
-    """Whether the other columns are kept with each row."""
+    """Keep the other columns with each row."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -74,35 +69,33 @@ class Mapping:
         return tuple(name for name in used if name)
 
     @property
-    def takes_unlabelled(self) -> bool:
+    def accepts_unlabelled(self) -> bool:
         return self.label is None or self.keep_unlabelled
 
 
-NAMES = Mapping("text", "label", "split")
+DEFAULT_MAPPING = ColumnMapping("text", "label", "split")
 
 
-def checked(
-    row: ExampleRow, number: int, names: Mapping = NAMES, *, unlabelled: bool = False
+def check_row(
+    row: ExampleRow,
+    number: int,
+    mapping: ColumnMapping = DEFAULT_MAPPING,
+    *,
+    unlabelled: bool = False,
 ) -> ExampleRow | RejectedRow:
-    """The row with its label's stray spaces removed, or why it cannot be used. Texts stay as is.
+    """Return the row with its label's stray spaces removed, or a rejection. Texts stay as they are.
 
     Args:
-        names: what the source calls its columns, for the reason.
-        unlabelled: whether a row without a label is taken.
+        mapping: names the source's columns, for the reason.
+        unlabelled: accept a row without a label.
     """
     label = " ".join(row.label.split())
-    label_column = names.label or "label"
-    for column, value in ((names.text, row.text), (label_column, row.label)):
+    label_column = mapping.label or "label"
+    for column, value in ((mapping.text, row.text), (label_column, row.label)):
         if problem := _unreadable(value):
             return RejectedRow(number, column, problem)
-    if not row.text.strip():
-        return RejectedRow(number, names.text, "The text is empty.")
-    if len(row.text) > MAX_TEXT:
-        return RejectedRow(
-            number,
-            names.text,
-            f"The text has {len(row.text):,} characters and the limit is {MAX_TEXT:,}.",
-        )
+    if problem := _text_problem(row.text):
+        return RejectedRow(number, mapping.text, problem)
     if not label and not unlabelled:
         return RejectedRow(number, label_column, "The label is empty.")
     if len(label) > MAX_LABEL:
@@ -115,14 +108,22 @@ def checked(
     if split and split not in SPLITS:
         return RejectedRow(
             number,
-            names.split or "split",
+            mapping.split or "split",
             f"“{split[:40]}” is not a valid split. Use train, validation or test.",
         )
     return replace(row, label=label, split=SPLITS.get(split))
 
 
+def _text_problem(text: str) -> str:
+    if not text.strip():
+        return "The text is empty."
+    if len(text) > MAX_TEXT:
+        return f"The text has {len(text):,} characters and the limit is {MAX_TEXT:,}."
+    return ""
+
+
 def _unreadable(value: str) -> str:
-    """What no database and no model would take, in words; empty where nothing is wrong."""
+    """Name a character that no database and no model accepts; empty if there is none."""
     if value.isascii():
         return "The text contains a NUL character." if "\0" in value else ""
     if "\0" in value:
@@ -150,12 +151,12 @@ def text_key(text: str) -> int:
 
 
 def label_key(label: str) -> str:
-    """Labels that differ only in case, spaces, underscores or hyphens mean the same."""
+    """Return the same key for labels that differ only in case, spaces, underscores or hyphens."""
     return _SPACING.sub("", label.casefold())
 
 
-def plain(value: Any) -> str:
-    """A cell as text: 7.0 of a number column is the label "7", true is "true"."""
+def cell_text(value: Any) -> str:
+    """Return a cell as text: 7.0 of a number column is "7", True is "true"."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -163,7 +164,7 @@ def plain(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        if not math.isfinite(value):  # how pandas and NumPy write a cell that is not there
+        if not math.isfinite(value):  # how pandas and NumPy write a missing cell
             return ""
         if value.is_integer() and abs(value) < 1e15:
             return str(int(value))

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from apps import files
 from apps.datasets import services
 from apps.datasets.models import Dataset
-from apps.files import ExampleRow, Mapping, RejectedRow
+from apps.files import ColumnMapping, ExampleRow, RejectedRow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,8 +41,8 @@ def exported(dataset: Dataset, form: str) -> bytes:
 def test_export_reads_back_as_it_was(dataset: Dataset, tmp_path: Path, form: str) -> None:
     path = tmp_path / "upload"
     path.write_bytes(exported(dataset, form))
-    mapping = Mapping("text", "label", "split", keep_unlabelled=True)
-    rows = list(files.read(path, files.inspect(path), mapping))
+    mapping = ColumnMapping("text", "label", "split", keep_unlabelled=True)
+    rows = list(files.read_checked_rows(path, files.detect_layout(path), mapping))
     assert [(r.text, r.label, r.split) for r in rows if isinstance(r, ExampleRow)] == [
         (row.text, row.label, row.split) for row in ROWS
     ]

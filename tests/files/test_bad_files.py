@@ -29,7 +29,7 @@ from apps import files
 from apps.datasets import services
 from apps.datasets.imports import importing
 from apps.datasets.models import Dataset, Example, Rejection, Upload
-from apps.files import FormatError, Mapping
+from apps.files import ColumnMapping, FormatError
 from apps.files.readers import excel_workbook
 
 pytestmark = pytest.mark.django_db
@@ -191,8 +191,8 @@ def test_a_huge_cell(tmp_path: Path) -> None:
         file.truncate(1 << 24)  # the rest is one sparse line of NULs
         file.seek(0, io.SEEK_END)
         file.write(b'",b\nalso good,b\n')
-    layout = files.inspect(path)
-    rows = list(files.read(path, layout, Mapping("text", "label")))
+    layout = files.detect_layout(path)
+    rows = list(files.read_checked_rows(path, layout, ColumnMapping("text", "label")))
     bad = [row for row in rows if isinstance(row, files.RejectedRow)]
     assert len(rows) - len(bad) >= 10_000
     assert "4,000,000 characters" in " ".join(row.reason for row in bad)
@@ -278,7 +278,7 @@ def test_nested_json(api: Client) -> None:
     assert made["rows"] == 1
     assert made["columns"] == ["meta"]
     assert "list or an object" in reasons(made)[2]
-    assert "It is a list of 2, not a text" in reasons(made)[3]
+    assert "The value is a list of 2, not a text" in reasons(made)[3]
     assert "not JSON" in reasons(made)[4]
     rows = api.get(f"/api/v1/datasets/{made['id']}/examples").json()["items"]
     assert rows[0]["meta"] == {"meta": '{"source": {"id": [1, 2]}}'}
@@ -295,7 +295,7 @@ def test_an_excel_file_with_formulas(api: Client) -> None:
     book.save(out)
     made = taken(api, out.getvalue(), "formulas.xlsx")
     assert made["labels"] == {"a": 1, "7": 1}
-    assert "formula without a saved value" in reasons(made)[3]
+    assert "formula has no saved value" in reasons(made)[3]
     assert "Excel error: #N/A" in reasons(made)[4]
     assert "saved values" in made["notes"][0]
 
@@ -316,8 +316,8 @@ def test_a_formula_with_its_saved_value(tmp_path: Path) -> None:
                 content = content.replace(b"<f>1+1</f><v />", b"<f>1+1</f><v>2</v>")
                 assert b"<v>2</v>" in content
             new.writestr(part, content)
-    layout = files.inspect(saved)
-    (row,) = files.read(saved, layout, Mapping("text", "label"))
+    layout = files.detect_layout(saved)
+    (row,) = files.read_checked_rows(saved, layout, ColumnMapping("text", "label"))
     assert isinstance(row, files.ExampleRow)
     assert (row.text, layout.formulas) == ("2", True)
 
@@ -334,7 +334,9 @@ def test_an_excel_row_at_the_far_end(tmp_path: Path) -> None:
     book.save(path)
     with path.open("rb") as file:
         assert len(file.read()) < 20_000
-    rows = list(files.read(path, files.inspect(path), Mapping("text", "label")))
+    rows = list(
+        files.read_checked_rows(path, files.detect_layout(path), ColumnMapping("text", "label"))
+    )
     assert [type(row) for row in rows] == [files.ExampleRow]
 
 
@@ -366,8 +368,10 @@ def test_a_repeated_parquet_cell_is_unpacked_once(tmp_path: Path) -> None:
     labels = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()), pa.array(["a"]))
     pq.write_table(pa.table({"text": texts, "label": labels}), path)
     assert path.stat().st_size < 1_000_000
-    layout = files.inspect(path)
-    rows = list(islice(files.read(path, layout, Mapping("text", "label")), 3_000))
+    layout = files.detect_layout(path)
+    rows = list(
+        islice(files.read_checked_rows(path, layout, ColumnMapping("text", "label")), 3_000)
+    )
     assert all(isinstance(row, files.RejectedRow) for row in rows)
 
 
@@ -376,11 +380,11 @@ def test_a_wrong_mapping_says_which_columns_there_are(alice: User, tmp_path: Pat
         owner=alice, files=[SimpleUploadedFile("a.csv", b"text,label\na,b\n")]
     )
     for mapping in (
-        Mapping("nope", "label"),
-        Mapping("text", "text"),
-        Mapping("text", "label", "label"),
-        Mapping("text", None, second_label="label"),
-        Mapping("text", "label", second_label="label"),
+        ColumnMapping("nope", "label"),
+        ColumnMapping("text", "text"),
+        ColumnMapping("text", "label", "label"),
+        ColumnMapping("text", None, second_label="label"),
+        ColumnMapping("text", "label", second_label="label"),
     ):
         with pytest.raises(FormatError):
             importing.import_upload(upload, services.Plan("x", mapping))

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from apps import files
-from apps.files import ExampleRow, FormatError, Kind, Mapping, RejectedRow
+from apps.files import ColumnMapping, ExampleRow, FileKind, FormatError, RejectedRow
 from apps.files.readers import encoding as encodings
 
-TEXT_LABEL = Mapping("text", "label")
+TEXT_LABEL = ColumnMapping("text", "label")
 
 
 @pytest.fixture
@@ -18,8 +18,8 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "upload"
 
 
-def read(path: Path, mapping: Mapping = TEXT_LABEL) -> list[ExampleRow | RejectedRow]:
-    return list(files.read(path, files.inspect(path), mapping))
+def read(path: Path, mapping: ColumnMapping = TEXT_LABEL) -> list[ExampleRow | RejectedRow]:
+    return list(files.read_checked_rows(path, files.detect_layout(path), mapping))
 
 
 def pairs(rows: list[ExampleRow | RejectedRow]) -> list[tuple[str, str]]:
@@ -48,7 +48,7 @@ def test_finds_separator_and_encoding(
     file: Path, content: bytes, separator: str, encoding: str
 ) -> None:
     file.write_bytes(content)
-    layout = files.inspect(file)
+    layout = files.detect_layout(file)
     assert (layout.separator, layout.encoding) == (separator, encoding)
     assert layout.columns == ("text", "label")
     rows = read(file)
@@ -63,7 +63,7 @@ def test_line_breaks_in_quotes_belong_to_the_text(file: Path) -> None:
 
 def test_stray_spaces_in_names_and_labels_go(file: Path) -> None:
     file.write_bytes(b" text , label\t\n hello ,  a   b \nbye,a b\n")
-    layout = files.inspect(file)
+    layout = files.detect_layout(file)
     assert layout.columns == ("text", "label")
     assert layout.cleaned_names == 2
     assert pairs(read(file)) == [(" hello ", "a b"), ("bye", "a b")]
@@ -113,10 +113,10 @@ def test_of_a_large_file_pieces_are_looked_at(
     rows = ["text,label"] + [f"row {number} {odd},a" for number in range(2_000)]
     file.write_bytes("\n".join(rows).encode("cp1252"))
     assert sum(len(part) for piece in encodings._pieces(file, False) for part in piece) <= 900
-    assert files.inspect(file).encoding == "cp1252"
+    assert files.detect_layout(file).encoding == "cp1252"
     file.write_bytes("\n".join(rows).encode())
-    assert files.inspect(file).encoding == "utf-8-sig"
-    assert encodings.settled_encoding(file, "utf-8-sig") == "utf-8-sig"
+    assert files.detect_layout(file).encoding == "utf-8-sig"
+    assert encodings.confirm_encoding(file, "utf-8-sig") == "utf-8-sig"
 
 
 def test_where_the_pieces_were_ascii_all_of_the_file_decides(
@@ -125,8 +125,8 @@ def test_where_the_pieces_were_ascii_all_of_the_file_decides(
     for name, value in LARGE.items():
         monkeypatch.setattr(encodings, name, value)
     file.write_bytes(b"text,label\n" + b"plain,a\n" * 60 + b"caf\xe9,a\n" + b"plain,a\n" * 500)
-    assert files.inspect(file).encoding == "utf-8-sig"
-    assert encodings.settled_encoding(file, "utf-8-sig") == "cp1252"
+    assert files.detect_layout(file).encoding == "utf-8-sig"
+    assert encodings.confirm_encoding(file, "utf-8-sig") == "cp1252"
 
 
 def test_pieces_that_misled_are_told_with_line_and_byte(
@@ -136,9 +136,9 @@ def test_pieces_that_misled_are_told_with_line_and_byte(
         monkeypatch.setattr(encodings, name, value)
     start = "text,label\ncafé,a\n".encode() + b"plain,a\n" * 60
     file.write_bytes(start + b"caf\xe9,a\n" * 5 + b"plain,a\n" * 500)
-    assert files.inspect(file).encoding == "utf-8-sig"
+    assert files.detect_layout(file).encoding == "utf-8-sig"
     with pytest.raises(FormatError, match=f"0xE9 in line 63 .byte {len(start) + 3} of the file"):
-        encodings.settled_encoding(file, "utf-8-sig")
+        encodings.confirm_encoding(file, "utf-8-sig")
 
 
 def test_an_unclosed_quote_does_not_swallow_the_file(file: Path) -> None:
@@ -172,7 +172,7 @@ def test_empty_columns_at_the_end_do_no_harm(file: Path) -> None:
 def test_a_file_that_is_no_table_says_so(file: Path, content: bytes, says: str) -> None:
     file.write_bytes(content)
     with pytest.raises(FormatError, match=says):
-        files.inspect(file)
+        files.detect_layout(file)
 
 
 def test_jsonl(file: Path) -> None:
@@ -189,9 +189,9 @@ def test_jsonl(file: Path) -> None:
         '{"text": "half \\ud800", "label": "a"}',
     ]
     file.write_text("\n".join(lines))
-    layout = files.inspect(file)
-    assert layout.kind is Kind.JSONL
-    rows = list(files.read(file, layout, Mapping("text", "label", "split")))
+    layout = files.detect_layout(file)
+    assert layout.kind is FileKind.JSONL
+    rows = list(files.read_checked_rows(file, layout, ColumnMapping("text", "label", "split")))
     assert pairs(rows) == [("hello", "a"), ("5", "7")]
     assert isinstance(rows[0], ExampleRow)
     assert rows[0].split == "test"
@@ -203,35 +203,37 @@ def test_jsonl(file: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "rows", "expected"),
     [
-        (["text", "label"], [], Mapping("text", "label")),
-        (["Label", "Text"], [], Mapping("Text", "Label")),
+        (["text", "label"], [], ColumnMapping("text", "label")),
+        (["Label", "Text"], [], ColumnMapping("Text", "Label")),
         (["id", "utterance", "intent", "split"], [["1", "hi", "a", "train"]],
-         Mapping("utterance", "intent", "split")),
-        (["text", "label", "label_text"], [], Mapping("text", "label_text")),
+         ColumnMapping("utterance", "intent", "split")),
+        (["text", "label", "label_text"], [], ColumnMapping("text", "label_text")),
         # By content: long cells are the text, repeated ones the label, splits speak for themselves.
         (["c1", "c2", "c3"],
          [["x", "a long sentence", "train"], ["x", "one more of them", "test"]],
-         Mapping("c2", "c1", "c3")),
+         ColumnMapping("c2", "c1", "c3")),
         # A column called "set" that holds no splits is none.
-        (["text", "label", "set"], [["a", "b", "kitchen"]], Mapping("text", "label")),
+        (["text", "label", "set"], [["a", "b", "kitchen"]], ColumnMapping("text", "label")),
     ],
 )  # fmt: skip
-def test_guesses_columns(columns: list[str], rows: list[list[str]], expected: Mapping) -> None:
+def test_guesses_columns(
+    columns: list[str], rows: list[list[str]], expected: ColumnMapping
+) -> None:
     assert files.guess_mapping(columns, rows) == expected
 
 
 def test_a_file_without_a_header_is_seen(file: Path) -> None:
     file.write_bytes(b"where is my card,card\nmy card is lost,card\nhello,greeting\n")
-    layout = files.inspect(file)
+    layout = files.detect_layout(file)
     assert not layout.header
-    mapping = files.guess_mapping(layout.columns, files.sample(file, layout))
-    assert mapping == Mapping("column 1", "column 2")
+    mapping = files.guess_mapping(layout.columns, files.sample_rows(file, layout))
+    assert mapping == ColumnMapping("column 1", "column 2")
     assert pairs(read(file, mapping))[0] == ("where is my card", "card")
 
 
 def test_an_unknown_split_is_rejected(file: Path) -> None:
     file.write_bytes(b"text,label,split\na,x,Train\nb,x,dev\nc,x,tset\nd,x,\n")
-    rows = read(file, Mapping("text", "label", "split"))
+    rows = read(file, ColumnMapping("text", "label", "split"))
     assert [row.split for row in rows if isinstance(row, ExampleRow)] == [
         "train",
         "validation",
@@ -260,8 +262,8 @@ def test_an_apostrophe_goes_from_our_own_files_alone(
 ) -> None:
     rest = ",a" * (len(next(csv.reader([header]))) - 1)
     file.write_text(f"{header}\r\n'=1+1{rest}\r\nplain{rest}\r\n", encoding="utf-8", newline="")
-    layout = files.inspect(file, name="a.csv")
-    first = next(iter(files.sample(file, layout)))
+    layout = files.detect_layout(file, name="a.csv")
+    first = next(iter(files.sample_rows(file, layout)))
     assert first[0] == ("=1+1" if is_ours else "'=1+1")
 
 
@@ -271,9 +273,9 @@ def test_memory_is_bounded(file: Path) -> None:
         for number in range(500):
             out.write(f"a text of some length with the number {number},label {number % 7}\n")
         out.write("x" * 30_000_000)
-    layout = files.inspect(file)
+    layout = files.detect_layout(file)
     tracemalloc.start()
-    count = sum(1 for _ in files.read(file, layout, TEXT_LABEL))
+    count = sum(1 for _ in files.read_checked_rows(file, layout, TEXT_LABEL))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == 501

@@ -103,7 +103,7 @@ def start(
         )
         try:
             _keep(file, upload_path(made))
-            layout = files.inspect(upload_path(made), name=name)
+            layout = files.detect_layout(upload_path(made), name=name)
             made.column = find_column(upload_path(made), layout, column)
             made.task = work.enqueue(TaskKind.FILE_PREDICTION, made.pk, owner=classifier.owner)
             made.save(update_fields=["column", "task"])
@@ -137,7 +137,7 @@ def find_column(path: Path, layout: Layout, wanted: str) -> str:
     if not wanted:
         if len(layout.columns) == 1:
             return layout.columns[0]
-        return files.guess_mapping(layout.columns, files.sample(path, layout)).text
+        return files.guess_mapping(layout.columns, files.sample_rows(path, layout)).text
     found = next((name for name in layout.columns if name == wanted.strip()), None)
     if found is None:
         there = ", ".join(f"“{name}”" for name in layout.columns[:20])
@@ -197,8 +197,8 @@ async def _predict_file(held: HeldTask) -> None:
     try:
         file = await in_db(_begin, held)
         ready = await get_ready(await in_db(stored, file.classifier, file.run))
-        layout = files.inspect(upload_path(file), name=file.file_name)
-        settled = files.settled_encoding(upload_path(file), layout.encoding)
+        layout = files.detect_layout(upload_path(file), name=file.file_name)
+        settled = files.confirm_encoding(upload_path(file), layout.encoding)
         layout = replace(layout, encoding=settled)
         total = sum(1 for _ in files.read_records(upload_path(file), layout))
         counts: Counter[str] = Counter()

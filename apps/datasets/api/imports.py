@@ -15,7 +15,7 @@ from apps.datasets.api.datasets import DatasetDetail, router, show_with_rejected
 from apps.datasets.imports import importing
 from apps.datasets.imports.importing import Plan
 from apps.datasets.models import Upload, UploadState
-from apps.files import FormatError, Mapping, Quoting, Said
+from apps.files import ColumnMapping, FormatError, Quoting, ReadOptions
 
 
 class ImportOut(Schema):
@@ -109,9 +109,9 @@ def _plan(upload: Upload, form: DatasetForm) -> Plan:
         there = ", ".join(files.ENCODINGS)
         raise FormatError(f"Unsupported encoding “{form.encoding[:40]}”. Use {there}.")
     quoting = None if form.quoting == "auto" else Quoting(form.quoting)
-    said = Said(encoding=form.encoding, quoting=quoting, sheet=form.sheet or None)
+    said = ReadOptions(encoding=form.encoding, quoting=quoting, sheet=form.sheet or None)
     first = upload.files[0]["name"]
-    layout = files.inspect(upload.path, name=first, said=said)
+    layout = files.detect_layout(upload.path, name=first, options=said)
     if form.sheet and form.sheet != layout.sheet:
         there = ", ".join(f"“{name}”" for name in layout.sheets[:20])
         raise FormatError(
@@ -119,9 +119,9 @@ def _plan(upload: Upload, form: DatasetForm) -> Plan:
             if there
             else "Only an Excel file has sheets."
         )
-    guess = files.guess(upload.path, layout)
+    guess = files.detect_mapping(upload.path, layout)
     label = form.label_column if form.label_column is not None else guess.label
-    mapping = Mapping(
+    mapping = ColumnMapping(
         form.text_column or guess.text,
         label or None,
         (form.split_column if form.split_column is not None else guess.split) or None,

@@ -27,7 +27,7 @@ from apps.datasets.models import (
     Upload,
     UploadState,
 )
-from apps.files import FormatError, Layout, Mapping, Quoting, Said, Tally
+from apps.files import ColumnMapping, FormatError, Layout, LineCounts, Quoting, ReadOptions
 
 log = logging.getLogger(__name__)
 
@@ -48,21 +48,21 @@ class Plan:
     """How an upload is to be imported: what a person confirmed."""
 
     name: str
-    mapping: Mapping
-    said: Said = field(default_factory=Said)
+    mapping: ColumnMapping
+    said: ReadOptions = field(default_factory=ReadOptions)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Plan":
-        said = Said(**value["said"])
+        said = ReadOptions(**value["said"])
         if said.quoting is not None:
             said = replace(said, quoting=Quoting(said.quoting))
-        return cls(value["name"], Mapping(**value["mapping"]), said)
+        return cls(value["name"], ColumnMapping(**value["mapping"]), said)
 
 
-def is_small(upload: Upload, said: Said | None = None) -> bool:
+def is_small(upload: Upload, said: ReadOptions | None = None) -> bool:
     """Whether it can be imported while the person waits.
 
     Raises:
@@ -74,7 +74,7 @@ def is_small(upload: Upload, said: Said | None = None) -> bool:
     for place, file in enumerate(upload.files):
         path = upload.path_of(place)
         rows += files.estimate_rows(
-            path, files.inspect(path, name=file["name"], said=said or Said())
+            path, files.detect_layout(path, name=file["name"], options=said or ReadOptions())
         )
     return rows <= SMALL_ROWS
 
@@ -174,7 +174,9 @@ def check_files(upload: Upload, plan: Plan) -> list[Layout]:
     several = len(upload.files) > 1
     for place, file in enumerate(upload.files):
         try:
-            layout = files.inspect(upload.path_of(place), name=file["name"], said=plan.said)
+            layout = files.detect_layout(
+                upload.path_of(place), name=file["name"], options=plan.said
+            )
             check_mapping(layout, plan.mapping)
         except FormatError as error:
             raise FormatError(f"{file['name']}: {error}" if several else str(error)) from error
@@ -182,13 +184,13 @@ def check_files(upload: Upload, plan: Plan) -> list[Layout]:
     return layouts
 
 
-def check_mapping(layout: Layout, mapping: Mapping) -> None:
+def check_mapping(layout: Layout, mapping: ColumnMapping) -> None:
     """Raises:
     FormatError: a column is not there, or one is asked to be two things.
     """
     for column in mapping.columns:
         if column not in layout.columns and column not in layout.paths:
-            there = ", ".join(f"“{name}”" for name in layout.choices[:20])
+            there = ", ".join(f"“{name}”" for name in layout.selectable_columns[:20])
             raise FormatError(f"No column “{column}”. Available columns: {there}.")
     if mapping.label is None and mapping.second_label:
         raise FormatError("Choose the first label column before a second one.")
@@ -200,7 +202,7 @@ def check_mapping(layout: Layout, mapping: Mapping) -> None:
         raise FormatError("Choose a split column other than the text or label column.")
 
 
-def _notes(upload: Upload, layouts: Sequence[Layout], tallies: Sequence[Tally]) -> list[str]:
+def _notes(upload: Upload, layouts: Sequence[Layout], tallies: Sequence[LineCounts]) -> list[str]:
     notes = []
     for file, layout, tally in zip(upload.files, layouts, tallies, strict=True):
         counted = f" {tally.description}" if tally.lines else ""
@@ -238,14 +240,14 @@ class _Piece:
 
 
 def _pieces(
-    upload: Upload, plan: Plan, layouts: Sequence[Layout], tallies: Sequence[Tally]
+    upload: Upload, plan: Plan, layouts: Sequence[Layout], tallies: Sequence[LineCounts]
 ) -> Iterator[_Piece]:
     several = len(upload.files) > 1
     before = 0
     for place, (file, layout) in enumerate(zip(upload.files, layouts, strict=True)):
         path = upload.path_of(place)
         total = files.estimate_rows(path, layout)
-        rows = files.read_rows(path, layout, plan.mapping, tally=tallies[place])
+        rows = files.read_rows(path, layout, plan.mapping, counts=tallies[place])
         for batch in batches(rows):
             share = min(1.0, batch[-1][0] / max(1, total))
             yield _Piece(
@@ -312,15 +314,15 @@ def _import(upload: Upload, lease: "_Lease") -> Dataset:
     layouts = check_files(upload, plan)
     if plan.said.encoding is None:
         for place, layout in enumerate(layouts):
-            settled = files.settled_encoding(upload.path_of(place), layout.encoding)
+            settled = files.confirm_encoding(upload.path_of(place), layout.encoding)
             layouts[place] = replace(layout, encoding=settled)
             lease.renew()
     with transaction.atomic():
         dataset = _new_dataset(upload, plan, layouts, DatasetState.IMPORTING)
         lease.write(dataset=dataset, state=UploadState.IMPORTING, started=timezone.now())
     upload.dataset = dataset
-    intake = Intake(dataset, names=plan.mapping, unlabelled=plan.mapping.takes_unlabelled)
-    tallies = [Tally() for _ in layouts]
+    intake = Intake(dataset, names=plan.mapping, unlabelled=plan.mapping.accepts_unlabelled)
+    tallies = [LineCounts() for _ in layouts]
     for piece in _pieces(upload, plan, layouts, tallies):
         with transaction.atomic():
             lease.write(done_rows=piece.rows[-1][0], done_share=piece.share)

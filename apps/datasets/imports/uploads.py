@@ -38,7 +38,7 @@ def store_upload(*, owner: User, files: "Sequence[File[bytes]]") -> Upload:
         for place, (file, name) in enumerate(zip(files, names, strict=True)):
             before = upload.size
             _store(upload, place, file)
-            split = apps_files.guess_split(name) if len(files) > 1 else None
+            split = apps_files.split_of_file_name(name) if len(files) > 1 else None
             parts.append({"name": name, "size": upload.size - before, "split": split or ""})
         if len(files) > 1:
             upload.parts = parts

@@ -19,8 +19,15 @@ from apps.datasets.models import (
     QueueItem,
     Rejection,
 )
-from apps.files import MAX_LABELS, ExampleRow, Mapping, RejectedRow, checked, text_key
-from apps.files.rows import NAMES
+from apps.files import (
+    DEFAULT_MAPPING,
+    MAX_LABELS,
+    ColumnMapping,
+    ExampleRow,
+    RejectedRow,
+    check_row,
+    text_key,
+)
 from apps.runtime.bulk_insert import bulk_insert
 
 NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
@@ -80,7 +87,7 @@ class Intake:
     """Writes into one dataset and counts what it writes. The caller has the transactions."""
 
     def __init__(
-        self, dataset: Dataset, *, names: Mapping = NAMES, unlabelled: bool = False
+        self, dataset: Dataset, *, names: ColumnMapping = DEFAULT_MAPPING, unlabelled: bool = False
     ) -> None:
         self.dataset = dataset
         self.names = names
@@ -107,7 +114,7 @@ class Intake:
         for number, given in batch:
             row = given
             if isinstance(row, ExampleRow):
-                row = checked(row, number, self.names, unlabelled=self.unlabelled)
+                row = check_row(row, number, self.names, unlabelled=self.unlabelled)
             if isinstance(row, RejectedRow):
                 rejections.append(self._rejection(row, file))
                 continue
@@ -223,7 +230,7 @@ def create_dataset(
     """A dataset of these rows, all of it or nothing. Rows are taken one by one, in order, and
     written a batch in a transaction; nobody sees the dataset before the last one is in.
 
-    Every row is checked (`formats.checked`): one with an empty text or label, say, is kept as a
+    Every row is checked (see `files.check_row`): one with an empty text or label, say, is kept as a
     rejection with its number (counted from 1, unless the source numbered it) and reason.
 
     Raises:

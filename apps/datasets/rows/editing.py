@@ -103,7 +103,7 @@ def add_rows(
     rejected: list[RejectedRow] = []
     good: list[dict[str, Any]] = []
     for number, row in enumerate(rows, start=1):
-        found = files.checked(row, number, unlabelled=True)
+        found = files.check_row(row, number, unlabelled=True)
         if isinstance(found, RejectedRow):
             rejected.append(found)
             continue
@@ -431,7 +431,7 @@ def _good_label(dataset: Dataset, label: str, *, but: Sequence[str] = ()) -> str
     Raises:
         ValueError: it is too long, or one too many.
     """
-    row = files.checked(ExampleRow("a text", label), 1, unlabelled=True)
+    row = files.check_row(ExampleRow("a text", label), 1, unlabelled=True)
     if isinstance(row, RejectedRow):
         raise ValueError(row.reason)
     _check_label_count(dataset, {row.label} - {""}, but=but)

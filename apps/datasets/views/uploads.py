@@ -20,7 +20,15 @@ from apps.datasets.imports import importing, uploads
 from apps.datasets.imports.importing import Plan
 from apps.datasets.models import Split, Upload, UploadState
 from apps.datasets.views.shared import go, is_fragment, who
-from apps.files import FormatError, Kind, Layout, Mapping, Quoting, RejectedRow, Said
+from apps.files import (
+    ColumnMapping,
+    FileKind,
+    FormatError,
+    Layout,
+    Quoting,
+    ReadOptions,
+    RejectedRow,
+)
 
 PREVIEW_ROWS = 8
 SEPARATORS = [
@@ -69,7 +77,7 @@ def new(request: HttpRequest) -> HttpResponse:
 def _check_readable(upload: Upload) -> None:
     for place, file in enumerate(upload.files):
         try:
-            apps_files.inspect(upload.path_of(place), name=file["name"])
+            apps_files.detect_layout(upload.path_of(place), name=file["name"])
         except FormatError as error:
             several = len(upload.files) > 1
             raise FormatError(f"{file['name']}: {error}" if several else str(error)) from error
@@ -154,17 +162,17 @@ def discard(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    mapping: Mapping | None
-    said: Said
+    mapping: ColumnMapping | None
+    said: ReadOptions
     name: str = ""
 
 
 def _chosen(data: QueryDict) -> _Chosen:
     """What a person chose in the form; nothing on the first visit."""
     if "text" not in data:
-        return _Chosen(None, Said())
+        return _Chosen(None, ReadOptions())
     column = {name: str(data.get(name) or "") for name in ("text", "label", "label2", "split")}
-    mapping = Mapping(
+    mapping = ColumnMapping(
         column["text"],
         column["label"] or None,
         column["split"] or None,
@@ -174,7 +182,7 @@ def _chosen(data: QueryDict) -> _Chosen:
     )
     encoding = str(data.get("encoding") or "")
     quoting = str(data.get("quoting") or "")
-    said = Said(
+    said = ReadOptions(
         header="header" in data if "has_header" in data else None,
         separator=_SEPARATOR_OF.get(str(data.get("separator") or "")),
         encoding=encoding if encoding in apps_files.ENCODINGS else None,
@@ -187,13 +195,13 @@ def _chosen(data: QueryDict) -> _Chosen:
 def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
     first = found.files[0]
     try:
-        layout = apps_files.inspect(found.path, name=first["name"], said=chosen.said)
-        guess = apps_files.guess(found.path, layout)
+        layout = apps_files.detect_layout(found.path, name=first["name"], options=chosen.said)
+        guess = apps_files.detect_mapping(found.path, layout)
         problem = ""
     except FormatError as error:  # of what a person said: as it was found, and why not
-        chosen = _Chosen(None, Said())
-        layout = apps_files.inspect(found.path, name=first["name"])
-        guess = apps_files.guess(found.path, layout)
+        chosen = _Chosen(None, ReadOptions())
+        layout = apps_files.detect_layout(found.path, name=first["name"])
+        guess = apps_files.detect_mapping(found.path, layout)
         problem = str(error)
     mapping = chosen.mapping
     if mapping is None or not set(mapping.columns) <= {*layout.columns, *layout.paths}:
@@ -212,8 +220,8 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
     extra = apps_files.extra_columns(layout, mapping)
     columns = [name for name in mapping.columns if name in layout.paths]
     columns += [name for name in layout.columns if name not in columns]
-    rows = apps_files.sample(found.path, layout, limit=PREVIEW_ROWS, columns=columns)
-    surveyed = apps_files.survey(found.path, layout)
+    rows = apps_files.sample_rows(found.path, layout, limit=PREVIEW_ROWS, columns=columns)
+    surveyed = apps_files.count_lines(found.path, layout)
     suspects = surveyed[0].suspects if surveyed else []
     return {
         "upload": found,
@@ -224,13 +232,13 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
         "name": chosen.name or Path(first["name"]).stem,
         "small": not problem and importing.is_small(found, chosen.said),
         "columns": [{"name": name, "role": _role(name, mapping, extra)} for name in columns],
-        "choices": [name for name in layout.columns if name not in layout.objects],
+        "choices": [name for name in layout.columns if name not in layout.object_columns],
         "rows": [
             [
                 {
                     "text": cell[:300],
                     "role": _role(name, mapping, extra),
-                    "suspect": layout.kind is Kind.CSV and _is_suspect(cell, layout),
+                    "suspect": layout.kind is FileKind.CSV and _is_suspect(cell, layout),
                 }
                 for name, cell in zip(columns, row, strict=True)
             ]
@@ -243,7 +251,7 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
         "separators": SEPARATORS,
         "separator_said": _said_separator(chosen.said),
         "encodings": apps_files.ENCODINGS.items(),
-        "joined_by": apps_files.JOINED_BY,
+        "joined_by": apps_files.LABEL_SEPARATOR,
         "splits": [value for value in Split.values if value],
         "rejections": [] if problem else _sample_rejections(found, layout, mapping),
     }
@@ -272,20 +280,22 @@ def _suspects(found: Upload, layout: Layout, numbers: list[int]) -> list[dict[st
     return shown
 
 
-def _said_separator(said: Said) -> str:
+def _said_separator(said: ReadOptions) -> str:
     return next((key for key, value in _SEPARATOR_OF.items() if value == said.separator), "")
 
 
-def _role(column: str, mapping: Mapping, extra: tuple[str, ...]) -> str:
+def _role(column: str, mapping: ColumnMapping, extra: tuple[str, ...]) -> str:
     roles = dict.fromkeys(extra, "kept")
     roles |= {mapping.split or "": "split", mapping.second_label or "": "label"}
     roles |= {mapping.label or "": "label", mapping.text: "text"}
     return roles.get(column, "")
 
 
-def _sample_rejections(found: Upload, layout: Layout, mapping: Mapping) -> list[RejectedRow]:
+def _sample_rejections(found: Upload, layout: Layout, mapping: ColumnMapping) -> list[RejectedRow]:
     rejections = []
-    rows = apps_files.read(found.path, layout, mapping, most=apps_files.SAMPLE_CHARACTERS)
+    rows = apps_files.read_checked_rows(
+        found.path, layout, mapping, max_characters=apps_files.SAMPLE_CHARACTERS
+    )
     for seen, row in enumerate(rows):
         if isinstance(row, RejectedRow):
             rejections.append(row)

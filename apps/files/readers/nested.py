@@ -1,4 +1,4 @@
-"""Values inside a cell that is an object or a list, by their path: `annotations.0.value`."""
+"""Values nested in cells that are objects or lists, by their path: `annotations.0.value`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,12 +6,12 @@ from itertools import islice
 from typing import Any
 
 MAX_DEPTH = 8
-MAX_ITEMS = 3  # of a list whose places can be chosen
+MAX_ITEMS = 3  # of a list, offered as paths
 MAX_PATHS = 200
 
 
-class Fields:
-    """The fields of some rows, and what is nested in them."""
+class FieldNames:
+    """The field names of some rows, and the paths nested in them."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
@@ -30,12 +30,12 @@ class Fields:
         return tuple(islice(self._paths, MAX_PATHS))
 
     @property
-    def objects(self) -> tuple[str, ...]:
+    def object_columns(self) -> tuple[str, ...]:
         return tuple(name for name in self.names if self._objects[name] > 0)
 
 
 def leaf_paths(cells: dict[str, Any]) -> list[str]:
-    """The paths of a row to plain values that are in no column of their own."""
+    """Return the paths of a row to plain values that have no column of their own."""
     found: list[str] = []
     for name, value in cells.items():
         if isinstance(value, dict | list):
@@ -49,7 +49,7 @@ def leaf_paths(cells: dict[str, Any]) -> list[str]:
 def _leaves(value: dict[str, Any] | list[Any], depth: int) -> Iterator[str]:
     inner = value.items() if isinstance(value, dict) else enumerate(value[:MAX_ITEMS])
     for key, cell in inner:
-        if "." in str(key):  # it could not be told from a path
+        if "." in str(key):  # it looks like a path
             continue
         if isinstance(cell, dict | list):
             if depth < MAX_DEPTH:
@@ -58,8 +58,8 @@ def _leaves(value: dict[str, Any] | list[Any], depth: int) -> Iterator[str]:
             yield str(key)
 
 
-def at_path(cells: dict[str, Any], path: str) -> tuple[bool, Any]:
-    """Whether there is something at a path, and what."""
+def value_at(cells: dict[str, Any], path: str) -> tuple[bool, Any]:
+    """Return True and the value at a path, or False and None."""
     if path in cells:
         return True, cells[path]
     name = max((n for n in cells if path.startswith(f"{n}.")), key=len, default=None)

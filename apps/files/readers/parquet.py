@@ -1,7 +1,7 @@
 """Parquet, a batch of rows at a time.
 
-pyarrow, because it reads batches within a row group and writes to a stream; it is imported here and
-where Parquet is written alone, as it takes 90 MB of memory.
+pyarrow reads batches within a row group and writes to a stream. It takes 90 MB of memory, so only
+this module and the writer import it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from apps.files.layout import MAX_CELL, MAX_COLUMNS, Kind, Layout, Records
-from apps.files.rows import FormatError, RejectedRow
+from apps.files.errors import FormatError
+from apps.files.layout import MAX_CELL, MAX_COLUMNS, FileKind, Layout, Records
+from apps.files.rows import RejectedRow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,9 +26,9 @@ MAX_RATIO = 200  # of a larger one, unpacked to packed; texts pack ten times
 MAX_ROWS = 20_000_000
 
 
-def inspect(path: Path) -> Layout:
+def detect_layout(path: Path) -> Layout:
     """Raises:
-    FormatError: it is damaged, too wide, or its row groups are too large to read safely.
+    FormatError: the file is damaged, too wide, or its row groups are too large to read safely.
     """
     with _opened(path) as file:
         names = [" ".join(name.split()) for name in file.schema_arrow.names]
@@ -44,10 +45,10 @@ def inspect(path: Path) -> Layout:
         _check_sizes(file)
         rows = int(file.metadata.num_rows)
     stray = sum(a != b for a, b in zip(names, file.schema_arrow.names, strict=True))
-    return Layout(Kind.PARQUET, "", tuple(names), cleaned_names=stray, claimed_rows=rows)
+    return Layout(FileKind.PARQUET, "", tuple(names), cleaned_names=stray, estimated_rows=rows)
 
 
-def records(path: Path, layout: Layout) -> Records:
+def read_records(path: Path, layout: Layout) -> Records:
     number = 0
     for batch in _batches(path):
         columns = [_values(column) for column in batch.columns]
@@ -62,10 +63,10 @@ def records(path: Path, layout: Layout) -> Records:
 
 
 def _batches(path: Path) -> "Iterator[pa.RecordBatch]":
-    """The rows of each row group in turn, with as little in memory as they allow.
+    """Yield the rows of each row group in turn, with as little in memory as possible.
 
-    Texts that are all different must not be kept as dictionaries (a million of them take 260 MB),
-    a long cell that a million rows point to must be: the longest entry of a row group decides.
+    Texts that are all different must not be kept as dictionaries (a million of them take 260 MB);
+    a long cell that a million rows refer to must be. The longest entry of a row group decides.
     """
     with _opened(path) as plain:
         _check_sizes(plain)
@@ -83,7 +84,7 @@ def _texts_of(file: "pq.ParquetFile") -> list[str]:
 
 
 def _has_long_entries(coded: "pq.ParquetFile", group: int) -> bool:
-    """Whether the dictionaries of a row group, which come before its rows, hold long texts."""
+    """Return True if the dictionaries of a row group, stored before its rows, hold long texts."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -98,7 +99,7 @@ def _has_long_entries(coded: "pq.ParquetFile", group: int) -> bool:
 
 
 class _Huge:
-    """Stands for a cell that is too long to be made a Python string."""
+    """Marks a cell that is too long for a Python string."""
 
 
 def _values(column: "pa.Array") -> list[Any]:
@@ -139,8 +140,8 @@ def _check_sizes(file: "pq.ParquetFile") -> None:
                 )
             if size > MAX_CHUNK:
                 raise FormatError(
-                    f"A column of row group {group + 1} unpacks to {size / 2**20:,.0f} MB; at most "
-                    f"{MAX_CHUNK >> 20} are read at once. Write it with smaller row groups."
+                    f"A column of row group {group + 1} unpacks to {size / 2**20:,.0f} MB and the "
+                    f"limit is {MAX_CHUNK >> 20} MB. Write the file with smaller row groups."
                 )
 
 

@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef
 from apps.batch.models import Item, ItemStatus
 from apps.datasets.models import Dataset, Revision, Split
 from apps.datasets.services import add_rows, create_dataset
-from apps.files import ExampleRow, RejectedRow, checked, text_key
+from apps.files import ExampleRow, RejectedRow, check_row, text_key
 from apps.generation.exports.files import accepted, full_row, is_whole
 from apps.generation.models import Job
 from apps.generation.recipe.problems import RecipeError
@@ -129,7 +129,7 @@ def add_to_dataset(
     chosen: dict[int, ExampleRow] = {}
     for row in made():
         row = replace(row, split=Split.TRAIN, origin=f"{row.origin}, job {job.pk}")
-        good = checked(row, 1)
+        good = check_row(row, 1)
         key = text_key(row.text)
         if isinstance(good, RejectedRow):
             unusable += 1

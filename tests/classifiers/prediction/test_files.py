@@ -129,8 +129,10 @@ def test_a_labelled_file_can_be_read_again_as_it_was(
     done = finished(api, made, send(api, made, text, column="question"))
     path = tmp_path / "again.csv"
     path.write_bytes(factories.download(api, done.json()["download"]))
-    layout = apps_files.inspect(path, name=path.name)
-    rows = list(apps_files.read(path, layout, apps_files.Mapping("text", "label")))
+    layout = apps_files.detect_layout(path, name=path.name)
+    rows = list(
+        apps_files.read_checked_rows(path, layout, apps_files.ColumnMapping("text", "label"))
+    )
     texts = [row.text for row in rows if isinstance(row, apps_files.ExampleRow)]
     assert texts == ["=HELLO THERE", "-2+3 rates"]
 

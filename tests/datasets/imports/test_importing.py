@@ -22,7 +22,7 @@ from apps.datasets.imports import importing, writer
 from apps.datasets.imports.importing import Plan
 from apps.datasets.models import Dataset, Example, Rejection, Upload, UploadState
 from apps.datasets.rows import removal
-from apps.files import Mapping
+from apps.files import ColumnMapping
 from apps.files.readers import encoding as encodings
 from tests.datasets.factories import create_many
 
@@ -41,7 +41,7 @@ def queued(owner: User, content: str | bytes | None = None, **mapping: object) -
     content = content if isinstance(content, bytes) else content.encode()
     file = SimpleUploadedFile("rows.csv", content)
     upload = services.store_upload(owner=owner, files=[file])
-    chosen = Mapping("text", "label", **mapping)  # type: ignore[arg-type]
+    chosen = ColumnMapping("text", "label", **mapping)  # type: ignore[arg-type]
     assert importing.enqueue(upload, Plan("Rows", chosen))
     upload.refresh_from_db()
     return upload
@@ -80,7 +80,7 @@ def test_the_encoding_is_settled_by_all_of_a_large_file(
 
 def test_pressing_import_twice_imports_once(alice: User) -> None:
     upload = queued(alice)
-    assert not importing.enqueue(upload, Plan("Again", Mapping("text", "label")))
+    assert not importing.enqueue(upload, Plan("Again", ColumnMapping("text", "label")))
 
 
 def test_it_is_not_there_before_it_is_complete(
@@ -118,7 +118,7 @@ def test_one_that_fails_leaves_nothing_but_its_reason(alice: User, content: str,
     assert says in upload.error
     assert nothing_left()
     assert upload.path.exists()  # the columns can be chosen again
-    assert importing.enqueue(upload, Plan("Again", Mapping("label", "text")))
+    assert importing.enqueue(upload, Plan("Again", ColumnMapping("label", "text")))
 
 
 def test_one_that_is_all_wrong_is_not_read_to_its_end(
@@ -241,7 +241,7 @@ def test_several_files_become_one_dataset(alice: User) -> None:
     ]
     upload = services.store_upload(owner=alice, files=files)
     assert [part["split"] for part in upload.files] == ["train", "test"]
-    dataset = services.import_upload(upload, Plan("Both", Mapping("text", "label")))
+    dataset = services.import_upload(upload, Plan("Both", ColumnMapping("text", "label")))
     assert dataset.split_counts == {"train": 2, "test": 1}
     assert dataset.extra_columns == ["id"]
     origins = dataset.examples.order_by("index").values_list("origin", flat=True)
@@ -259,14 +259,14 @@ def test_a_file_of_several_that_lacks_a_column_is_named(alice: User) -> None:
     ]
     upload = services.store_upload(owner=alice, files=files)
     with pytest.raises(importing.FormatError, match=r"b.csv: No column “text”"):
-        services.import_upload(upload, Plan("x", Mapping("text", "label")))
+        services.import_upload(upload, Plan("x", ColumnMapping("text", "label")))
     assert nothing_left()
 
 
 def test_two_labels_are_joined_and_other_columns_kept(alice: User) -> None:
     content = b"text,kind,sub,id\nhello, card ,lost,7\nbye,card,,8\nhm,,,9\n"
     upload = services.store_upload(owner=alice, files=[SimpleUploadedFile("a.csv", content)])
-    mapping = Mapping("text", "kind", second_label="sub", keep_unlabelled=True)
+    mapping = ColumnMapping("text", "kind", second_label="sub", keep_unlabelled=True)
     dataset = services.import_upload(upload, Plan("x", mapping))
     assert dataset.label_counts == {"card / lost": 1, "card": 1}
     assert dataset.unlabelled == 1
@@ -278,7 +278,7 @@ def test_two_labels_are_joined_and_other_columns_kept(alice: User) -> None:
 def test_cleaned_labels_are_said(alice: User) -> None:
     content = b" text ,label\nhello, a  b \nbye,a b\n"
     upload = services.store_upload(owner=alice, files=[SimpleUploadedFile("a.csv", content)])
-    dataset = services.import_upload(upload, Plan("x", Mapping("text", "label")))
+    dataset = services.import_upload(upload, Plan("x", ColumnMapping("text", "label")))
     assert dataset.label_counts == {"a b": 2}
     assert dataset.notes[1:] == [
         "Extra spaces removed from 1 column name.",
@@ -289,7 +289,7 @@ def test_cleaned_labels_are_said(alice: User) -> None:
 def test_plain_text_has_no_labels_yet(alice: User) -> None:
     file = SimpleUploadedFile("texts.txt", b"Hello, you\n\nBye, me\n")
     upload = services.store_upload(owner=alice, files=[file])
-    dataset = services.import_upload(upload, Plan("x", Mapping("text", None)))
+    dataset = services.import_upload(upload, Plan("x", ColumnMapping("text", None)))
     assert (dataset.rows, dataset.unlabelled, dataset.label_counts) == (2, 2, {})
     assert list(services.read_examples(dataset))[1].text == "Bye, me"
 

@@ -108,8 +108,8 @@ def test_labels_that_differ_only_in_case_or_spacing(
 
 def banking(owner: User, split: str) -> Dataset:
     path = BENCH / f"banking77_{split}.csv"
-    layout = files.inspect(path)
-    rows = files.read(path, layout, files.Mapping("text", "label"))
+    layout = files.detect_layout(path)
+    rows = files.read_checked_rows(path, layout, files.ColumnMapping("text", "label"))
     return services.create_dataset(owner=owner, name=split, rows=rows, origin=path.name)
 
 

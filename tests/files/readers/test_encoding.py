@@ -9,15 +9,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from apps import files
-from apps.files import CsvWriter, ExampleRow, Mapping
+from apps.files import ColumnMapping, CsvWriter, ExampleRow, RejectedRow
 
 RUSSIAN = "text,label\n" + "Привет мир,да\nПока мир,нет\n" * 20
 WESTERN = "text,label\n" + "Grüße aus Köln,größe\nça été là-bas,élève\n" * 20
 
 
+def rows_of(path: Path) -> list[ExampleRow | RejectedRow]:
+    mapping = ColumnMapping("text", "label")
+    return list(files.read_checked_rows(path, files.detect_layout(path), mapping))
+
+
 def texts(path: Path) -> list[str]:
-    layout = files.inspect(path)
-    rows = files.read(path, layout, files.guess(path, layout))
+    layout = files.detect_layout(path)
+    rows = files.read_checked_rows(path, layout, files.detect_mapping(path, layout))
     return [row.text for row in rows if isinstance(row, ExampleRow)]
 
 
@@ -36,7 +41,7 @@ def texts(path: Path) -> list[str]:
 def test_an_encoding_is_found(tmp_path: Path, content: str, encoding: str) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(content.encode(encoding))
-    layout = files.inspect(path)
+    layout = files.detect_layout(path)
     assert layout.encoding == encoding
     assert texts(path)[0] == content.split("\n")[1].split(",")[0]
 
@@ -51,7 +56,9 @@ def test_a_cell_that_is_no_number_is_empty(tmp_path: Path) -> None:
     labels = pa.array([float("nan"), float("-inf"), 1.0, 2.0])
     pq.write_table(pa.table({"text": ["a", "b", "c", "nan"], "label": labels}), table)
     for path, last in ((lines, "nan"), (table, "2")):
-        rows = list(files.read(path, files.inspect(path), Mapping("text", "label")))
+        rows = list(
+            files.read_checked_rows(path, files.detect_layout(path), ColumnMapping("text", "label"))
+        )
         assert [row.label for row in rows if isinstance(row, ExampleRow)] == ["1", last]
 
 
@@ -73,11 +80,13 @@ def test_a_first_row_whose_label_comes_late_is_no_header(tmp_path: Path) -> None
     labels = [f"intent_{n}" for n in range(150)]
     rows = [f"how is it with number {n},{labels[n % 149 + 1]}" for n in range(1_000)]
     path.write_text("\n".join([f"the very first,{labels[0]}", *rows, f"late,{labels[0]}"]))
-    assert not files.inspect(path).header
+    assert not files.detect_layout(path).header
 
 
 def test_json_numbers_that_are_none(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps([{"text": "a", "label": None}, {"text": "b", "label": 2.0}]))
-    rows = list(files.read(path, files.inspect(path), Mapping("text", "label")))
+    rows = list(
+        files.read_checked_rows(path, files.detect_layout(path), ColumnMapping("text", "label"))
+    )
     assert [row.label for row in rows if isinstance(row, ExampleRow)] == ["2"]

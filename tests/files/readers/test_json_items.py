@@ -12,7 +12,7 @@ from django.test import Client
 
 from apps import files
 from apps.datasets.models import Dataset
-from apps.files import ExampleRow, FormatError, Kind, Mapping, RejectedRow
+from apps.files import ColumnMapping, ExampleRow, FileKind, FormatError, RejectedRow
 
 ROWS = [{"text": "hello", "label": "a", "n": 1}, {"text": "bye", "label": "b", "n": None}]
 LABEL_STUDIO = [
@@ -35,9 +35,11 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "upload"
 
 
-def read(path: Path, mapping: Mapping | None = None) -> list[ExampleRow | RejectedRow]:
-    layout = files.inspect(path)
-    return list(files.read(path, layout, mapping or files.guess(path, layout)))
+def read(path: Path, mapping: ColumnMapping | None = None) -> list[ExampleRow | RejectedRow]:
+    layout = files.detect_layout(path)
+    return list(
+        files.read_checked_rows(path, layout, mapping or files.detect_mapping(path, layout))
+    )
 
 
 def pairs(rows: list[ExampleRow | RejectedRow]) -> list[tuple[str, str]]:
@@ -60,9 +62,9 @@ def test_a_list_of_rows(
         wrapped = {"a": {"rows": ROWS}, "rows": [{}]} | {"rows": 1}
         indent = 1
     file.write_text(json.dumps(wrapped, indent=indent), encoding=encoding)
-    layout = files.inspect(file)
-    assert (layout.kind, layout.inside, layout.columns) == (
-        Kind.JSON,
+    layout = files.detect_layout(file)
+    assert (layout.kind, layout.list_path, layout.columns) == (
+        FileKind.JSON,
         inside,
         ("text", "label", "n"),
     )
@@ -82,9 +84,9 @@ def test_a_list_of_texts(file: Path) -> None:
 
 def test_a_label_studio_export(file: Path) -> None:
     file.write_text(json.dumps(LABEL_STUDIO))
-    layout = files.inspect(file)
-    mapping = files.guess(file, layout)
-    assert mapping == Mapping("data.text", "annotations.0.result.0.value.choices.0")
+    layout = files.detect_layout(file)
+    mapping = files.detect_mapping(file, layout)
+    assert mapping == ColumnMapping("data.text", "annotations.0.result.0.value.choices.0")
     assert pairs(read(file)) == [("hello there", "greeting"), ("bye now", "farewell")]
 
 
@@ -92,11 +94,11 @@ def test_a_label_studio_export(file: Path) -> None:
 def test_chats(file: Path, as_lines: bool) -> None:
     lines = "\n".join(map(json.dumps, CHAT))
     file.write_text(lines if as_lines else json.dumps(CHAT))
-    layout = files.inspect(file)
-    assert layout.kind is (Kind.JSONL if as_lines else Kind.JSON)
+    layout = files.detect_layout(file)
+    assert layout.kind is (FileKind.JSONL if as_lines else FileKind.JSON)
     assert "messages.1.content" in layout.paths
-    assert files.guess(file, layout) == Mapping("messages.0.content", None)
-    rows = read(file, Mapping("messages.0.content", "messages.1.content"))
+    assert files.detect_mapping(file, layout) == ColumnMapping("messages.0.content", None)
+    rows = read(file, ColumnMapping("messages.0.content", "messages.1.content"))
     assert pairs(rows) == [("first question", "ok"), ("second question", "ok")]
 
 
@@ -104,23 +106,23 @@ def test_a_list_of_one_label_is_that_label(file: Path) -> None:
     lines = ['{"text": "a", "label": ["x"]}', '{"text": "b", "label": ["x", "y"]}',
              '{"text": "c", "label": []}', '{"text": "d"}']  # fmt: skip
     file.write_text("\n".join(lines))
-    rows = read(file, Mapping("text", "label"))
+    rows = read(file, ColumnMapping("text", "label"))
     assert pairs(rows) == [("a", "x")]
     assert [row.reason for row in rows if isinstance(row, RejectedRow)] == [
-        "It is a list of 2, not a text. Choose one of the nested fields.",
-        "It is a list of 0, not a text. Choose one of the nested fields.",
+        "The value is a list of 2, not a text. Choose one of the nested fields.",
+        "The value is a list of 0, not a text. Choose one of the nested fields.",
         "This field is missing.",
     ]
-    assert pairs(read(file, Mapping("text", "label.1"))) == [("b", "y")]
+    assert pairs(read(file, ColumnMapping("text", "label.1"))) == [("b", "y")]
 
 
 def test_one_that_breaks_off_keeps_what_came_before(file: Path) -> None:
     file.write_text(json.dumps(ROWS)[:-12])
-    good, bad = read(file, Mapping("text", "label"))
+    good, bad = read(file, ColumnMapping("text", "label"))
     assert isinstance(good, ExampleRow)
     assert isinstance(bad, RejectedRow)
     assert bad.row == 2
-    assert "It is not JSON from here on" in bad.reason
+    assert "The file is not JSON from here on" in bad.reason
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ def test_one_that_breaks_off_keeps_what_came_before(file: Path) -> None:
 def test_what_is_no_list_of_rows_says_so(file: Path, content: str, says: str) -> None:
     file.write_text(content)
     with pytest.raises(FormatError, match=says):
-        files.inspect(file)
+        files.detect_layout(file)
 
 
 def test_memory_is_bounded(file: Path) -> None:
@@ -149,16 +151,16 @@ def test_memory_is_bounded(file: Path) -> None:
         out.write(",".join(f'{{"text": "text {n}", "label": "b"}}' for n in range(9_000)))
         out.write("]")
     tracemalloc.start()
-    layout = files.inspect(file)
+    layout = files.detect_layout(file)
     rows = 0
     bad = []
-    for row in files.read(file, layout, Mapping("text", "label")):
+    for row in files.read_checked_rows(file, layout, ColumnMapping("text", "label")):
         rows += 1
         bad += [row] if isinstance(row, RejectedRow) else []
     peak = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
     assert rows == 9_002
-    assert [(row.row, row.reason) for row in bad] == [(2, "It has more than 200,000 values.")]
+    assert [(row.row, row.reason) for row in bad] == [(2, "The row has more than 200,000 values.")]
     assert peak < 25
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps import files
-from apps.files import CsvWriter, ExampleRow, Mapping, csv_header
+from apps.files import ColumnMapping, CsvWriter, ExampleRow, csv_header
 
 CELLS = [
     *("=1+1", "+1", "-1", "@SUM(A1)", "\ttab", "\rcarriage", "\nline", "'=1", "''=1", "'plain"),
@@ -33,7 +33,9 @@ def cells_of(data: bytes) -> list[list[str]]:
 
 
 def read_back(path: Path) -> list[tuple[str, str]]:
-    rows = files.read(path, files.inspect(path, name="a.csv"), Mapping("text", "label"))
+    rows = files.read_checked_rows(
+        path, files.detect_layout(path, name="a.csv"), ColumnMapping("text", "label")
+    )
     return [(row.text, row.label) for row in rows if isinstance(row, ExampleRow)]
 
 
@@ -75,7 +77,7 @@ def test_reader_recognises_the_header(tmp_path: Path, names: list[str]) -> None:
     path = tmp_path / "upload"
     records: list[dict[str, object]] = [{**dict.fromkeys(names, "a"), names[0]: "=1"}] * 3
     path.write_bytes(written(records, names))
-    layout = files.inspect(path, name="a.csv")
+    layout = files.detect_layout(path, name="a.csv")
     assert (layout.header, layout.escaped) == (True, True)
-    assert files.sample(path, layout)[0][0] == "=1"
+    assert files.sample_rows(path, layout)[0][0] == "=1"
     assert next(csv.reader([csv_header(names)]))[0] == names[0]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps import files
-from apps.files import ExampleRow, JsonlWriter, Mapping, ParquetWriter, create_writer
+from apps.files import ColumnMapping, ExampleRow, JsonlWriter, ParquetWriter, create_writer
 
 RECORDS = [
     {"text": "hello", "label": "a", "split": "train", "id": "1"},
@@ -30,9 +30,11 @@ def test_pieces_join_to_one_file_that_reads_back(tmp_path: Path, form: str) -> N
     path = tmp_path / "upload"
     pieces = [writer.header(), writer.encode(RECORDS[:2]), writer.encode(RECORDS[2:])]
     path.write_bytes(b"".join([*pieces, writer.footer()]))
-    mapping = Mapping("text", "label", "split", keep_unlabelled=True)
+    mapping = ColumnMapping("text", "label", "split", keep_unlabelled=True)
     rows = [
-        row for row in files.read(path, files.inspect(path), mapping) if isinstance(row, ExampleRow)
+        row
+        for row in files.read_checked_rows(path, files.detect_layout(path), mapping)
+        if isinstance(row, ExampleRow)
     ]
     assert [(row.text, row.label, row.split) for row in rows] == [
         (record["text"], record["label"], record.get("split")) for record in RECORDS

@@ -167,8 +167,10 @@ async def test_a_dataset_made_of_the_csv_has_no_apostrophes(
 ) -> None:
     data = await file(async_browser, job, "csv", ROW | {"title": "=1+1"})
     (tmp_path / "a.csv").write_bytes(data)
-    layout = dataset_files.inspect(tmp_path / "a.csv", name="a.csv")
-    [row] = dataset_files.read(tmp_path / "a.csv", layout, dataset_files.Mapping("title", "level"))
+    layout = dataset_files.detect_layout(tmp_path / "a.csv", name="a.csv")
+    [row] = dataset_files.read_checked_rows(
+        tmp_path / "a.csv", layout, dataset_files.ColumnMapping("title", "level")
+    )
     assert isinstance(row, dataset_files.ExampleRow)
     assert row.text == "=1+1"
 

@@ -21,8 +21,8 @@ from apps.datasets import services
 from apps.datasets.imports import importing
 from apps.datasets.imports.importing import Plan
 from apps.datasets.models import Dataset, Upload, UploadState
-from apps.files import FormatError, Mapping
-from apps.files.readers import packed
+from apps.files import ColumnMapping, FormatError
+from apps.files.readers import sandboxed
 
 pytestmark = pytest.mark.django_db
 
@@ -98,11 +98,11 @@ def test_a_bomb_is_refused_on_every_way_in(alice: User, api: Client, bomb: str) 
 def test_what_takes_more_memory_than_it_may_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packed, "MEMORY_BYTES", 192 << 20)
+    monkeypatch.setattr(sandboxed, "MEMORY_BYTES", 192 << 20)
     path = tmp_path / "a.xlsx"
     path.write_bytes(one_cell(31 << 20))  # small enough to be tried
     with pytest.raises(FormatError, match="more than 192 MB of memory"):
-        files.inspect(path)
+        files.detect_layout(path)
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**10
     assert children < 1_100
 
@@ -110,11 +110,11 @@ def test_what_takes_more_memory_than_it_may_is_ended(
 def test_what_takes_more_time_than_it_may_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packed, "INSPECT_SECONDS", 0)
+    monkeypatch.setattr(sandboxed, "DETECT_SECONDS", 0)
     path = tmp_path / "a.xlsx"
     path.write_bytes(one_cell(1 << 20))
     with pytest.raises(FormatError, match="or 0 s to read"):
-        files.inspect(path)
+        files.detect_layout(path)
 
 
 def test_a_zip_that_is_no_workbook(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_zip_that_is_no_workbook(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.csv", "text,label\n")
     with pytest.raises(FormatError, match="This is a ZIP file"):
-        files.inspect(path)
+        files.detect_layout(path)
 
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a.XLSX", "a.parquet"])
@@ -130,13 +130,15 @@ def test_text_under_another_name_is_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / "upload"
     path.write_text("just some text\n")
     with pytest.raises(FormatError, match="The name ends in"):
-        files.inspect(path, name=name)
+        files.detect_layout(path, name=name)
 
 
 def test_a_line_of_a_million_objects_is_not_built(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a"}\n{"text": [' + "{}," * 1_200_000 + "{}]}\n")
-    rows = list(files.read(path, files.inspect(path), Mapping("text", None)))
+    rows = list(
+        files.read_checked_rows(path, files.detect_layout(path), ColumnMapping("text", None))
+    )
     assert isinstance(rows[1], files.RejectedRow)
     assert "more than 500,000 values" in rows[1].reason
 
@@ -167,7 +169,7 @@ def test_a_small_import_is_not_one_transaction(
     upload = services.store_upload(
         owner=alice, files=[SimpleUploadedFile("a.csv", content.encode())]
     )
-    plan = Plan("x", Mapping("text", "label"))
+    plan = Plan("x", ColumnMapping("text", "label"))
     finish = importing.Intake.finish
 
     class Killed(BaseException):

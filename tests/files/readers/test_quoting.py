@@ -14,24 +14,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps import files
-from apps.files import ExampleRow, Mapping, Quoting, RejectedRow, Said, Tally
-from apps.files.readers.quotes import split_lines
+from apps.files import ColumnMapping, ExampleRow, LineCounts, Quoting, ReadOptions, RejectedRow
+from apps.files.readers.quoting import split_rows
 
 QUICK = settings(max_examples=60, deadline=None)
 SEPARATORS = [",", ";", "\t"]
-FIRST = Mapping("text", "label")
+FIRST = ColumnMapping("text", "label")
 
 
-def read(content: str, said: Said | None = None) -> tuple[list[ExampleRow | RejectedRow], Tally]:
+def read(
+    content: str, options: ReadOptions | None = None
+) -> tuple[list[ExampleRow | RejectedRow], LineCounts]:
     with tempfile.NamedTemporaryFile("w", newline="", encoding="utf-8") as file:
         file.write(content)
         file.flush()
         path = Path(file.name)
-        layout = files.inspect(path, said=said or Said(header=True))
+        layout = files.detect_layout(path, options=options or ReadOptions(header=True))
         mapping = FIRST if "text" in layout.columns else files.guess_mapping(layout.columns, [])
-        tally = Tally()
-        found = list(files.read_rows(path, layout, mapping, tally=tally))
-        return [row for _, row in found], tally
+        counts = LineCounts()
+        found = list(files.read_rows(path, layout, mapping, counts=counts))
+        return [row for _, row in found], counts
 
 
 def texts(rows: list[ExampleRow | RejectedRow]) -> list[str]:
@@ -58,8 +60,8 @@ def test_stray_quotes_swallow_no_line(
         pair = (f"label{place % 3}", text) if label_first else (text, f"label{place % 3}")
         lines.append(separator.join(pair))
     head = ("label", "text") if label_first else ("text", "label")
-    rows, tally = read("\n".join([separator.join(head), *lines]) + "\n")
-    assert len(rows) == len(lines) == tally.rows
+    rows, counts = read("\n".join([separator.join(head), *lines]) + "\n")
+    assert len(rows) == len(lines) == counts.rows
     assert [isinstance(row, ExampleRow) for row in rows] == [True] * len(rows)
     for place, text in enumerate(texts(rows)):
         assert f"n{place}" in text
@@ -86,7 +88,9 @@ def test_what_a_csv_writer_wrote_is_read_as_it_was(
     )
     writer.writerow(["text", "label"])
     writer.writerows(given)
-    rows, _ = read(out.getvalue(), Said(True, separator, "utf-8-sig", quoting=Quoting.STANDARD))
+    rows, _ = read(
+        out.getvalue(), ReadOptions(True, separator, "utf-8-sig", quoting=Quoting.STANDARD)
+    )
     assert texts(rows) == [text for text, _ in given]
 
 
@@ -106,13 +110,13 @@ def test_every_line_is_accounted_for(
     with tempfile.NamedTemporaryFile("w", newline="", encoding="utf-8") as file:
         file.write(content)
         file.flush()
-        said = Said(True, separator, "utf-8-sig", quoting=quoting)
-        layout = files.inspect(Path(file.name), said=said)
-        tally = Tally()
-        records = list(files.read_records(Path(file.name), layout, tally=tally))
+        options = ReadOptions(True, separator, "utf-8-sig", quoting=quoting)
+        layout = files.detect_layout(Path(file.name), options=options)
+        counts = LineCounts()
+        records = list(files.read_records(Path(file.name), layout, counts=counts))
     found = ["".join(cells.values()) for _, cells in records if not isinstance(cells, RejectedRow)]
-    assert tally.lines == len(lines) + 1
-    assert tally.rows == len(records)
+    assert counts.lines == len(lines) + 1
+    assert counts.rows == len(records)
     assert [number for number, _ in records] == list(range(2, len(records) + 2))
     places = [place for place in range(len(lines)) if any(f"<{place}>" in text for text in found)]
     assert sum(text.count("<") for text in found) == len(places)
@@ -121,8 +125,8 @@ def test_every_line_is_accounted_for(
 
 
 SMS = [f"{'spam' if n % 7 == 0 else 'ham'}\tmessage number {n} hello" for n in range(1_000)]
-SMS[100] = 'ham\t"Please call me later, said 100'
-SMS[400] = 'ham\t"Please call me later, said 400'
+SMS[100] = 'ham\t"Please call me later, options 100'
+SMS[400] = 'ham\t"Please call me later, options 400'
 SMS[700] = 'ham\t"Gimme" a few minutes'
 
 
@@ -130,10 +134,10 @@ SMS[700] = 'ham\t"Gimme" a few minutes'
 def test_a_table_without_quoting(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text("\n".join(SMS))
-    layout = files.inspect(path, name=name)
+    layout = files.detect_layout(path, name=name)
     assert layout.quoting is Quoting.NONE
     assert "quotes read as characters" in layout.description
-    rows = list(files.read(path, layout, Mapping("column 2", "column 1")))
+    rows = list(files.read_checked_rows(path, layout, ColumnMapping("column 2", "column 1")))
     assert len(texts(rows)) == 1_000
     assert texts(rows)[700] == '"Gimme" a few minutes'
 
@@ -141,7 +145,7 @@ def test_a_table_without_quoting(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("place", "first", "second"),
     [
-        (0, '"Great, really,label1', '"Awful" she said,label2'),
+        (0, '"Great, really,label1', '"Awful" she options,label2'),
         (1, 'label1,"Great movie', 'label2,"Awful movie'),
         (1, 'label1,"Great movie', 'label2,on a screen of 15"'),
     ],
@@ -158,12 +162,12 @@ def test_two_stray_quotes(place: int, first: str, second: str, beyond: bool) -> 
         pair = (f"text number {n}", f"label{n % 3}")
         lines.append(",".join(pair if place == 0 else pair[::-1]))
     lines[begin + 50], lines[begin + 300] = first, second
-    rows, tally = read("\n".join(lines))
+    rows, counts = read("\n".join(lines))
     assert len(rows) == len(lines) - 1
     assert len(texts(rows)) >= len(rows) - 1  # one text holds the separator
     assert sum("text number" in text for text in texts(rows)) == 498
     if beyond:
-        assert tally.suspects
+        assert counts.suspects
 
 
 def test_an_unclosed_quote_costs_no_other_row() -> None:
@@ -179,22 +183,22 @@ def test_texts_of_several_lines_stay_whole() -> None:
     csv.writer(written).writerows(
         [("text", "label"), (letter, "a"), ("plain", "b"), (short, "a"), ('say "hi"', "b")]
     )
-    rows, tally = read(written.getvalue())
+    rows, counts = read(written.getvalue())
     assert texts(rows) == [letter, "plain", short, 'say "hi"']
-    assert (tally.broken, tally.longest, tally.lines, tally.rows) == (2, 5, 10, 4)
-    assert "10 lines, 4 rows. 2 rows hold line breaks, the longest 5 lines" in tally.description
+    assert (counts.multiline_rows, counts.longest, counts.lines, counts.rows) == (2, 5, 10, 4)
+    assert "10 lines, 4 rows. 2 rows hold line breaks, the longest 5 lines" in counts.description
 
 
 def test_a_quote_inside_quotes_that_nobody_doubled() -> None:
-    rows, tally = read('text,label\n"He said "hi, you" to me",a\nfine,b\n')
-    assert texts(rows) == ['He said "hi, you" to me', "fine"]
-    assert tally.suspects == [2]
+    rows, counts = read('text,label\n"He options "hi, you" to me",a\nfine,b\n')
+    assert texts(rows) == ['He options "hi, you" to me', "fine"]
+    assert counts.suspects == [2]
 
 
 def test_a_person_can_say_that_lines_in_quotes_are_one_cell() -> None:
     content = 'label,text\na,"one\nb,c\nd,e\nlast,two"\nb,"x, y"\n'
     assert len(read(content)[0]) == 5
-    rows, _ = read(content, Said(header=True, quoting=Quoting.STANDARD))
+    rows, _ = read(content, ReadOptions(header=True, quoting=Quoting.STANDARD))
     assert texts(rows) == ["one\nb,c\nd,e\nlast,two", "x, y"]
 
 
@@ -205,7 +209,7 @@ def test_a_person_can_say_that_lines_in_quotes_are_one_cell() -> None:
 def test_time_grows_with_the_file_alone(line: str) -> None:
     def spent(count: int) -> float:
         begun = time.process_time()
-        for _ in split_lines(['x,"y\n', *[line] * count], ",", quoting=Quoting.AUTO, width=2):
+        for _ in split_rows(['x,"y\n', *[line] * count], ",", quoting=Quoting.AUTO, width=2):
             pass
         return time.process_time() - begun
 

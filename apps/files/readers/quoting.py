@@ -1,12 +1,12 @@
-"""Physical lines into rows of cells. A quote counts where it closes, else it is a character.
+"""Splits lines into rows of cells. A quote counts if it closes; else it is a character.
 
-Python's `csv` module reads on from a quote that nobody closes to the next one, over any number of
-lines: rows become one cell, and nobody is told. Here every line ends in a row of its own, in a row
-with the lines around it, or in a row that cannot be used.
+Python's `csv` module reads on from an unclosed quote to the next one, over any number of lines:
+rows become one cell without notice. Here every line ends in a row of its own, in a row with the
+lines around it, or in a rejected row.
 """
 
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,7 +23,7 @@ _CLOSING = re.compile(r'([^"]*+(?:""[^"]*+)*+)"( *+)')
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CsvRow:
     """One or more physical lines, read as one row. `cells` is None for a line that is too long."""
 
     cells: list[str] | None
@@ -33,55 +33,57 @@ class Row:
 
 
 @dataclass(slots=True)
-class _Cells:
-    """A line by itself, its stray quotes taken as characters."""
+class LineCells:
+    """A line by itself, its stray quotes read as characters."""
 
     cells: list[str] = field(default_factory=list)
     quoted: int = 0
     """Cells in quotes that close on their line."""
     needed: int = 0
-    """... of those, the ones that hold a separator or a quote."""
+    """Quoted cells that hold a separator or a quote."""
     stray: bool = False
     opened: int = -1
-    """Where the cell begins whose quote does not close on this line; -1: there is none."""
+    """Offset of the cell whose quote does not close on this line; -1 if there is none."""
     before: int = 0
-    """How many cells come before that one."""
+    """The number of cells before that one."""
 
 
-def split_lines(
+def split_rows(
     lines: Iterable[str | None], separator: str, *, quoting: Quoting, width: int | None
-) -> Iterator[Row]:
-    """The rows of a file, in time that grows with its length alone.
+) -> Iterator[CsvRow]:
+    """Yield the rows of a file, in time linear in its length.
 
     Args:
         lines: with their line breaks; None for one that is too long to be read.
-        width: how many columns the table has, where that is known.
+        width: number of columns of the table, if known.
     """
     source = iter(lines)
     pending: deque[str | None] = deque()
     while True:
         line = pending.popleft() if pending else next(source, "")
         if line is None:
-            yield Row(None)
+            yield CsvRow(None)
         elif not line:
             return
         elif quoting is Quoting.NONE or '"' not in line:
-            yield Row(_body(line).split(separator))
+            yield CsvRow(_body(line).split(separator))
         else:
-            found = _split(_body(line), separator)
+            found = split_line(line, separator)
             whole = None
             if found.opened >= 0:
                 whole = _over_lines(line, found, source, pending, separator, quoting, width)
             if whole is None:
-                yield Row(_fitted(found, _body(line), separator, width), suspect=found.stray)
+                yield CsvRow(_fitted(found, _body(line), separator, width), suspect=found.stray)
                 continue
             for _ in range(whole.lines - 1):
                 pending.popleft()
             yield whole
 
 
-def _split(body: str, separator: str) -> _Cells:
-    found = _Cells()
+def split_line(line: str, separator: str) -> LineCells:
+    """Split one line by itself. Its line break is not part of a cell."""
+    body = _body(line)
+    found = LineCells()
     place = 0
     while True:
         if body.startswith('"', place):
@@ -109,8 +111,8 @@ def _split(body: str, separator: str) -> _Cells:
         place = end + len(separator)
 
 
-def _fitted(found: _Cells, body: str, separator: str, width: int | None) -> list[str]:
-    """The cells; where too many, those that a quote closes later on: "He said "hi, you" to me"."""
+def _fitted(found: LineCells, body: str, separator: str, width: int | None) -> list[str]:
+    """Return the cells; if too many, join those that a quote closes later on: "He "hi, you" me"."""
     if not found.stray or width is None or len(found.cells) == width:
         return found.cells
     if body.count('"') > LOOSE_QUOTES:
@@ -121,14 +123,14 @@ def _fitted(found: _Cells, body: str, separator: str, width: int | None) -> list
 
 def _over_lines(
     line: str,
-    first: _Cells,
+    first: LineCells,
     source: Iterator[str | None],
     pending: "deque[str | None]",
     separator: str,
     quoting: Quoting,
     width: int | None,
-) -> Row | None:
-    """The row that goes on over the next lines; None where its quote does not close in order."""
+) -> CsvRow | None:
+    """Return the row that spans the next lines; None if its quote does not close properly."""
     cells = first.cells[: first.before]
     parts = [line[first.opened + 1 :]]
     size = len(parts[0])
@@ -155,7 +157,7 @@ def _over_lines(
         cells.append("".join([*parts, closing[1]]).replace('""', '"') + closing[2])
         if end == len(body):
             break
-        rest = _split(body[end + len(separator) :], separator)
+        rest = split_line(body[end + len(separator) :], separator)
         if rest.opened < 0:
             cells += rest.cells
             break
@@ -165,21 +167,21 @@ def _over_lines(
         cells += rest.cells[: rest.before]
         parts = [following[end + len(separator) + rest.opened + 1 :]]
     lines = [line, *(part for part in list(pending)[:used] if part)]
-    alone = [_split(_body(part), separator).cells for part in lines] if width else []
+    alone = [split_line(part, separator).cells for part in lines] if width else []
     if quoting is Quoting.AUTO and width and _are_rows(alone, cells, width):
         return None
-    return Row(cells, len(lines), suspect=any(len(row) == width for row in alone[1:-1]))
+    return CsvRow(cells, len(lines), suspect=any(len(row) == width for row in alone[1:-1]))
 
 
 def _are_rows(alone: list[list[str]], cells: list[str], width: int) -> bool:
-    """Whether the lines of one quoted cell look like rows that a stray quote would swallow.
+    """Return True if the lines of one quoted cell look like rows that a stray quote would swallow.
 
     Two lines may well be a text of two lines. A text whose every line has as many separators as the
-    table, and no empty cell, is rare; one that moreover does not fit the table is none.
+    table, and no empty cell, is rare; if it does not fit the table either, the lines are rows.
 
     Args:
         alone: the cells of each line by itself.
-        cells: those of all lines as one row.
+        cells: the cells of all lines as one row.
     """
     if width < 2:
         return False
@@ -191,40 +193,13 @@ def _are_rows(alone: list[list[str]], cells: list[str], width: int) -> bool:
     return len(alike) > SURE_LINES or all(cell.strip() for row in alike for cell in row)
 
 
-def find_quoting(lines: Iterable[str | None], separator: str) -> Quoting:
-    """Whether quotes mean anything in these first lines of a file.
-
-    They do not where more of them are stray than close, no cell needs them, and the lines have the
-    table's width without them.
-    """
-    kept = [line for line in lines if line is not None and line.strip()]
-    if not any('"' in line for line in kept):
-        return Quoting.AUTO
-    widths = [_body(line).count(separator) + 1 for line in kept]
-    width, alike = Counter(widths).most_common(1)[0]
-    if width < 2 or alike < 0.95 * len(widths):
-        return Quoting.AUTO
-    alone = [_split(_body(line), separator) for line in kept if '"' in line]
-    if any(found.needed for found in alone):
-        return Quoting.AUTO
-    closing = sum(found.quoted for found in alone)
-    stray = sum(found.stray for found in alone)
-    at = 0
-    for row in split_lines(kept, separator, quoting=Quoting.AUTO, width=width):
-        if row.lines > 1 and any(found != width for found in widths[at : at + row.lines]):
-            closing += 1  # a text of several lines, whose quotes are no accident
-            stray -= 1
-        at += row.lines
-    return Quoting.NONE if stray > closing else Quoting.AUTO
-
-
 def _body(line: str) -> str:
     return line.rstrip("\r\n")
 
 
 @lru_cache(maxsize=8)
 def _loose(separator: str) -> re.Pattern[str]:
-    """A cell: from a quote to the first one before a separator or the end, or up to either."""
+    """Match a cell: from a quote to one before a separator or the end, or up to either."""
     s = re.escape(separator)
     return re.compile(rf'(?:(?<={s})|^)("(?:[^"]|"(?!{s}|$))*+"(?={s}|$)|[^{s}]*+)')
 
