@@ -20,7 +20,7 @@ POSTED = "When will my new card arrive? It is still not here"
 TRAINING = 90_000  # milliseconds, on a busy machine
 
 # In a chart ten wide and high: twice as near at a point, then as far away as can be.
-MOVE_IN = """() => import("/static/js/chart_view.js").then(({View}) => {
+MOVE_IN = """() => import("/static/charts/zoom.js").then(({View}) => {
   const view = new View({x: [0, 10], y: [0, 10], least: 2});
   view.zoom(0.5, {x: 4, y: 10});
   const near = [[...view.x], [...view.y]];
@@ -121,7 +121,7 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     page.get_by_role("textbox", name="Text").fill(POSTED)
     expect(page.get_by_test_id("prediction")).to_contain_text("Unsure.")
     # The matrix: labels predicted as each other side by side.
-    order = "(given) => import('/static/js/matrix_order.js').then((m) => m.alike(...given))"
+    order = "(given) => import('/static/charts/matrix_order.js').then((m) => m.alike(...given))"
     assert page.evaluate(order, [[[0, 2, 5], [1, 3, 4]], [9, 9, 9, 9]]) == [0, 2, 1, 3]
     page.get_by_label("Order", exact=True).select_option("by name")
     assert page.evaluate(MOVE_IN) == [[2, 7], [5, 10], [0, 10]]

@@ -29,13 +29,15 @@ def attach(request: HttpRequest) -> HttpResponse:
         attachments.count_pictures(found, target)  # perhaps it is another model's turn to see them
         return _composed(request, found, target)
     if (file := request.FILES.get("file")) is None:
-        return render(request, "chat/_refused.html", {"sentence": "Choose a file."}, status=422)
+        return render(
+            request, "chat/composer/_error.html", {"sentence": "Choose a file."}, status=422
+        )
     target = _target(request)
     try:
         made = attachments.receive(owner(request), file.name or "", cast(IO[bytes], file), target)
     except attachments.BadAttachment as error:
         status = 413 if isinstance(error, attachments.NoRoom) else 422
-        return render(request, "chat/_refused.html", {"sentence": str(error)}, status=status)
+        return render(request, "chat/composer/_error.html", {"sentence": str(error)}, status=status)
     return _composed(request, [made], target)
 
 
@@ -47,7 +49,7 @@ def _composed(
     context = {"attachments": found, "blind": blind, "target": target}
     if any(one.tokens is None for one in found) and not blind:
         context["unknown"] = pictures.unknown(owner(request), target)
-    return render(request, "chat/_attachment.html", context)
+    return render(request, "chat/composer/_attachments.html", context)
 
 
 @require_POST

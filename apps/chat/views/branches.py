@@ -15,12 +15,12 @@ def question(request: HttpRequest, pk: int) -> HttpResponse:
     """One question, as it was before somebody began to edit it."""
     found = _get(request, pk)
     shown = services.place_of(found)
-    return render(request, "chat/_question.html", {"item": shown, "message": found})
+    return render(request, "chat/thread/_user_message.html", {"item": shown, "message": found})
 
 
 @require_safe
 def edit_form(request: HttpRequest, pk: int) -> HttpResponse:
-    return render(request, "chat/_edit.html", {"message": _get(request, pk)})
+    return render(request, "chat/thread/_edit_message.html", {"message": _get(request, pk)})
 
 
 @require_POST

@@ -18,7 +18,7 @@ def compare(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method != "POST":
         mine = Preset.objects.owned_by(owner(request))
         context = {"message": found, "servers": presets.choices(), "presets": mine}
-        return render(request, "chat/_compare.html", context)
+        return render(request, "chat/thread/_compare.html", context)
     try:
         server, model = presets.chosen(request.POST.get("model", ""))
         preset = get_preset(request, request.POST.get("preset", ""))

@@ -100,7 +100,7 @@ def earlier(request: HttpRequest, pk: int, before: int) -> HttpResponse:
     found = get_conversation(request, pk)
     branch = services.Branch.active(found)
     part = services.window(branch, before=before)
-    return render(request, "chat/_thread.html", _thread(branch, part))
+    return render(request, "chat/thread/_messages.html", _thread(branch, part))
 
 
 @require_POST
@@ -120,7 +120,7 @@ def ask(request: HttpRequest, pk: int) -> HttpResponse:
     except services.ChatError as error:
         return refused(request, error)
     shown = [services.Shown(question, [question.pk]), services.Shown(answer, [answer.pk])]
-    return render(request, "chat/_thread.html", {"conversation": found, "shown": shown})
+    return render(request, "chat/thread/_messages.html", {"conversation": found, "shown": shown})
 
 
 @require_POST
@@ -136,7 +136,7 @@ def rename(request: HttpRequest, pk: int) -> HttpResponse:
     if title := request.POST.get("title", "").strip()[:TITLE_LENGTH]:
         found.title = title
         found.save(update_fields=["title"])
-    return render(request, "chat/_title.html", {"conversation": found, "renamed": True})
+    return render(request, "chat/list/_title.html", {"conversation": found, "renamed": True})
 
 
 @require_safe
@@ -147,7 +147,7 @@ def title(request: HttpRequest, pk: int) -> HttpResponse:
     times = int(asked) if asked.isdecimal() else TITLE_LOOKS
     waits = times < TITLE_LOOKS and titles.may_come(found)
     context = {"conversation": found, "waits": waits, "asked": times + 1}
-    return render(request, "chat/_title_news.html", context)
+    return render(request, "chat/list/_title_update.html", context)
 
 
 @require_POST
@@ -174,7 +174,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponse:
     if found.status == Status.FAILED:  # perhaps because its server is not there any more
         context |= model_state.head_now(conversation)
     context["title_may_come"] = found.is_finished and titles.may_come(conversation)
-    return render(request, "chat/_answer_news.html", context)
+    return render(request, "chat/thread/_answer_finished.html", context)
 
 
 def _has_cut(answer: Message, measured: context_meter.Meter | None) -> bool:
@@ -212,7 +212,7 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
 
 def refused(request: HttpRequest, error: services.ChatError) -> HttpResponse:
     """Says above the composer what cannot be done, and what to do."""
-    said = render(request, "chat/_refused.html", {"sentence": str(error)}, status=422)
+    said = render(request, "chat/composer/_error.html", {"sentence": str(error)}, status=422)
     said["HX-Retarget"], said["HX-Reswap"] = "#refused", "innerHTML"
     return said
 
@@ -222,7 +222,7 @@ def whole_thread(request: HttpRequest, pk: int, *, status: int = 200, **news: An
     found = get_conversation(request, pk)
     branch = services.Branch.active(found)
     context = _thread(branch, services.window(branch))
-    return render(request, "chat/_thread_changed.html", context | news, status=status)
+    return render(request, "chat/thread/_thread_update.html", context | news, status=status)
 
 
 def in_place_of_thread(thread: HttpResponse) -> HttpResponse:

@@ -20,7 +20,7 @@ def pin_message(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(messages, pk=pk)
     found.pinned = not found.pinned
     found.save(update_fields=["pinned"])
-    return render(request, "chat/_pin.html", {"message": found})
+    return render(request, "chat/thread/_pin.html", {"message": found})
 
 
 @require_http_methods(["GET", "HEAD", "POST", "DELETE"])
@@ -32,7 +32,7 @@ def summary(request: HttpRequest, pk: int) -> HttpResponse:
         summaries.begin(Message.objects.get(pk=cut.upto))
     elif cut is not None and cut.summary is not None and request.method == "DELETE":
         cut.summary.delete()
-    return render(request, "chat/_cut.html", _shown(conversation))
+    return render(request, "chat/thread/_context_cut.html", _shown(conversation))
 
 
 def _shown(conversation: Conversation) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from apps.core.api import owner
 @require_safe
 def older(request: HttpRequest) -> HttpResponse:
     """The next part of the list."""
-    return render(request, "chat/_list.html", shelf_of(request))
+    return render(request, "chat/list/_chats.html", shelf_of(request))
 
 
 @require_safe
@@ -23,9 +23,9 @@ def find(request: HttpRequest) -> HttpResponse:
     """What was said with these words; without words the list itself."""
     text = request.GET.get("q", "").strip()[:200]
     if not text:
-        return render(request, "chat/_list.html", shelf_of(request))
+        return render(request, "chat/list/_chats.html", shelf_of(request))
     context = {"hits": search.together(search.find(owner(request), text)), "sought": text}
-    return render(request, "chat/_found.html", context)
+    return render(request, "chat/list/_search_results.html", context)
 
 
 @require_POST

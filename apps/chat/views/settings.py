@@ -57,14 +57,14 @@ def check_prompt(request: HttpRequest, pk: int) -> HttpResponse:
     """What in a system prompt will be different another time, while it is being written."""
     get_conversation(request, pk)
     changing = cache_loss.changing_parts(request.POST.get("text", ""))
-    return render(request, "chat/_changing.html", {"changing": changing})
+    return render(request, "chat/settings/_uncached_parts.html", {"changing": changing})
 
 
 @require_safe
 def model(request: HttpRequest, pk: int) -> HttpResponse:
     """The model's name and state, as the head of the page shows them."""
     found = get_conversation(request, pk)
-    return render(request, "chat/_model.html", model_state.head_now(found))
+    return render(request, "chat/composer/_model_status.html", model_state.head_now(found))
 
 
 @require_safe
@@ -75,9 +75,9 @@ def chosen_model(request: HttpRequest) -> HttpResponse:
     try:
         begun.server, begun.model = presets.begun_with(get_preset(request, preset), key)
     except presets.NotThere as error:
-        return render(request, "chat/_model_chosen.html", {"no_server": str(error)})
+        return render(request, "chat/composer/_model_selected.html", {"no_server": str(error)})
     url = f"{reverse('chat:chosen_model')}?{urlencode({'model': key, 'preset': preset})}"
-    return render(request, "chat/_model_chosen.html", model_state.head_now(begun, url))
+    return render(request, "chat/composer/_model_selected.html", model_state.head_now(begun, url))
 
 
 @require_POST
@@ -148,7 +148,7 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
         "saved": saved,
         "change": bool(saved),
     }
-    return render(request, "chat/_settings.html", context)
+    return render(request, "chat/settings/_panel.html", context)
 
 
 def _limits(found: Conversation) -> dict[str, str]:
@@ -172,6 +172,8 @@ def _said(
     context: dict[str, Any] = {"conversation": found, "saved": saved, "errors": errors}
     if not errors:
         context |= model_state.head_of(found) | {"change": True}
-    answer = render(request, "chat/_settings_said.html", context, status=422 if errors else 200)
+    answer = render(
+        request, "chat/settings/_save_status.html", context, status=422 if errors else 200
+    )
     answer["HX-Retarget"], answer["HX-Reswap"] = "#settings-said", "outerHTML"
     return answer

@@ -81,7 +81,7 @@ def tools(request: HttpRequest, pk: int) -> HttpResponse:
         context["saved"] = "Saved."
         if groups:  # the choices of the group are not what the page shows any more
             context |= {"tools": panel(found), "tools_changed": True}
-    said = "chat/_settings_said.html"
+    said = "chat/settings/_save_status.html"
     return render(request, said, context, status=422 if "errors" in context else 200)
 
 
@@ -114,4 +114,4 @@ def _card(request: HttpRequest, found: ToolCall) -> HttpResponse:
     if found.is_open:
         runner.settle([found.answer])
         found.refresh_from_db()
-    return render(request, "chat/_tool.html", {"call": found})
+    return render(request, "chat/thread/_tool_call.html", {"call": found})

@@ -95,7 +95,7 @@ def chat_tests_page(request: HttpRequest, pk: int) -> HttpResponse:
     context = run_page(request, pk, "chat")
     run: Run | None = context["run"]
     if run is None:
-        return render(request, "classifiers/chat.html", context)
+        return render(request, "classifiers/evaluation/chat_models.html", context)
     labels = [entry["label"] for entry in run.per_class]
     form = ChatTestForm(request.POST or None, labels=labels)
     status = 200
@@ -104,7 +104,7 @@ def chat_tests_page(request: HttpRequest, pk: int) -> HttpResponse:
             return redirect("classifiers:chat_tests", pk)
         status = 422
     context |= {"form": form} | _results(pk)
-    return render(request, "classifiers/chat.html", context, status=status)
+    return render(request, "classifiers/evaluation/chat_models.html", context, status=status)
 
 
 def _start(run: Run, form: ChatTestForm) -> bool:
@@ -134,7 +134,7 @@ def _start(run: Run, form: ChatTestForm) -> bool:
 def chat_test_list(request: HttpRequest, pk: int) -> HttpResponse:
     """The results alone; the page asks again while a test is running."""
     context = run_page(request, pk, "chat")
-    return render(request, "classifiers/_chat_tests.html", context | _results(pk))
+    return render(request, "classifiers/evaluation/_chat_model_tests.html", context | _results(pk))
 
 
 @require_POST

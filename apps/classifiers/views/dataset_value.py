@@ -49,7 +49,9 @@ def worth(request: HttpRequest) -> HttpResponse:
         return redirect(f"{reverse('classifiers:worth')}?{query.urlencode()}")
     context = _standing(request, datasets, given.getlist("trained"))
     fragment = request.headers.get("HX-Request") and not request.headers.get("HX-Boosted")
-    return render(request, f"classifiers/{'_worth' if fragment else 'worth'}.html", context)
+    return render(
+        request, f"classifiers/evaluation/{'_' if fragment else ''}dataset_value.html", context
+    )
 
 
 def _train(request: HttpRequest, datasets: list[Dataset]) -> list[int]:

@@ -34,7 +34,7 @@ def exports(request: HttpRequest, pk: int) -> HttpResponse:
         context |= {"snippet": transfer_exports.snippet(_base_url(run)), **_standing(run)}
         if context["waiting"]:
             tasks.wake_converting(run)
-    return render(request, "classifiers/exports.html", context)
+    return render(request, "classifiers/transfer/exports.html", context)
 
 
 @require_safe
@@ -42,7 +42,7 @@ def export_list(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     """The files alone; the page asks again until a worker has written those it does not have."""
     run = get_run(request, pk, number)
     context = {"classifier": run.classifier, "run": run, **_standing(run)}
-    return render(request, "classifiers/_exports.html", context)
+    return render(request, "classifiers/transfer/_export_list.html", context)
 
 
 @require_safe
@@ -103,7 +103,7 @@ def export_response(run: Run, form: str) -> HttpResponseBase:
 @limited("readings")
 def import_file(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
-        return render(request, "classifiers/import.html")
+        return render(request, "classifiers/transfer/import.html")
     sent = request.FILES.get("file")
     problem = "Choose a file first."
     if sent is not None:
@@ -116,7 +116,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
             for warning in warnings:
                 messages.warning(request, warning)
             return redirect("classifiers:detail", made.pk)
-    return render(request, "classifiers/import.html", {"problem": problem}, status=422)
+    return render(request, "classifiers/transfer/import.html", {"problem": problem}, status=422)
 
 
 def _tests(run: Run) -> Iterator[list[tuple[str, str]]]:

@@ -52,7 +52,7 @@ def files(request: HttpRequest, pk: int) -> HttpResponse:
                 return redirect("classifiers:files", classifier.pk)
         status = 422
     context |= _files(classifier)
-    return render(request, "classifiers/files.html", context, status=status)
+    return render(request, "classifiers/prediction/files.html", context, status=status)
 
 
 @require_safe
@@ -60,7 +60,7 @@ def file_list(request: HttpRequest, pk: int) -> HttpResponse:
     """The list alone; the page asks again while one of them is being worked."""
     context = run_page(request, pk, "files")
     context |= _files(context["classifier"])
-    return render(request, "classifiers/_files.html", context)
+    return render(request, "classifiers/prediction/_file_list.html", context)
 
 
 @require_safe

@@ -26,7 +26,7 @@ def improve(request: HttpRequest, pk: int) -> HttpResponse:
     context = run_page(request, pk, "improve")
     run: Run | None = context["run"]
     if run is None:
-        return render(request, "classifiers/improve.html", context)
+        return render(request, "classifiers/evaluation/improve.html", context)
     chosen = request.GET.get("reason") or request.POST.get("reason") or ""
     dataset: Dataset | None = context["classifier"].dataset
     seen = _seen(dataset)
@@ -55,7 +55,7 @@ def improve(request: HttpRequest, pk: int) -> HttpResponse:
         "whole": len(whole),
         "looked_at": len(run.queue) - len(whole),
     }
-    return render(request, "classifiers/improve.html", context)
+    return render(request, "classifiers/evaluation/improve.html", context)
 
 
 def _seen(dataset: Dataset | None) -> set[int]:

@@ -20,7 +20,7 @@ def row_map(request: HttpRequest, pk: int) -> HttpResponse:
     context = run_page(request, pk, "map")
     if run := context["run"]:
         context |= _placed(run)
-    return render(request, "classifiers/map.html", context)
+    return render(request, "classifiers/evaluation/map.html", context)
 
 
 def _placed(run: Run) -> dict[str, Any]:
@@ -81,4 +81,4 @@ def copies(request: HttpRequest, pk: int) -> HttpResponse:
     run: Run | None = context["run"]
     if run is not None and not run.leaks:
         context["problem"] = "This version has no duplicate check. Train again to create it."
-    return render(request, "classifiers/copies.html", context)
+    return render(request, "classifiers/evaluation/duplicates.html", context)

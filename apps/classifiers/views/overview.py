@@ -93,14 +93,16 @@ def _asked_for(request: HttpRequest, name: str) -> Dataset | None:
 def detail(request: HttpRequest, pk: int) -> HttpResponse:
     classifier = get_classifier(request, pk)
     context = _run_context(request, classifier, number_of(request.GET.get("run")))
-    return render(request, "classifiers/detail.html", context)
+    return render(request, "classifiers/training/overview.html", context)
 
 
 @require_safe
 def progress(request: HttpRequest, pk: int) -> HttpResponse:
     """The newest run as it is now, and the list of all; the page asks until the run has ended."""
     return render(
-        request, "classifiers/_live.html", _run_context(request, get_classifier(request, pk), None)
+        request,
+        "classifiers/training/_run_update.html",
+        _run_context(request, get_classifier(request, pk), None),
     )
 
 
@@ -172,7 +174,7 @@ async def try_text(request: HttpRequest, pk: int) -> HttpResponse:
             context["prediction"] = prediction
         except EXPECTED as error:
             context["error"] = str(error)
-    return await in_db(render, request, "classifiers/_prediction.html", context)
+    return await in_db(render, request, "classifiers/prediction/_prediction.html", context)
 
 
 def _run_context(

@@ -33,10 +33,10 @@ def thresholds(request: HttpRequest, pk: int) -> HttpResponse:
     context = run_page(request, pk, "thresholds")
     run: Run | None = context["run"]
     if run is None:
-        return render(request, "classifiers/thresholds.html", context)
+        return render(request, "classifiers/prediction/thresholds.html", context)
     if request.method == "POST":
         return _save(request, run, context)
-    return render(request, "classifiers/thresholds.html", context | _shown(run))
+    return render(request, "classifiers/prediction/thresholds.html", context | _shown(run))
 
 
 def _save(request: HttpRequest, run: Run, context: dict[str, Any]) -> HttpResponse:
@@ -44,7 +44,7 @@ def _save(request: HttpRequest, run: Run, context: dict[str, Any]) -> HttpRespon
     if not form.is_valid():
         return render(
             request,
-            "classifiers/thresholds.html",
+            "classifiers/prediction/thresholds.html",
             context | _shown(run) | {"problem": "Enter two values: 0 to 1, and 0.8 to 1."},
             status=422,
         )

@@ -58,7 +58,7 @@ def versions(request: HttpRequest, pk: int) -> HttpResponse:
             number_of(request.GET.get("old")),
             number_of(request.GET.get("new")),
         )
-    return render(request, "classifiers/versions.html", context)
+    return render(request, "classifiers/training/versions.html", context)
 
 
 def _compared(

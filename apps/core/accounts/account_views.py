@@ -80,7 +80,7 @@ def _settings(
         "new_token": new_token,
         "new_name": new_name,
     }
-    return render(request, "core/settings.html", context, status=422 if refused else 200)
+    return render(request, "core/accounts/settings.html", context, status=422 if refused else 200)
 
 
 def _user(request: HttpRequest) -> User:

@@ -25,7 +25,7 @@ def health(request: HttpRequest) -> HttpResponse:
 
 @method_decorator(login_not_required, name="dispatch")
 class Login(LoginView):
-    template_name = "core/login.html"
+    template_name = "core/accounts/login.html"
     redirect_authenticated_user = True
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -41,7 +41,7 @@ class Login(LoginView):
 
     def _not_now(self, seconds: int) -> HttpResponse:
         context = {"wait": login_rate_limit.wait_in_words(seconds)}
-        answer = render(self.request, "core/login_not_now.html", context, status=429)
+        answer = render(self.request, "core/accounts/too_many_attempts.html", context, status=429)
         answer["Retry-After"] = str(seconds)
         return answer
 
@@ -58,13 +58,13 @@ def login_link(request: HttpRequest, token: str) -> HttpResponse:
     if link is None:
         if request.user.is_authenticated:  # the same link once more, in the browser it let in
             return redirect("/")
-        return render(request, "core/login_link_used.html", status=410)
+        return render(request, "core/accounts/login_link_used.html", status=410)
     form: SetPasswordForm[User] | None = None
     if link.sets_password:
         form = SetPasswordForm(link.user, request.POST or None)
     if request.method != "POST" or (form is not None and not form.is_valid()):
         context = {"form": form, "person": link.user}
-        template = "core/choose_password.html" if form else "core/login_link.html"
+        template = "core/accounts/choose_password.html" if form else "core/accounts/login_link.html"
         return render(request, template, context, status=422 if request.method == "POST" else 200)
     with transaction.atomic():
         user = LoginLink.redeem(token)
@@ -72,7 +72,7 @@ def login_link(request: HttpRequest, token: str) -> HttpResponse:
             form.user = user
             form.save()
     if user is None:  # somebody else was faster
-        return render(request, "core/login_link_used.html", status=410)
+        return render(request, "core/accounts/login_link_used.html", status=410)
     login(request, user)
     return redirect("/")
 

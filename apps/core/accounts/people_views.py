@@ -87,11 +87,11 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, "You cannot remove yourself. Ask another admin.")
         return redirect("core:people")
     if request.method != "POST":
-        return render(request, "core/person_remove.html", {"person": person})
+        return render(request, "core/accounts/remove_person.html", {"person": person})
     if request.POST.get("name", "").strip() != person.username:
         wrong = f"Type “{person.username}” to confirm."
         context = {"person": person, "wrong": wrong}
-        return render(request, "core/person_remove.html", context, status=422)
+        return render(request, "core/accounts/remove_person.html", context, status=422)
     people.remove(person, by=_user(request))
     messages.success(request, f"{person.username} was removed. Their data is being deleted.")
     return redirect("core:people")
@@ -114,7 +114,7 @@ def _page(
         "here_only": urlsplit(link).hostname in {"localhost", "127.0.0.1", "::1"},
         "days": INVITATION_LIFETIME.days,
     }
-    return render(request, "core/people.html", context, status=422 if form else 200)
+    return render(request, "core/accounts/people.html", context, status=422 if form else 200)
 
 
 def _address(request: HttpRequest, path: str) -> str:

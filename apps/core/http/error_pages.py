@@ -127,7 +127,7 @@ def answer(request: HttpRequest, refusal: Refusal) -> HttpResponse:
         plain = "text/plain; charset=utf-8"
         response = HttpResponse(refusal.detail, content_type=plain, status=refusal.status)
     else:
-        response = render(request, "refused.html", {"refusal": refusal}, status=refusal.status)
+        response = render(request, "overloaded.html", {"refusal": refusal}, status=refusal.status)
     if refusal.retry_after is not None:
         response["Retry-After"] = str(refusal.retry_after)
     return response

@@ -1,5 +1,6 @@
-"""Our JavaScript modules in a page. Built into every template (settings.TEMPLATES)."""
+"""Template tag for JavaScript modules, built into every template (settings.TEMPLATES)."""
 
+import posixpath
 import re
 from functools import cache
 from pathlib import Path
@@ -12,16 +13,16 @@ from django.utils.safestring import SafeString
 
 register = template.Library()
 
-# Of the same folder, and at once: `import("./some.js")` is meant to come later.
-_IMPORT = re.compile(r'^import (?:[^"]* from )?"\./([^"]+)";', re.MULTILINE)
+# Static imports by a relative path. `import("./some.js")` loads later, when it is needed.
+_IMPORT = re.compile(r'^import (?:[^"]* from )?"(\.\.?/[^"]+)";', re.MULTILINE)
 
 
 @register.simple_tag
 def module(path: str) -> SafeString:
-    """{% module "js/chat.js" %}: the script, and everything it imports asked for beside it.
+    """{% module "chat/conversation.js" %}: the script, with a preload hint for each of its imports.
 
-    A browser that is not told learns of imports level by level. Keys and htmx's buttons do nothing
-    until the last of them is there, on a page that is shown already.
+    Without hints a browser learns of imports level by level. Keys and htmx's buttons do nothing
+    until the last of them is loaded, on a page that is shown already.
     """
     imported = ((static(name),) for name in imports_of(path))
     hints = format_html_join("", '<link rel="modulepreload" href="{}">', imported)
@@ -30,25 +31,25 @@ def module(path: str) -> SafeString:
 
 @cache
 def imports_of(path: str) -> tuple[str, ...]:
-    """What a module imports, and what that imports, each once. Paths as {% static %} takes them.
+    """Return the static imports of a module, direct and indirect, each once, as {% static %} paths.
 
     Raises:
-        FileNotFoundError: one of them is not there.
+        FileNotFoundError: the module or one of its imports does not exist.
     """
-    folder = path.rpartition("/")[0]
-    found: dict[str, None] = {}
-    waiting = [path]
-    while waiting:
-        for name in _IMPORT.findall(_source(waiting.pop())):
-            inner = f"{folder}/{name}"
-            if inner not in found:
-                found[inner] = None
-                waiting.append(inner)
-    return tuple(found)
+    imports: dict[str, None] = {}
+    unread = [path]
+    while unread:
+        module_path = unread.pop()
+        for target in _IMPORT.findall(_source(module_path)):
+            imported = posixpath.normpath(f"{posixpath.dirname(module_path)}/{target}")
+            if imported not in imports:
+                imports[imported] = None
+                unread.append(imported)
+    return tuple(imports)
 
 
 def _source(path: str) -> str:
     file = finders.find(path)
     if file is None:
-        raise FileNotFoundError(f"There is no static file {path}.")
+        raise FileNotFoundError(f"No static file {path}.")
     return Path(file).read_text(encoding="utf-8")

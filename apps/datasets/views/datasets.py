@@ -57,7 +57,7 @@ def summary(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def examples(request: HttpRequest, pk: int) -> HttpResponse:
-    return render(request, "datasets/_examples.html", rows_context(request, mine(request, pk)))
+    return render(request, "datasets/rows/_rows.html", rows_context(request, mine(request, pk)))
 
 
 @require_safe
@@ -90,7 +90,7 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
             messages.success(request, "The rows were changed.")
         return go(request, reverse("datasets:detail", args=[dataset.pk]))
     context = {"dataset": dataset, "change": found, "version": before}
-    return render(request, "datasets/_change.html", context)
+    return render(request, "datasets/_pending_change.html", context)
 
 
 @require_safe

@@ -37,7 +37,9 @@ def label(request: HttpRequest, pk: int) -> HttpResponse:
     card = _card(dataset, queue, at=at, after=after)
     skipped = after if queue is None and request.POST.get("action") == "skip" else None
     context = _context(dataset, queue, card, skipped=skipped) | {"error": error}
-    template = "datasets/_card.html" if is_fragment(request) else "datasets/label.html"
+    template = (
+        "datasets/rows/_label_card.html" if is_fragment(request) else "datasets/rows/label.html"
+    )
     return render(request, template, context, status=422 if error else 200)
 
 

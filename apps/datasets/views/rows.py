@@ -26,8 +26,10 @@ def label(request: HttpRequest, pk: int, index: int) -> HttpResponse:
             example, request.POST.get("label", ""), by=who(request)
         )
     except ValueError as error:
-        return render(request, "datasets/_row.html", context | {"error": str(error)}, status=422)
-    answer = render(request, "datasets/_row.html", context)
+        return render(
+            request, "datasets/rows/_row.html", context | {"error": str(error)}, status=422
+        )
+    answer = render(request, "datasets/rows/_row.html", context)
     answer["HX-Trigger"] = "dataset-changed"
     return answer
 
@@ -161,7 +163,7 @@ def near_copies(request: HttpRequest, pk: int) -> HttpResponse:
         "near": near,
         "near_available": near_duplicates.is_available(),
     }
-    return render(request, "datasets/near.html", context)
+    return render(request, "datasets/rows/near_duplicates.html", context)
 
 
 def _say(request: HttpRequest, revision: services.Changed) -> None:

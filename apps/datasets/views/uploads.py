@@ -57,7 +57,7 @@ def new(request: HttpRequest) -> HttpResponse:
         "max_files": uploads.MAX_FILES,
     }
     if request.method != "POST":
-        return render(request, "datasets/new.html", context)
+        return render(request, "datasets/imports/new.html", context)
     files = [file for file in request.FILES.getlist("file") if isinstance(file, UploadedFile)]
     try:
         if not files:
@@ -69,7 +69,9 @@ def new(request: HttpRequest) -> HttpResponse:
             services.remove_upload(upload)
             raise
     except (FormatError, services.TooLarge) as error:
-        template = "datasets/_upload.html" if is_fragment(request) else "datasets/new.html"
+        template = (
+            "datasets/imports/_upload.html" if is_fragment(request) else "datasets/imports/new.html"
+        )
         return render(request, template, context | {"error": str(error)}, status=422)
     return go(request, reverse("datasets:upload", args=[upload.pk]))
 
@@ -93,7 +95,7 @@ def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
             raise Http404
         return go(request, reverse("datasets:detail", args=[found.dataset.pk]))
     if found.is_active:
-        return render(request, "datasets/importing.html", {"upload": found})
+        return render(request, "datasets/imports/progress.html", {"upload": found})
     if not found.path.is_file():
         raise Http404
     if request.method == "POST":
@@ -102,7 +104,11 @@ def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
     if chosen.mapping is None and found.plan:  # an import that failed: as it was tried
         plan = Plan.from_json(found.plan)
         chosen = _Chosen(plan.mapping, plan.said, plan.name)
-    template = "datasets/_mapping.html" if is_fragment(request) else "datasets/upload.html"
+    template = (
+        "datasets/imports/_columns.html"
+        if is_fragment(request)
+        else "datasets/imports/columns.html"
+    )
     return render(request, template, _preview(found, chosen) | {"error": found.error})
 
 
@@ -122,7 +128,7 @@ def _import(request: HttpRequest, found: Upload) -> HttpResponse:
             tasks.wake_import(found)
     except (FormatError, services.NothingUsable) as error:
         context = _preview(found, chosen) | {"error": str(error)}
-        return render(request, "datasets/upload.html", context, status=422)
+        return render(request, "datasets/imports/columns.html", context, status=422)
     return redirect("datasets:upload", found.pk)
 
 
@@ -139,7 +145,7 @@ def progress(request: HttpRequest, pk: UUID) -> HttpResponse:
     """How far an import is; elsewhere once it is over."""
     found = get_object_or_404(Upload.objects.owned_by(request.user), pk=pk)
     if found.is_active:
-        return render(request, "datasets/_importing.html", {"upload": found})
+        return render(request, "datasets/imports/_progress.html", {"upload": found})
     if found.state == UploadState.DONE and found.dataset is not None:
         messages.success(request, f"{found.dataset.rows:,} rows imported.")
         return go(request, reverse("datasets:detail", args=[found.dataset.pk]))

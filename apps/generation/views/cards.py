@@ -103,7 +103,7 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
         "filters": FILTERS.items(),
         "here": urlencode(request.GET),
     }
-    return render(request, "generation/cards.html", context)
+    return render(request, "generation/rows/cards.html", context)
 
 
 @require_safe
@@ -113,7 +113,7 @@ def card(request: HttpRequest, pk: int, index: int) -> HttpResponse:
     item = get_object_or_404(Item, batch_id=found.batch_id, index=index)
     show = request.GET.get("show")
     shown = card_of(found.spec, item, whole=show == "whole", edits=show == "form")
-    return render(request, "generation/_card.html", {"job": found, "card": shown})
+    return render(request, "generation/rows/_card.html", {"job": found, "card": shown})
 
 
 @require_POST
@@ -129,4 +129,4 @@ def judge(request: HttpRequest, pk: int, index: int) -> HttpResponse:
     item.refresh_from_db()
     edits = bool(problem) and request.POST.get("action") == "edit"
     context = {"job": found, "card": card_of(found.spec, item, edits=edits), "problem": problem}
-    return render(request, "generation/_card.html", context)
+    return render(request, "generation/rows/_card.html", context)

@@ -226,7 +226,7 @@ def _form(request: HttpRequest, draft: Draft, status: int = 200) -> HttpResponse
         "starters": starters.STARTERS if draft.is_untouched else (),
         "saved": versions.kept_of(_owner(request)) if draft.is_untouched else (),
     }
-    return render(request, "generation/new.html", context, status=status)
+    return render(request, "generation/editor/editor.html", context, status=status)
 
 
 def _before(draft: Draft) -> dict[str, Any]:
@@ -260,7 +260,7 @@ def check(request: HttpRequest) -> HttpResponse:
     draft = Draft.posted(request.POST)
     draft.name = draft.name or "Check"
     draft.read()
-    return render(request, "generation/_problems.html", _feedback(draft))
+    return render(request, "generation/editor/_problems.html", _feedback(draft))
 
 
 @require_POST
@@ -295,7 +295,7 @@ async def preview(request: HttpRequest) -> HttpResponse:
         except (NoServer, LLMError) as error:
             context["problem"] = str(error)
     context |= _feedback(draft)
-    return await sync_to_async(render)(request, "generation/_preview.html", context)
+    return await sync_to_async(render)(request, "generation/editor/_preview.html", context)
 
 
 @require_POST

@@ -60,7 +60,7 @@ def index(request: HttpRequest) -> HttpResponse:
     running = any(job.batch.status in ACTIVE for job in page.object_list)
     context: dict[str, Any] = {"page": page, "jobs": shown, "running": running}
     if request.headers.get("HX-Request") and not request.headers.get("HX-Boosted"):
-        return render(request, "generation/_jobs.html", context)
+        return render(request, "generation/_job_list.html", context)
     context |= {"starters": STARTERS, "saved": versions.kept_of(request.user)}
     return render(request, "generation/index.html", context)
 
@@ -117,7 +117,7 @@ def course(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def rows(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(jobs_of(request), pk=pk)
-    return render(request, "generation/_rows.html", _table(request, found))
+    return render(request, "generation/rows/_rows.html", _table(request, found))
 
 
 def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def row(request: HttpRequest, pk: int, index: int) -> HttpResponse:
         "restorable": can_restore(spec, item),
         "tells_cached": batches.tells_cached(found.batch),
     }
-    return render(request, "generation/row.html", context)
+    return render(request, "generation/rows/row.html", context)
 
 
 def _as_written(spec: Spec, item: Item) -> Any:

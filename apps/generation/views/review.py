@@ -45,7 +45,7 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
     after = -1 if at is None else at - 1
     context = _context(found, _filters(request.GET), after=after, exact=at)
     fragment = request.headers.get("HX-Request") and not request.headers.get("HX-Boosted")
-    template = "generation/_review.html" if fragment else "generation/review.html"
+    template = "generation/review/_review.html" if fragment else "generation/review/review.html"
     return render(request, template, context)
 
 
@@ -70,7 +70,7 @@ def judge(request: HttpRequest, pk: int, index: int) -> HttpResponse:
         context |= {"before": item, "judged": item, "undo": before}
     if not request.headers.get("HX-Request"):
         return redirect(f"{reverse('generation:review', args=[pk])}?status={filters['status']}")
-    return render(request, "generation/_review.html", context)
+    return render(request, "generation/review/_review.html", context)
 
 
 def _undo(found: Job, item: Item, before: str) -> str:
@@ -188,7 +188,7 @@ async def varied(request: HttpRequest, pk: int) -> HttpResponse:
     # 286: htmx asks no more.
     status = 200 if runs else 286
     return await sync_to_async(render)(
-        request, "generation/_diversity.html", context, status=status
+        request, "generation/review/_diversity.html", context, status=status
     )
 
 

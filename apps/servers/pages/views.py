@@ -60,7 +60,7 @@ async def _page(
         "choices": choices(servers, refused),
         "form": form or await in_db(ServerForm),
     }
-    return await in_db(render, request, "llm/index.html", context, status=status)
+    return await in_db(render, request, "servers/index.html", context, status=status)
 
 
 @require_safe
@@ -75,7 +75,9 @@ async def cards(request: HttpRequest) -> HttpResponse:
 async def _cards(request: HttpRequest) -> str:
     viewer = _viewer(request)
     shown = await live.cards(await _servers(), viewer=viewer)
-    return await in_db(render_to_string, "llm/_cards.html", {"cards": shown, "user": viewer})
+    return await in_db(
+        render_to_string, "servers/_server_list.html", {"cards": shown, "user": viewer}
+    )
 
 
 def _mark(html: str) -> str:
@@ -104,7 +106,7 @@ async def act(request: HttpRequest, pk: int) -> HttpResponse:
     except errors.LLMError as error:
         said |= {"said": str(error), "refused": True}
     html = _marked(await _cards(request))
-    return HttpResponse(html + await in_db(render_to_string, "llm/_said.html", said))
+    return HttpResponse(html + await in_db(render_to_string, "servers/_status_message.html", said))
 
 
 _STARTED = {
@@ -158,7 +160,7 @@ async def edit(request: HttpRequest, pk: int) -> HttpResponse:
         server.name = name
         context = {"server": server, "form": form}
         status = 422 if form.is_bound else 200
-        return await in_db(render, request, "llm/edit.html", context, status=status)
+        return await in_db(render, request, "servers/edit.html", context, status=status)
     server = await services.look_at(await in_db(form.save), max_age=timedelta(0))
     _say_how_it_is(request, server, "was saved")
     if form.lost_key:

@@ -1,4 +1,4 @@
-"""Scripts of a page, and what they import."""
+"""The tag that loads a page's scripts with their imports."""
 
 import re
 from pathlib import Path
@@ -13,23 +13,33 @@ def rendered(path: str) -> str:
     return Template(f'{{% module "{path}" %}}').render(Context())
 
 
-def test_all_that_is_imported_is_asked_for_at_once() -> None:
-    html = rendered("js/chat.js")
-    hints = re.findall(r'<link rel="modulepreload" href="/static/js/(\w+\.js)">', html)
-    assert html.endswith('<script type="module" src="/static/js/chat.js"></script>')
-    assert {"answer_stream.js", "chat_tools.js", "live_text.js", "clipboard.js"} <= set(hints)
+def test_module_preloads_direct_and_indirect_imports_once() -> None:
+    html = rendered("chat/conversation.js")
+    hints = re.findall(r'<link rel="modulepreload" href="/static/([\w/]+\.js)">', html)
+    assert html.endswith('<script type="module" src="/static/chat/conversation.js"></script>')
+    assert {"chat/answer_stream.js", "chat/tool_calls.js", "core/clipboard.js"} <= set(hints)
     assert len(set(hints)) == len(hints)
-    assert "answer_fields.js" not in hints  # only the panel needs it, and fetches it
+    assert "chat/structured_output.js" not in hints  # only the panel needs it, and fetches it
 
 
-def test_a_module_that_imports_nothing() -> None:
-    assert rendered("js/shell.js") == '<script type="module" src="/static/js/shell.js"></script>'
+def test_module_without_imports_has_no_hints() -> None:
+    assert (
+        rendered("core/shell.js") == '<script type="module" src="/static/core/shell.js"></script>'
+    )
 
 
-def test_a_module_that_is_not_there() -> None:
-    with pytest.raises(FileNotFoundError, match=r"js/nothing\.js"):
-        rendered("js/nothing.js")
+def test_module_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(FileNotFoundError, match=r"core/nothing\.js"):
+        rendered("core/nothing.js")
 
 
-def test_every_page_names_its_modules_so() -> None:
+def test_every_module_of_a_page_exists_with_its_imports() -> None:
+    pages = [page.read_text() for page in TEMPLATES.rglob("*.html")]
+    modules = {name for page in pages for name in re.findall(r"{% module .([\w/.]+). %}", page)}
+    assert "chat/conversation.js" in modules
+    for name in modules:
+        rendered(name)
+
+
+def test_every_page_loads_its_modules_by_the_tag() -> None:
     assert [page for page in TEMPLATES.rglob("*.html") if 'type="module"' in page.read_text()] == []

@@ -1,0 +1,237 @@
+// The conversation page: follows answers while they are written, and keeps the composer at hand.
+
+import { Announcer } from "./screen_reader.js";
+import { AnswerStream } from "./answer_stream.js";
+import "./message_actions.js";
+import "./attachments.js";
+import "./keyboard.js";
+import "./list.js";
+import "../core/markdown.js";
+import "./prefill.js";
+import "./speech.js";
+
+const scroller = document.querySelector("[data-scroll]");
+const composer = document.querySelector("[data-composer]");
+const input = composer?.querySelector("textarea");
+const live = new Map(); // article -> AnswerStream
+const announcer = new Announcer(document.querySelector("[data-announce]"));
+let stuck; // to the end of the thread
+stick(true);
+
+// --- The thread -------------------------------------------------------------------------------
+
+function followNew() {
+  for (const [article, answer] of live) {
+    if (article.isConnected) continue;
+    answer.leave();
+    live.delete(article);
+  }
+  for (const article of document.querySelectorAll("[data-events]")) {
+    if (!live.has(article)) live.set(article, new AnswerStream(article, { grew, ended }));
+  }
+  showState();
+}
+
+function grew() {
+  for (const answer of live.values()) announcer.grew(answer);
+}
+
+function ended(answer) {
+  live.delete(answer.article);
+  announcer.ended(answer);
+  showState();
+}
+
+// At the end, the end stays in view. Elsewhere the browser keeps what is being read in its place
+// while parts above it get their height.
+function stick(isAtEnd) {
+  if (isAtEnd === stuck) return;
+  stuck = isAtEnd;
+  scroller?.classList.toggle("at-end", stuck);
+}
+
+function toEnd() {
+  if (scroller && stuck) scroller.scrollTop = scroller.scrollHeight;
+}
+
+// The thread grows under a reader at its end: messages get their height when they come near, a
+// formula is higher than its source was, lines break elsewhere when a phone is turned. Only who
+// scrolls up has left the end, so growing between a scroll and its event is not taken for leaving.
+let place = 0;
+scroller?.addEventListener("scroll", () => {
+  const isAtEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48;
+  stick(isAtEnd || (stuck && scroller.scrollTop >= place));
+  place = scroller.scrollTop;
+}, { passive: true });
+if (scroller) {
+  const sizes = new ResizeObserver(toEnd);
+  for (const element of [scroller, scroller.firstElementChild]) sizes.observe(element);
+}
+
+// Who works by keys stays where he was when the thread is drawn anew: at the button of that name.
+let left = null;
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  const name = document.activeElement.getAttribute("aria-label");
+  const isLost = detail.target.id === "thread" && detail.target.contains(document.activeElement);
+  left = isLost ? { name, place: named(name).indexOf(document.activeElement) } : null;
+});
+document.addEventListener("htmx:afterSettle", () => {
+  if (left && document.activeElement === document.body) {
+    // Who has edited a question goes on writing, where that opens no keyboard over the page.
+    const writes = matchMedia("(hover: hover)").matches ? input : null;
+    (named(left.name)[left.place] ?? writes ?? scroller).focus({ preventScroll: true });
+  }
+  left = null;
+});
+
+function named(name) {
+  const buttons = [...document.querySelectorAll("#thread button[aria-label]:not([disabled])")];
+  return buttons.filter((button) => button.getAttribute("aria-label") === name);
+}
+
+// Earlier messages come in above: what is being read stays where it is.
+let fromEnd = null;
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  if (detail.target.hasAttribute("data-earlier")) fromEnd = scroller.scrollHeight - scroller.scrollTop;
+});
+document.addEventListener("htmx:afterSettle", () => {
+  if (fromEnd !== null) scroller.scrollTop = scroller.scrollHeight - fromEnd;
+  fromEnd = null;
+});
+
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.detail.target.id === "thread" || event.detail.target.classList.contains("answer")) {
+    followNew();
+    toEnd();
+  }
+});
+
+function stop() {
+  const headers = JSON.parse(document.body.getAttribute("hx-headers"));
+  for (const answer of live.values()) {
+    const sent = fetch(answer.article.dataset.stopUrl, { method: "POST", headers });
+    sent.catch(() => answer.say("Workbench cannot be reached. The answer was not stopped."));
+  }
+}
+
+// Escape first closes what is open and ends what is being typed elsewhere, then stops an answer.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+  if (document.querySelector("dialog[open], :popover-open, [data-menu][open]")) return;
+  const isElsewhere = event.target !== input && event.target.matches?.("input, select, textarea");
+  if (live.size && !isElsewhere) stop();
+});
+
+document.addEventListener("submit", (event) => {
+  const question = event.target.dataset.confirm;
+  if (question && !confirm(question)) event.preventDefault();
+});
+
+// The machine has slept, or its network was another one.
+const renew = () => live.forEach((answer) => answer.renew());
+window.addEventListener("online", renew);
+document.addEventListener("visibilitychange", () => document.hidden || renew());
+
+// A browser that shows a page of its history again has closed its connections.
+window.addEventListener("pageshow", (event) => event.persisted && location.reload());
+
+// The editor of fields is fetched with the panel that has it.
+document.addEventListener("htmx:afterSettle", () => {
+  if (document.querySelector("[data-answer-fields]")) import("./structured_output.js");
+});
+
+// --- The composer -----------------------------------------------------------------------------
+
+function showState() {
+  if (!composer) return;
+  composer.querySelector("[data-send]").hidden = live.size > 0;
+  composer.querySelector("[data-stop]").hidden = live.size === 0;
+}
+
+function fit() {
+  if (CSS.supports("field-sizing", "content")) return;
+  input.style.height = "auto";
+  input.style.height = `${input.scrollHeight}px`;
+}
+
+if (composer) {
+  const draft = `draft:${input.dataset.draft}`;
+  input.value ||= localStorage.getItem(draft) ?? "";
+  fit();
+
+  input.addEventListener("input", () => {
+    localStorage.setItem(draft, input.value);
+    fit();
+  });
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    if (input.value.trim() && !live.size) composer.requestSubmit();
+  });
+  composer.querySelector("[data-stop]").addEventListener("click", stop);
+  // A first question's draft goes when its conversation is there: if it is refused, it is not lost.
+  const begun = sessionStorage.getItem("begun");
+  sessionStorage.removeItem("begun");
+  if (begun && composer.hasAttribute("hx-post")) {
+    for (const kind of ["draft", "files"]) localStorage.removeItem(`${kind}:${begun}`);
+  }
+  composer.addEventListener("submit", () => {
+    stick(true);
+    if (!composer.hasAttribute("hx-post")) sessionStorage.setItem("begun", input.dataset.draft);
+  });
+  // A conversation may have gone on in another window: the server is told what this one shows.
+  composer.addEventListener("htmx:configRequest", ({ target, detail }) => {
+    const last = [...document.querySelectorAll("#thread .question, #thread .answer")].at(-1);
+    if (target === composer) detail.parameters.after = last?.id.split("-")[1] ?? "";
+  });
+  composer.addEventListener("htmx:afterRequest", (event) => {
+    // What was refused is swapped in, so htmx calls it successful: the text stays.
+    if (event.target !== composer || !event.detail.successful || event.detail.xhr.status >= 400) return;
+    document.getElementById("refused").replaceChildren();
+    input.value = "";
+    localStorage.removeItem(draft);
+    fit();
+    input.focus();
+  });
+  for (const suggestion of document.querySelectorAll("[data-suggestion]")) {
+    suggestion.addEventListener("click", () => {
+      input.value = suggestion.textContent.trim();
+      composer.requestSubmit();
+    });
+  }
+
+  const preset = document.querySelector("[data-preset]");
+  const presetText = document.querySelector("[data-preset-text]");
+  const none = presetText?.textContent.trim();
+  const showPreset = () => {
+    presetText.textContent = preset.selectedOptions[0].dataset.text ?? none;
+  };
+  preset?.addEventListener("change", showPreset);
+  if (preset) showPreset();
+  // A browser that goes back brings back what was picked, but not what the page said of it.
+  window.addEventListener("load", () => {
+    for (const name of ["model", "preset"]) {
+      const picked = composer.querySelector(`select[name=${name}]`);
+      if (picked?.value) picked.dispatchEvent(new Event("change", { bubbles: true }));
+    }
+  });
+  if (matchMedia("(hover: hover)").matches) input.focus();
+}
+
+// What a search found is shown in the middle, else the end. Messages get their height only when
+// they come near, so it takes a few frames until the place is right.
+function start(frames = 4) {
+  const sought = location.hash && document.getElementById(location.hash.slice(1));
+  if (sought) {
+    stick(false);
+    sought.classList.add("found");
+    sought.scrollIntoView({ block: "center" });
+    sought.focus({ preventScroll: true });
+  } else {
+    toEnd();
+  }
+  if (frames) requestAnimationFrame(() => start(frames - 1));
+}
+
+followNew();
+start();
