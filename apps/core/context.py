@@ -19,7 +19,7 @@ PLACES = (
     Place("Chat", "chat:index", ("chat",), "chat"),
     Place("Classify", "classifiers:index", ("classifiers", "datasets"), "classify"),
     Place("Generate", "generation:index", ("generation",), "generate"),
-    Place("Servers", "llm:index", ("llm", "mcp"), "servers"),
+    Place("Servers", "servers:index", ("servers", "mcp"), "servers"),
 )
 
 

@@ -17,7 +17,7 @@ urlpatterns = [
     path("settings/keys/<int:pk>/revoke/", account_views.revoke_key, name="revoke_key"),
     path("settings/people/", people_views.index, name="people"),
     path("settings/people/<int:pk>/link/", people_views.link, name="person_link"),
-    path("settings/people/<int:pk>/remove/", people_views.remove, name="person_remove"),
+    path("settings/people/<int:pk>/remove/", people_views.remove, name="remove_person"),
     *(
         path(
             f"settings/people/<int:pk>/{what}/",

@@ -2,7 +2,7 @@ from django.urls import path
 
 from apps.servers.pages import views
 
-app_name = "llm"
+app_name = "servers"
 urlpatterns = [
     path("", views.index, name="index"),
     path("cards/", views.cards, name="cards"),

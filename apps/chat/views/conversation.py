@@ -35,7 +35,7 @@ def index(request: HttpRequest) -> HttpResponse:
         "removed": (removed := _removed(request)),
         "removed_count": library.gone_with(removed) if removed else 0,
     }
-    context |= model_state.head_of(Conversation(), reverse("chat:chosen_model"))
+    context |= model_state.head_of(Conversation(), reverse("chat:model_selection"))
     return render(request, "chat/index.html", context)
 
 

@@ -76,7 +76,7 @@ def chosen_model(request: HttpRequest) -> HttpResponse:
         begun.server, begun.model = presets.begun_with(get_preset(request, preset), key)
     except presets.NotThere as error:
         return render(request, "chat/composer/_model_selected.html", {"no_server": str(error)})
-    url = f"{reverse('chat:chosen_model')}?{urlencode({'model': key, 'preset': preset})}"
+    url = f"{reverse('chat:model_selection')}?{urlencode({'model': key, 'preset': preset})}"
     return render(request, "chat/composer/_model_selected.html", model_state.head_now(begun, url))
 
 

@@ -46,7 +46,7 @@ def worth(request: HttpRequest) -> HttpResponse:
         query = QueryDict(mutable=True)
         query.update({name: str(one.pk) for (name, _), one in zip(SIDES, datasets, strict=True)})
         query.setlist("trained", [str(key) for key in keys])
-        return redirect(f"{reverse('classifiers:worth')}?{query.urlencode()}")
+        return redirect(f"{reverse('classifiers:dataset_value')}?{query.urlencode()}")
     context = _standing(request, datasets, given.getlist("trained"))
     fragment = request.headers.get("HX-Request") and not request.headers.get("HX-Boosted")
     return render(

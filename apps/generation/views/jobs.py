@@ -299,7 +299,7 @@ def compare(request: HttpRequest, pk: int) -> HttpResponse:
         return redirect("generation:job", pk)
     query = urlencode({"real": real.pk, "synthetic": alone.pk, "both": both.pk})
     # The browser posts on: training is the classifiers' affair, and one press is enough.
-    return redirect(f"{reverse('classifiers:worth')}?{query}", preserve_request=True)
+    return redirect(f"{reverse('classifiers:dataset_value')}?{query}", preserve_request=True)
 
 
 @require_POST

@@ -136,7 +136,7 @@ async def defaults(request: HttpRequest) -> HttpResponse:
         messages.success(request, words)
     if refused:
         return await _page(request, refused=refused, status=422)
-    return redirect("llm:index")
+    return redirect("servers:index")
 
 
 @require_POST
@@ -147,7 +147,7 @@ async def add(request: HttpRequest) -> HttpResponse:
         return await _page(request, form=form, status=422)
     server = await services.look_at(await in_db(form.save))
     _say_how_it_is(request, server, "was added")
-    return redirect("llm:index")
+    return redirect("servers:index")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -168,7 +168,7 @@ async def edit(request: HttpRequest, pk: int) -> HttpResponse:
             request,
             "The address was changed, so the stored key was forgotten. Enter it under Edit.",
         )
-    return redirect("llm:index")
+    return redirect("servers:index")
 
 
 def _say_how_it_is(request: HttpRequest, server: Server, done: str) -> None:
@@ -189,7 +189,7 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(
             request, f"“{server.name}” is set by an environment variable. Remove it there."
         )
-        return redirect("llm:index")
+        return redirect("servers:index")
     server.delete()
     messages.success(request, f"Removed “{server.name}”. Chats and jobs are kept.")
-    return redirect("llm:index")
+    return redirect("servers:index")

@@ -15,7 +15,7 @@ JSON = "application/json"
 
 async def test_the_page_begins_and_goes_on(alice_browser: AsyncClient, server: Server) -> None:
     begun = await alice_browser.post(
-        reverse("chat:begin"), {"content": "Why is the sky blue?\nIn short."}
+        reverse("chat:create"), {"content": "Why is the sky blue?\nIn short."}
     )
     assert begun.status_code == 302
     conversation = await Conversation.objects.aget()
@@ -27,7 +27,7 @@ async def test_the_page_begins_and_goes_on(alice_browser: AsyncClient, server: S
     fragment = await alice_browser.get(reverse("chat:answer", args=[answer.pk]))
     assert "data-events" not in fragment.content.decode()
     asked = await alice_browser.post(
-        reverse("chat:ask", args=[conversation.pk]), {"content": "And at night?"}
+        reverse("chat:send_message", args=[conversation.pk]), {"content": "And at night?"}
     )
     assert asked.status_code == 200
     assert "data-events" in asked.content.decode()
@@ -36,7 +36,7 @@ async def test_the_page_begins_and_goes_on(alice_browser: AsyncClient, server: S
     # The events speak to the login session as well: EventSource sends no key.
     await alice_browser.post(f"/api/v1/answers/{last.pk}/stop")
     assert (await events_of(alice_browser, last.pk))[-1].name == "done"
-    again = await alice_browser.post(reverse("chat:answer_again", args=[last.pk]))
+    again = await alice_browser.post(reverse("chat:regenerate", args=[last.pk]))
     assert "2/2" not in again.content.decode()  # it is being written: no footer yet
     assert await Message.objects.answers().acount() == 3
     newest = await Message.objects.answers().alast()

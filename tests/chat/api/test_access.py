@@ -115,7 +115,7 @@ def test_someone_elses_system_prompt(alice: User, bobs_api: Client, bobs_browser
     )
     assert opened.status_code == 404
     begun = bobs_browser.post(
-        reverse("chat:begin"), {"content": "Hello", "system_prompt": prompt.pk}
+        reverse("chat:create"), {"content": "Hello", "system_prompt": prompt.pk}
     )
     assert begun.status_code == 404
     listed = bobs_api.get("/api/v1/system-prompts").json()["items"]

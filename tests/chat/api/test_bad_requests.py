@@ -99,7 +99,7 @@ def test_a_question_has_an_end(alice: User, api: Client, client: Client) -> None
     assert (answer.status_code, answer.json()["code"]) == (422, "message_too_long")
     assert "400,001 characters. The limit is 400,000." in answer.json()["detail"]
     client.force_login(alice)
-    page = client.post(reverse("chat:ask", args=[conversation.pk]), {"content": long})
+    page = client.post(reverse("chat:send_message", args=[conversation.pk]), {"content": long})
     assert page.status_code == 422
     question = conversation.messages.first()
     assert question is not None

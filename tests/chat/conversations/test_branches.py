@@ -46,7 +46,7 @@ async def test_an_answer_goes_on_where_it_was_cut(
 ) -> None:
     conversation, answer = await ask(alice_api, "Hello", max_tokens=5)
     first = text_of(await events_of(alice_api, answer))
-    response = await alice_browser.post(reverse("chat:go_on", args=[answer]))
+    response = await alice_browser.post(reverse("chat:continue_answer", args=[answer]))
     assert response.status_code == 200
     longer = await last_answer(conversation)
     assert longer.pk != answer
@@ -70,10 +70,10 @@ async def test_a_regenerated_answer_does_not_go_on(
 ) -> None:
     conversation, answer = await ask(alice_api, "Hello", max_tokens=5)
     await events_of(alice_api, answer)
-    await alice_browser.post(reverse("chat:go_on", args=[answer]))
+    await alice_browser.post(reverse("chat:continue_answer", args=[answer]))
     longer = await last_answer(conversation)
     await events_of(alice_api, longer.pk)
-    await alice_browser.post(reverse("chat:answer_again", args=[longer.pk]))
+    await alice_browser.post(reverse("chat:regenerate", args=[longer.pk]))
     again = await last_answer(conversation)
     await events_of(alice_api, again.pk)
     assert "continues" not in again.request
@@ -86,9 +86,9 @@ async def test_a_question_without_an_answer_is_answered(
 ) -> None:
     conversation, answer = await ask(alice_api, "Hello", max_tokens=5)
     await events_of(alice_api, answer)
-    await alice_browser.post(reverse("chat:remove", args=[answer]))
+    await alice_browser.post(reverse("chat:delete_message", args=[answer]))
     question = await Message.objects.aget(role=Role.USER)
-    await alice_browser.post(reverse("chat:answer_question", args=[question.pk]))
+    await alice_browser.post(reverse("chat:answer_message", args=[question.pk]))
     new = await last_answer(conversation)
     assert new.parent_id == question.pk
     assert text_of(await events_of(alice_api, new.pk))
@@ -108,7 +108,7 @@ async def test_deleting_stops_what_is_being_written(
 
 def test_nothing_to_go_on_from(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "Hello", "", status=Status.STOPPED)
-    response = browser.post(reverse("chat:go_on", args=[conversation.messages.last().pk]))
+    response = browser.post(reverse("chat:continue_answer", args=[conversation.messages.last().pk]))
     assert response.status_code == 422
     assert "no text to go on from" in response.content.decode()
 
@@ -132,18 +132,18 @@ def test_the_edit_form_and_back(alice: User, browser: Client) -> None:
     form = browser.get(reverse("chat:edit_form", args=[question.pk])).content.decode()
     assert "&lt;b&gt;Hello" in form
     assert "<textarea" in form
-    back = browser.get(reverse("chat:question", args=[question.pk])).content.decode()
+    back = browser.get(reverse("chat:user_message", args=[question.pk])).content.decode()
     assert "<textarea" not in back
 
 
 def test_delete_and_undo(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "one", "two", "three", "four")
     third = conversation.messages.get(content="three")
-    html = browser.post(reverse("chat:remove", args=[third.pk])).content.decode()
+    html = browser.post(reverse("chat:delete_message", args=[third.pk])).content.decode()
     assert "2 messages deleted." in html
     assert ">four<" not in html
     assert "two" in page(browser, conversation)
-    html = browser.post(reverse("chat:restore", args=[third.pk])).content.decode()
+    html = browser.post(reverse("chat:restore_message", args=[third.pk])).content.decode()
     assert "four" in html
     conversation.refresh_from_db()
     assert conversation.active_leaf.content == "four"
@@ -160,11 +160,11 @@ def test_a_deleted_version_leaves_the_other_one(
         parent=question, role=Role.ASSISTANT, content="Second answer"
     )
     services.show_branch(second)
-    html = browser.post(reverse("chat:remove", args=[second.pk])).content.decode()
+    html = browser.post(reverse("chat:delete_message", args=[second.pk])).content.decode()
     assert "First answer" in html
     assert "Second answer" not in html
     assert "1/2" not in html
-    assert browser.post(reverse("chat:show", args=[second.pk])).status_code == 404
+    assert browser.post(reverse("chat:select_version", args=[second.pk])).status_code == 404
 
 
 def test_everything_deleted_is_an_empty_conversation(
@@ -173,7 +173,7 @@ def test_everything_deleted_is_an_empty_conversation(
     demo_server: Server,
 ) -> None:
     conversation = told(alice, "Hello", "Hi")
-    browser.post(reverse("chat:remove", args=[conversation.messages.first().pk]))
+    browser.post(reverse("chat:delete_message", args=[conversation.messages.first().pk]))
     conversation.refresh_from_db()
     assert conversation.active_leaf is None
     assert page(browser, conversation)

@@ -44,7 +44,7 @@ def test_side_by_side(alice: User, browser: Client, settings: build.Settings) ->
 
 def test_keep_the_new_one(alice: User, browser: Client, settings: build.Settings) -> None:
     conversation, _, right = compared(alice, settings)
-    html = browser.post(reverse("chat:keep", args=[right.pk])).content.decode()
+    html = browser.post(reverse("chat:keep_answer", args=[right.pk])).content.decode()
     assert "Keep this answer" not in html
     assert "Red." in html
     conversation.refresh_from_db()
@@ -53,7 +53,7 @@ def test_keep_the_new_one(alice: User, browser: Client, settings: build.Settings
 
 def test_keep_the_old_one(alice: User, browser: Client, settings: build.Settings) -> None:
     conversation, left, _ = compared(alice, settings)
-    html = browser.post(reverse("chat:keep", args=[left.pk])).content.decode()
+    html = browser.post(reverse("chat:keep_answer", args=[left.pk])).content.decode()
     assert "Keep this answer" not in html
     assert "Blue." in html
     assert "Red." not in html
@@ -65,7 +65,7 @@ def test_a_deleted_side_leaves_the_other(
     alice: User, browser: Client, settings: build.Settings
 ) -> None:
     conversation, left, _ = compared(alice, settings)
-    browser.post(reverse("chat:remove", args=[left.pk]))
+    browser.post(reverse("chat:delete_message", args=[left.pk]))
     html = page(browser, conversation)
     assert "Red." in html
     assert "Keep this answer" not in html

@@ -13,7 +13,7 @@ from tests.chat.conftest import told
 
 
 def titles(client: Client, **view: str) -> list[str]:
-    html = client.get(reverse("chat:older"), view).content.decode()
+    html = client.get(reverse("chat:older_chats"), view).content.decode()
     return [part.split("</span>")[0].split(">")[1] for part in html.split('id="listed-')[1:]]
 
 

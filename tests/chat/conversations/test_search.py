@@ -122,7 +122,7 @@ def test_a_very_long_text(alice: User) -> None:
 def test_the_page(
     alice: User, browser: Client, bobs_browser: Client, kettles: Conversation
 ) -> None:
-    address = reverse("chat:find")
+    address = reverse("chat:search")
     html = browser.get(address, {"q": "kettle"}).content.decode()
     question = kettles.messages.first()
     assert "<mark>kettle</mark>" in html
@@ -134,7 +134,7 @@ def test_the_page(
 
 def test_what_is_found_is_inert(alice: User, browser: Client) -> None:
     told(alice, "<script>alert(1)</script> kettle", "x")
-    html = browser.get(reverse("chat:find"), {"q": "kettle"}).content.decode()
+    html = browser.get(reverse("chat:search"), {"q": "kettle"}).content.decode()
     assert "<script>" not in html
 
 

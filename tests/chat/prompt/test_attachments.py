@@ -118,16 +118,16 @@ def test_its_bytes_are_its_owners_and_inert(
     alice: User, browser: Client, bobs_browser: Client
 ) -> None:
     picture, page = receive(alice, "a.png", PNG), receive(alice, "a.html", b"<script>1</script>")
-    shown = browser.get(reverse("chat:attached", args=[picture.pk]))
+    shown = browser.get(reverse("chat:attachment", args=[picture.pk]))
     assert (shown["Content-Type"], shown["X-Content-Type-Options"]) == ("image/png", "nosniff")
     assert b"".join(shown.streaming_content) == PNG
-    kept = browser.get(reverse("chat:attached", args=[page.pk]))
+    kept = browser.get(reverse("chat:attachment", args=[page.pk]))
     assert kept["Content-Type"] == "application/octet-stream"
     assert kept["Content-Disposition"].startswith("attachment")
     assert "sandbox" in kept["Content-Security-Policy"]
     assert b"".join(kept.streaming_content) == b"<script>1</script>"
     for one in (picture, page):
-        assert bobs_browser.get(reverse("chat:attached", args=[one.pk])).status_code == 404
+        assert bobs_browser.get(reverse("chat:attachment", args=[one.pk])).status_code == 404
 
 
 def test_no_token_for_a_picture_on_a_blind_model(browser: Client, demo_server: Server) -> None:
@@ -220,7 +220,8 @@ async def test_through_the_model(
     assert made.status_code == 201, made.content
     assert made.json()["tokens"] > 300  # the tiny model has a token a byte, as its server counts
     asked = await alice_browser.post(
-        reverse("chat:ask", args=[plain.pk]), {"content": "Hm?", "attachment": made.json()["id"]}
+        reverse("chat:send_message", args=[plain.pk]),
+        {"content": "Hm?", "attachment": made.json()["id"]},
     )
     assert "a.txt" in asked.content.decode()
     answer = await Message.objects.answers().aget()
@@ -238,10 +239,10 @@ def test_no_picture_for_a_model_that_sees_none(
     conversation = told(alice, "Hello", "Hi")
     picture = receive(alice, "cat.png", PNG)
     sent = {"content": "Which cat?", "attachment": picture.pk}
-    refused = browser.post(reverse("chat:ask", args=[conversation.pk]), sent)
+    refused = browser.post(reverse("chat:send_message", args=[conversation.pk]), sent)
     assert refused.status_code == 422
     assert "workbench-demo does not see pictures: remove “cat.png”" in refused.content.decode()
-    begun = browser.post(reverse("chat:begin"), sent, follow=True).content.decode()
+    begun = browser.post(reverse("chat:create"), sent, follow=True).content.decode()
     assert "does not see pictures" in begun
     assert (
         f'value="{picture.pk}"'

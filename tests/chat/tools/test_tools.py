@@ -289,7 +289,7 @@ class TestACard:
         page = browser.get(reverse("chat:conversation", args=[conversation.pk])).content.decode()
         assert page.index("Before it.") < page.index(f'id="call-{made.pk}"')
         assert page.index(f'id="call-{made.pk}"') < page.index("After it.")
-        return browser.get(reverse("chat:call", args=[made.pk])).content.decode()
+        return browser.get(reverse("chat:tool_call", args=[made.pk])).content.decode()
 
     def test_it_works(self, alice: User, browser: Client, demo_server: Server) -> None:
         card = self.card(
@@ -314,9 +314,13 @@ class TestACard:
         call = answer.tool_calls.create(
             round=1, call_id="a", name="calculator", arguments="{}", state="waiting"
         )
-        junk = browser.post(reverse("chat:decide", args=[call.pk]), {"decision": "perhaps"})
+        junk = browser.post(
+            reverse("chat:decide_tool_call", args=[call.pk]), {"decision": "perhaps"}
+        )
         assert junk.status_code == 400
-        refused = browser.post(reverse("chat:decide", args=[call.pk]), {"decision": "run"})
+        refused = browser.post(
+            reverse("chat:decide_tool_call", args=[call.pk]), {"decision": "run"}
+        )
         assert refused.status_code == 422
         assert "does not wait" in refused.content.decode()
 

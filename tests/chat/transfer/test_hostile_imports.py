@@ -134,7 +134,7 @@ def test_halves_of_surrogates_and_nul_are_replaced(alice: User) -> None:
 def test_the_page_says_it_and_nothing_is_kept(alice: User, client: Client) -> None:
     client.force_login(alice)
     file = SimpleUploadedFile("conversations.json", HOSTILE["deep"])
-    page = client.post(reverse("chat:import_page"), {"file": file})
+    page = client.post(reverse("chat:import"), {"file": file})
     assert page.status_code == 422
     assert f"nested deeper than {MAX_DEPTH} levels" in page.content.decode()
     assert not Conversation.objects.exists()

@@ -336,7 +336,7 @@ def test_our_own_export_and_back(alice: User, bob: User) -> None:
 
 
 def test_the_page(browser: Client) -> None:
-    address = reverse("chat:import_page")
+    address = reverse("chat:import")
     assert "Import chats" in browser.get(address).content.decode()
     good = SimpleUploadedFile("conversations.json", json.dumps([CHATGPT]).encode())
     html = browser.post(address, {"file": good}).content.decode()

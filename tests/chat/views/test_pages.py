@@ -40,7 +40,7 @@ def test_a_question_that_is_refused_leaves_no_conversation(
         raise LimitReached(kind, 1)
 
     monkeypatch.setattr("apps.chat.conversations.services.limits.check", full)
-    refused = browser.post(reverse("chat:begin"), {"content": "Hello"})
+    refused = browser.post(reverse("chat:create"), {"content": "Hello"})
     assert refused.status_code == 429
     assert not Conversation.objects.exists()
 
@@ -164,11 +164,11 @@ def test_siblings(alice: User, browser: Client, demo_server: Server) -> None:
         parent=question, role=Role.ASSISTANT, content="Second answer"
     )
     assert "1/2" in page(browser, conversation)
-    shown = browser.post(reverse("chat:show", args=[second.pk])).content.decode()
+    shown = browser.post(reverse("chat:select_version", args=[second.pk])).content.decode()
     assert "2/2" in shown
     assert "Second answer" in shown
     assert "First answer" not in shown
-    browser.post(reverse("chat:show", args=[first.pk]))
+    browser.post(reverse("chat:select_version", args=[first.pk]))
     assert "First answer" in page(browser, conversation)
 
 
@@ -185,7 +185,9 @@ def test_delete(alice: User, browser: Client, demo_server: Server) -> None:
 
 def test_an_empty_question(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "Hello", "Hi")
-    response = browser.post(reverse("chat:ask", args=[conversation.pk]), {"content": " \n"})
+    response = browser.post(
+        reverse("chat:send_message", args=[conversation.pk]), {"content": " \n"}
+    )
     assert response.status_code == 422
     assert "Write something first" in response.content.decode()
     assert conversation.messages.count() == 2
@@ -197,7 +199,7 @@ def test_older_conversations(alice: User, browser: Client, demo_server: Server) 
     html = browser.get(reverse("chat:index")).content.decode()
     assert "Conversation 59" in html
     assert "Conversation 09" not in html
-    older = browser.get(reverse("chat:older") + "?from=50").content.decode()
+    older = browser.get(reverse("chat:older_chats") + "?from=50").content.decode()
     assert "Conversation 09" in older
     assert "Older conversations" not in older
 
@@ -228,12 +230,14 @@ def test_a_long_conversation_comes_in_parts(
     assert ">Message 120.<" in html
     assert "Message 119." not in html
     ids = list(conversation.messages.order_by("pk").values_list("pk", flat=True))
-    address = reverse("chat:earlier", args=[conversation.pk, ids[60]])
+    address = reverse("chat:earlier_messages", args=[conversation.pk, ids[60]])
     before = browser.get(address).content.decode()
     assert "30 earlier messages" in before
     assert "Message 59." in before
     assert "Message 60." not in before
-    first = browser.get(reverse("chat:earlier", args=[conversation.pk, ids[30]])).content.decode()
+    first = browser.get(
+        reverse("chat:earlier_messages", args=[conversation.pk, ids[30]])
+    ).content.decode()
     assert "earlier message" not in first
     assert bobs_browser.get(address).status_code == 404
 

@@ -197,7 +197,7 @@ SCHEMA = {"type": "object", "required": ["name"], "properties": {"name": {"type"
 
 def test_answers_with_fields(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "Hello", "Hi")
-    address = reverse("chat:answer_fields", args=[conversation.pk])
+    address = reverse("chat:response_fields", args=[conversation.pk])
     said = browser.post(address, {"schema": json.dumps(SCHEMA)}).content.decode()
     assert "Answers have 1 field." in said
     conversation.refresh_from_db()
@@ -232,7 +232,7 @@ def test_fields_that_cannot_be_used(
     alice: User, browser: Client, demo_server: Server, typed: str, sentence: str
 ) -> None:
     conversation = told(alice, "Hello", "Hi")
-    address = reverse("chat:answer_fields", args=[conversation.pk])
+    address = reverse("chat:response_fields", args=[conversation.pk])
     said = browser.post(address, {"schema": typed})
     assert said.status_code == 422
     assert sentence in html.unescape(said.content.decode())

@@ -71,7 +71,7 @@ def test_the_trial_in_words(best: int, fixed: int | None, said: str) -> None:
 def test_the_page_shows_both_and_the_chart_its_points(
     browser: Client, bobs_browser: Client, batch: Batch, job: Job
 ) -> None:
-    course = reverse("generation:course", args=[job.pk])
+    course = reverse("generation:throughput", args=[job.pk])
     assert browser.get(course).json() == {"points": [], "slots": 4}
     ThroughputHistory.objects.create(batch=batch, points=[[100.0, 5.0, 20.0, 3, 60]], probe=TRIAL)
     Batch.objects.filter(pk=batch.pk).update(width=1)
