@@ -13,7 +13,7 @@ from apps.batch.models import Item, ItemStatus
 from apps.batch.services import progress, tells_cached
 from apps.files import csv_header, spreadsheet_safe
 from apps.generation.models import Job
-from apps.generation.recipe.prompts import templates
+from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.recipe.spec import Spec
 from apps.generation.review.reasons import label_of
@@ -139,7 +139,7 @@ def cells(spec: Spec, item: Item, names: Sequence[str]) -> list[str] | None:
     if item.current_output is None:
         return None
     row = full_row(spec, item)
-    return [templates.written(row.get(name)) for name in names]
+    return [to_text(row.get(name)) for name in names]
 
 
 class _Lines:
@@ -196,7 +196,7 @@ class _Chat(_Lines):
         else:
             row = full_row(self.spec, item)
             said = (("user", row.get(sides.user)), ("assistant", row.get(sides.assistant)))
-            messages = [{"role": role, "content": templates.written(text)} for role, text in said]
+            messages = [{"role": role, "content": to_text(text)} for role, text in said]
         if not all(message["content"].strip() for message in messages):
             return ""  # a condition or a person left one side empty: nothing to learn from
         return json.dumps({"messages": messages}, ensure_ascii=False) + "\n"
@@ -286,7 +286,7 @@ _WRITERS: dict[Format, type[_Lines]] = {
 
 def _csv_cell(value: Any) -> str:
     """A number is one to a spreadsheet too, also below 0; a text is never a formula."""
-    text = templates.written(value)
+    text = to_text(value)
     is_number = isinstance(value, int | float) or _NUMBER.fullmatch(text) is not None
     return text if is_number else spreadsheet_safe(text)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from apps.generation.recipe.columns.base import Column
 from apps.generation.recipe.columns.sampled import Date, Expression, Number
 from apps.generation.recipe.columns.written import Written
-from apps.generation.recipe.prompts.templates import written
+from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.recipe import Recipe
 
 TEXT = pa.string()
@@ -65,7 +65,7 @@ def array(values: Iterable[Any], kind: Any) -> Any:
 def _fitting(value: Any, kind: Any) -> Any:
     if not _fits(value, kind):
         raise ValueError(
-            f"“{written(value)[:40]}” is not of the type {kind} that its column has: the row was "
+            f"“{to_text(value)[:40]}” is not of the type {kind} that its column has: the row was "
             "changed during the download. Start the download again."
         )
     return value
@@ -160,7 +160,7 @@ def _cell(value: Any, kind: Any) -> Any:
     if value is None:
         return None
     if pa.types.is_string(kind):
-        return written(value).encode("utf-8", "replace").decode()
+        return to_text(value).encode("utf-8", "replace").decode()
     if pa.types.is_list(kind):
         return [_cell(item, kind.value_type) for item in value]
     if pa.types.is_struct(kind):

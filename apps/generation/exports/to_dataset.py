@@ -14,7 +14,7 @@ from apps.files import ExampleRow, RejectedRow, check_row, text_key
 from apps.generation.exports.files import accepted, full_row, is_whole
 from apps.generation.models import Job
 from apps.generation.recipe.problems import RecipeError
-from apps.generation.recipe.prompts import templates
+from apps.generation.recipe.prompts.budget import to_text
 from apps.similarity.minhash import TestSet
 
 MOST_ADDED = 10_000
@@ -200,8 +200,8 @@ def _examples(job: Job, text_field: str, label_field: str) -> Callable[[], Itera
                     continue
                 row = full_row(spec, item)
                 yield ExampleRow(
-                    templates.written(row.get(text_field)),
-                    templates.written(row.get(label_field)),
+                    to_text(row.get(text_field)),
+                    to_text(row.get(label_field)),
                     origin=f"synthetic, row {item.index + 1}",
                 )
             after = items[-1].index

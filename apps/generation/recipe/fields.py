@@ -27,6 +27,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from apps.generation.recipe.problems import Problem, RecipeError
 from apps.generation.recipe.prompts import templates
+from apps.generation.recipe.prompts.names import check_name
 
 MAX_NUMBER = 10**12
 
@@ -135,8 +136,8 @@ def _with_names(check: Callable[[str, list[str] | None], None]) -> Any:
     return AfterValidator(validate)
 
 
-def check_name(name: str) -> str:
-    templates.check_name(name)
+def valid_name(name: str) -> str:
+    check_name(name)
     return name
 
 
@@ -164,7 +165,7 @@ def _check_prompt(source: Any, info: ValidationInfo) -> str:
 
 NO_NAME = "A column needs a name, a type and the settings of that type."
 NO_PROMPT = "Enter a prompt: what should the model write for each row?"
-Name = Annotated[StrictStr, Says(NO_NAME), AfterValidator(check_name)]
+Name = Annotated[StrictStr, Says(NO_NAME), AfterValidator(valid_name)]
 EarlierName = Annotated[String, AfterValidator(_check_earlier)]
 """The name of an earlier column; empty for none."""
 Condition = Annotated[String, AfterValidator(_check_condition)]

@@ -8,7 +8,7 @@ import numpy as np
 from apps.batch.models import Item, ItemStatus
 from apps.generation.exports.files import full_row, is_whole
 from apps.generation.models import Job
-from apps.generation.recipe.prompts.templates import written
+from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import validation
 from apps.similarity.minhash import HASHES, Signature, signature_of, similarity
@@ -64,8 +64,8 @@ def fields_of(spec: Spec, item: Item) -> list[Field]:
     return [
         Field(
             name,
-            written(value),
-            written(original.get(name, value)),
+            to_text(value),
+            to_text(original.get(name, value)),
             editable=name in original and whole,
             written=name in by_model,
         )

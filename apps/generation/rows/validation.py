@@ -10,7 +10,7 @@ from typing import Any
 
 from apps.generation.recipe.columns import schemas
 from apps.generation.recipe.columns.written import Judge, Text, Written
-from apps.generation.recipe.prompts import templates
+from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.recipe import Recipe
 
 MAX_JSON_DEPTH = 50
@@ -93,7 +93,7 @@ def first_problem(
 
 def _checked_text(column: Written, name: str, answer: Mapping[str, Any]) -> str:
     if name:
-        return templates.written(answer.get(name))
+        return to_text(answer.get(name))
     return "\n".join(free_texts(column, answer))
 
 

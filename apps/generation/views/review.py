@@ -17,7 +17,7 @@ from apps.generation import services
 from apps.generation.exports.files import full_row
 from apps.generation.models import Job
 from apps.generation.recipe.problems import RecipeError
-from apps.generation.recipe.prompts.templates import written
+from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.spec import Spec
 from apps.generation.review import diversity, restore, review
 from apps.generation.review.restore import can_restore
@@ -215,7 +215,7 @@ def _by_label(spec: Spec, items: list[Item], texts: list[str]) -> list[tuple[str
         return []
     groups: dict[str, list[str]] = {}
     for item, text in zip(items, texts, strict=True):
-        groups.setdefault(written(full_row(spec, item).get(names[0])), []).append(text)
+        groups.setdefault(to_text(full_row(spec, item).get(names[0])), []).append(text)
     chosen = sorted(groups.items(), key=lambda group: -len(group[1]))[:LABELS_SHOWN]
     return [(label or "–", part) for label, part in chosen if len(part) >= FEWEST]
 

@@ -16,6 +16,7 @@ from apps.llm.events import Usage
 from apps.servers.models import Server
 from apps.servers.services import Target
 from tests.generation.conftest import new_job
+from tests.markup import visible_text
 
 pytestmark = pytest.mark.django_db
 
@@ -106,12 +107,12 @@ def test_the_editor_says_what_is_known_before_anything_was_tried(
     eight.server.defaults.filter(use="generation").update(model="m")
     batch = earlier(alice, eight)
     page = browser.get("/generate/new/").content.decode()
-    assert "Earlier jobs with this model wrote 500 tokens/s." in page
+    assert "Earlier jobs with this model wrote 500 tokens/s." in visible_text(page)
     Item.objects.filter(batch=batch).update(status="accepted")
     seconds = from_job(batch, 10)
     assert seconds == (80.0, 127.0)
     page = browser.get(f"/generate/new/?like={batch.job.pk}").content.decode()
-    assert "1 min 20 s to 2 min 7 s for 10 rows" in page
+    assert "1 min 20 s to 2 min 7 s for 10 rows" in visible_text(page)
 
 
 @pytest.mark.parametrize(("accepted", "seconds"), [(2, (400.0, 627.0)), (0, None)])

@@ -148,7 +148,11 @@ class TestNew:
         [
             (changed(2, prompt=""), "columns.2.prompt", "Enter a prompt"),
             (changed(2, prompt="a\n{{ colour }}"), "columns.2.prompt", "Line 2: no colu"),
-            (changed(2, prompt="{{ ''.__class__ }}"), "columns.2.prompt", "attributes is not"),
+            (
+                changed(2, prompt="{{ ''.__class__ }}"),
+                "columns.2.prompt",
+                "not support attributes",
+            ),
             (changed(0, values=[]), "columns.0", "“sentiment” needs at least one"),
             (changed(0, name="product"), "columns.1", "Two columns"),
             (changed(2, schema={"type": "object"}), "columns.2.schema", "no field"),

@@ -12,6 +12,7 @@ from apps.generation.recipe.columns.seeds import Format, Table
 from apps.generation.recipe.fields import EarlierName, Says, String
 from apps.generation.recipe.problems import Problem, RecipeError
 from apps.generation.recipe.prompts import templates
+from apps.generation.recipe.prompts.names import check_name
 
 MAX_EXAMPLES = 50
 MAX_KEY = 2**62
@@ -20,7 +21,7 @@ DATASET_FIELDS = ("text", "label")
 
 def _check_fields(names: list[str]) -> list[str]:
     for name in names:
-        templates.check_name(name)
+        check_name(name)
     return names
 
 

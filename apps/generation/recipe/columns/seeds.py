@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from apps.generation.recipe.columns.passages import passages
 from apps.generation.recipe.problems import RecipeError
-from apps.generation.recipe.prompts import templates
+from apps.generation.recipe.prompts.budget import to_text
+from apps.generation.recipe.prompts.names import check_name
 
 MAX_ROWS = 20_000
 MAX_FIELDS = 20
@@ -110,7 +111,7 @@ def field_names(table: Table) -> tuple[str, ...]:
     if len(names) > MAX_FIELDS:
         raise RecipeError.of(f"Seed rows have {len(names)} fields; the limit is {MAX_FIELDS}.")
     for name in names:
-        templates.check_name(name)
+        check_name(name)
     return names
 
 
@@ -123,7 +124,7 @@ def _objects(values: Any) -> list[Row]:
             value = {"text": value}
         if not isinstance(value, Mapping) or not value:
             raise RecipeError.of(f"Seed row {number} is not an object.")
-        row = {_name(str(name)): templates.written(cell) for name, cell in value.items()}
+        row = {_name(str(name)): to_text(cell) for name, cell in value.items()}
         if any(len(cell) > MAX_CELL for cell in row.values()):
             raise RecipeError.of(f"Seed row {number} has a text longer than {MAX_CELL:,}.")
         rows.append(row)

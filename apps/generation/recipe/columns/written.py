@@ -19,10 +19,10 @@ from apps.core.schemas import json_schemas
 from apps.generation.recipe.columns import schemas
 from apps.generation.recipe.columns.base import Column
 from apps.generation.recipe.columns.checks import Checks
-from apps.generation.recipe.fields import Part, Prompt, Says, String, check_name
+from apps.generation.recipe.fields import Part, Prompt, Says, String, valid_name
 from apps.generation.recipe.params import ParamValue, SamplingParams
 from apps.generation.recipe.problems import Problem, RecipeError
-from apps.generation.recipe.prompts import templates
+from apps.generation.recipe.prompts.names import check_name
 
 JUDGE_PROMPT = "Judge what you wrote above, strictly. Give the reason first, then the scores."
 JUDGE_PARAMS: Mapping[str, ParamValue] = {"temperature": 0.0, "max_tokens": 200}
@@ -55,7 +55,7 @@ def checked_row_schema(schema: Any, info: ValidationInfo) -> dict[str, Any]:
 
 def _check_field_names(schema: dict[str, Any]) -> dict[str, Any]:
     for name in schemas.field_names(schema):
-        templates.check_name(name)
+        check_name(name)
     return schema
 
 
@@ -152,7 +152,7 @@ NO_CRITERION = "A criterion needs a name and a description."
 class Criterion(Part):
     NOT_AN_OBJECT = NO_CRITERION
 
-    name: Annotated[StrictStr, Says(NO_CRITERION), AfterValidator(check_name)]
+    name: Annotated[StrictStr, Says(NO_CRITERION), AfterValidator(valid_name)]
     description: Annotated[String, AfterValidator(str.strip)] = ""
     largest: Annotated[
         Annotated[StrictInt, Ge(2), Le(100)], Says("Must be an integer from 2 to 100.")

@@ -13,7 +13,7 @@ from apps.generation.recipe.columns.seed import Seed
 from apps.generation.recipe.columns.seeds import Table
 from apps.generation.recipe.columns.written import Written
 from apps.generation.recipe.prompts import templates
-from apps.generation.recipe.prompts.template_budget import MAX_PROMPT
+from apps.generation.recipe.prompts.budget import MAX_PROMPT
 from apps.generation.recipe.recipe import Recipe, fields_in_words
 from apps.llm.token_bound import ASCII_CHARACTERS, at_most
 

@@ -66,7 +66,7 @@ def test_what_is_stored_is_read_again() -> None:
         ({"kind": "matches", "text": "a" * 1001}, "The limit is 1,000"),
         ({"kind": "contains", "text": " "}, "Enter the text"),
         ({"kind": "language", "text": "klingon"}, "Unknown language “klingon”"),
-        ({"kind": "expression", "text": "a.__b__"}, "attributes is not supported"),
+        ({"kind": "expression", "text": "a.__b__"}, "do not support attributes"),
         ({"kind": "length", "min": 1, "colour": 2}, "Unknown check key “colour”"),
     ],
 )

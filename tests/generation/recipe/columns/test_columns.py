@@ -226,7 +226,7 @@ def test_the_fields_of_a_row() -> None:
 @pytest.mark.parametrize(
     ("column", "place", "sentence"),
     [
-        ({"name": "a b"}, (), "cannot be a column's name"),
+        ({"name": "a b"}, (), "not a valid column name"),
         ({}, (), "needs a name"),
         ({"name": "a", "kind": "magic"}, ("kind",), "Unknown column type “magic”"),
         ({"name": "a", "values": ["x"], "colour": 1}, ("colour",), "Unknown key"),

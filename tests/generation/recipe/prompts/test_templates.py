@@ -6,14 +6,9 @@ import tracemalloc
 import pytest
 
 from apps.generation.recipe.problems import RecipeError
-from apps.generation.recipe.prompts.templates import (
-    MAX_PROMPT,
-    check,
-    check_expression,
-    check_name,
-    evaluate,
-    render,
-)
+from apps.generation.recipe.prompts.budget import MAX_PROMPT
+from apps.generation.recipe.prompts.names import check_name
+from apps.generation.recipe.prompts.templates import check, check_expression, evaluate, render
 
 COLUMNS = ["product", "sentiment"]
 VALUES = {"product": "kettle", "sentiment": "positive"}
@@ -198,10 +193,10 @@ def test_expressions(source: str, value: object) -> None:
         ("n; import os", "Line 1"),
         ("", "empty"),
         ("1 +\nm", "Line 2: no column “m”"),
-        ("n ** n", "is not supported"),
-        ("n.__class__", "attributes is not supported"),
-        ("n()", "calls is not supported"),
-        ("name[0]", "brackets is not supported"),
+        ("n ** n", "do not support arithmetic"),
+        ("n.__class__", "do not support attributes"),
+        ("n()", "do not support calls"),
+        ("name[0]", "do not support brackets"),
         ("(" * 5000 + "n" + ")" * 5000, "At most 2,000"),
     ],
 )
@@ -297,7 +292,7 @@ def test_lists_and_objects_in_words(source: str, prompt: str) -> None:
         ("{{ zero.real }}", "has no field “real”"),
         ("{{ zero|join }}", "“join” needs a list"),
         ("{{ zero|length }}", "has no length"),
-        ("{{ '" + "ab" * 501 + "'|trim('" + "ab" * 501 + "') }}", "takes at most 1,000"),
+        ("{{ '" + "ab" * 501 + "'|trim('" + "ab" * 501 + "') }}", "removes up to 1,000"),
     ],
 )
 def test_what_a_value_is_not(source: str, sentence: str) -> None:
