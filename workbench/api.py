@@ -1,5 +1,6 @@
 """The HTTP API: one router a room, one shape for every error."""
 
+import math
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -8,15 +9,14 @@ from ninja.errors import AuthenticationError, AuthorizationError, HttpError, Val
 
 from apps.chat.api.conversations import router as chat
 from apps.classifiers.api import router as classifiers
-from apps.core.api import ApiError, BearerKey, BrowserSession
+from apps.core.api import BearerKey, BrowserSession
+from apps.core.errors import DomainError
 from apps.core.http import error_pages
 from apps.core.http.error_pages import UNAUTHORIZED
 from apps.core.http.json_bodies import BodyParser
 from apps.datasets.api import router as datasets
 from apps.generation.api import router as generation
-from apps.llm.errors import LLMError
 from apps.servers.api import router as servers
-from apps.servers.services import NoServer
 
 api = NinjaAPI(
     title="Workbench", version="1", auth=[BearerKey(), BrowserSession()], parser=BodyParser()
@@ -36,11 +36,11 @@ def _answer(
     return api.create_response(request, body, status=status)
 
 
-@api.exception_handler(ApiError)
-def _api_error(request: HttpRequest, error: ApiError) -> HttpResponse:
-    answer = _answer(request, error.status, error.code, error.detail, error.errors)
+@api.exception_handler(DomainError)
+def _domain_error(request: HttpRequest, error: DomainError) -> HttpResponse:
+    answer = _answer(request, error.status, error.code, str(error), list(error.errors))
     if error.retry_after is not None:
-        answer["Retry-After"] = str(error.retry_after)
+        answer["Retry-After"] = str(math.ceil(error.retry_after))
     return answer
 
 
@@ -68,16 +68,6 @@ def _not_found(request: HttpRequest, error: Http404) -> HttpResponse:
 
 @api.exception_handler(HttpError)
 def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
-    if isinstance(error.__cause__, ApiError):  # what ninja makes of an error of the parser
-        return _api_error(request, error.__cause__)
+    if isinstance(error.__cause__, DomainError):  # ninja wraps errors of the parser
+        return _domain_error(request, error.__cause__)
     return _answer(request, error.status_code, "bad_request", str(error))
-
-
-@api.exception_handler(LLMError)
-def _model_server_failed(request: HttpRequest, error: LLMError) -> HttpResponse:
-    return _answer(request, 502, error.code, str(error))
-
-
-@api.exception_handler(NoServer)
-def _no_server(request: HttpRequest, error: NoServer) -> HttpResponse:
-    return _answer(request, 503, "no_server", str(error))

@@ -1,7 +1,8 @@
-"""What every router of the HTTP API shares: who asks, how errors look, how lists are cut."""
+"""Shared parts of the HTTP API: authentication, errors, owned objects and pages of lists."""
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import models
@@ -9,15 +10,17 @@ from django.http import HttpRequest
 from ninja import Schema
 from ninja.security import HttpBearer, SessionAuth
 
-from apps.core.models import ApiKey
+from apps.core.errors import DomainError, NotFound
+from apps.core.models import ApiKey, OwnedQuerySet
 
 T = TypeVar("T")
 M = TypeVar("M", bound=models.Model)
 PAGE_LIMIT = 100
+MAX_PAGE_LIMIT = 1000
 
 
-class ApiError(Exception):
-    """An answer other than success. `code` is for programs, `detail` for people: what to do."""
+class ApiError(DomainError):
+    """An error of one route alone; errors that several raise have a class of their own."""
 
     def __init__(
         self,
@@ -29,18 +32,18 @@ class ApiError(Exception):
         retry_after: int | None = None,
     ) -> None:
         super().__init__(detail)
-        self.status = status
-        self.code = code
-        self.detail = detail
+        self.status, self.code = status, code
         self.errors = errors or []
         self.retry_after = retry_after
 
 
-def not_found(what: str) -> ApiError:
-    return ApiError(404, "not_found", f"No such {what}, or you do not have access to it.")
+def not_found(name: str) -> NotFound:
+    return NotFound(name)
 
 
 class BearerKey(HttpBearer):
+    """An API key: `Authorization: Bearer wb_...`."""
+
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
         user = ApiKey.user_of(token)
         if user is not None:
@@ -53,9 +56,28 @@ class BrowserSession(SessionAuth):
 
 
 def owner(request: HttpRequest) -> User:
-    """Who asks. The API lets nobody through unnamed."""
+    """Return the user of a request; nobody reaches a route or a page without a login."""
     assert isinstance(request.user, User)
     return request.user
+
+
+def get_owned(
+    rows: "type[M] | models.QuerySet[M]", request: HttpRequest, pk: int | UUID, *, name: str = ""
+) -> M:
+    """Return an object of the request's user.
+
+    Args:
+        rows: a model, or a queryset of it, whose manager knows `owned_by`.
+        name: the kind of object in the error message; by default the model's name.
+
+    Raises:
+        NotFound: it does not exist, or belongs to someone else.
+    """
+    manager = cast("OwnedQuerySet[M]", getattr(rows, "objects", rows))
+    found = manager.owned_by(owner(request)).filter(pk=pk).first()
+    if found is None:
+        raise NotFound(name or str(manager.model._meta.verbose_name))
+    return found
 
 
 class Page(Schema, Generic[T]):
@@ -65,14 +87,21 @@ class Page(Schema, Generic[T]):
 
 def page(
     rows: models.QuerySet[M],
-    show: Callable[[M], Any],
+    show: Callable[[M], Any] | None = None,
     *,
     limit: int = PAGE_LIMIT,
     after: str | None = None,
     newest_first: bool = False,
 ) -> dict[str, Any]:
-    """One page of a list in the order of primary keys; the cursor is the last key shown."""
-    limit = max(1, min(limit, 1000))
+    """Return one page of a list, in the order of primary keys; the cursor is the last key shown.
+
+    Args:
+        show: turns a row into what the schema reads; None: the schema reads the row's attributes.
+
+    Raises:
+        ApiError: `after` is not a cursor.
+    """
+    limit = max(1, min(limit, MAX_PAGE_LIMIT))
     rows = rows.order_by("-pk" if newest_first else "pk")
     if after is not None:
         if not after.isdecimal():
@@ -83,6 +112,6 @@ def page(
     found = list(rows[: limit + 1])
     shown = found[:limit]
     return {
-        "items": [show(row) for row in shown],
+        "items": [show(row) for row in shown] if show else shown,
         "next": str(shown[-1].pk) if len(found) > limit else None,
     }

@@ -29,10 +29,13 @@ errors from the replies of servers and proxies, whichever shape these have.
 
 from typing import ClassVar
 
+from apps.core.errors import DomainError
 
-class LLMError(Exception):
+
+class LLMError(DomainError):
     transient: ClassVar[bool] = False
-    code: ClassVar[str] = "model_server_failed"
+    status = 502
+    code = "model_server_failed"
 
 
 class Unreachable(LLMError):

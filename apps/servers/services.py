@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
+from apps.core.errors import DomainError
 from apps.llm.addresses import normalised_base_url
 from apps.llm.client import Client, client_for
 from apps.servers import discovery, refresh
@@ -80,8 +81,11 @@ SETTINGS_SERVERS = (
 )
 
 
-class NoServer(Exception):
+class NoServer(DomainError):
     """No server was chosen for this use. The message says where to do it."""
+
+    status = 503
+    code = "no_server"
 
 
 @dataclass(frozen=True)

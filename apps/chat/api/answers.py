@@ -12,7 +12,7 @@ from apps.chat.answering import runner, sse
 from apps.chat.conversations import services
 from apps.chat.models import Message, Role, ToolCall
 from apps.chat.tools import calling, deciding
-from apps.core.api import ApiError, not_found, owner
+from apps.core.api import get_owned, not_found, owner
 
 router = Router()
 
@@ -113,18 +113,13 @@ def run_call_again(request: HttpRequest, pk: int, call: int) -> Any:
 @router.post("/answers/{pk}/regenerate", response={202: RegeneratedOut})
 def regenerate_answer(request: HttpRequest, pk: int) -> Any:
     """Generate another answer. This one is kept."""
-    try:
-        again = services.answer_again(_answer(request, pk))
-    except services.Conflict as error:
-        raise ApiError(409, error.code, str(error)) from error
+    again = services.answer_again(_answer(request, pk))
     return Status(202, started(again))
 
 
 def _answer(request: HttpRequest, pk: int) -> Message:
     """Settled: what it says of its status is true."""
-    answer = Message.objects.owned_by(owner(request)).answers().filter(pk=pk).first()
-    if answer is None:
-        raise not_found("answer")
+    answer = get_owned(Message.objects.answers(), request, pk, name="answer")
     runner.settle([answer])
     return answer
 
@@ -136,10 +131,7 @@ def _decided(
     found = mine.filter(pk=call, answer=pk).first()
     if found is None:
         raise not_found("call")
-    try:
-        return calling.described(decide(found))
-    except (deciding.NotWaiting, deciding.NotCutOff, services.Conflict) as error:
-        raise ApiError(409, error.code, str(error)) from error
+    return calling.described(decide(found))
 
 
 def started(answer: Message) -> dict[str, Any]:

@@ -198,10 +198,7 @@ def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) 
         if given.get(name) is not None:
             changed[name] = given[name]
     if given.get("tags") is not None:
-        try:
-            library.set_tags(conversation, library.tag_names(",".join(given["tags"])))
-        except library.BadTags as error:
-            raise ApiError(422, error.code, str(error)) from error
+        library.set_tags(conversation, library.tag_names(",".join(given["tags"])))
     for name, value in changed.items():
         setattr(conversation, name, value)
     # No other field: a question may begin meanwhile, and writes its own.
@@ -247,18 +244,13 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
     if data.tools is not None:
         asked_with["tools"] = _tools_of_one_answer(conversation, data.tools)
     held = sse.place(request) if sse.is_wanted(request) else None
-    try:
-        question, answer = services.ask(
-            conversation,
-            data.content,
-            parent=parent,
-            request=asked_with,
-            files=[str(pk) for pk in data.attachments],
-        )
-    except services.Conflict as error:
-        raise ApiError(409, error.code, str(error)) from error
-    except services.ChatError as error:
-        raise ApiError(422, error.code, str(error)) from error
+    question, answer = services.ask(
+        conversation,
+        data.content,
+        parent=parent,
+        request=asked_with,
+        files=[str(pk) for pk in data.attachments],
+    )
     turn = {"question": message_out(question), **started(answer)}
     if held is not None:
         return sse.response(answer, held, turn=to_json(turn).decode())
@@ -295,10 +287,7 @@ def _format(given: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _checked(request: HttpRequest, given: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return tool_settings.checked(given, owner(request).pk)
-    except tool_settings.BadTools as error:
-        raise ApiError(422, error.code, str(error)) from error
+    return tool_settings.checked(given, owner(request).pk)
 
 
 def _tools_of_one_answer(conversation: Conversation, wanted: list[str | ToolUse]) -> dict[str, Any]:
@@ -308,10 +297,7 @@ def _tools_of_one_answer(conversation: Conversation, wanted: list[str | ToolUse]
         else tool.approval
         for tool in wanted
     }
-    try:
-        return tool_settings.only(conversation.tools, use, conversation.owner_id)
-    except tool_settings.BadTools as error:
-        raise ApiError(422, error.code, str(error)) from error
+    return tool_settings.only(conversation.tools, use, conversation.owner_id)
 
 
 def _given(params: Params | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from ninja import Router, Schema, Status
 from apps.chat.answering import summaries
 from apps.chat.conversations import context_meter, cuts, services
 from apps.chat.models import Conversation, Message, Summary, SummaryState
-from apps.core.api import ApiError, not_found, owner
+from apps.core.api import ApiError, get_owned, not_found, owner
 
 router = Router()
 
@@ -87,9 +87,7 @@ def _pin(request: HttpRequest, pk: int, *, pinned: bool) -> dict[str, Any]:
 
 def _cut(request: HttpRequest, pk: int) -> cuts.Cut:
     """Settled: what it says of its summary is true."""
-    found = Conversation.objects.owned_by(owner(request)).filter(pk=pk).first()
-    if found is None:
-        raise not_found("conversation")
+    found = get_owned(Conversation, request, pk)
     branch = services.Branch.active(found)
     cut = cuts.cut_of(branch, context_meter.turns_of(branch))
     if cut is None:

@@ -16,7 +16,7 @@ from apps.chat.prompt import attachments
 from apps.chat.prompt.params import Params
 from apps.chat.transfer import read, write
 from apps.chat.views.transfer import download
-from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.core.api import ApiError, Page, get_owned, not_found, owner, page
 from apps.core.quotas import limited
 from apps.servers.models import Server
 from apps.servers.services import NoServer, Target
@@ -174,10 +174,7 @@ def import_file(request: HttpRequest, file: File[UploadedFile]) -> Any:
 @router.post("/conversations/{int:pk}/shares", response={201: ShareOut})
 def share(request: HttpRequest, pk: int, thinking: bool = True) -> Any:
     """A read-only copy for everybody with a login here; `thinking`: with the model's thoughts."""
-    try:
-        made = sharing.share(owner(request), _conversation(request, pk), with_thinking=thinking)
-    except services.ChatError as error:
-        raise ApiError(422, error.code, str(error)) from error
+    made = sharing.share(owner(request), _conversation(request, pk), with_thinking=thinking)
     return Status(201, {"token": made.token, "url": reverse("chat:shared", args=[made.token])})
 
 
@@ -223,42 +220,29 @@ def attach(request: HttpRequest, file: File[UploadedFile]) -> Any:
 @router.post("/messages/{pk}/edit", response={202: EditedOut})
 def edit_question(request: HttpRequest, pk: int, data: EditIn) -> Any:
     """Edit a question and answer it. The original is kept."""
-    try:
-        question, answer = branches.edit(_message(request, pk), data.content)
-    except services.ChatError as error:
-        raise ApiError(422, error.code, str(error)) from error
+    question, answer = branches.edit(_message(request, pk), data.content)
     return Status(202, {"question": question.pk, "answer": _started(answer)})
 
 
 @router.post("/answers/{pk}/continue", response={202: StartedOut})
 def continue_answer(request: HttpRequest, pk: int) -> Any:
     """An answer beside this one that begins with its text and goes on from there."""
-    answers = Message.objects.owned_by(owner(request)).answers().select_related("parent")
-    answer = answers.filter(pk=pk).first()
-    if answer is None:
-        raise not_found("answer")
-    try:
-        return Status(202, _started(branches.go_on(answer)))
-    except services.Conflict as error:
-        raise ApiError(409, error.code, str(error)) from error
-    except services.ChatError as error:
-        raise ApiError(422, error.code, str(error)) from error
+    answer = get_owned(
+        Message.objects.answers().select_related("parent"), request, pk, name="answer"
+    )
+    return Status(202, _started(branches.go_on(answer)))
 
 
 @router.post("/answers/{pk}/compare", response={202: StartedOut})
 def compare(request: HttpRequest, pk: int, data: CompareIn) -> Any:
     """Another answer to the same question, of another model or under a preset."""
-    answers = Message.objects.owned_by(owner(request)).answers().select_related("parent")
-    answer = answers.filter(pk=pk).first()
-    if answer is None:
-        raise not_found("answer")
+    answer = get_owned(
+        Message.objects.answers().select_related("parent"), request, pk, name="answer"
+    )
     preset = None if data.preset is None else preset_of(request, data.preset)
-    try:
-        other = conversations_compare.beside(
-            answer, server=server_of(data.server), model=data.model, preset=preset
-        )
-    except services.Conflict as error:
-        raise ApiError(409, error.code, str(error)) from error
+    other = conversations_compare.beside(
+        answer, server=server_of(data.server), model=data.model, preset=preset
+    )
     return Status(202, _started(other))
 
 
@@ -290,32 +274,24 @@ def server_of(pk: int | None) -> Server | None:
 def prompt_of(request: HttpRequest, pk: int | None) -> SystemPrompt | None:
     if pk is None:
         return None
-    prompt = SystemPrompt.objects.owned_by(owner(request)).filter(pk=pk).first()
-    if prompt is None:
-        raise not_found("system prompt")
-    return prompt
+    return get_owned(SystemPrompt, request, pk)
 
 
 def preset_of(request: HttpRequest, pk: int) -> Preset:
-    mine = Preset.objects.owned_by(owner(request)).select_related("server", "system_prompt")
-    preset = mine.filter(pk=pk).first()
-    if preset is None:
-        raise not_found("preset")
-    return preset
+    return get_owned(Preset.objects.select_related("server", "system_prompt"), request, pk)
 
 
 def _conversation(request: HttpRequest, pk: int) -> Conversation:
-    found = Conversation.objects.owned_by(owner(request)).filter(pk=pk).first()
-    if found is None:
-        raise not_found("conversation")
-    return found
+    return get_owned(Conversation, request, pk)
+
+
+def _answer(request: HttpRequest, pk: int) -> Message:
+    answers = Message.objects.answers().select_related("parent")
+    return get_owned(answers, request, pk, name="answer")
 
 
 def _message(request: HttpRequest, pk: int) -> Message:
-    message = Message.objects.owned_by(owner(request)).filter(pk=pk).first()
-    if message is None:
-        raise not_found("message")
-    return message
+    return get_owned(Message, request, pk)
 
 
 def _started(answer: Message) -> dict[str, Any]:

@@ -1,7 +1,9 @@
-"""What cannot be done with a conversation now."""
+"""Errors of conversations and their messages."""
+
+from apps.core.errors import DomainError
 
 
-class ChatError(Exception):
-    """What was asked for cannot be done. The message says what to do."""
+class ChatError(DomainError):
+    """The request is not possible. The message says what to do."""
 
     code = "chat_error"

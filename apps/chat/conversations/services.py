@@ -38,7 +38,9 @@ PRESETS = {
 
 
 class Conflict(ChatError):
-    """It cannot be done as things are now: the conversation has gone on."""
+    """The conversation has changed meanwhile."""
+
+    status = 409
 
 
 class StillAnswering(Conflict):

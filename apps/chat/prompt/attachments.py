@@ -49,6 +49,7 @@ class BadAttachment(ChatError):
 class NoRoom(BadAttachment):
     """One person's files are as large together as they may be."""
 
+    status = 413
     code = "no_room"
 
 

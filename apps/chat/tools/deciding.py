@@ -12,6 +12,7 @@ from apps.core import tools
 
 
 class NotWaiting(ChatError):
+    status = 409
     code = "not_waiting"
 
     def __init__(self) -> None:
@@ -19,6 +20,7 @@ class NotWaiting(ChatError):
 
 
 class NotCutOff(ChatError):
+    status = 409
     code = "not_cut_off"
 
     def __init__(self) -> None:

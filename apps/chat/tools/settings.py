@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.core import tools
+from apps.core.errors import DomainError
 from apps.core.tools import IN_GROUP, Approval, Tool
 
 ROUNDS = 8
 MAX_ROUNDS = 50
 
 
-class BadTools(Exception):
+class BadTools(DomainError):
     """The settings make no sense. The message says what to change."""
 
     code = "bad_tools"

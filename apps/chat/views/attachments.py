@@ -11,7 +11,7 @@ from apps.chat.conversations import presets, services
 from apps.chat.models import Attachment, AttachmentKind, Conversation
 from apps.chat.prompt import attachments, pictures
 from apps.chat.views.conversation import get_conversation, get_preset
-from apps.core.api import owner
+from apps.core.api import get_owned, owner
 from apps.servers import services as llm
 
 
@@ -63,7 +63,7 @@ def detach(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def attached(request: HttpRequest, pk: int) -> FileResponse:
     """The file itself. Only pictures are shown in the page; nothing of it may run."""
-    found = get_object_or_404(Attachment.objects.owned_by(owner(request)), pk=pk)
+    found = get_owned(Attachment, request, pk)
     is_image = found.kind == AttachmentKind.IMAGE
     answer = FileResponse(
         found.path.open("rb"),

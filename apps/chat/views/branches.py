@@ -7,7 +7,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.chat.conversations import branches, services
 from apps.chat.models import Message, Role
 from apps.chat.views.conversation import refused, whole_thread
-from apps.core.api import owner
+from apps.core.api import get_owned, owner
 
 
 @require_safe
@@ -47,9 +47,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def go_on(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_object_or_404(
-        Message.objects.owned_by(owner(request)).answers().select_related("parent"), pk=pk
-    )
+    found = get_owned(Message.objects.answers().select_related("parent"), request, pk)
     try:
         branches.go_on(found)
     except services.ChatError as error:
@@ -60,7 +58,7 @@ def go_on(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
     """Takes a message away with all that follows it, and offers to undo that."""
-    removed = branches.remove(get_object_or_404(Message.objects.owned_by(owner(request)), pk=pk))
+    removed = branches.remove(get_owned(Message, request, pk))
     return whole_thread(request, removed.root.conversation_id, removed=removed)
 
 
@@ -72,5 +70,6 @@ def restore(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _get(request: HttpRequest, pk: int) -> Message:
-    questions = Message.objects.owned_by(owner(request)).filter(role=Role.USER)
-    return get_object_or_404(questions.select_related("conversation"), pk=pk)
+    return get_owned(
+        Message.objects.filter(role=Role.USER).select_related("conversation"), request, pk
+    )

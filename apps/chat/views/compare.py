@@ -1,14 +1,14 @@
 """Two answers to one question side by side."""
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.chat.conversations import compare as conversations_compare
 from apps.chat.conversations import presets, services
 from apps.chat.models import Message, Preset
 from apps.chat.views.conversation import get_preset, refused, whole_thread
-from apps.core.api import owner
+from apps.core.api import get_owned, owner
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -37,5 +37,4 @@ def keep(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, pk: int) -> Message:
-    answers = Message.objects.owned_by(owner(request)).answers()
-    return get_object_or_404(answers.select_related("parent"), pk=pk)
+    return get_owned(Message.objects.answers().select_related("parent"), request, pk)

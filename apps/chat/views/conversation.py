@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.chat.answering import prefill, runner, titles
 from apps.chat.conversations import context_meter, cuts, library, model_state, presets, services
 from apps.chat.models import TITLE_LENGTH, Conversation, Message, Preset, Status, SystemPrompt, Tag
-from apps.core.api import owner
+from apps.core.api import get_owned, owner
 
 LIST_LENGTH = 50
 TITLE_LOOKS = 8
@@ -205,7 +205,7 @@ def answer_again(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def show(request: HttpRequest, pk: int) -> HttpResponse:
     """Another branch: the one through this message."""
-    found = get_object_or_404(Message.objects.owned_by(owner(request)), pk=pk)
+    found = get_owned(Message, request, pk)
     services.show_branch(found)
     return whole_thread(request, found.conversation_id)
 
@@ -255,8 +255,7 @@ def get_prompt(request: HttpRequest, chosen: str) -> SystemPrompt | None:
 
 
 def _get_answer(request: HttpRequest, pk: int) -> Message:
-    answers = Message.objects.owned_by(owner(request)).answers()
-    return get_object_or_404(answers.select_related("conversation"), pk=pk)
+    return get_owned(Message.objects.answers().select_related("conversation"), request, pk)
 
 
 def page_of(request: HttpRequest) -> dict[str, Any]:

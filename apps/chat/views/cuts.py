@@ -3,21 +3,20 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.chat.answering import summaries
 from apps.chat.conversations import context_meter, cuts, services
 from apps.chat.models import Conversation, Message
 from apps.chat.views.conversation import get_conversation
-from apps.core.api import owner
+from apps.core.api import get_owned
 
 
 @require_POST
 def pin_message(request: HttpRequest, pk: int) -> HttpResponse:
     """Keeps a message in the prompt when the beginning is cut, or no longer."""
-    messages = Message.objects.owned_by(owner(request)).select_related("conversation")
-    found = get_object_or_404(messages, pk=pk)
+    found = get_owned(Message.objects.select_related("conversation"), request, pk)
     found.pinned = not found.pinned
     found.save(update_fields=["pinned"])
     return render(request, "chat/thread/_pin.html", {"message": found})

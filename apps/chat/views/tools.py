@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.chat.answering import runner
@@ -13,7 +13,7 @@ from apps.chat.prompt import build
 from apps.chat.tools import deciding
 from apps.chat.tools import settings as tool_settings
 from apps.chat.views.conversation import get_conversation, in_place_of_thread, refused, whole_thread
-from apps.core.api import owner
+from apps.core.api import get_owned
 from apps.servers import services as llm
 
 USE = "use-"
@@ -106,8 +106,7 @@ def _cannot(found: Conversation) -> str:
 
 
 def _get(request: HttpRequest, pk: int) -> ToolCall:
-    mine = ToolCall.objects.owned_by(owner(request)).select_related("answer")
-    return get_object_or_404(mine, pk=pk)
+    return get_owned(ToolCall.objects.select_related("answer"), request, pk)
 
 
 def _card(request: HttpRequest, found: ToolCall) -> HttpResponse:

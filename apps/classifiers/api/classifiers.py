@@ -14,7 +14,7 @@ from apps.classifiers.models import Status as RunStatus
 from apps.classifiers.prediction import predict as prediction_predict
 from apps.classifiers.prediction.predictor import BadArtefact
 from apps.classifiers.training.rows import CannotTrain, Choices, RareLabels
-from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.core.api import ApiError, Page, get_owned, not_found, owner, page
 from apps.core.quotas import limited
 from apps.datasets.models import Dataset
 from apps.embeddings.cache import TextsTooLarge
@@ -154,18 +154,11 @@ class Predictions(Schema):
 
 def get_mine(request: HttpRequest, pk: int) -> Classifier:
     # Not with its run: what a run knows of its rows takes longer to read than a prediction may.
-    mine = Classifier.objects.owned_by(owner(request)).select_related("server")
-    classifier = mine.filter(pk=pk).first()
-    if classifier is None:
-        raise not_found("classifier")
-    return classifier
+    return get_owned(Classifier.objects.select_related("server"), request, pk)
 
 
 def _dataset(request: HttpRequest, pk: int) -> Dataset:
-    dataset = Dataset.objects.owned_by(owner(request)).filter(pk=pk).first()
-    if dataset is None:
-        raise not_found("dataset")
-    return dataset
+    return get_owned(Dataset, request, pk)
 
 
 def _row(classifier: Classifier) -> dict[str, Any]:
@@ -323,10 +316,7 @@ async def predict(request: HttpRequest, pk: int, data: Texts) -> Any:
 
 def _stored(request: HttpRequest, pk: int, data: Texts) -> prediction_predict.Stored:
     """All that a prediction needs of the database, in one query; a run that is named takes two."""
-    mine = Classifier.objects.owned_by(owner(request)).with_answer()
-    classifier = mine.filter(pk=pk).first()
-    if classifier is None:
-        raise not_found("classifier")
+    classifier = get_owned(Classifier.objects.with_answer(), request, pk)
     if problems := prediction_predict.check_texts(data.texts):
         raise ApiError(422, "invalid", " ".join(problems[:5]))
     if data.version is None:

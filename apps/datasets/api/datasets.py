@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Field, Router, Schema, Status
 
-from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.core.api import ApiError, Page, get_owned, owner, page
 from apps.datasets import near_duplicates, services, tasks
 from apps.datasets.models import Dataset, Rejection
 from apps.datasets.rows import removal
@@ -79,10 +79,7 @@ def get_mine(request: HttpRequest, pk: int) -> Dataset:
     """Raises:
     ApiError: it is not there, or not one's own.
     """
-    dataset = Dataset.objects.owned_by(owner(request)).filter(pk=pk).first()
-    if dataset is None:
-        raise not_found("dataset")
-    return dataset
+    return get_owned(Dataset, request, pk)
 
 
 def refused(error: ValueError) -> ApiError:

@@ -8,7 +8,7 @@ from ninja import Field, File, Form, Schema, Status
 from ninja.files import UploadedFile
 
 from apps import files
-from apps.core.api import ApiError, not_found, owner
+from apps.core.api import ApiError, get_owned, owner
 from apps.core.quotas import limited
 from apps.datasets import services, tasks
 from apps.datasets.api.datasets import DatasetDetail, router, show_with_rejected
@@ -149,7 +149,4 @@ def cancel_import(request: HttpRequest, pk: UUID) -> Any:
 
 
 def _get_upload(request: HttpRequest, pk: UUID) -> Upload:
-    upload = Upload.objects.owned_by(owner(request)).filter(pk=pk).first()
-    if upload is None:
-        raise not_found("import")
-    return upload
+    return get_owned(Upload, request, pk, name="import")

@@ -2,10 +2,11 @@
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from apps.core.api import get_owned
 from apps.datasets.models import Dataset
 
 
@@ -13,7 +14,7 @@ def mine(request: HttpRequest, pk: int) -> Dataset:
     """Raises:
     Http404: it is not there, or not theirs.
     """
-    return get_object_or_404(Dataset.objects.owned_by(request.user), pk=pk)
+    return get_owned(Dataset, request, pk)
 
 
 def who(request: HttpRequest) -> User:

@@ -9,11 +9,12 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps import files as apps_files
+from apps.core.api import get_owned
 from apps.core.quotas import limited
 from apps.datasets import services, tasks
 from apps.datasets.imports import importing, uploads
@@ -89,7 +90,7 @@ def _check_readable(upload: Upload) -> None:
 @limited("readings")
 def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The first rows under the columns as guessed or chosen; POST imports them all."""
-    found = get_object_or_404(Upload.objects.owned_by(request.user), pk=pk)
+    found = get_owned(Upload, request, pk)
     if found.state == UploadState.DONE:
         if found.dataset is None:
             raise Http404
@@ -143,7 +144,7 @@ def _keep_splits(request: HttpRequest, found: Upload) -> None:
 @require_safe
 def progress(request: HttpRequest, pk: UUID) -> HttpResponse:
     """How far an import is; elsewhere once it is over."""
-    found = get_object_or_404(Upload.objects.owned_by(request.user), pk=pk)
+    found = get_owned(Upload, request, pk)
     if found.is_active:
         return render(request, "datasets/imports/_progress.html", {"upload": found})
     if found.state == UploadState.DONE and found.dataset is not None:
@@ -155,7 +156,7 @@ def progress(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def discard(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Removes an upload; an import that is under way is cancelled and undone."""
-    found = get_object_or_404(Upload.objects.owned_by(request.user), pk=pk)
+    found = get_owned(Upload, request, pk)
     if found.is_active:
         importing.cancel(found)
         return redirect("datasets:index")

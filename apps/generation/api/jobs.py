@@ -10,7 +10,7 @@ from ninja import Field, Router, Schema, Status
 from apps.batch import services as batches
 from apps.batch.models import Batch
 from apps.batch.tasks import wake
-from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.core.api import ApiError, Page, get_owned, not_found, owner, page
 from apps.datasets.models import Dataset
 from apps.generation import services
 from apps.generation.models import Job
@@ -203,10 +203,7 @@ def create_job(request: HttpRequest, data: JobIn) -> Any:
     """
     test_dataset = None
     if data.test_dataset is not None:
-        mine = Dataset.objects.owned_by(owner(request))
-        test_dataset = mine.filter(pk=data.test_dataset).first()
-        if test_dataset is None:
-            raise not_found("test dataset")
+        test_dataset = get_owned(Dataset, request, data.test_dataset, name="test dataset")
     try:
         recipe = recipes.parse(data.recipe, rows=data.rows)
         server, model = _server(data)

@@ -9,7 +9,7 @@ from ninja import Field, Schema, Status
 from apps.batch import services as batches
 from apps.batch.models import Item, ItemStatus
 from apps.batch.tasks import wake
-from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.core.api import ApiError, Page, get_owned, not_found, owner, page
 from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable
 from apps.embeddings.cache import TextsTooLarge
@@ -279,9 +279,7 @@ def add_to_dataset(request: HttpRequest, pk: int, data: AddIn) -> Any:
     One change of the dataset, which can be undone.
     """
     job = get_job_of(request, pk)
-    dataset = Dataset.objects.owned_by(owner(request)).filter(pk=data.dataset).first()
-    if dataset is None:
-        raise not_found("dataset")
+    dataset = get_owned(Dataset, request, data.dataset)
     try:
         added = exports_to_dataset.add_to_dataset(
             job=job,
