@@ -6,11 +6,11 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import models
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from ninja import Schema
 from ninja.security import HttpBearer, SessionAuth
 
-from apps.core.errors import DomainError, NotFound
+from apps.core.errors import DomainError
 from apps.core.models import ApiKey, OwnedQuerySet
 
 T = TypeVar("T")
@@ -37,8 +37,18 @@ class ApiError(DomainError):
         self.retry_after = retry_after
 
 
-def not_found(name: str) -> NotFound:
-    return NotFound(name)
+class NotFound(DomainError, Http404):
+    """An object that does not exist, or that belongs to someone else; a 404 page in views."""
+
+    status = 404
+    code = "not_found"
+
+    def __init__(self, name: str) -> None:
+        """
+        Args:
+            name: the kind of object, in lower case: "dataset".
+        """
+        super().__init__(f"No such {name}, or you do not have access to it.")
 
 
 class BearerKey(HttpBearer):

@@ -1,9 +1,7 @@
-"""Errors that the person or program behind a request can act on."""
+"""Errors that the person or program behind a request can act on. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
-
-from django.http import Http404
 
 
 class DomainError(Exception):
@@ -19,17 +17,3 @@ class DomainError(Exception):
     """Details for programs: places (`loc`) and messages (`msg`)."""
     retry_after: float | None = None
     """Seconds until a repeated request may succeed; None where that is unknown."""
-
-
-class NotFound(DomainError, Http404):
-    """An object that does not exist, or that belongs to someone else; a 404 page in views."""
-
-    status = 404
-    code = "not_found"
-
-    def __init__(self, name: str) -> None:
-        """
-        Args:
-            name: the kind of object, in lower case: "dataset".
-        """
-        super().__init__(f"No such {name}, or you do not have access to it.")

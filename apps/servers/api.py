@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from ninja import Router, Status
 
-from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.core.api import ApiError, NotFound, Page, owner, page
 from apps.core.quotas import limited
 from apps.llm import errors, permits
 from apps.servers import schemas, services
@@ -39,7 +39,7 @@ SETTINGS_OWN = {"name", "base_url", "api_key"}
 def _get(pk: int) -> Server:
     server = Server.objects.prefetch_related("defaults").filter(pk=pk).first()
     if server is None:
-        raise not_found("server")
+        raise NotFound("server")
     return server
 
 

@@ -8,8 +8,8 @@ from django.http import Http404, HttpRequest
 from django.test import Client, RequestFactory
 
 from apps.chat.models import Conversation
-from apps.core.api import ApiError, get_owned, page
-from apps.core.errors import DomainError, NotFound
+from apps.core.api import ApiError, NotFound, get_owned, page
+from apps.core.errors import DomainError
 from workbench.api import api as ninja_api
 
 pytestmark = pytest.mark.django_db

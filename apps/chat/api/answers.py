@@ -12,7 +12,7 @@ from apps.chat.answering import runner, sse
 from apps.chat.conversations import services
 from apps.chat.models import Message, Role, ToolCall
 from apps.chat.tools import calling, deciding
-from apps.core.api import get_owned, not_found, owner
+from apps.core.api import NotFound, get_owned, owner
 
 router = Router()
 
@@ -130,7 +130,7 @@ def _decided(
     mine = ToolCall.objects.owned_by(owner(request)).select_related("answer")
     found = mine.filter(pk=call, answer=pk).first()
     if found is None:
-        raise not_found("call")
+        raise NotFound("call")
     return calling.described(decide(found))
 
 

@@ -18,7 +18,7 @@ from apps.chat.prompt import answer_format
 from apps.chat.prompt.params import Params
 from apps.chat.tools import settings as tool_settings
 from apps.core import tools
-from apps.core.api import ApiError, Page, not_found, owner, page
+from apps.core.api import ApiError, NotFound, Page, owner, page
 from apps.core.schemas.json_schemas import BadSchema
 from apps.core.tools import Approval
 
@@ -206,7 +206,7 @@ def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) 
     if given.get("active_leaf") is not None:
         message = conversation.messages.filter(pk=given["active_leaf"], deleted_at=None).first()
         if message is None:
-            raise not_found("message")
+            raise NotFound("message")
         services.show_branch(message)
         conversation.refresh_from_db()
     return _conversation(conversation)
@@ -237,7 +237,7 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
     if data.parent is not None:
         parent = conversation.messages.filter(pk=data.parent, deleted_at=None).first()
         if parent is None:
-            raise not_found("message")
+            raise NotFound("message")
     asked_with: dict[str, Any] = {"params": _given(data.params)}
     if data.response_format is not None:
         asked_with["response_format"] = _format(data.response_format)
@@ -275,7 +275,7 @@ def list_tools(request: HttpRequest) -> Any:
 def _get(request: HttpRequest, pk: int) -> Conversation:
     conversation = Conversation.of(owner(request), pk)
     if conversation is None:
-        raise not_found("conversation")
+        raise NotFound("conversation")
     return conversation
 
 

@@ -9,7 +9,7 @@ from ninja import Router, Schema, Status
 from apps.chat.answering import summaries
 from apps.chat.conversations import context_meter, cuts, services
 from apps.chat.models import Conversation, Message, Summary, SummaryState
-from apps.core.api import ApiError, get_owned, not_found, owner
+from apps.core.api import ApiError, NotFound, get_owned, owner
 
 router = Router()
 
@@ -73,7 +73,7 @@ def forget_summary(request: HttpRequest, pk: int) -> Any:
     """Delete the summary."""
     summary = _cut(request, pk).summary
     if summary is None:
-        raise not_found("summary")
+        raise NotFound("summary")
     summary.delete()
     return Status(204, None)
 
@@ -81,7 +81,7 @@ def forget_summary(request: HttpRequest, pk: int) -> Any:
 def _pin(request: HttpRequest, pk: int, *, pinned: bool) -> dict[str, Any]:
     changed = Message.objects.owned_by(owner(request)).filter(pk=pk).update(pinned=pinned)
     if not changed:
-        raise not_found("message")
+        raise NotFound("message")
     return {"id": pk, "pinned": pinned}
 
 
@@ -91,7 +91,7 @@ def _cut(request: HttpRequest, pk: int) -> cuts.Cut:
     branch = services.Branch.active(found)
     cut = cuts.cut_of(branch, context_meter.turns_of(branch))
     if cut is None:
-        raise not_found("cut")
+        raise NotFound("cut")
     if cut.summary is not None:
         summaries.settle(cut.summary)
     return cut

@@ -16,7 +16,7 @@ from apps.chat.prompt import attachments
 from apps.chat.prompt.params import Params
 from apps.chat.transfer import read, write
 from apps.chat.views.transfer import download
-from apps.core.api import ApiError, Page, get_owned, not_found, owner, page
+from apps.core.api import ApiError, NotFound, Page, get_owned, owner, page
 from apps.core.quotas import limited
 from apps.servers.models import Server
 from apps.servers.services import NoServer, Target
@@ -198,7 +198,7 @@ def list_shares(request: HttpRequest) -> Any:
 def unshare(request: HttpRequest, token: uuid.UUID) -> Any:
     deleted, _ = Share.objects.owned_by(owner(request)).filter(token=token).delete()
     if not deleted:
-        raise not_found("share")
+        raise NotFound("share")
     return Status(204, None)
 
 
@@ -257,7 +257,7 @@ def remove_message(request: HttpRequest, pk: int) -> Any:
 def restore_message(request: HttpRequest, pk: int) -> Any:
     root = Message.objects.removed_by(owner(request)).filter(pk=pk).first()
     if root is None:
-        raise not_found("removed message")
+        raise NotFound("removed message")
     branches.restore(root)
     return Status(204, None)
 
@@ -267,7 +267,7 @@ def server_of(pk: int | None) -> Server | None:
         return None
     server = Server.objects.filter(pk=pk).first()
     if server is None:
-        raise not_found("server")
+        raise NotFound("server")
     return server
 
 

@@ -14,7 +14,7 @@ from apps.classifiers.models import Status as RunStatus
 from apps.classifiers.prediction import predict as prediction_predict
 from apps.classifiers.prediction.predictor import BadArtefact
 from apps.classifiers.training.rows import CannotTrain, Choices, RareLabels
-from apps.core.api import ApiError, Page, get_owned, not_found, owner, page
+from apps.core.api import ApiError, NotFound, Page, get_owned, owner, page
 from apps.core.quotas import limited
 from apps.datasets.models import Dataset
 from apps.embeddings.cache import TextsTooLarge
@@ -213,7 +213,7 @@ def add_classifier(request: HttpRequest, data: ClassifierIn) -> Any:
     if data.server is not None:
         server = Server.objects.filter(pk=data.server).first()
         if server is None:
-            raise not_found("server")
+            raise NotFound("server")
     if data.test_dataset == data.dataset:
         raise ApiError(422, "invalid", "The test dataset must differ from the training dataset.")
     try:
@@ -326,7 +326,7 @@ def _stored(request: HttpRequest, pk: int, data: Texts) -> prediction_predict.St
     )
     found = run.first()
     if found is None:
-        raise not_found("run")
+        raise NotFound("run")
     if found.status != RunStatus.READY:
         message = f"Run {found.number} is {found.status}: it cannot answer."
         raise ApiError(409, "not_ready", message)
@@ -351,7 +351,7 @@ def promote(request: HttpRequest, pk: int, number: int) -> Any:
     """Make a version live."""
     run = get_mine(request, pk).runs.select_related("classifier").filter(number=number).first()
     if run is None:
-        raise not_found("run")
+        raise NotFound("run")
     if run.status != RunStatus.READY:
         raise ApiError(
             409, "not_ready", f"Run {number} is {run.status}. Only a finished version can be live."

@@ -13,7 +13,7 @@ from apps.classifiers.models import FilePrediction
 from apps.classifiers.prediction import file_predictions, predict
 from apps.classifiers.transfer.imports import BadFile, check_size
 from apps.classifiers.views.files import download_response
-from apps.core.api import ApiError, not_found, owner
+from apps.core.api import ApiError, NotFound, owner
 from apps.core.quotas import limited
 from apps.files import FormatError
 
@@ -95,7 +95,7 @@ def download_file(request: HttpRequest, pk: int, file: int) -> Any:
 def _get_file(request: HttpRequest, pk: int, file: int) -> FilePrediction:
     found = get_mine(request, pk).files.select_related("run", "task").filter(pk=file).first()
     if found is None:
-        raise not_found("file")
+        raise NotFound("file")
     return found
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from django.http import HttpRequest
 from ninja import Field, Schema, Status
 
-from apps.core.api import Page, not_found, owner, page
+from apps.core.api import NotFound, Page, owner, page
 from apps.datasets import services
 from apps.datasets.api.datasets import RejectedOut, get_mine, refused, router
 from apps.datasets.api.revisions import REVISED, revised
@@ -59,7 +59,7 @@ def _get_example(request: HttpRequest, pk: int) -> Example:
     mine = Example.objects.filter(dataset__in=Dataset.objects.owned_by(owner(request)))
     example = mine.filter(pk=pk).select_related("dataset").first()
     if example is None:
-        raise not_found("example")
+        raise NotFound("example")
     return example
 
 

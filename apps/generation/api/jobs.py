@@ -10,7 +10,7 @@ from ninja import Field, Router, Schema, Status
 from apps.batch import services as batches
 from apps.batch.models import Batch
 from apps.batch.tasks import wake
-from apps.core.api import ApiError, Page, get_owned, not_found, owner, page
+from apps.core.api import ApiError, NotFound, Page, get_owned, owner, page
 from apps.datasets.models import Dataset
 from apps.generation import services
 from apps.generation.models import Job
@@ -131,7 +131,7 @@ def get_job_of(request: HttpRequest, pk: int) -> Job:
         .first()
     )
     if job is None:
-        raise not_found("job")
+        raise NotFound("job")
     return job
 
 
@@ -189,7 +189,7 @@ def _server(data: JobIn) -> tuple[Server, str]:
     if data.server is not None:
         server = Server.objects.filter(pk=data.server).first()
         if server is None:
-            raise not_found("server")
+            raise NotFound("server")
     target = targets.named(server, data.model)
     return target.server, targets.stored_model(target)
 

@@ -9,7 +9,7 @@ from ninja import Field, Schema, Status
 from apps.batch import services as batches
 from apps.batch.models import Item, ItemStatus
 from apps.batch.tasks import wake
-from apps.core.api import ApiError, Page, get_owned, not_found, owner, page
+from apps.core.api import ApiError, NotFound, Page, get_owned, owner, page
 from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable
 from apps.embeddings.cache import TextsTooLarge
@@ -123,7 +123,7 @@ def _review(request: HttpRequest, pk: int, index: int, action: Any) -> Any:
     job = get_job_of(request, pk)
     item = Item.objects.filter(batch_id=job.batch_id, index=index).first()
     if item is None:
-        raise not_found("row")
+        raise NotFound("row")
     spec = job.spec
     try:
         action(item, spec)
