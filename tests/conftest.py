@@ -2,7 +2,6 @@
 
 import subprocess
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +32,7 @@ from apps.servers.models import DefaultServer, Server, State, Use
 from tests.environment import FOLDER, REDIS_SOCKET
 from tests.llama_process import LlamaProcess
 from tests.tiny_gguf import write_tiny_gguf
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from xdist.scheduler import LoadFileScheduling
@@ -203,13 +203,15 @@ def redis_server() -> Iterator[None]:
         ],
         cwd=FOLDER,
     )
-    while True:
+
+    def answers() -> bool:
+        assert process.poll() is None, "redis-server failed to start"
         try:
-            redis.Redis(unix_socket_path=str(REDIS_SOCKET)).ping()
-            break
+            return bool(redis.Redis(unix_socket_path=str(REDIS_SOCKET)).ping())
         except redis.exceptions.ConnectionError:
-            assert process.poll() is None, "redis-server failed to start"
-            time.sleep(0.02)
+            return False
+
+    wait_until(answers)
     yield
     process.terminate()
     process.wait()

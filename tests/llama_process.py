@@ -10,13 +10,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from tests.waiting import wait_until
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 HEALTHY_WITHIN = 120.0  # seconds; a tiny model takes less than one, a busy machine more
@@ -68,12 +69,14 @@ class LlamaProcess:
             self.process = subprocess.Popen(
                 self.command, cwd=REPOSITORY, stdout=log, stderr=subprocess.STDOUT
             )
-        deadline = time.monotonic() + HEALTHY_WITHIN
-        while not self.is_healthy():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                raise RuntimeError(f"llama.cpp's server failed to start:\n{self.log()}")
-            time.sleep(0.02)
+        try:
+            wait_until(
+                lambda: self.process.poll() is not None or self.is_healthy(), within=HEALTHY_WITHIN
+            )
+            assert self.process.poll() is None
+        except AssertionError:
+            self.kill()
+            raise RuntimeError(f"llama.cpp's server failed to start:\n{self.log()}") from None
 
     def is_healthy(self) -> bool:
         try:
@@ -89,13 +92,12 @@ class LlamaProcess:
         """Until no slot works on a request any more whose test has gone."""
         key = {"Authorization": f"Bearer {self.api_key}"}
         asked = urllib.request.Request(f"{self.root_url}/slots", headers=key)
-        deadline = time.monotonic() + HEALTHY_WITHIN
-        while True:
+
+        def is_idle() -> bool:
             with urllib.request.urlopen(asked, timeout=HEALTHY_WITHIN) as response:
-                if not any(slot["is_processing"] for slot in json.load(response)):
-                    return
-            assert time.monotonic() < deadline, self.log()
-            time.sleep(0.05)
+                return not any(slot["is_processing"] for slot in json.load(response))
+
+        wait_until(is_idle, within=HEALTHY_WITHIN, what="an idle server")
 
     def metrics(self) -> dict[str, float]:
         """What it counts, where it was started with `--metrics`."""

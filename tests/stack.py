@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +17,7 @@ import psutil
 
 from apps.embedded.model_files.embedding_model import prepare
 from apps.embedded.processes.ports import free_port
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 READY_LINE = re.compile(r"Workbench is ready: (?P<login>(?P<base>http://[^/]+)/\S+)")
@@ -123,10 +123,7 @@ class Stack:
         return [process for process in processes_of(self.data) if name in command_of(process)]
 
     def wait_for_log(self, text: str, *, within: float = 60.0) -> None:
-        deadline = time.monotonic() + within
-        while text not in self.log():
-            assert time.monotonic() < deadline, f"no {text!r} in the log:\n{self.log()}"
-            time.sleep(0.1)
+        wait_until(lambda: text in self.log(), within=within, what=f"{text!r} in the log")
 
     def manage(self, *arguments: str) -> str:
         """What a `manage.py` command prints, run beside the stack on its database and Redis."""

@@ -9,13 +9,12 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 
 import numpy as np
 import pytest
@@ -24,6 +23,7 @@ import yaml
 from tests.deploy import compose, llama_args
 from tests.llama_process import free_port
 from tests.tiny_gguf import write_tiny_gguf
+from tests.waiting import wait_until
 
 LLAMA_SWAP_FILE = compose.REPOSITORY / "deploy/llama-swap.yaml"
 FROM_COMPOSE = ("llm-cpu", "embed-cpu", "embed-gpu")
@@ -188,18 +188,19 @@ def served(name: str, model: Path) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                ask(f"http://127.0.0.1:{port}/health")
-                break
-            except (HTTPError, URLError, OSError):
-                assert process.poll() is None, "llama.cpp ended"
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+        wait_until(lambda: process.poll() is not None or answers(port), within=120)
+        assert process.poll() is None, "llama.cpp ended"
         yield f"http://127.0.0.1:{port}"
     finally:
         process.communicate(timeout=60)  # the end of its input
+
+
+def answers(port: int) -> bool:
+    try:
+        ask(f"http://127.0.0.1:{port}/health")
+    except OSError:  # of an HTTP status too
+        return False
+    return True
 
 
 def ask(url: str, key: str = "", body: dict[str, Any] | None = None) -> Any:

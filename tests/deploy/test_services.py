@@ -11,8 +11,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPMessage
@@ -29,6 +28,7 @@ from apps.embedded.processes.redis_server import find_binary
 from tests.deploy import compose
 from tests.deploy.image import Image, default_command
 from tests.llama_process import free_port
+from tests.waiting import wait_until
 
 LOOPBACK = "127.0.0.1"
 STARTS_WITHIN = 180.0  # seconds, on a busy machine
@@ -102,7 +102,7 @@ class Site:
             return False
 
     def wait_until_healthy(self, name: str, process: subprocess.Popen[bytes]) -> None:
-        wait_until(lambda: process.poll() is not None or self.healthy(name), pause=1)
+        wait_until(lambda: process.poll() is not None or self.healthy(name), within=STARTS_WITHIN)
         assert process.poll() is None, self.log(name).read_text()[-4000:]
 
     def get(self, path: str) -> Answer:
@@ -119,13 +119,6 @@ class Site:
             connection.request(method, path, headers=headers)
             answer = connection.getresponse()
             return Answer(answer.status, answer.headers, answer.read().decode())
-
-
-def wait_until(true: Callable[[], object], pause: float = 0.2) -> None:
-    deadline = time.monotonic() + STARTS_WITHIN
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(pause)
 
 
 @contextmanager
@@ -182,7 +175,7 @@ def postgres_server() -> Iterator[str]:
         )
         address = f"host={LOOPBACK} port={port} user={name} dbname=postgres password="
         address += service["environment"]["POSTGRES_PASSWORD"]
-        wait_until(lambda: connects(address))
+        wait_until(lambda: connects(address), within=STARTS_WITHIN)
         with psycopg.connect(address, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {service['environment']['POSTGRES_DB']}")
         yield f"{LOOPBACK}:{port}"
@@ -295,7 +288,10 @@ def test_worker_answers_does_what_beat_asks_and_stops(site: Site) -> None:
         for task in asked:
             celery.send_task(task)
         done = re.compile(r"Task ([\w.]+)\[.+\] succeeded|unregistered task of type '(.+)'")
-        wait_until(lambda: len(done.findall(site.log("worker").read_text())) >= len(asked))
+        wait_until(
+            lambda: len(done.findall(site.log("worker").read_text())) >= len(asked),
+            within=STARTS_WITHIN,
+        )
     assert {task for task, _ in done.findall(site.log("worker").read_text())} == asked
 
 
@@ -306,9 +302,9 @@ def test_pumps_are_healthy_and_stop(site: Site) -> None:
 
 
 def test_beat_runs(site: Site) -> None:
-    with site.running("beat"):
-        wait_until(lambda: list((site.image.root / "tmp").glob("schedule*")))
-        time.sleep(1)  # and goes on
+    with site.running("beat") as process:
+        wait_until(lambda: list((site.image.root / "tmp").glob("schedule*")), within=STARTS_WITHIN)
+        assert process.poll() is None
 
 
 def test_the_image_without_compose(site: Site) -> None:

@@ -5,10 +5,9 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import gguf
@@ -19,6 +18,7 @@ import pytest
 from apps.embedded.processes.ports import free_port
 from tests.stack import ROOT, UP, NotReady, Stack, clean_env
 from tests.tiny_gguf import write_tiny_gguf
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +35,6 @@ def stack(models: dict[str, str]) -> Iterator[Stack]:
     with Stack(models) as stack:
         stack.wait_for_log("supervisor      chat-model is ready")
         yield stack
-
-
-def wait_for(condition: Callable[[], object], *, within: float = 60.0) -> None:
-    deadline = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def status(url: str) -> int:
@@ -115,9 +108,9 @@ def test_what_is_killed_is_started_again(stack: Stack) -> None:
     worker.kill()
     web.kill()
 
-    wait_for(lambda: "web ended unexpectedly (killed by SIGKILL); starting it" in stack.said())
-    wait_for(lambda: "worker ended unexpectedly (killed by SIGKILL); starting it" in stack.said())
-    wait_for(lambda: answers(stack.url))
+    wait_until(lambda: "web ended unexpectedly (killed by SIGKILL); starting it" in stack.said())
+    wait_until(lambda: "worker ended unexpectedly (killed by SIGKILL); starting it" in stack.said())
+    wait_until(lambda: answers(stack.url))
 
 
 def answers(url: str) -> bool:
@@ -147,7 +140,7 @@ def test_nothing_survives_kill_9_and_the_next_start_prepares_nothing(
     stack.wait_for_log("worker is ready")
     assert len(stack.processes()) > 5
     stack.process.kill()
-    wait_for(lambda: not stack.processes())
+    wait_until(lambda: not stack.processes())
 
     with Stack(models, data=stack.data) as again:  # ended with Ctrl-C: it asserts what follows
         assert answers(again.url)
@@ -176,8 +169,8 @@ def odd_stack(models: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
 
 def test_a_model_that_llama_cpp_does_not_take(odd_stack: Stack) -> None:
     """The rest works, so it starts; what is wrong is said at the terminal, not only in the log."""
-    wait_for(lambda: "chat-model ended unexpectedly (exit code 1)" in odd_stack.said())
-    wait_for(lambda: 'It said: "' in odd_stack.said())
+    wait_until(lambda: "chat-model ended unexpectedly (exit code 1)" in odd_stack.said())
+    wait_until(lambda: 'It said: "' in odd_stack.said())
 
 
 def test_a_folder_without_room_for_a_socket_path(odd_stack: Stack) -> None:

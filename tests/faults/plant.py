@@ -6,9 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +20,7 @@ from django.db import connection
 from apps.embedded.processes.redis_server import find_binary
 from tests.faults.model_server import BEGIN, CUT, END, most_of
 from tests.llama_process import free_port
+from tests.waiting import wait_until
 
 log = logging.getLogger(__name__)
 
@@ -35,15 +35,6 @@ def database_url() -> str:
         return f"sqlite:///{at['NAME']}"
     login = f"{quote(at['USER'])}:{quote(at['PASSWORD'])}"
     return f"postgres://{login}@{quote(at['HOST'], safe='')}:{at['PORT'] or 5432}/{at['NAME']}"
-
-
-def until(condition: Callable[[], object], *, within: float, what: str = "it") -> float:
-    """Waits for something to become true; returns the seconds it took."""
-    start = time.monotonic()
-    while not condition():
-        assert time.monotonic() - start < within, f"{what} did not happen within {within:.0f} s"
-        time.sleep(0.02)
-    return time.monotonic() - start
 
 
 @dataclass
@@ -153,7 +144,7 @@ class Plant:
             for path in self.folder.glob("appendonly*"):  # a folder, from Redis 7 on
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.redis.start()
-        until(self._redis_answers, within=60, what="Redis's start")
+        wait_until(self._redis_answers, within=60, what="Redis's start")
 
     def _redis_answers(self) -> bool:
         try:

@@ -27,7 +27,8 @@ from apps.generation.recipe.parse import parse
 from apps.generation.services import create_job
 from apps.servers.models import Server
 from tests.faults.model_server import PIECES, answer_of
-from tests.faults.plant import Plant, until
+from tests.faults.plant import Plant
+from tests.waiting import wait_until
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +50,9 @@ class Storm:
     batch: Batch
     chance: random.Random
 
-    def work_for(self, seconds: tuple[float, float]) -> None:
-        time.sleep(self.chance.uniform(*seconds))
+    def work_for(self, rows: tuple[int, int]) -> None:
+        goal = self.accepted() + self.chance.randint(*rows)
+        wait_until(lambda: self.accepted() >= goal, within=120, what="more rows")
         assert self.accepted() < ROWS, "the job was over before everything had been killed"
 
     def accepted(self) -> int:
@@ -62,7 +64,7 @@ class Storm:
         begun = time.monotonic()
         start()
         self.plant.let_end(MORE)
-        until(lambda: self.accepted() > before + SLOTS, within=2 * AGAIN_WITHIN, what=what)
+        wait_until(lambda: self.accepted() > before + SLOTS, within=2 * AGAIN_WITHIN, what=what)
         took = time.monotonic() - begun
         log.info("%s: rows are finished again after %.1f s", what, took)
         assert took <= AGAIN_WITHIN, f"{what}: {took:.1f} s until it went on"
@@ -86,22 +88,22 @@ def test_killed_at_random(alice: User, server: Server, tmp_path: Path) -> None:
             owner=alice, name="Storm", rows=ROWS, seed=7, recipe=parse(RECIPE), server=server
         )
         storm = Storm(plant, job.batch, chance)
-        until(lambda: storm.accepted() > SLOTS, within=120, what="the start")
-        pause = (0.2, 0.6) if IS_SMALL else (0.5, 6.0)
+        wait_until(lambda: storm.accepted() > SLOTS, within=120, what="the start")
+        rows = (1, SLOTS) if IS_SMALL else (2, 60)
         kills = 0
         for _ in range(KILLS):
-            storm.work_for(pause)
+            storm.work_for(rows)
             storm.strike("kill -9 of the pumps", plant.pumps.kill, plant.pumps.start)
             kills += 1
-        storm.work_for(pause)
+        storm.work_for(rows)
         storm.strike("kill -9 of the model server", plant.model.kill, plant.model.start)
         for empty in (True,) if IS_SMALL else (False, True):
-            storm.work_for(pause)
+            storm.work_for(rows)
             name = "Redis, its file lost" if empty else "Redis with its file"
             storm.strike(name, plant.redis.kill, lambda e=empty: plant.start_redis(empty=e))  # type: ignore[misc]
             kills += 1
         plant.let_end(math.inf)
-        until(lambda: _over(job.batch), within=120 + ROWS / 10, what="the end")
+        wait_until(lambda: _over(job.batch), within=120 + ROWS / 10, what="the end")
     check(job, plant, kills + 1)
 
 

@@ -8,7 +8,6 @@ Real processes, a Redis of the test's own, and a gauge that counts what a model 
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ import redis
 from apps.embedded.processes.redis_server import find_binary
 from apps.llm.permits.keys import permit_key
 from tests.faults.gauge import SERVER, SLOTS, Gauge
+from tests.waiting import wait_until
 
 AGAIN_WITHIN = float(os.environ.get("WORKBENCH_AGAIN_WITHIN", "60"))  # seconds
 FOR_EVER = 600.0  # seconds a request takes
@@ -45,7 +45,7 @@ class Redis:
             cwd=self.socket.parent,
             stdout=subprocess.DEVNULL,
         )
-        until(self.answers, within=60)
+        wait_until(self.answers, within=60)
 
     def answers(self) -> bool:
         try:
@@ -113,28 +113,21 @@ def killed_at_the_end(
         process.wait()
 
 
-def until(condition: Callable[[], bool], *, within: float) -> None:
-    deadline = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < deadline, "it never became true"
-        time.sleep(0.02)
-
-
 def test_a_killed_worker_and_a_killed_web_process(
     start_holder: StartHolder, gauge: Gauge, own_redis: Redis
 ) -> None:
     """Two of the four slots were a dead worker's, one was a question's: all come back."""
     worker = start_holder("batch", 2, FOR_EVER)
-    until(lambda: gauge.now == 2, within=60)
+    wait_until(lambda: gauge.now == 2, within=60)
     web = start_holder("interactive", 1, FOR_EVER)
-    until(lambda: gauge.now == 3, within=60)
+    wait_until(lambda: gauge.now == 3, within=60)
     start_holder("batch", SLOTS, FOR_EVER)
     # One slot is busy with a question, which leaves rows three.
-    until(lambda: gauge.now == SLOTS, within=60)
+    wait_until(lambda: gauge.now == SLOTS, within=60)
     worker.kill()
     web.kill()
-    until(lambda: gauge.ended == 3, within=60)
-    until(lambda: gauge.now == SLOTS, within=AGAIN_WITHIN)
+    wait_until(lambda: gauge.ended == 3, within=60)
+    wait_until(lambda: gauge.now == SLOTS, within=AGAIN_WITHIN)
     assert gauge.most == SLOTS
     assert own_redis.permits() == SLOTS
 
@@ -144,13 +137,15 @@ def test_redis_is_killed_and_starts_again_empty(
 ) -> None:
     """What was in flight is registered again before anybody else is let in."""
     start_holder("batch", 2, FOR_EVER)
-    until(lambda: gauge.now == 2, within=60)
+    wait_until(lambda: gauge.now == 2, within=60)
     start_holder("batch", SLOTS, SHORT)  # its rows end all the time, also without a Redis
-    until(lambda: gauge.now == SLOTS, within=60)
+    wait_until(lambda: gauge.now == SLOTS, within=60)
     own_redis.kill()
-    until(lambda: gauge.now == 2, within=60)
+    wait_until(lambda: gauge.now == 2, within=60)
     own_redis.start()
-    until(lambda: gauge.now == SLOTS, within=AGAIN_WITHIN)
-    until(lambda: own_redis.permits() == SLOTS, within=AGAIN_WITHIN)
-    time.sleep(1)  # were the first two forgotten, there would be six soon
+    wait_until(lambda: gauge.now == SLOTS, within=AGAIN_WITHIN)
+    wait_until(lambda: own_redis.permits() == SLOTS, within=AGAIN_WITHIN)
+    ended = gauge.ended
+    # Were the first two forgotten, there would be six now.
+    wait_until(lambda: gauge.ended >= ended + 2 * SLOTS, within=60)
     assert gauge.most == SLOTS

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from dataclasses import asdict
@@ -12,6 +11,7 @@ from typing import Any, Self
 
 from tests.llama_process import REPOSITORY, LlamaProcess, free_port
 from tests.standins.state import Config, Model
+from tests.waiting import wait_until
 
 READY_WITHIN = 120.0
 
@@ -90,16 +90,21 @@ class Standin:
             ],
             cwd=REPOSITORY,
         )
-        deadline = time.monotonic() + READY_WITHIN
-        while True:
-            try:
-                self._report()
-                return
-            except OSError:
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    self.kill()
-                    raise
-                time.sleep(0.02)
+        try:
+            wait_until(
+                lambda: self.process.poll() is not None or self._answers(), within=READY_WITHIN
+            )
+            assert self.process.poll() is None, "the stand-in ended"
+        except AssertionError:
+            self.kill()
+            raise
+
+    def _answers(self) -> bool:
+        try:
+            self._report()
+        except OSError:
+            return False
+        return True
 
     def kill(self) -> None:
         if self.process is not None:
