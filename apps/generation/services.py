@@ -12,7 +12,7 @@ from apps.batch import services as batches
 from apps.batch.models import Batch, Item, ItemStatus
 from apps.batch.services import WrongState, create_batch
 from apps.datasets.models import Dataset, Split
-from apps.generation.exports.files import is_whole
+from apps.generation.exports.row_fields import is_complete
 from apps.generation.models import Job, RecipeVersion, StoredRows
 from apps.generation.recipe.columns import schemas, seeds
 from apps.generation.recipe.columns.seed import Seed
@@ -204,7 +204,7 @@ def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
     """
     if not isinstance(item.output, dict):
         raise WrongState("This row has no fields to edit.")
-    if not is_whole(spec, item):
+    if not is_complete(spec, item):
         raise WrongState("Not all columns are written yet. Accept the row first, then edit it.")
     changed = dict(item.current_output) if isinstance(item.current_output, dict) else {}
     problems: list[Problem] = []

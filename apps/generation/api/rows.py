@@ -15,9 +15,10 @@ from apps.datasets.services import NothingUsable
 from apps.embeddings.cache import TextsTooLarge
 from apps.generation import services
 from apps.generation.api.jobs import get_job_of, router
-from apps.generation.exports import files
 from apps.generation.exports import to_dataset as exports_to_dataset
+from apps.generation.exports.data_card import data_card
 from apps.generation.exports.downloads import export_response
+from apps.generation.exports.formats import Format
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.spec import Spec
 from apps.generation.review import measure, rejudge, restore
@@ -234,22 +235,22 @@ def export_job(
     one text, gives what was asked and answered.
     """
     job = get_job_of(request, pk)
-    if format not in set(files.Format):
-        known = ", ".join(files.Format)
+    if format not in set(Format):
+        known = ", ".join(Format)
         detail = f"Unknown export format {format!r}. Use {known}."
         raise ApiError(422, "unsupported_format", detail)
     try:
         return export_response(
-            job, files.Format(format), user=user, assistant=assistant, numbered=numbered
+            job, Format(format), user=user, assistant=assistant, numbered=numbered
         )
     except RecipeError as error:
         raise ApiError(422, "invalid", str(error)) from error
 
 
 @router.get("/jobs/{pk}/card", response=Any)
-def data_card(request: HttpRequest, pk: int) -> Any:
+def get_data_card(request: HttpRequest, pk: int) -> Any:
     """What the rows are and how they were made: recipe, model, prompts, seeds, counts, filters."""
-    return files.card(get_job_of(request, pk))
+    return data_card(get_job_of(request, pk))
 
 
 @router.post("/jobs/{pk}/to-dataset", response={201: DatasetMade})

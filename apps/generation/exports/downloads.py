@@ -2,14 +2,15 @@
 
 from django.http import StreamingHttpResponse
 
-from apps.generation.exports import files
+from apps.generation.exports.export import export
+from apps.generation.exports.formats import Format
 from apps.generation.models import Job
 from apps.generation.rows.conversations import Sides
 
 
 def export_response(
     job: Job,
-    chosen: files.Format,
+    chosen: Format,
     *,
     user: str | None = None,
     assistant: str | None = None,
@@ -27,7 +28,7 @@ def export_response(
     sides = Sides.asked_for(job.spec.recipe, user, assistant)
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in job.name)
     return StreamingHttpResponse(
-        files.export(job, chosen, sides, numbered=numbered),
+        export(job, chosen, sides, numbered=numbered),
         headers={
             "Content-Type": chosen.content_type,
             "Content-Disposition": f'attachment; filename="{name[:80]}{chosen.suffix}"',

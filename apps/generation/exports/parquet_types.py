@@ -1,7 +1,7 @@
-"""The columns of a Parquet file of rows: of the type the recipe gives them, as far as it holds.
+"""The types of the columns of a Parquet file: those of the recipe, as far as the values fit.
 
-A value may not be of its column's type all the same: a whole number beyond 64 bits, what a person
-changed. The column is then text, in which no digit is lost.
+A value may not fit its column: a whole number beyond 64 bits, an edit. The column is then text, in
+which no digit is lost.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,8 +27,8 @@ _SCALARS = {
 _ANY = (pa.bool_(), pa.int64(), pa.float64(), TEXT)
 
 
-class Types:
-    """Name to type of each column, narrowed down by what is in the rows."""
+class ColumnTypes:
+    """The type of each column, narrowed down by the values in the rows."""
 
     def __init__(self, recipe: Recipe, number: str = "") -> None:
         self._left: dict[str, list[Any]] = {number: [pa.int64()]} if number else {}
@@ -39,12 +39,12 @@ class Types:
                     self._left[name] = [*kinds, TEXT] if kinds[-1] != TEXT else list(kinds)
 
     @property
-    def are_settled(self) -> bool:
-        """No row can change them."""
+    def are_final(self) -> bool:
+        """True if no row can change them."""
         return all(len(kinds) == 1 for kinds in self._left.values())
 
-    def look(self, row: Mapping[str, Any]) -> None:
-        """Gives up the types that a row's values are not of."""
+    def narrow(self, row: Mapping[str, Any]) -> None:
+        """Gives up the types that a row's values do not fit."""
         for name, kinds in self._left.items():
             while len(kinds) > 1 and not _fits(row.get(name), kinds[0]):
                 del kinds[0]
@@ -53,11 +53,11 @@ class Types:
         return pa.schema([(name, kinds[0]) for name, kinds in self._left.items()])
 
 
-def array(values: Iterable[Any], kind: Any) -> Any:
-    """A column's values.
+def to_array(values: Iterable[Any], kind: Any) -> Any:
+    """The `pyarrow.Array` of a column.
 
     Raises:
-        ValueError: one is not of the type. All were looked at, so somebody has changed it since.
+        ValueError: a value does not fit. All of them did before, so its row was edited since.
     """
     return pa.array([_cell(_fitting(value, kind), kind) for value in values], kind)
 
@@ -112,7 +112,7 @@ def _name(value: Any) -> str:
 
 
 def _fits(value: Any, kind: Any, *, inside: bool = False) -> bool:
-    """Whether nothing of the value is lost in a column of this type."""
+    """True if nothing of the value is lost in a column of this type."""
     if value is None:
         return True
     if pa.types.is_string(kind):

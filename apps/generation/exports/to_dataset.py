@@ -11,7 +11,7 @@ from apps.batch.models import Item, ItemStatus
 from apps.datasets.models import Dataset, Revision, Split
 from apps.datasets.services import add_rows, create_dataset
 from apps.files import ExampleRow, RejectedRow, check_row, text_key
-from apps.generation.exports.files import accepted, full_row, is_whole
+from apps.generation.exports.row_fields import accepted_rows, full_row, is_complete
 from apps.generation.models import Job
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts.budget import to_text
@@ -194,9 +194,9 @@ def _examples(job: Job, text_field: str, label_field: str) -> Callable[[], Itera
 
     def rows() -> Iterator[ExampleRow]:
         after = -1
-        while items := accepted(job, after):
+        while items := accepted_rows(job, after):
             for item in items:
-                if not is_whole(spec, item):
+                if not is_complete(spec, item):
                     continue
                 row = full_row(spec, item)
                 yield ExampleRow(

@@ -8,7 +8,7 @@ from django.db import transaction
 from apps.batch import services as batches
 from apps.batch.models import Item, ItemStatus
 from apps.batch.services import WrongState
-from apps.generation.exports.files import full_row, is_whole
+from apps.generation.exports.row_fields import full_row, is_complete
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import validation
 from apps.generation.rows.conversations import last_reply
@@ -76,7 +76,7 @@ def unread(spec: Spec, item: Item) -> str:
 
 def _is_as_judged(spec: Spec, item: Item) -> bool:
     """Whether all of the row is there, as its person has seen it."""
-    if item.current_output is None or not is_whole(spec, item):
+    if item.current_output is None or not is_complete(spec, item):
         return False
     return item.code not in UNREAD or item.edited is not None
 

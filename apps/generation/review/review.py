@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from apps.batch.models import Item, ItemStatus
-from apps.generation.exports.files import full_row, is_whole
+from apps.generation.exports.row_fields import full_row, is_complete
 from apps.generation.models import Job
 from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.spec import Spec
@@ -59,7 +59,7 @@ def queue(job: Job, status: str, *, unseen: bool) -> Any:
 
 def fields_of(spec: Spec, item: Item) -> list[Field]:
     original = item.output if isinstance(item.output, dict) else {}
-    whole = is_whole(spec, item)
+    whole = is_complete(spec, item)
     by_model = {name for column in spec.recipe.written for name in column.names}
     return [
         Field(

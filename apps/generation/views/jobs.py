@@ -18,8 +18,10 @@ from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable
 from apps.datasets.training import is_trained_on
 from apps.generation import services
-from apps.generation.exports import files, to_dataset
+from apps.generation.exports import row_fields, to_dataset
+from apps.generation.exports.data_card import data_card
 from apps.generation.exports.downloads import export_response
+from apps.generation.exports.formats import Format
 from apps.generation.models import Job
 from apps.generation.recipe import versions
 from apps.generation.recipe.problems import RecipeError
@@ -141,7 +143,7 @@ def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
 
 def _cells(spec: Spec, item: Item, names: Sequence[str]) -> list[str] | None:
     """The fields of a row; of one with a reason what the model wrote, as one text."""
-    cells = files.cells(spec, item, names)
+    cells = row_fields.cells(spec, item, names)
     if not item.reason:
         return cells
     said = [cell for cell in cells or [] if cell]
@@ -173,7 +175,7 @@ def _as_written(spec: Spec, item: Item) -> Any:
     """The row without a person's changes, older ones with all that was judged."""
     if item.output is None:
         return None
-    return files.full_row(spec, item) if item.edited is None else item.output
+    return row_fields.full_row(spec, item) if item.edited is None else item.output
 
 
 @require_POST
@@ -254,12 +256,12 @@ def limits(request: HttpRequest, pk: int) -> HttpResponse:
 def export(request: HttpRequest, pk: int) -> HttpResponseBase:
     found = get_object_or_404(jobs_of(request), pk=pk)
     name = request.GET.get("format", "jsonl")
-    if name not in set(files.Format):
+    if name not in set(Format):
         raise Http404
     try:
         return export_response(
             found,
-            files.Format(name),
+            Format(name),
             user=request.GET.get("user"),
             assistant=request.GET.get("assistant"),
             numbered=request.GET.get("numbered") == "1",
@@ -274,7 +276,7 @@ def card(request: HttpRequest, pk: int) -> HttpResponse:
     """The data card as a file."""
     found = get_object_or_404(jobs_of(request), pk=pk)
     return JsonResponse(
-        files.card(found),
+        data_card(found),
         json_dumps_params={"ensure_ascii": False, "indent": 2},
         headers={"Content-Disposition": 'attachment; filename="data-card.json"'},
     )

@@ -14,7 +14,7 @@ from apps.batch.models import ACTIVE, Item, ItemStatus
 from apps.batch.tasks import wake
 from apps.embeddings.cache import TextsTooLarge, embed_texts
 from apps.generation import services
-from apps.generation.exports.files import full_row
+from apps.generation.exports.row_fields import full_row
 from apps.generation.models import Job
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts.budget import to_text

@@ -15,7 +15,7 @@ from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.batch.pump import policies, pump
 from apps.batch.services import WrongState
 from apps.generation.exports import to_dataset
-from apps.generation.exports.files import full_row
+from apps.generation.exports.row_fields import full_row
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.review import restore

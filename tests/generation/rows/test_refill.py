@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from apps.batch.models import Item, ItemStatus
 from apps.batch.pump import pump
 from apps.generation.exports import to_dataset
-from apps.generation.exports.files import full_row
+from apps.generation.exports.row_fields import full_row
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.spec import Spec

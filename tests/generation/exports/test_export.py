@@ -15,7 +15,8 @@ from django.test import AsyncClient
 
 from apps import files as dataset_files
 from apps.batch.models import Item, ItemStatus
-from apps.generation.exports import files
+from apps.generation.exports.export import export
+from apps.generation.exports.formats import Format
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.services import create_job
@@ -123,20 +124,17 @@ class TestParquet:
         assert isinstance(rows[0][field], str)
         assert rows[0]["title"] == rows[1]["title"] == "Zoë"
 
-    async def test_what_comes_during_the_download_is_never_an_empty_cell(
-        self, job: Job, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_what_comes_during_the_download_is_never_an_empty_cell(self, job: Job) -> None:
         """A later row waits for the next download; one that was changed breaks this one off."""
-        monkeypatch.setattr(files, "EXPORT_ROWS", 1)
         accept = sync_to_async(finish)
         await accept(job, 0, ItemStatus.ACCEPTED, output=ROW)
-        begun = files.export(job, files.Format.PARQUET)
+        begun = export(job, Format.PARQUET, piece_rows=1)
         data = await anext(begun)
         await accept(job, 1, ItemStatus.ACCEPTED, output=ROW | {"stars": 10**30})
         data += b"".join([piece async for piece in begun])
         assert [row["stars"] for row in rows_of(data)] == [-5]
 
-        begun = files.export(job, files.Format.PARQUET)
+        begun = export(job, Format.PARQUET, piece_rows=1)
         await anext(begun)
         await accept(job, 0, ItemStatus.ACCEPTED, output=ROW | {"day": "some day"})
         with pytest.raises(ValueError, match="“some day” is not of the type date32"):

@@ -1,0 +1,57 @@
+"""The fields of a job's rows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from apps.batch.models import Item, ItemStatus
+from apps.generation.models import Job
+from apps.generation.recipe.prompts.budget import to_text
+from apps.generation.recipe.spec import Spec
+from apps.generation.rows.first_request import row_values
+from apps.generation.rows.handler import draw_of, replies_of
+from apps.generation.rows.steps import rebuilt
+
+PIECE_ROWS = 500
+
+
+def full_row(spec: Spec, item: Item) -> dict[str, Any]:
+    """All fields of a row, edits included, in order; of an unfinished row those there are."""
+    recipe, output = spec.recipe, item.current_output
+    fields = output if isinstance(output, dict) else {"text": output}
+    missing = set(recipe.field_names) - fields.keys()
+    if not missing:
+        return fields
+    # Old rows were stored without their drawn values: these are drawn and answered again.
+    draw = draw_of(item.index, item.input, spec, {})
+    if recipe.is_plain:
+        known = row_values(recipe, draw.index, draw.seed, draw.stands_for)
+        return {**fields, **{name: value for name, value in known.items() if name in missing}}
+    row, _ = rebuilt(recipe, draw, replies_of(recipe, item.prompt, item.raw))
+    known = {**(row.output or {}), **fields}
+    return {name: known[name] for name in recipe.field_names if name in known}
+
+
+def is_complete(spec: Spec, item: Item) -> bool:
+    """True if a row has all required fields."""
+    row, recipe = full_row(spec, item), spec.recipe
+    optional: set[str] = set()
+    if recipe.is_plain and (schema := recipe.schema) is not None:
+        optional = schema["properties"].keys() - set(schema.get("required", ()))
+    return all(name in row or name in optional for name in recipe.field_names)
+
+
+def accepted_rows(job: Job, after: int, limit: int = PIECE_ROWS) -> list[Item]:
+    """The next accepted rows behind the index `after`."""
+    accepted = Item.objects.filter(
+        batch_id=job.batch_id, status=ItemStatus.ACCEPTED, code="", index__gt=after
+    )
+    fields = accepted.only("index", "input", "output", "edited", "prompt", "raw")
+    return list(fields.order_by("index")[:limit])
+
+
+def cells(spec: Spec, item: Item, names: Sequence[str]) -> list[str] | None:
+    """A row's fields as texts; None while there is no answer."""
+    if item.current_output is None:
+        return None
+    row = full_row(spec, item)
+    return [to_text(row.get(name)) for name in names]
