@@ -57,7 +57,7 @@ class Dataset(Owned):
     split_counts = models.JSONField(default=dict)
     rejected_count = models.PositiveIntegerField(default=0)
     duplicates = models.PositiveIntegerField(
-        default=0, help_text="Rows whose text was there before, but for case and outer spaces."
+        default=0, help_text="Rows with the text of an earlier row: see `similarity.text_key`."
     )
     extra_columns = models.JSONField(default=list, help_text="The names of what `meta` holds.")
     notes = models.JSONField(default=list, help_text="What was cleaned or found, in sentences.")
@@ -99,7 +99,7 @@ class Example(models.Model):
     origin = models.CharField(max_length=60, blank=True, default="")
     meta = models.JSONField(default=dict, blank=True, help_text="The cells of extra columns.")
     text_key = models.BigIntegerField(
-        default=0, help_text="64 bits of the text but for case and outer spaces: finds duplicates."
+        default=0, help_text="64 bits of the normalised text: see `similarity.text_key`."
     )
 
     class Meta:

@@ -50,9 +50,7 @@ from apps.files.rows import (
     RejectedRow,
     cell_text,
     check_row,
-    duplicate_key,
     label_key,
-    text_key,
 )
 from apps.files.writers import CsvWriter, JsonlWriter, ParquetWriter, TableWriter, create_writer
 from apps.files.writers.csv_writer import csv_header, spreadsheet_safe
@@ -96,7 +94,6 @@ __all__ = [
     "csv_header",
     "detect_layout",
     "detect_mapping",
-    "duplicate_key",
     "estimate_rows",
     "extra_columns",
     "guess_mapping",
@@ -107,5 +104,4 @@ __all__ = [
     "sample_rows",
     "split_of_file_name",
     "spreadsheet_safe",
-    "text_key",
 ]

@@ -1,6 +1,5 @@
 """Labelled texts as rows, and the checks that a row must pass. Knows nothing of files."""
 
-import hashlib
 import math
 import re
 from dataclasses import dataclass, field, replace
@@ -134,20 +133,6 @@ def _unreadable(value: str) -> str:
     if _SURROGATE.search(value):
         return "The text contains an unpaired surrogate."
     return ""
-
-
-def duplicate_key(text: str) -> str:
-    """Texts that differ only in case and outer spaces are the same text to a reader."""
-    return text.casefold().strip()
-
-
-def text_key(text: str) -> int:
-    """64 bits of the duplicate key, signed as a database keeps them.
-
-    Among a million texts two different ones share a key with a probability of 3e-8.
-    """
-    key = hashlib.blake2b(duplicate_key(text).encode(), digest_size=8).digest()
-    return int.from_bytes(key, "big", signed=True)
 
 
 def label_key(label: str) -> str:

@@ -1,7 +1,7 @@
-"""Near copies by embedding: pairs of rows whose vectors point the same way. Pure numpy.
+"""Near-duplicates by meaning: pairs of rows whose embeddings have a high cosine. Pure numpy.
 
-A test row that a classifier was trained on says nothing about texts to come. Embeddings find what
-comparing strings does not: another number in it, a word turned round.
+A test row that a classifier was trained on proves nothing. Embeddings find duplicates that
+comparing strings does not: another number in a text, words in another order.
 """
 
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# Of cosines. On Banking77 with MiniLM 537 of 3,080 test rows have such a training row.
+# Cosines. On Banking77 with MiniLM 537 of 3,080 test rows have such a training row.
 NEAR = 0.97
 VERY_NEAR = 0.99
-LIMIT = 5_000  # pairs; nobody reads more
-# More pairs than this are a sample's: 4e9 of 384 numbers take a core about a minute.
-MOST_PAIRS = 4_000_000_000
+MAX_RESULTS = 5_000  # pairs; nobody reads more
+# Of more pairs a sample is compared: 4e9 pairs of 384 numbers take a core about a minute.
+MAX_COMPARISONS = 4_000_000_000
 BLOCK = 1024  # rows; of the other side sixteen times as many: 64 MB of cosines at once
 
 Vectors = NDArray[np.float32]
@@ -22,17 +22,17 @@ Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
-    """For each row looked at, the most similar row of the other side."""
+class NearestRows:
+    """For each compared row the most similar row of the other side."""
 
     rows: Codes
-    """Which rows were looked at: all, or a sample of them where there are too many."""
+    """The compared rows: all, or a sample if there are too many."""
     partner: Codes
     cosine: Vectors
-    """-1 where there is no other row."""
+    """-1 if there is no other row."""
 
     @property
-    def near(self) -> NDArray[np.bool_]:
+    def is_near(self) -> NDArray[np.bool_]:
         return self.cosine >= NEAR
 
 
@@ -45,23 +45,23 @@ class Pair:
     cosine: float
 
 
-def nearest(
+def find_nearest(
     left: Vectors,
     right: Vectors | None = None,
     *,
     same: tuple[Codes, Codes] | None = None,
-    most: int | None = None,
+    max_comparisons: int | None = None,
     seed: int = 0,
-) -> Nearest:
-    """The nearest row of `right` to each row of `left`, by cosine; blockwise.
+) -> NearestRows:
+    """Find the nearest row of `right` to each row of `left`, by cosine; blockwise.
 
     Args:
         left: unit vectors (n, d).
         right: unit vectors (m, d); None to compare `left` with itself, each pair once: a row with
             those that come after it.
-        same: a key per row of `left` and of `right`; rows with the same key are no near copies but
-            equal, and are passed over.
-        most: look at so many pairs at most: at a sample of `left`, drawn by `seed`.
+        same: a key per row of `left` and of `right`; rows with the same key are duplicates, not
+            near-duplicates, and are skipped.
+        max_comparisons: compare a sample of `left`, drawn by `seed`, if there are more pairs.
 
     Raises:
         ValueError: the vectors have different lengths.
@@ -70,8 +70,8 @@ def nearest(
     if left.ndim != 2 or other.ndim != 2 or left.shape[1] != other.shape[1]:
         raise ValueError(f"Vectors of shapes {left.shape} and {other.shape} cannot be compared.")
     rows = np.arange(len(left))
-    if most is not None and len(left) * len(other) > most:
-        count = max(1, most // len(other))
+    if max_comparisons is not None and len(left) * len(other) > max_comparisons:
+        count = max(1, max_comparisons // len(other))
         rows = np.sort(np.random.default_rng(seed).choice(len(left), count, replace=False))
     partner = np.zeros(len(rows), dtype=np.int64)
     cosine = np.full(len(rows), -1.0, dtype=np.float32)
@@ -80,7 +80,7 @@ def nearest(
         mine = slice(start, start + BLOCK)
         places = rows[mine]
         block = left[places]
-        # The other rows of a pair come later: what lies before the block need not be computed.
+        # The other row of a pair comes later: columns before the block need not be computed.
         begin = int(places[0]) + 1 if right is None else 0
         for offset in range(begin, len(other), columns):
             cosines = block @ other[offset : offset + columns].T
@@ -94,23 +94,23 @@ def nearest(
             better = value > cosine[mine]
             partner[mine] = np.where(better, best + offset, partner[mine])
             cosine[mine] = np.maximum(cosine[mine], value)
-    return Nearest(rows, partner, np.minimum(cosine, np.float32(1)))
+    return NearestRows(rows, partner, np.minimum(cosine, np.float32(1)))
 
 
-def near_pairs(
+def find_near_pairs(
     a: Vectors,
     b: Vectors | None = None,
     *,
     threshold: float = NEAR,
-    limit: int = LIMIT,
+    limit: int = MAX_RESULTS,
     same: tuple[Codes, Codes] | None = None,
 ) -> list[Pair]:
-    """The pairs with a cosine of at least `threshold`, the nearest first.
+    """Find the pairs with a cosine of at least `threshold`, the nearest first.
 
-    Each row of `a` is paired with its nearest row of `b` only: a text that has forty near copies is
-    one finding. The arguments are those of `nearest`.
+    Each row of `a` is paired with its nearest row of `b` only: a text with forty near-duplicates is
+    one finding. The arguments are those of `find_nearest`.
     """
-    found = nearest(a, b, same=same)
+    found = find_nearest(a, b, same=same)
     pairs = [
         Pair(row, int(found.partner[row]), float(found.cosine[row]))
         for row in np.flatnonzero(found.cosine >= threshold).tolist()

@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from apps.similarity import thresholds
-from apps.similarity.minhash import NearDuplicates, signature_of
+from apps.similarity.dedup import NearDuplicateIndex
+from apps.similarity.minhash import minhash_signature
 
 WORDS = (
     *("kettle", "lamp", "boils", "water", "fast", "slow", "love"),
@@ -29,17 +30,17 @@ def texts(count: int) -> list[str]:
 
 
 def signatures(found: list[str]) -> NDArray[np.uint16]:
-    return np.stack([one for text in found if (one := signature_of(text)) is not None])
+    return np.stack([one for text in found if (one := minhash_signature(text)) is not None])
 
 
 @pytest.mark.parametrize("step", [60, 75, 90])
 def test_the_same_as_one_after_the_other(step: int) -> None:
     array = signatures(texts(500))
-    known = NearDuplicates()
+    known = NearDuplicateIndex()
     kept = [
-        known.check_and_add(at, signature, step / 100) is None for at, signature in enumerate(array)
+        known.find_or_add(at, signature, step / 100) is None for at, signature in enumerate(array)
     ]
-    found = thresholds.judged(500, thresholds.pairs_of_signatures(array), [False] * 500).at(step)
+    found = thresholds.evaluate(500, thresholds.pair_signatures(array), [False] * 500).kept_at(step)
     assert 100 <= sum(kept) <= 450
     # The job compares fewer pairs while it runs: at 60 % it misses some.
     differ = int((found != np.array(kept)).sum())
@@ -58,17 +59,21 @@ def judged_exactly(array: NDArray[np.uint16], step: int) -> NDArray[np.bool_]:
 
 
 def test_what_resembles_only_a_row_that_goes_stays() -> None:
-    pairs = thresholds.Pairs(np.array([1, 2]), np.array([0, 1]), np.array([0.9, 0.8]))
-    verdicts = thresholds.judged(3, pairs, [False] * 3)
-    assert verdicts.at(95).tolist() == [True, True, True]
-    assert verdicts.at(85).tolist() == [True, False, True]
-    assert verdicts.at(75).tolist() == [True, False, True]
-    assert verdicts.cause(75) == {1: (0, 0.9)}
-    assert thresholds.judged(3, pairs, [False, True, False]).at(75).tolist() == [True, True, False]
+    pairs = thresholds.SimilarPairs(np.array([1, 2]), np.array([0, 1]), np.array([0.9, 0.8]))
+    verdicts = thresholds.evaluate(3, pairs, [False] * 3)
+    assert verdicts.kept_at(95).tolist() == [True, True, True]
+    assert verdicts.kept_at(85).tolist() == [True, False, True]
+    assert verdicts.kept_at(75).tolist() == [True, False, True]
+    assert verdicts.duplicates_at(75) == {1: (0, 0.9)}
+    assert thresholds.evaluate(3, pairs, [False, True, False]).kept_at(75).tolist() == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_the_histogram_counts_each_row_once() -> None:
-    pairs = thresholds.Pairs.of(
+    pairs = thresholds.SimilarPairs.strongest(
         np.array([2, 2, 3]), np.array([0, 1, 2]), np.array([0.5, 0.901, 1.0])
     )
     counts = thresholds.histogram(np.array([False, True, True, True]), pairs)
@@ -83,9 +88,9 @@ def test_vectors_are_all_compared() -> None:
     vectors = rng.normal(size=(1500, 16)).astype(np.float32)
     vectors[1400] = vectors[3]
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    pairs = thresholds.pairs_of_vectors(vectors)
+    pairs = thresholds.pair_vectors(vectors)
     assert (pairs.later > pairs.earlier).all()
-    (one,) = thresholds.judged(1500, pairs, [False] * 1500).cause(100).items()
+    (one,) = thresholds.evaluate(1500, pairs, [False] * 1500).duplicates_at(100).items()
     later, (earlier, share) = one
     assert (later, earlier) == (1400, 3)
     assert share == pytest.approx(1)
@@ -95,9 +100,9 @@ def test_vectors_are_all_compared() -> None:
 
 def test_nothing_to_compare() -> None:
     for pairs in (
-        thresholds.pairs_of_signatures(np.zeros((0, 128), dtype=np.uint16)),
-        thresholds.pairs_of_vectors(np.zeros((0, 1), dtype=np.float32)),
-        thresholds.pairs_of_signatures(np.zeros((1, 128), dtype=np.uint16)),
+        thresholds.pair_signatures(np.zeros((0, 128), dtype=np.uint16)),
+        thresholds.pair_vectors(np.zeros((0, 1), dtype=np.float32)),
+        thresholds.pair_signatures(np.zeros((1, 128), dtype=np.uint16)),
     ):
         assert not len(pairs.later)
         assert sum(thresholds.histogram(np.ones(1, dtype=bool), pairs)) == 0

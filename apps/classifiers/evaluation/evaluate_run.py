@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from apps.classifiers.evaluation import leaks, mcnemar, metrics, projection
 from apps.classifiers.evaluation.calibration import ENOUGH_MISTAKES
-from apps.classifiers.evaluation.evidence import Evidence, Map, Side, text_key
+from apps.classifiers.evaluation.evidence import Evidence, Map, Side, row_key
 from apps.classifiers.evaluation.familiarity import Familiarity, learn
 from apps.classifiers.training import trainer
 from apps.classifiers.training.rows import Rows
 from apps.embeddings import arrays
-from apps.similarity.cosine import MOST_PAIRS, NEAR, VERY_NEAR, nearest
+from apps.similarity.cosine import MAX_COMPARISONS, NEAR, VERY_NEAR, find_nearest
 
 Floats = NDArray[np.float32]
 Codes = NDArray[np.int64]
@@ -128,7 +128,7 @@ def gather_evidence(
         return Side.of(
             index=[rows.indices[place] for place in places],
             source=[rows.sources[place] for place in places],
-            keys=[text_key(rows.texts[place]) for place in places],
+            keys=[row_key(rows.texts[place]) for place in places],
             truth=codes[keep],
             logits=logits,
             temperature=model.temperature,
@@ -167,15 +167,15 @@ def find_leaks(
     train, test = rows.labelled & ~rows.test, rows.test
     groups = rows.groups
     exact = np.isin(groups[test], groups[train])
-    near = nearest(vectors.test, vectors.train, most=MOST_PAIRS, seed=seed)
+    near = find_nearest(vectors.test, vectors.train, max_comparisons=MAX_COMPARISONS, seed=seed)
     copied = exact.copy()
-    copied[near.rows[near.near]] = True
+    copied[near.rows[near.is_near]] = True
     clean = ~copied
     right = known.test.right
     test_places, train_places = np.flatnonzero(test), np.flatnonzero(train)
     other = codes[test][near.rows] != codes[train][near.partner]
     order = np.lexsort((-near.cosine, ~other))
-    shown = order[near.near[order]][:PAIRS_KEPT]
+    shown = order[near.is_near[order]][:PAIRS_KEPT]
     labelled = rows.labelled
     return {
         "copies": leaks.copies(groups[labelled]),
@@ -185,7 +185,7 @@ def find_leaks(
         "test_exact": int(exact.sum()),
         "test_near": int((near.cosine >= NEAR).sum()),
         "test_very_near": int((near.cosine >= VERY_NEAR).sum()),
-        "test_near_other_label": int((near.near & other).sum()),
+        "test_near_other_label": int((near.is_near & other).sum()),
         "compared": len(near.rows),
         "threshold": NEAR,
         "accuracy_all": float(right.mean()),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from apps.classifiers.evaluation.metrics import softmax
 from apps.runtime.atomic_file import write_whole
+from apps.similarity.text_key import text_key
 
 Floats = NDArray[np.float32]
 Codes = NDArray[np.int64]
@@ -31,10 +32,20 @@ class NoEvidence(Exception):
     """It was trained before rows were kept, or its file is gone."""
 
 
-def text_key(text: str) -> int:
-    """64 bits that tell texts apart as a reader does: case and outer spaces do not count."""
-    key = text.casefold().strip().encode("utf-8", "replace")
-    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big")
+def row_key(text: str) -> int:
+    """Return `text_key` as the unsigned number that evidence stores."""
+    return text_key(text) % 2**64
+
+
+def is_text_of(key: int, text: str) -> bool:
+    """Return True if a stored key is that of a text.
+
+    Evidence of earlier versions has keys for which case and outer spaces alone did not count.
+    """
+    if key == row_key(text):
+        return True
+    old = text.casefold().strip().encode("utf-8", "replace")
+    return key == int.from_bytes(hashlib.blake2b(old, digest_size=8).digest(), "big")
 
 
 @dataclass(frozen=True, slots=True)

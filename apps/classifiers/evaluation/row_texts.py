@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from apps.classifiers.evaluation.evidence import Side, text_key
+from apps.classifiers.evaluation.evidence import Side, is_text_of
 from apps.classifiers.models import Run
 from apps.datasets.models import Example
 
@@ -29,7 +29,7 @@ def texts_of(run: Run, side: Side, places: Sequence[int], *, longest: int = 2_00
     texts = []
     for place in places:
         text: str | None = found.get((int(side.source[place]), int(side.index[place])))
-        unchanged = text is not None and text_key(text) == int(side.key[place])
+        unchanged = text is not None and is_text_of(int(side.key[place]), text)
         texts.append(text[:longest] if text is not None and unchanged else GONE)
     return texts
 

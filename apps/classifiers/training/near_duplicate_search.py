@@ -12,7 +12,6 @@ from apps.datasets.text_limits import TextLimit
 from apps.embeddings.cache import identify
 from apps.embeddings.preparation import Preparation, embed_prepared
 from apps.embeddings.sender import Vectors
-from apps.files import text_key
 from apps.llm.client import close_clients
 from apps.llm.errors import LLMError
 from apps.llm.permits import Lane
@@ -20,7 +19,8 @@ from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import DefaultServer, Use
 from apps.servers.services import NoServer, Target, default_target, target
-from apps.similarity.cosine import NEAR, near_pairs
+from apps.similarity.cosine import NEAR, find_near_pairs
+from apps.similarity.text_key import text_key
 from apps.work.models import TaskState
 from apps.work.services import HeldTask
 
@@ -79,10 +79,10 @@ def _pairs(rows: list[SnapshotRow], vectors: Vectors) -> list[near_duplicates.Ne
     test = np.asarray([row.split == Split.TEST for row in rows], dtype=np.bool_)
     if test.any() and not test.all():
         left, right = np.flatnonzero(test), np.flatnonzero(~test)
-        found = near_pairs(vectors[left], vectors[right], same=(keys[left], keys[right]))
+        found = find_near_pairs(vectors[left], vectors[right], same=(keys[left], keys[right]))
     else:
         left = right = np.arange(len(rows))
-        found = near_pairs(vectors, same=(keys, keys))
+        found = find_near_pairs(vectors, same=(keys, keys))
     return [
         near_duplicates.Near(rows[left[pair.a]].index, rows[right[pair.b]].index, pair.cosine)
         for pair in found

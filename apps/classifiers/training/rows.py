@@ -16,7 +16,7 @@ from apps.classifiers.training.folds import text_groups
 from apps.datasets.models import Change, Dataset, Split
 from apps.datasets.rows.splitting import hold_out
 from apps.datasets.services import BeingChanged, make_split, read_snapshot, snapshot
-from apps.files import duplicate_key
+from apps.similarity.text_key import normalise_text
 
 HELD_OUT = 0.2
 MAX_LABELS = 1_000
@@ -127,7 +127,7 @@ class Rows:
     def groups(self) -> NDArray[np.int64]:
         """The same number for rows with the same text."""
         if self._groups is None:
-            self._groups = text_groups([duplicate_key(text) for text in self.texts])
+            self._groups = text_groups([normalise_text(text) for text in self.texts])
         return self._groups
 
     @property

@@ -26,9 +26,9 @@ from apps.files import (
     ExampleRow,
     RejectedRow,
     check_row,
-    text_key,
 )
 from apps.runtime.bulk_insert import bulk_insert
+from apps.similarity.text_key import text_key
 
 NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 BATCH_ROWS = 1_000  # one transaction: others write meanwhile

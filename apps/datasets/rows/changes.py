@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from apps import files
 from apps.datasets.models import BulkChange, Change, Dataset, Example, Revision
 from apps.runtime.bulk_insert import bulk_insert
+from apps.similarity.text_key import text_key
 
 FEW = 500  # rows a statement, and a transaction: SQLite's older limit is 999 parameters
 T = TypeVar("T")
@@ -154,6 +154,6 @@ def _example(dataset: Dataset, step: Step) -> Example:
     return Example(
         dataset=dataset,
         index=step.index,
-        text_key=files.text_key(step.after["text"]),
+        text_key=text_key(step.after["text"]),
         **step.after,
     )

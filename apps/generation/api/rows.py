@@ -176,7 +176,9 @@ class NearOut(Schema):
 class NearIn(Schema):
     by: By = By.TEXT
     threshold: float | None = Field(
-        ge=thresholds.LEAST, le=1, description="Rounded to percent; null: nothing is rejected."
+        ge=thresholds.MIN_SIMILARITY,
+        le=1,
+        description="Rounded to percent; null: nothing is rejected.",
     )
 
 

@@ -10,12 +10,13 @@ from django.db.models import Exists, OuterRef
 from apps.batch.models import Item, ItemStatus
 from apps.datasets.models import Dataset, Revision, Split
 from apps.datasets.services import add_rows, create_dataset
-from apps.files import ExampleRow, RejectedRow, check_row, text_key
+from apps.files import ExampleRow, RejectedRow, check_row
 from apps.generation.exports.row_fields import accepted_rows, full_row, is_complete
 from apps.generation.models import Job
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts.budget import to_text
-from apps.similarity.minhash import TestSet
+from apps.similarity.contamination import TestTextIndex
+from apps.similarity.text_key import text_key
 
 MOST_ADDED = 10_000
 FEW = 500  # keys of a query
@@ -169,8 +170,8 @@ def _repeats(dataset: Dataset) -> Callable[[str], bool]:
     keys = set(tests.values_list("text_key", flat=True))
     if dataset.test_rows > TESTS_COMPARED:
         return lambda text: text_key(text) in keys
-    compared = TestSet(tests.values_list("text", flat=True))
-    return lambda text: text_key(text) in keys or bool(compared.problem(text))
+    compared = TestTextIndex(tests.values_list("text", flat=True))
+    return lambda text: text_key(text) in keys or bool(compared.describe_overlap(text))
 
 
 def real_datasets(owner: User) -> list[Dataset]:

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.similarity.minhash import has_words, words_of
+from apps.similarity.words import has_spaced_words, split_words
 
 MOST_TEXTS = 1_000
 RUN = 4  # words
@@ -48,7 +48,7 @@ def measure(texts: Sequence[str], vectors: NDArray[np.float32] | None = None) ->
     if len(texts) < 2:
         return None
     raw = "\n".join(texts).encode("utf-8", "replace")
-    if not has_words(texts):
+    if not has_spaced_words(texts):
         return Diversity(
             texts=len(texts),
             compression=len(raw) / len(zlib.compress(raw, 9)),
@@ -57,7 +57,7 @@ def measure(texts: Sequence[str], vectors: NDArray[np.float32] | None = None) ->
             mean_words=None,
             vendi=None if vectors is None else vendi_score(vectors),
         )
-    words = [words_of(text) for text in texts]
+    words = [split_words(text) for text in texts]
     pairs = [pair for found in words for pair in pairwise(found)]
     return Diversity(
         texts=len(texts),

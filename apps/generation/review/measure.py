@@ -28,8 +28,8 @@ from apps.runtime.async_db import in_db
 from apps.servers.models import Use
 from apps.servers.services import default_target
 from apps.similarity import thresholds
-from apps.similarity.minhash import HASHES, signature_of
-from apps.similarity.thresholds import Verdicts
+from apps.similarity.minhash import HASHES, minhash_signature
+from apps.similarity.thresholds import ThresholdOutcomes
 
 # So long a page's question may take for what has to be worked out once; then it asks again.
 SECONDS = 6.0
@@ -81,7 +81,7 @@ class Measured:
     accepted: NDArray[np.bool_]
     fixed: NDArray[np.bool_]
     """A person has accepted it, or it is a seed row: it stays."""
-    verdicts: Verdicts
+    verdicts: ThresholdOutcomes
 
     @property
     def rows(self) -> NDArray[np.bool_]:
@@ -111,7 +111,7 @@ class Measured:
 
     def changes(self, step: int | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which accepted rows go at a threshold, and which rejected ones come back."""
-        stays = np.ones(len(self.keys), dtype=bool) if step is None else self.verdicts.at(step)
+        stays = np.ones(len(self.keys), dtype=bool) if step is None else self.verdicts.kept_at(step)
         movable = self.rows & ~self.fixed
         return movable & self.accepted & ~stays, self.rows & ~self.accepted & stays
 
@@ -157,7 +157,7 @@ def _sketch(batch_id: int, spec: Spec, deadline: float) -> int:
             return missing.count()
         found = []
         for item in items:
-            signature = signature_of(_text(spec, item))
+            signature = minhash_signature(_text(spec, item))
             found.append((b"" if signature is None else signature.tobytes(), item.pk))
         for_each("UPDATE {} SET minhash = %s WHERE id = %s AND minhash IS NULL", found)
     return 0
@@ -183,7 +183,7 @@ def _seed_signatures(stored: tuple[int, ...]) -> list[tuple[int, bytes]]:
     """By the keys of stored rows, which never change: 20,000 of them take seconds."""
     found = []
     for at, text in _seed_texts(stored):
-        signature = signature_of(text)
+        signature = minhash_signature(text)
         if signature is not None:
             found.append((at, signature.tobytes()))
     return found
@@ -254,9 +254,9 @@ def _measured(
     accepted = np.array([row[2] == ItemStatus.ACCEPTED for row in known], bool)
     fixed = np.array([bool(row[3]) for row in known], bool) & accepted
     order = np.argsort(~fixed, kind="stable")
-    of = thresholds.pairs_of_signatures if by is By.TEXT else thresholds.pairs_of_vectors
+    of = thresholds.pair_signatures if by is By.TEXT else thresholds.pair_vectors
     fixed = fixed[order]
-    verdicts = thresholds.judged(len(known), of(array[order]), fixed.tolist())
+    verdicts = thresholds.evaluate(len(known), of(array[order]), fixed.tolist())
     return Measured(
         len(seeds),
         [known[at][0] for at in order],

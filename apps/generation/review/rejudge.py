@@ -49,7 +49,7 @@ async def apply(job: Job, by: By, step: int | None) -> Applied | Preparing:
 
 def _apply(job: Job, by: By, step: int | None, measured: Measured) -> Applied:
     goes, comes = measured.changes(step)
-    cause = {} if step is None else measured.verdicts.cause(step)
+    cause = {} if step is None else measured.verdicts.duplicates_at(step)
     out = [
         (*_reason(measured, by, *cause[place]), measured.keys[place])
         for place in np.flatnonzero(goes).tolist()

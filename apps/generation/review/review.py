@@ -11,7 +11,7 @@ from apps.generation.models import Job
 from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import validation
-from apps.similarity.minhash import HASHES, Signature, signature_of, similarity
+from apps.similarity.minhash import HASHES, Signature, jaccard_similarity, minhash_signature
 
 LOOKED_UP = 20_000  # by their signatures: 5 MB
 COMPARED = 200  # by their texts
@@ -80,7 +80,7 @@ def neighbours(spec: Spec, item: Item) -> Neighbours:
     up by that; of the others, some by chance.
     """
     text = _text_of(spec, item)
-    signature = signature_of(text)
+    signature = minhash_signature(text)
     if signature is None:
         return Neighbours([], 0)
     others = (
@@ -96,7 +96,7 @@ def neighbours(spec: Spec, item: Item) -> Neighbours:
     found = []
     for other in read.only("index", "output", "edited"):
         other_text = _text_of(spec, other)
-        found.append(Neighbour(other.index, other_text, similarity(text, other_text)))
+        found.append(Neighbour(other.index, other_text, jaccard_similarity(text, other_text)))
     found.sort(key=lambda neighbour: neighbour.share, reverse=True)
     alike = [neighbour for neighbour in found[:NEIGHBOURS] if neighbour.share > LEAST_SHARE]
     return Neighbours(alike, len(kept) + len(unknown))

@@ -20,7 +20,9 @@ from apps.generation.recipe.columns.seeds import Table
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import validation
 from apps.runtime.async_db import in_db
-from apps.similarity.minhash import HASHES, Match, NearDuplicates, TestSet, signature_of
+from apps.similarity.contamination import TestTextIndex
+from apps.similarity.dedup import Match, NearDuplicateIndex
+from apps.similarity.minhash import HASHES, minhash_signature
 
 KEPT = 4  # jobs whose texts stay in memory
 CHUNK = 20_000
@@ -31,9 +33,9 @@ class Guard:
     """What a job's rows are held against."""
 
     spec: Spec
-    rows: NearDuplicates = field(init=False)
-    seeds: NearDuplicates = field(init=False)
-    test_set: TestSet | None = None
+    rows: NearDuplicateIndex = field(init=False)
+    seeds: NearDuplicateIndex = field(init=False)
+    test_set: TestTextIndex | None = None
     read_until: datetime | None = None
     read_index: int = -1
     known: bytearray = field(default_factory=bytearray)
@@ -41,7 +43,7 @@ class Guard:
 
     def __post_init__(self) -> None:
         near = self.spec.filters.near or 1.0
-        self.rows, self.seeds = NearDuplicates(near), NearDuplicates(near)
+        self.rows, self.seeds = NearDuplicateIndex(near), NearDuplicateIndex(near)
 
     def has(self, index: int) -> bool:
         return index < len(self.known) and bool(self.known[index])
@@ -56,17 +58,17 @@ class Guard:
         text = "\n".join(texts)
         if not text.strip():
             return Judged()
-        if self.test_set is not None and (sentence := self.test_set.problem(text)):
+        if self.test_set is not None and (sentence := self.test_set.describe_overlap(text)):
             return Judged("contaminated", sentence)
         near = self.spec.filters.near
-        signature = signature_of(text) if near is not None else None
+        signature = minhash_signature(text) if near is not None else None
         if near is None or signature is None:
             return Judged()
-        match = self.seeds.nearest_to(signature)
+        match = self.seeds.find_nearest_signature(signature)
         minhash = signature.tobytes()  # also of one that goes: another threshold brings it back
-        if match is not None and match.share >= near:
+        if match is not None and match.similarity >= near:
             return Judged("seed_duplicate", _same_as(match, "seed row"), minhash)
-        match = self.rows.check_and_add(index, signature, near)
+        match = self.rows.find_or_add(index, signature, near)
         if match is not None:
             return Judged("near_duplicate", _same_as(match, "row"), minhash)
         self.note(index)
@@ -74,7 +76,7 @@ class Guard:
 
 
 def _same_as(match: Match, what: str) -> str:
-    return f"About {round(100 * match.share)}% similar to {what} {match.key + 1}."
+    return f"About {round(100 * match.similarity)}% similar to {what} {match.key + 1}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ async def guard_for(batch_id: int, spec: Spec, tables: dict[str, Table]) -> Guar
         if spec.filters.test_set is not None:
             table = await in_db(stored_table, spec.filters.test_set)
             texts = [row.get("text", "") for row in table.rows]
-            guard.test_set = await asyncio.to_thread(TestSet, texts)
+            guard.test_set = await asyncio.to_thread(TestTextIndex, texts)
         if spec.filters.near is not None:
             await asyncio.to_thread(_add_seeds, guard, tables)
         _guards[batch_id] = guard
@@ -159,7 +161,7 @@ def _add_rows(batch_id: int, guard: Guard, known: list[Known]) -> None:
     kept = {index: minhash for index, minhash in new if minhash}
     if kept:
         signatures = np.frombuffer(b"".join(kept.values()), dtype=np.uint16)
-        guard.rows.add_many(list(kept), signatures.reshape(len(kept), HASHES))
+        guard.rows.add_signatures(list(kept), signatures.reshape(len(kept), HASHES))
     without = [index for index, _ in new if index not in kept]
     for index, output in _outputs(batch_id, without):
         guard.rows.add(index, "\n".join(validation.texts_of(guard.spec.recipe, output)))

@@ -27,7 +27,7 @@ from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers.models import Use
 from apps.servers.services import NoServer, default_target
-from apps.similarity.cosine import nearest
+from apps.similarity.cosine import find_nearest
 
 ROWS_AT_ONCE = 512
 
@@ -128,7 +128,7 @@ class Comparison:
         if not items:
             return []
         texts = (self._tests, self._seeds, self._rows)
-        known = [(kept, nearest(vectors, kept.vectors)) for kept in texts if kept.places]
+        known = [(kept, find_nearest(vectors, kept.vectors)) for kept in texts if kept.places]
         goes: list[Withdrawal] = []
         stay: list[int] = []
         for at, item in enumerate(items):

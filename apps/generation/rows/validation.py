@@ -1,9 +1,7 @@
 """Whether what the model wrote becomes a row, and why not (pure)."""
 
-import hashlib
 import json
 import math
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +10,7 @@ from apps.generation.recipe.columns import schemas
 from apps.generation.recipe.columns.written import Judge, Text, Written
 from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.recipe import Recipe
+from apps.similarity.text_key import texts_fingerprint
 
 MAX_JSON_DEPTH = 50
 
@@ -119,12 +118,7 @@ def fingerprint(texts: list[str]) -> str | None:
 
     A row of labels and numbers alone may well come twice.
     """
-    if not texts:
-        return None
-    normalised = "\x1f".join(
-        " ".join(unicodedata.normalize("NFKC", text).casefold().split()) for text in texts
-    )
-    return hashlib.blake2b(normalised.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return texts_fingerprint(texts) if texts else None
 
 
 def _unfenced(text: str) -> str:

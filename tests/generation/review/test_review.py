@@ -15,7 +15,7 @@ from apps.files import ExampleRow
 from apps.generation.models import Job
 from apps.generation.rows import validation
 from apps.servers.models import Server
-from apps.similarity.minhash import signature_of, similarity
+from apps.similarity.minhash import jaccard_similarity, minhash_signature
 from tests.generation.conftest import finish, new_job
 from tests.markup import one_line
 
@@ -154,7 +154,7 @@ class TestReview:
     def test_what_is_most_like_it(self, browser: Client, job: Job, kept: bool) -> None:
         texts = ["A red kettle that sings.", "A blue kettle that sings.", "The moon.", "A kettle."]
         for index, text in enumerate(texts):
-            signature = signature_of(text)
+            signature = minhash_signature(text)
             assert signature is not None
             Item.objects.filter(batch_id=job.batch_id, index=index).update(
                 output={"text": text, "label": "positive"},
@@ -164,7 +164,7 @@ class TestReview:
         found: Any = browser.get(f"/generate/{job.pk}/review/").context["neighbours"]
         assert [neighbour.index for neighbour in found.rows] == [1, 3]
         assert found.among == 3
-        assert found.rows[0].share == similarity(texts[0], texts[1])
+        assert found.rows[0].share == jaccard_similarity(texts[0], texts[1])
 
     def test_nothing_is_like_it(self, browser: Client, job: Job) -> None:
         page = browser.get(f"/generate/{job.pk}/review/").content.decode()
