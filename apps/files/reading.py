@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from apps.core.text.storable import to_storable
 from apps.files.layout import SAMPLE_CHARACTERS, SAMPLE_ROWS, FileKind, Layout, Records
 from apps.files.line_counts import LineCounts
 from apps.files.readers import csv_reader, jsonl, sandboxed
@@ -170,7 +171,7 @@ def _extra_cell(value: Any) -> str:
     if len(cell) > MAX_EXTRA_CELL:
         cell = f"{cell[: MAX_EXTRA_CELL - 1]}…"
     # An extra column never costs its row: characters that no database keeps are replaced.
-    return cell.encode("utf-8", "replace").decode().replace("\0", "�")
+    return to_storable(cell)
 
 
 def _display(value: Any) -> str:

@@ -15,6 +15,7 @@ from apps.batch.pump import policies
 from apps.batch.pump.throughput import Point, added
 from apps.batch.store import statements
 from apps.batch.store.leases import Lease, fence
+from apps.core.text.storable import to_storable
 from apps.llm.events import Usage
 from apps.servers.models import Server
 
@@ -92,7 +93,7 @@ def recover(lease: Lease) -> int:
 
 def note_all(server_id: int, reason: str) -> None:
     """Says at all active batches of a server why they wait; an empty reason takes that back."""
-    reason = _storable(reason)
+    reason = to_storable(reason)
     batches = Batch.objects.filter(server_id=server_id, status__in=ACTIVE)
     batches.exclude(reason=reason).update(reason=reason)
 
@@ -166,7 +167,7 @@ def note(lease: Lease, reason: str, batch_ids: Sequence[int] | None = None) -> N
     with fence(lease):
         if batch_ids is None:
             return note_all(lease.server_id, reason)
-        reason = _storable(reason)
+        reason = to_storable(reason)
         batches = Batch.objects.filter(pk__in=batch_ids, status__in=ACTIVE)
         batches.exclude(reason=reason).update(reason=reason)
 
@@ -175,7 +176,7 @@ def rest(lease: Lease, batch_ids: Sequence[int], *, status: BatchStatus, reason:
     """Takes batches out of the work, with the reason on the page."""
     with fence(lease):
         Batch.objects.filter(pk__in=batch_ids, status__in=ACTIVE).update(
-            status=status, reason=_storable(reason)
+            status=status, reason=to_storable(reason)
         )
 
 
@@ -184,7 +185,7 @@ def withdraw(lease: Lease, rows: Sequence[Withdrawal]) -> None:
     with fence(lease):
         for row in rows:
             Item.objects.filter(pk=row.item_id, status=ItemStatus.ACCEPTED, reviewed=False).update(
-                status=ItemStatus.REJECTED, code=row.code, reason=_storable(row.reason)
+                status=ItemStatus.REJECTED, code=row.code, reason=to_storable(row.reason)
             )
 
 
@@ -246,8 +247,8 @@ def _finish_row(lease: Lease, entry: Finished, now: datetime, twins: dict[str, i
     written = statements.run(
         statements.FINISH,
         (
-            *(verdict.value, code, _storable(reason), statements.stored(outcome.output)),
-            *(_storable(outcome.prompt), _storable(outcome.raw), fingerprint),
+            *(verdict.value, code, to_storable(reason), statements.stored(outcome.output)),
+            *(to_storable(outcome.prompt), to_storable(outcome.raw), fingerprint),
             *(outcome.minhash or None, statements.moment(now)),
             *map(_countable, (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)),
             *(entry.row.pk, lease.token),
@@ -265,13 +266,13 @@ def _put_back(lease: Lease, entry: PutBack, now: datetime) -> None:
         mine.update(
             status=ItemStatus.FAILED,
             code=entry.code,
-            reason=_storable(f"{entry.reason}{tries}"),
+            reason=to_storable(f"{entry.reason}{tries}"),
             finished=now,
         )
         return
     mine.update(
         status=ItemStatus.PENDING,
-        reason=_storable(entry.reason),
+        reason=to_storable(entry.reason),
         attempts=F("attempts") - (0 if entry.counts else 1),
         not_before=now + timedelta(seconds=entry.wait_s) if entry.wait_s else None,
     )
@@ -320,11 +321,6 @@ def has_orphans(server_id: int) -> bool:
         batch__in=Batch.objects.filter(server_id=server_id).exclude(status__in=ACTIVE),
         status=ItemStatus.RUNNING,
     ).exists()
-
-
-def _storable(text: str) -> str:
-    """PostgreSQL's text holds no NUL, and no database half a surrogate pair."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
 def _countable(tokens: int) -> int:

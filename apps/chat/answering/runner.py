@@ -28,6 +28,7 @@ from apps.chat.answering.turn import write
 from apps.chat.models import CallState, Conversation, Message, Status, ToolCall
 from apps.chat.prompt import build, cache_loss, cache_record
 from apps.chat.tools import approval, calling, history
+from apps.core.text.storable import to_storable
 from apps.llm.errors import LLMError
 from apps.runtime.async_db import in_db
 from apps.runtime.process_identity import current_process_id, has_exited
@@ -182,8 +183,8 @@ def _interrupt(answer: Message) -> None:
     _end_calls(answer.pk, but_waiting=True)
     Message.objects.unfinished().filter(pk=answer.pk).update(
         status=Status.INTERRUPTED,
-        content=calling.storable(left.text),
-        reasoning=calling.storable(left.reasoning),
+        content=to_storable(left.text),
+        reasoning=to_storable(left.reasoning),
         error_code=INTERRUPTED,
         error_detail=WAITED_DETAIL if answer.waits_for_person else INTERRUPTED_DETAIL,
         finished=timezone.now(),
@@ -331,8 +332,8 @@ def _save(answer_id: int, log: AnswerLog, outcome: Outcome) -> list[ToolCall]:
     ask = outcome.ask
     changed = {
         "status": outcome.status,
-        "content": calling.storable(log.text),
-        "reasoning": calling.storable(log.reasoning),
+        "content": to_storable(log.text),
+        "reasoning": to_storable(log.reasoning),
         "error_code": outcome.error_code,
         "error_detail": outcome.error_detail,
         "finish_reason": outcome.finish_reason,

@@ -14,6 +14,7 @@ from apps.chat.answering.outcome import INTERRUPTED, INTERRUPTED_DETAIL, Outcome
 from apps.chat.models import Message, Status
 from apps.chat.prompt import build, context
 from apps.chat.tools import calling, history
+from apps.core.text.storable import to_storable
 from apps.llm.errors import LLMError, PromptTooLong
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, Usage
 from apps.llm.events import ToolCall as CallPiece
@@ -157,7 +158,7 @@ async def _call(
         used=_used(outcome),
     )
     called = (*ask.called, *calls)
-    *_, part, _ = history.parts(calling.storable(log.text), calling.storable(log.reasoning), called)
+    *_, part, _ = history.parts(to_storable(log.text), to_storable(log.reasoning), called)
     turns = history.of_round(part)
     _part_from_calls(log)
     counted = ask.counted

@@ -21,6 +21,7 @@ from apps.chat.prompt import context
 from apps.chat.tools import approval
 from apps.chat.tools.settings import Offer
 from apps.core.schemas import argument_schemas
+from apps.core.text.storable import to_storable
 from apps.core.tools import Tool, ToolError
 from apps.runtime.async_db import in_db
 
@@ -66,17 +67,12 @@ class Gathered:
         calls, self._calls, self._current = list(self._calls.values()), {}, None
         return [
             context.Call(
-                storable(call["id"])[:200] or f"call_{round_number}_{number}",
-                storable(call["name"])[:200],
-                storable(call["arguments"]),
+                to_storable(call["id"])[:200] or f"call_{round_number}_{number}",
+                to_storable(call["name"])[:200],
+                to_storable(call["arguments"]),
             )
             for number, call in enumerate(calls, start=1)
         ]
-
-
-def storable(text: str) -> str:
-    """What every database takes: no half of a surrogate pair, no NUL."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
 async def work(
@@ -188,7 +184,7 @@ async def _settle(
 ) -> None:
     """Takes one call to its result, whatever it is."""
     state, result = await _outcome(row, place, offer, user, log)
-    row.state, row.result = state, capped(storable(result), limit)
+    row.state, row.result = state, capped(to_storable(result), limit)
     row.finished = timezone.now()
     await in_db(row.save, update_fields=["state", "result", "finished"])
     log.call("tool_result", described(row))

@@ -18,6 +18,7 @@ from typing import IO, Any
 from apps.chat.transfer.normalise import Imported, Said, Words
 from apps.chat.transfer.read import MAX_UNPACKED_BYTES, BadFile, read
 from apps.core import sandbox
+from apps.core.text.storable import to_storable
 
 DAY = 24 * 60 * 60.0
 LIMITS = sandbox.Limits(
@@ -92,7 +93,7 @@ def _time(value: str | None) -> datetime | None:
 def _storable(value: Any) -> Any:
     """As every database takes it: no half of a surrogate pair, no NUL."""
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+        return to_storable(value)
     if isinstance(value, dict):
         return {key: _storable(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -108,7 +109,7 @@ def main() -> None:
         for conversation in read(sys.stdin.buffer):
             say("conversation", _storable(dataclasses.asdict(conversation)))
     except BadFile as error:
-        say("error", _storable(str(error)))
+        say("error", to_storable(str(error)))
     except MemoryError:
         say("error", TOO_MUCH)
     else:

@@ -15,6 +15,7 @@ from django.utils.datastructures import MultiValueDict
 from ninja.parser import Parser
 
 from apps.core.api import ApiError
+from apps.core.text.storable import is_storable, to_storable
 
 MOST_LEVELS = 100
 LARGEST = 2**63 - 1
@@ -22,13 +23,7 @@ Place = tuple[str | int, ...]
 
 # How a NUL or half a surrogate pair is written in JSON; a whole pair is written so as well.
 _SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _DIGITS = len(str(LARGEST))
-
-
-def unstorable(text: str) -> bool:
-    """Whether a text has a character that no database keeps."""
-    return _UNSTORABLE.search(text) is not None
 
 
 class BodyParser(Parser):
@@ -41,7 +36,7 @@ class BodyParser(Parser):
         self, data: MultiValueDict[str, Any], list_fields: list[str], request: HttpRequest
     ) -> dict[str, Any]:
         for name, values in data.lists():
-            if any(isinstance(value, str) and unstorable(value) for value in (name, *values)):
+            if any(not is_storable(value) for value in (name, *values)):
                 raise _refused([("query", name)])
         return super().parse_querydict(data, list_fields, request)
 
@@ -102,11 +97,11 @@ def _levels(value: Any) -> int:
 
 def _unstorable_in(value: Any, place: Place) -> Iterator[Place]:
     if isinstance(value, str):
-        if unstorable(value):
+        if not is_storable(value):
             yield place
     elif isinstance(value, dict):
         for key, inner in value.items():
-            if unstorable(key):
+            if not is_storable(key):
                 yield place
             yield from _unstorable_in(inner, (*place, key))
     elif isinstance(value, list):
@@ -131,4 +126,4 @@ def _refused(places: Sequence[Place]) -> ApiError:
 
 
 def _shown(part: str | int) -> str:
-    return _UNSTORABLE.sub("\ufffd", str(part))
+    return to_storable(str(part))

@@ -1,6 +1,5 @@
 """Rows into a dataset: checked, counted, written a batch at a time."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -30,7 +29,6 @@ from apps.files import (
 from apps.runtime.bulk_insert import bulk_insert
 from apps.similarity.text_key import text_key
 
-NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 BATCH_ROWS = 1_000  # one transaction: others write meanwhile
 BATCH_CHARACTERS = 4_000_000
 # What is deleted before its dataset is: there may be millions of them. A piece is a transaction.
@@ -186,15 +184,6 @@ class Intake:
             column=row.column[:200],
             reason=row.reason[:300],
         )
-
-
-def storable(value: Any) -> bool:
-    """Whether every text in a JSON value can be kept in a database."""
-    if isinstance(value, dict):
-        return all(map(storable, (*value, *value.values())))
-    if isinstance(value, list | tuple):
-        return all(map(storable, value))
-    return not isinstance(value, str) or not NOT_STORABLE.search(value)
 
 
 def count_duplicates(dataset: Dataset) -> int:

@@ -7,7 +7,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps import files
-from apps.datasets.imports.writer import count_duplicates, storable
+from apps.core.text.storable import is_storable
+from apps.datasets.imports.writer import count_duplicates
 from apps.datasets.models import BulkChange, Dataset, Example, Revision, Split
 from apps.datasets.rows import browsing, bulk, splitting
 from apps.datasets.rows.browsing import Filters
@@ -343,7 +344,7 @@ def _change(
     Raises:
         ValueError: a text in `args` is one that no row has and no database takes.
     """
-    if not storable(args):
+    if not is_storable(args):
         raise ValueError("A NUL character or half of a surrogate pair is in no row.")
     if rows > WAITED_ROWS:
         return bulk.begin(dataset, kind, args, by=by, held=False)

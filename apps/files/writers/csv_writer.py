@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from apps.core.text.storable import to_storable
 from apps.files.writers.table_writer import Record, TableWriter
 
 BYTE_ORDER_MARK = "\ufeff"  # without it Excel reads UTF-8 as Windows-1252
@@ -70,4 +71,4 @@ def spreadsheet_safe(cell: str) -> str:
 
 
 def _encoded(text: str) -> bytes:
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace")
+    return to_storable(text).encode()
