@@ -9,6 +9,7 @@ from csp.constants import NONE, SELF
 
 from apps.runtime.static_headers import add_static_headers
 from workbench import env
+from workbench.schedule import BEAT_SCHEDULE
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -161,14 +162,7 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 3
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
-# The database is the truth and a message only wakes: beat wakes again whatever lost its message.
-CELERY_BEAT_SCHEDULE = {
-    "sweep-tasks": {"task": "apps.work.tasks.sweep", "schedule": 30.0},
-    "resume-imports": {"task": "apps.datasets.tasks.resume_imports", "schedule": 30.0},
-    "purge-chat": {"task": "apps.chat.tasks.purge", "schedule": 3600.0},
-    "remove-people": {"task": "apps.core.tasks.remove_people", "schedule": 300.0},
-    "sweep-vectors": {"task": "apps.embeddings.tasks.sweep_vectors", "schedule": 3600.0},
-}
+CELERY_BEAT_SCHEDULE = BEAT_SCHEDULE
 
 # --- Model servers -----------------------------------------------------------
 

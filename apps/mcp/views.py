@@ -12,25 +12,23 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.core.api import owner
+from apps.core.permissions import require_admin
 from apps.core.quotas import limited
 from apps.mcp import discovery
 from apps.mcp.forms import MOST_OWN, ToolServerForm
 from apps.mcp.models import ToolServer
 from apps.runtime.async_db import in_db
 
+ADMINS_ALONE = "Only admins can change shared tool servers."
+
 _looking: set[asyncio.Task[ToolServer]] = set()  # the loop itself holds tasks weakly
-
-
-def _require_staff(request: HttpRequest) -> None:
-    if not owner(request).is_staff:
-        raise PermissionDenied("Only admins can change shared tool servers.")
 
 
 def _to_change(request: HttpRequest, pk: int) -> ToolServer:
     """Raises Http404 where he does not see it, PermissionDenied where it is not his to change."""
     server = get_object_or_404(ToolServer.objects.seen_by(owner(request).pk), pk=pk)
     if server.owner_id is None:
-        _require_staff(request)
+        require_admin(request, ADMINS_ALONE)
     else:
         _require_own()
     return server
@@ -74,7 +72,7 @@ def _page(
 @limited("looks")
 async def add(request: HttpRequest) -> HttpResponse:
     """For everybody."""
-    await in_db(_require_staff, request)
+    await in_db(require_admin, request, ADMINS_ALONE)
     return await _added(request, ToolServer())
 
 
@@ -133,7 +131,7 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
     """Also one's own where they are switched off: what is stored may go."""
     server = get_object_or_404(ToolServer.objects.seen_by(owner(request).pk), pk=pk)
     if server.owner_id is None:
-        _require_staff(request)
+        require_admin(request, ADMINS_ALONE)
     server.delete()
     messages.success(request, f"Removed “{server.name}”. Results of its tools stay in your chats.")
     return redirect("mcp:index")

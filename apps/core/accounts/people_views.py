@@ -1,14 +1,10 @@
 """The people of this workbench, for its admins."""
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
@@ -17,18 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from apps.core.accounts import people
 from apps.core.accounts.forms import InviteForm
 from apps.core.models import INVITATION_LIFETIME, LoginLink
-
-View = Callable[..., HttpResponse]
-
-
-def admins_only(view: View) -> View:
-    @wraps(view)
-    def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if not _user(request).is_staff:
-            raise PermissionDenied
-        return view(request, *args, **kwargs)
-
-    return checked
+from apps.core.permissions import admins_only
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

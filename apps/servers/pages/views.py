@@ -6,12 +6,12 @@ from typing import Any, cast
 
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import aget_object_or_404, get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from apps.core.permissions import require_admin
 from apps.llm import errors
 from apps.runtime.async_db import in_db
 from apps.servers import services
@@ -20,15 +20,12 @@ from apps.servers.pages import live
 from apps.servers.pages.choices import choices, parse
 from apps.servers.pages.forms import ServerForm
 
+ADMINS_ALONE = "Only admins can change servers."
+
 
 def _viewer(request: HttpRequest) -> User:
     """Who looks. No query, and none to wait for: the login was checked before the view."""
     return cast(User, request.user)
-
-
-def _require_staff(request: HttpRequest) -> None:
-    if not _viewer(request).is_staff:
-        raise PermissionDenied("Only admins can change servers.")
 
 
 async def _servers() -> list[Server]:
@@ -92,7 +89,7 @@ def _marked(html: str) -> str:
 @require_POST
 async def act(request: HttpRequest, pk: int) -> HttpResponse:
     """Loads, unloads or warms up a model, where the server offers it."""
-    _require_staff(request)
+    require_admin(request, ADMINS_ALONE)
     server = await aget_object_or_404(Server, pk=pk)
     wanted, model = request.POST.get("action", ""), request.POST.get("model", "")
     try:
@@ -119,7 +116,7 @@ _STARTED = {
 @require_POST
 async def defaults(request: HttpRequest) -> HttpResponse:
     """Which server and model does what. A use that is not named stays as it is."""
-    _require_staff(request)
+    require_admin(request, ADMINS_ALONE)
     servers = await _servers()
     refused = {}
     for choice in choices(servers):
@@ -141,7 +138,7 @@ async def defaults(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 async def add(request: HttpRequest) -> HttpResponse:
-    _require_staff(request)
+    require_admin(request, ADMINS_ALONE)
     form = await in_db(ServerForm, request.POST)
     if not await in_db(form.is_valid):
         return await _page(request, form=form, status=422)
@@ -152,7 +149,7 @@ async def add(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 async def edit(request: HttpRequest, pk: int) -> HttpResponse:
-    _require_staff(request)
+    require_admin(request, ADMINS_ALONE)
     server = await aget_object_or_404(Server, pk=pk)
     name = server.name  # the form writes into the server while it validates
     form = await in_db(ServerForm, request.POST or None, instance=server)
@@ -183,7 +180,7 @@ def _say_how_it_is(request: HttpRequest, server: Server, done: str) -> None:
 
 @require_POST
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
-    _require_staff(request)
+    require_admin(request, ADMINS_ALONE)
     server = get_object_or_404(Server, pk=pk)
     if server.from_settings:
         messages.error(
