@@ -25,7 +25,7 @@ from apps.embedded.processes.redis_server import find_binary
 from apps.llm.client import close_clients
 from apps.mcp import connection as mcp_connection
 from apps.mcp import discovery
-from apps.runtime.handler import InOneThread
+from apps.runtime.handler import SingleThreadHandler
 from apps.runtime.redis import close_async_redis
 from apps.servers import refresh
 from apps.servers.models import DefaultServer, Server, State, Use
@@ -41,7 +41,7 @@ SLOTS = 4
 NOBODY = 0  # no user's primary key: who sees what everybody sees
 
 
-class Handler(InOneThread, AsyncClientHandler):
+class Handler(SingleThreadHandler, AsyncClientHandler):
     """Requests of tests go the way of real ones, in a thread of their own that ends with them."""
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:

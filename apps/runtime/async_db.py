@@ -1,4 +1,7 @@
-"""The database, as seen from asynchronous code."""
+"""The database in asynchronous code.
+
+Buys: no connection is held while a stream or a pump waits, minutes for each answer.
+"""
 
 from collections.abc import AsyncIterator, Callable, Generator
 from functools import wraps
@@ -12,10 +15,7 @@ R = TypeVar("R")
 
 
 async def in_db(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Runs a function that uses the database in a thread, and hands the connection back after it.
-
-    A stream or a pump lives for minutes; the connection it used for a moment must not.
-    """
+    """Run a function that uses the database in a thread, and release its connection afterwards."""
 
     @wraps(function)
     def run() -> R:
@@ -28,10 +28,10 @@ async def in_db(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> 
     return await sync_to_async(run, thread_sensitive=True)()
 
 
-async def in_pieces(pieces: Generator[bytes]) -> AsyncIterator[bytes]:
-    """What a generator yields, each step in a thread: for a response that is sent as it comes.
+async def stream_from_thread(pieces: Generator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the pieces of a generator, each step in a thread: for a streamed response.
 
-    Django would collect a plain generator, or a `FileResponse`, into a list before it sends a byte.
+    Django would collect a plain generator, or a `FileResponse`, into a list before the first byte.
     """
     try:
         while (piece := await in_db(next, pieces, None)) is not None:

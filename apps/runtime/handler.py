@@ -1,4 +1,8 @@
-"""How a request gets from the event loop to its view and back."""
+"""The request handler: all middleware and the view of a request run in one thread, in one go.
+
+Buys: 20 thread switches per request. Django's own asynchronous handler sends the synchronous half
+of each middleware to a thread of its own, and each switch wakes a thread or the event loop.
+"""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -18,25 +22,22 @@ from django.utils.module_loading import import_string
 from apps.runtime.static_files import CompressedStaticFiles
 
 
-class InOneThread(BaseHandler):
-    """Mixed into a handler: all middleware and the view run in one thread, in one go.
+class SingleThreadHandler(BaseHandler):
+    """Mixed into a handler.
 
-    Django's own way through asynchronous middleware hands the synchronous half of each to a thread,
-    twice a request: twenty hops, and each wakes a thread or the event loop. Files are served before
-    that, without any: reading them is asynchronous.
-
-    A view that is a coroutine waits for something outside, and holds no thread while it does: all
-    middleware runs in a thread before it, in one go, and once more after it.
+    A coroutine view waits for something outside and holds no thread while it waits: the request
+    half of all middleware runs in a thread before it, the response half in a thread after it.
+    Static files are served before any middleware and without a thread.
     """
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
-        self._files_first = CompressedStaticFiles(self._answer)
-        # For coroutines, whose middleware is called in halves.
-        self._middleware = [import_string(path)(_never) for path in settings.MIDDLEWARE]
+        self._static_files = CompressedStaticFiles(self._answer)
+        # For coroutine views: each middleware is called in two halves.
+        self._middleware = [import_string(path)(_unused) for path in settings.MIDDLEWARE]
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
-        response: HttpResponseBase = await self._files_first(request)
+        response: HttpResponseBase = await self._static_files(request)
         return response
 
     async def _answer(self, request: HttpRequest) -> HttpResponseBase:
@@ -47,27 +48,27 @@ class InOneThread(BaseHandler):
         if match is None or not iscoroutinefunction(match.func):
             response: HttpResponseBase = await sync_to_async(self.get_response)(request)
             return response
-        passed, answer = await sync_to_async(self.before)(request, match)
+        passed, answer = await sync_to_async(self.process_request)(request, match)
         if answer is None:
             try:
                 answer = await match.func(request, *match.args, **match.kwargs)
                 self.check_response(answer, match.func)
             except Exception as error:
-                answer = await sync_to_async(self.failed)(request, error)
-        return await sync_to_async(self.after)(request, answer, passed)
+                answer = await sync_to_async(self.process_exception)(request, error)
+        return await sync_to_async(self.process_response)(request, answer, passed)
 
     def resolve_request(self, request: HttpRequest) -> ResolverMatch:
-        # Looked for when it came.
+        # Resolved when the request arrived.
         return request.resolver_match or super().resolve_request(request)
 
-    def before(
+    def process_request(
         self, request: HttpRequest, match: ResolverMatch
     ) -> tuple[int, HttpResponseBase | None]:
-        """The half of the middleware before a view: how many were passed, and their answer."""
+        """Run the request half of the middleware; return how many ran, and their response."""
         set_urlconf(settings.ROOT_URLCONF)
         for passed, middleware in enumerate(self._middleware):
             try:
-                answer = _half(middleware, "process_request", request)
+                answer = _call_half(middleware, "process_request", request)
             except Exception as error:
                 return passed, response_for_exception(request, error)
             if answer is not None:
@@ -75,30 +76,30 @@ class InOneThread(BaseHandler):
         for middleware in self._middleware:
             arguments = (request, match.func, match.args, match.kwargs)
             try:
-                answer = _half(middleware, "process_view", *arguments)
+                answer = _call_half(middleware, "process_view", *arguments)
             except Exception as error:
                 answer = response_for_exception(request, error)
             if answer is not None:
                 return len(self._middleware), answer
         return len(self._middleware), None
 
-    def failed(self, request: HttpRequest, error: Exception) -> HttpResponseBase:
-        """What is answered where a view raised an error."""
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponseBase:
+        """Return the response to an error of a view."""
         answer: HttpResponseBase | None = self.process_exception_by_middleware(error, request)
         return answer or response_for_exception(request, error)
 
-    def after(
+    def process_response(
         self, request: HttpRequest, answer: HttpResponseBase, passed: int
     ) -> HttpResponseBase:
-        """The half of the middleware after a view, as far as it was passed before."""
+        """Run the response half of the middleware whose request half ran."""
         try:
             if isinstance(answer, SimpleTemplateResponse):
                 answer.render()
         except Exception as error:
-            answer = self.failed(request, error)
+            answer = self.process_exception(request, error)
         for middleware in reversed(self._middleware[:passed]):
             try:
-                answer = _half(middleware, "process_response", request, answer) or answer
+                answer = _call_half(middleware, "process_response", request, answer) or answer
             except Exception as error:
                 answer = response_for_exception(request, error)
         request.close()
@@ -108,15 +109,15 @@ class InOneThread(BaseHandler):
         return answer
 
 
-def _never(request: HttpRequest) -> HttpResponseBase:
-    """What a middleware would call that is not called in halves."""
+def _unused(request: HttpRequest) -> HttpResponseBase:
+    """A middleware called in halves calls no next one."""
     raise NotImplementedError
 
 
-def _half(middleware: Any, name: str, *arguments: Any) -> HttpResponseBase | None:
+def _call_half(middleware: Any, name: str, *arguments: Any) -> HttpResponseBase | None:
     method: Callable[..., HttpResponseBase | None] | None = getattr(middleware, name, None)
     return None if method is None else method(*arguments)
 
 
-class Handler(InOneThread, ASGIHandler):
+class Handler(SingleThreadHandler, ASGIHandler):
     """Serves the site."""

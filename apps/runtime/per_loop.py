@@ -1,4 +1,8 @@
-"""Things that belong to one event loop, and end with it."""
+"""Values that belong to one event loop and are closed with it.
+
+Buys: pooled connections without a registry of loops. Otherwise connections would keep their loop
+alive, and be lost with their sockets open.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -10,11 +14,10 @@ T = TypeVar("T")
 
 
 class PerLoop(Generic[T]):
-    """One value for each event loop, made at its first use.
+    """One value per event loop, created at its first use.
 
-    It is closed when its loop is (`asyncio.run` and its like end the generators that were begun in
-    a loop), or earlier by who asks for it. Without that, connections would keep their loop alive,
-    and be lost with their sockets open.
+    A value is closed with its loop (`asyncio.run` and similar runners close the generators started
+    in a loop), or earlier by `close`.
     """
 
     def __init__(self, make: Callable[[], T], close: Callable[[T], Awaitable[None]]) -> None:
@@ -25,23 +28,23 @@ class PerLoop(Generic[T]):
         ] = WeakKeyDictionary()
 
     def get(self) -> T:
-        """The value of the running loop."""
+        """Return the value of the running loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._values:
             value = self._make()
-            until_the_end = self._keep(loop, value)
-            # As far as its yield, where nothing has to be waited for: the loop knows it now.
+            lifetime = self._live(loop, value)
+            # Runs up to its yield, without waiting: the loop has registered the generator now.
             with suppress(StopIteration):
-                until_the_end.asend(None).send(None)
-            self._values[loop] = value, until_the_end
+                lifetime.asend(None).send(None)
+            self._values[loop] = value, lifetime
         return self._values[loop][0]
 
     async def close(self) -> None:
-        """Closes the value of the running loop, if there is one: the next use makes another."""
+        """Close the value of the running loop, if there is one; the next use creates another."""
         if found := self._values.get(asyncio.get_running_loop()):
             await found[1].aclose()
 
-    async def _keep(self, loop: asyncio.AbstractEventLoop, value: T) -> AsyncGenerator[None, None]:
+    async def _live(self, loop: asyncio.AbstractEventLoop, value: T) -> AsyncGenerator[None, None]:
         try:
             yield
         finally:

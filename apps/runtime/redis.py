@@ -1,4 +1,8 @@
-"""One Redis connection pool per event loop (asynchronous) and per process (synchronous)."""
+"""One Redis connection pool per event loop (asynchronous) and per process (synchronous).
+
+Buys: an answer within COMMAND_SECONDS, or an error, where a Redis that hangs, or a network that
+swallows packets, would hold a caller for a quarter of an hour.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,16 +18,15 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from apps.runtime.per_loop import PerLoop
 
-# A Redis that hangs, or a network that swallows packets, would keep who asks for a quarter of an
-# hour. Every command that is sent here takes milliseconds, but for those that are meant to wait.
+# Commands take milliseconds, except those that are meant to wait.
 COMMAND_SECONDS = 10.0
-WAITING = frozenset({"BLPOP", "BRPOP", "XREAD"})
-# A caller beyond these waits for one to be free: hundreds of rows may ask in the same moment.
-MOST_CONNECTIONS = 64
+BLOCKING_COMMANDS = frozenset({"BLPOP", "BRPOP", "XREAD"})
+# Further callers wait for a free connection: hundreds of rows may ask at the same moment.
+MAX_CONNECTIONS = 64
 
 
 @asynccontextmanager
-async def _in_time() -> AsyncIterator[None]:
+async def _time_limit() -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(COMMAND_SECONDS):
             yield
@@ -34,22 +37,22 @@ async def _in_time() -> AsyncIterator[None]:
 
 class _Pipeline(Pipeline):
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
-        async with _in_time():
+        async with _time_limit():
             found: list[Any] = await super().execute(raise_on_error)
             return found
 
 
 class _Redis(aioredis.Redis):
-    """Gives every command so long, by asyncio's own timeout.
+    """Limits the time of every command, by asyncio's own timeout.
 
-    Not by `socket_timeout`: with it redis-py sends through asyncio.wait_for, which in Python 3.11
-    may swallow a cancellation. A task that was told to stop then runs on for ever.
+    With `socket_timeout`, redis-py sends through asyncio.wait_for, which in Python 3.11 may swallow
+    a cancellation: a task that should stop then runs for ever.
     """
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
-        if args[0] in WAITING:
+        if args[0] in BLOCKING_COMMANDS:
             return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
-        async with _in_time():
+        async with _time_limit():
             return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
     def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Pipeline:
@@ -59,7 +62,7 @@ class _Redis(aioredis.Redis):
 def _client() -> aioredis.Redis:
     pool = aioredis.BlockingConnectionPool.from_url(
         settings.REDIS_URL,
-        max_connections=MOST_CONNECTIONS,
+        max_connections=MAX_CONNECTIONS,
         timeout=COMMAND_SECONDS,
         socket_timeout=None,
     )
@@ -70,16 +73,16 @@ _clients = PerLoop(_client, aioredis.Redis.aclose)
 
 
 def async_redis() -> aioredis.Redis:
-    """The client of the running event loop. Answers are bytes."""
+    """Return the client of the running event loop. Replies are bytes."""
     return _clients.get()
 
 
 async def close_async_redis() -> None:
-    """Closes the client of the running loop, before the loop does so at its end."""
+    """Close the client of the running loop, before the loop does so at its end."""
     await _clients.close()
 
 
 @cache
 def sync_redis() -> Redis:
-    """The client of this process for synchronous code. Answers are bytes."""
+    """Return this process's client for synchronous code. Replies are bytes."""
     return Redis.from_url(settings.REDIS_URL)

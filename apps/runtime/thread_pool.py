@@ -1,22 +1,22 @@
-"""The threads in which the synchronous part of requests runs.
+"""A small pool of threads for the synchronous part of requests.
 
-Under ASGI Django starts a thread for every request, and that thread opens a database connection:
-a third of what a small request costs. Here requests share a few threads that stay, each with the
-connection it has (see `CONN_MAX_AGE` and the pool in the settings); after every call it hands back
-what must not be kept. A request holds a thread only while it runs in it, so an open stream of
-events holds neither thread nor connection.
+Buys: a third of the time of a small request. Under ASGI, Django starts a thread for each request,
+and that thread opens a database connection. Here requests share threads that keep theirs (see
+`CONN_MAX_AGE` and the pool in the settings); after each call a thread resets what must not be
+kept. A request holds a thread only while synchronous code runs, so an open event stream holds
+neither a thread nor a connection.
 
-Who waits takes turns with others who do, and their own calls come in their order: a page is not
-behind a hundred requests of somebody else. Who has too many waiting is told so.
+Clients take turns, and each client's calls run in order: a page does not wait behind a hundred
+requests of someone else. Above a limit, a client's requests are refused.
 
-More threads would not be faster, since one at a time runs Python, but they make everybody slow
-instead of one after the other fast. Only where the threads are held up, by a slow disk or a view
-that waits for a model server, is another one started.
+More threads would not be faster, because one at a time runs Python; they would slow everyone down
+instead of serving one after the other. A thread is added only where the others are stalled, by a
+slow disk or a view that waits for a model server.
 """
 
 import asyncio
 import contextvars
-import json
+import math
 import threading
 import time
 from collections import Counter, OrderedDict, deque
@@ -29,18 +29,15 @@ from django.conf import settings
 from django.core import signals
 from django.db import close_old_connections, connections, reset_queries
 
-from apps.core import quotas
-from apps.core.quotas import LimitReached
-
-FEW = 2
-# So long nobody's turn comes before one more thread is started, up to MANY.
-HELD_UP_SECONDS = 0.05
-MANY = 64
-# One person, or program, has one at a time: their calls would only share the interpreter with those
-# of others. While threads are held up it may be more, up to this: others still find one.
-MOST_OF_ONE = 16
-# A thread beyond FEW ends when it had nothing to do for so long.
-SPARE_SECONDS = 10.0
+MIN_THREADS = 2
+MAX_THREADS = 64
+# If no call was started for this long, a thread is added.
+STALL_SECONDS = 0.05
+# A client has one thread: more would only share the interpreter with those of others. While threads
+# are stalled a client may have up to this many, so that others still find one.
+MAX_THREADS_PER_CLIENT = 16
+# A thread above MIN_THREADS ends after this long without a call.
+IDLE_SECONDS = 10.0
 SESSION = f"{settings.SESSION_COOKIE_NAME}=".encode()
 
 Scope = Any
@@ -51,11 +48,11 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 _loop: contextvars.ContextVar[asyncio.AbstractEventLoop] = contextvars.ContextVar("serving_loop")
 
 
-def hand_back_ourselves() -> None:
-    """For the whole process: Django is not to look after connections at the ends of a request.
+def disconnect_connection_signals() -> None:
+    """Stop Django from closing old connections at both ends of each request, in this process.
 
-    Each of our calls does that itself, in the thread it ran in. Django would go to a thread once
-    more at the beginning of every request for it.
+    Each call of the pool does that itself, in its own thread. Django would switch to a thread once
+    more at the beginning of every request.
     """
     signals.request_started.disconnect(reset_queries)
     signals.request_started.disconnect(close_old_connections)
@@ -63,39 +60,39 @@ def hand_back_ourselves() -> None:
 
 
 def serving_loop() -> asyncio.AbstractEventLoop | None:
-    """The event loop that serves the request in hand, seen from the thread that works on it."""
+    """Return the event loop that serves the current request, from the thread that handles it."""
     return _loop.get(None)
 
 
-class InWarmThreads:
-    """Wraps an ASGI application: its synchronous parts run in the threads of `pool`."""
+class ThreadPoolMiddleware:
+    """Wraps an ASGI application: its synchronous parts run in the threads of a pool."""
 
-    def __init__(self, application: Application, pool: "WarmThreads | None" = None) -> None:
+    def __init__(
+        self,
+        application: Application,
+        pool: "RequestThreadPool | None" = None,
+        *,
+        max_waiting: float = math.inf,
+        refuse: Application | None = None,
+    ) -> None:
+        """
+        Args:
+            max_waiting: calls of one client that may wait for a thread.
+            refuse: answers a request of a client with too many.
+        """
         self._application = application
-        self._pool = pool or WarmThreads()
-
-    async def _refuse(self, scope: Scope, send: Send) -> None:
-        error = LimitReached("requests", quotas.most("requests"))
-        said = {"code": "too_many", "detail": str(error), "errors": []}
-        is_route = scope["path"].startswith("/api/")
-        headers = [
-            (b"content-type", b"application/json" if is_route else b"text/plain; charset=utf-8"),
-            (b"retry-after", str(error.retry_after).encode()),
-            (b"connection", b"close"),
-        ]
-        body = json.dumps(said) if is_route else str(error)
-        await send({"type": "http.response.start", "status": 429, "headers": headers})
-        await send({"type": "http.response.body", "body": body.encode()})
+        self._pool = pool or RequestThreadPool()
+        self._max_waiting, self._refuse = max_waiting, refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        person = who_of(scope)
-        if self._pool.waiting(person) >= quotas.most("requests"):
-            await self._refuse(scope, send)
+        client = client_identity(scope)
+        if self._refuse and self._pool.waiting(client) >= self._max_waiting:
+            await self._refuse(scope, receive, send)
             return
-        async with ThreadSensitiveContext(executor=_Turns(self._pool, person)):
+        async with ThreadSensitiveContext(executor=_SerialExecutor(self._pool, client)):
             token = _loop.set(asyncio.get_running_loop())
             try:
                 await self._application(scope, receive, send)
@@ -103,8 +100,8 @@ class InWarmThreads:
                 _loop.reset(token)
 
 
-def who_of(scope: Scope) -> bytes:
-    """Who takes turns with others: a key, a login, else an address. Nothing is looked up."""
+def client_identity(scope: Scope) -> bytes:
+    """Return what clients take turns by: a key, a login, else an address. Looks nothing up."""
     found = b""
     for name, value in scope.get("headers", ()):
         if name == b"authorization":
@@ -131,12 +128,12 @@ class _Call:
             self.future.set_result(result)
 
 
-class _Turns(Executor):
-    """The calls of one request: one at a time, in whichever thread is free."""
+class _SerialExecutor(Executor):
+    """Runs the calls of one request one at a time, in any free thread."""
 
-    def __init__(self, pool: "WarmThreads", person: bytes) -> None:
+    def __init__(self, pool: "RequestThreadPool", client: bytes) -> None:
         self._pool = pool
-        self._person = person
+        self._person = client
         self._waiting: deque[_Call] = deque()
         self._is_running = False
         self._lock = threading.Lock()
@@ -160,48 +157,48 @@ class _Turns(Executor):
         self._pool.run(call, self._next, self._person)
 
 
-class WarmThreads:
-    """A few threads that stay, and more while those are held up."""
+class RequestThreadPool:
+    """MIN_THREADS threads that stay, and more while those are stalled."""
 
-    def __init__(self, few: int = FEW, many: int = MANY) -> None:
-        self._few, self._many = few, many
-        # Who has waited longest for a turn is first.
+    def __init__(self, min_threads: int = MIN_THREADS, max_threads: int = MAX_THREADS) -> None:
+        self._min_threads, self._max_threads = min_threads, max_threads
+        # The client who has waited longest is first.
         self._calls: OrderedDict[bytes, deque[tuple[_Call, Callable[[], None]]]] = OrderedDict()
         self._running: Counter[bytes] = Counter()
         self._threads = 0
         self._idle = 0
         self._condition = threading.Condition()
-        self._taken = 0
-        self._of_one = 1
+        self._started = 0
+        self._per_client = 1
         self._backlog = threading.Event()
         self._watcher: threading.Thread | None = None
 
     @property
     def size(self) -> int:
-        """How many threads there are now."""
+        """The number of threads now."""
         return self._threads
 
-    def waiting(self, person: bytes) -> int:
-        """How many calls of one person wait for a thread."""
-        return len(self._calls.get(person, ()))
+    def waiting(self, client: bytes) -> int:
+        """The number of a client's calls that wait for a thread."""
+        return len(self._calls.get(client, ()))
 
-    def run(self, call: _Call, done: Callable[[], None], person: bytes = b"") -> None:
-        """Runs a call in one of the threads, and then `done`."""
+    def run(self, call: _Call, done: Callable[[], None], client: bytes = b"") -> None:
+        """Run a call in one of the threads, and then `done`."""
         with self._condition:
-            self._calls.setdefault(person, deque()).append((call, done))
+            self._calls.setdefault(client, deque()).append((call, done))
             ready = sum(
-                min(len(calls), max(0, self._of_one - self._running[who]))
+                min(len(calls), max(0, self._per_client - self._running[who]))
                 for who, calls in self._calls.items()
             )
             if ready and self._idle >= ready:
                 self._condition.notify()
-            elif ready and self._threads < self._few:
+            elif ready and self._threads < self._min_threads:
                 self._start()
                 return
-            # Who is not taken now waits for a turn: it is seen to that it comes.
-            is_taken = ready and self._idle >= ready and sum(map(len, self._calls.values())) == 1
-            if not is_taken and not self._backlog.is_set():
-                self._watch_the_backlog()
+            # A call that waits may wait for a stalled thread: the watcher adds one.
+            is_started = ready and self._idle >= ready and sum(map(len, self._calls.values())) == 1
+            if not is_started and not self._backlog.is_set():
+                self._start_watcher()
 
     def _start(self) -> None:
         self._threads += 1
@@ -209,14 +206,14 @@ class WarmThreads:
 
     def _work(self) -> None:
         try:
-            while (work := self._take()) is not None:
-                call, done, person = work
+            while (work := self._wait_for_call()) is not None:
+                call, done, client = work
                 call.run()
-                _hand_back()
+                _reset_connections()
                 with self._condition:
-                    self._running[person] -= 1
-                    if not self._running[person]:
-                        del self._running[person]
+                    self._running[client] -= 1
+                    if not self._running[client]:
+                        del self._running[client]
                 done()
                 del work, call, done  # nothing of a request outlives it here
         finally:
@@ -224,33 +221,33 @@ class WarmThreads:
             with self._condition:
                 self._threads -= 1
 
-    def _take(self) -> tuple[_Call, Callable[[], None], bytes] | None:
-        """What is to be done next; None where this thread is no longer needed."""
+    def _wait_for_call(self) -> tuple[_Call, Callable[[], None], bytes] | None:
+        """Return the next call; None where this thread is no longer needed."""
         with self._condition:
             self._idle += 1
             try:
-                while (person := self._next_person()) is None:
-                    is_spare = self._threads > self._few
-                    was_called = self._condition.wait(SPARE_SECONDS if is_spare else None)
-                    if is_spare and not was_called and self._next_person() is None:
+                while (client := self._next_client()) is None:
+                    is_extra = self._threads > self._min_threads
+                    was_called = self._condition.wait(IDLE_SECONDS if is_extra else None)
+                    if is_extra and not was_called and self._next_client() is None:
                         return None
-                self._taken += 1
-                return *self._turn(person), person
+                self._started += 1
+                return *self._pop(client), client
             finally:
                 self._idle -= 1
 
-    def _next_person(self) -> bytes | None:
-        """Whose turn it is; None where nobody waits who may have one more thread."""
-        return next((who for who in self._calls if self._running[who] < self._of_one), None)
+    def _next_client(self) -> bytes | None:
+        """Return the client whose turn it is; None where none may have another thread."""
+        return next((who for who in self._calls if self._running[who] < self._per_client), None)
 
-    def _turn(self, person: bytes) -> tuple[_Call, Callable[[], None]]:
-        calls = self._calls.pop(person)
+    def _pop(self, client: bytes) -> tuple[_Call, Callable[[], None]]:
+        calls = self._calls.pop(client)
         if len(calls) > 1:
-            self._calls[person] = calls  # behind the others
-        self._running[person] += 1
+            self._calls[client] = calls  # behind the others
+        self._running[client] += 1
         return calls.popleft()
 
-    def _watch_the_backlog(self) -> None:
+    def _start_watcher(self) -> None:
         self._backlog.set()
         if self._watcher is None:
             self._watcher = threading.Thread(target=self._watch, name="backlog", daemon=True)
@@ -258,20 +255,20 @@ class WarmThreads:
 
     def _watch(self) -> None:
         while self._backlog.wait():
-            taken = self._taken
-            time.sleep(HELD_UP_SECONDS)
+            taken = self._started
+            time.sleep(STALL_SECONDS)
             with self._condition:
                 if not self._calls:
-                    self._of_one = 1
+                    self._per_client = 1
                     self._backlog.clear()
-                elif self._taken == taken:
-                    self._of_one = min(MOST_OF_ONE, self._of_one + 1)
+                elif self._started == taken:
+                    self._per_client = min(MAX_THREADS_PER_CLIENT, self._per_client + 1)
                     if self._idle:
                         self._condition.notify()
-                    elif self._threads < self._many:
+                    elif self._threads < self._max_threads:
                         self._start()
 
 
-def _hand_back() -> None:
+def _reset_connections() -> None:
     reset_queries()
     close_old_connections()

@@ -18,7 +18,7 @@ from pytest_django import Settings
 
 from apps.core.http.health import Health
 from apps.runtime.handler import Handler
-from apps.runtime.thread_pool import InWarmThreads, WarmThreads
+from apps.runtime.thread_pool import RequestThreadPool, ThreadPoolMiddleware
 
 UNTIL: asyncio.Event
 
@@ -84,8 +84,8 @@ async def ask(application: Any, address: str) -> tuple[int, bytes]:
 async def test_more_views_wait_than_there_are_threads() -> None:
     global UNTIL
     UNTIL = asyncio.Event()
-    pool = WarmThreads(few=1, many=2)
-    served = Health(InWarmThreads(Handler(), pool))
+    pool = RequestThreadPool(min_threads=1, max_threads=2)
+    served = Health(ThreadPoolMiddleware(Handler(), pool))
     waiting = [asyncio.create_task(ask(served, "/waits")) for _ in range(20)]
     assert (await ask(served, "/plain"))[0] == 200
     assert pool.size <= 2
@@ -96,9 +96,9 @@ async def test_more_views_wait_than_there_are_threads() -> None:
 
 @pytest.mark.django_db(transaction=True)
 async def test_health_is_answered_while_every_thread_is_held() -> None:
-    pool = WarmThreads(few=1, many=1)
+    pool = RequestThreadPool(min_threads=1, max_threads=1)
     until = threading.Event()
-    served = Health(InWarmThreads(Handler(), pool))
+    served = Health(ThreadPoolMiddleware(Handler(), pool))
     pool.run(_Held(until), lambda: None)  # type: ignore[arg-type]
     try:
         assert await ask(served, "/health") == (200, b'{"status": "ok"}')

@@ -11,10 +11,9 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings as project
 from django.contrib.auth.models import User
 from django.db import connection
-from pytest_django import Settings
 
 from apps.runtime import thread_pool
-from apps.runtime.thread_pool import InWarmThreads, WarmThreads, serving_loop
+from apps.runtime.thread_pool import RequestThreadPool, ThreadPoolMiddleware, serving_loop
 
 
 async def call(application: Any) -> None:
@@ -22,10 +21,10 @@ async def call(application: Any) -> None:
 
     async def send(message: Any) -> None: ...
 
-    await InWarmThreads(application, POOL)({"type": "http"}, receive, send)
+    await ThreadPoolMiddleware(application, POOL)({"type": "http"}, receive, send)
 
 
-POOL = WarmThreads(few=2)
+POOL = RequestThreadPool(min_threads=2)
 
 
 def app(function: Callable[[], Any], said: list[Any]) -> Any:
@@ -64,7 +63,7 @@ async def test_calls_of_one_request_come_one_after_the_other() -> None:
 async def test_threads_that_are_held_up_are_joined_by_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(thread_pool, "SPARE_SECONDS", 0.1)
+    monkeypatch.setattr(thread_pool, "IDLE_SECONDS", 0.1)
     until = threading.Event()
     said: list[Any] = []
     held = [asyncio.create_task(call(app(until.wait, said))) for _ in range(6)]
@@ -84,13 +83,13 @@ async def test_threads_that_are_held_up_are_joined_by_others(
 
 async def test_in_their_order() -> None:
     said: list[int] = []
-    pool = WarmThreads(few=1)
+    pool = RequestThreadPool(min_threads=1)
 
     def application(number: int) -> Any:
         async def run(scope: Any, receive: Any, send: Any) -> None:
             await sync_to_async(lambda: said.append(number))()
 
-        return InWarmThreads(run, pool)
+        return ThreadPoolMiddleware(run, pool)
 
     async with asyncio.TaskGroup() as group:
         for number in range(30):
@@ -98,7 +97,13 @@ async def test_in_their_order() -> None:
     assert said == list(range(30))
 
 
-def asks(pool: WarmThreads, person: str, work: Callable[[], Any]) -> "asyncio.Task[list[Any]]":
+async def refuse(scope: Any, receive: Any, send: Any) -> None:
+    await send("refused")
+
+
+def asks(
+    pool: RequestThreadPool, person: str, work: Callable[[], Any], max_waiting: float = 1000
+) -> "asyncio.Task[list[Any]]":
     """A request of a person; sooner or later the messages that were sent to them."""
     sent: list[Any] = []
 
@@ -111,14 +116,15 @@ def asks(pool: WarmThreads, person: str, work: Callable[[], Any]) -> "asyncio.Ta
     async def served() -> list[Any]:
         headers = [(b"cookie", f"a=b; {project.SESSION_COOKIE_NAME}={person}; c=d".encode())]
         scope = {"type": "http", "path": "/api/", "headers": headers}
-        await InWarmThreads(application, pool)(scope, None, send)
+        middleware = ThreadPoolMiddleware(application, pool, max_waiting=max_waiting, refuse=refuse)
+        await middleware(scope, None, send)
         return sent
 
     return asyncio.create_task(served())
 
 
 async def test_people_take_turns() -> None:
-    pool = WarmThreads(few=1, many=1)
+    pool = RequestThreadPool(min_threads=1, max_threads=1)
     until = threading.Event()
     said: list[str] = []
     work = [asks(pool, "greedy", until.wait)]
@@ -133,9 +139,9 @@ async def test_people_take_turns() -> None:
 
 
 async def test_one_person_does_not_hold_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_pool, "MOST_OF_ONE", 3)
-    monkeypatch.setattr(thread_pool, "HELD_UP_SECONDS", 0.001)
-    pool = WarmThreads(few=2, many=4)
+    monkeypatch.setattr(thread_pool, "MAX_THREADS_PER_CLIENT", 3)
+    monkeypatch.setattr(thread_pool, "STALL_SECONDS", 0.001)
+    pool = RequestThreadPool(min_threads=2, max_threads=4)
     until = threading.Event()
     held = [asks(pool, "greedy", until.wait) for _ in range(20)]
     try:
@@ -151,20 +157,17 @@ async def test_one_person_does_not_hold_every_thread(monkeypatch: pytest.MonkeyP
     assert pool.waiting(b"greedy") == 0
 
 
-async def test_who_has_too_many_waiting_is_told_so(settings: Settings) -> None:
-    settings.LIMITS = {**settings.LIMITS, "requests": 2}
-    pool = WarmThreads(few=1, many=1)
+async def test_a_client_with_too_many_waiting_calls_is_refused() -> None:
+    pool = RequestThreadPool(min_threads=1, max_threads=1)
     until = threading.Event()
     held = [asks(pool, "greedy", until.wait)]
     async with asyncio.timeout(60):
         while not pool.size or pool.waiting(b"greedy"):
             await asyncio.sleep(0.001)
-    held += [asks(pool, "greedy", until.wait) for _ in range(2)]
+    held += [asks(pool, "greedy", until.wait, max_waiting=2) for _ in range(2)]
     await asyncio.sleep(0)
-    start, body = await asks(pool, "greedy", until.wait)
-    assert start["status"] == 429
-    assert b"You have 2 requests that wait" in body["body"]
-    other = asks(pool, "other", lambda: None)
+    assert await asks(pool, "greedy", until.wait, max_waiting=2) == ["refused"]
+    other = asks(pool, "other", lambda: None, max_waiting=2)
     until.set()
     assert await other == []
     await asyncio.gather(*held)
@@ -218,7 +221,7 @@ async def test_a_thread_knows_the_loop_that_serves_its_request() -> None:
 
 @pytest.mark.django_db(transaction=True)
 async def test_a_connection_is_kept_and_one_that_failed_is_not() -> None:
-    pool = WarmThreads(few=1)
+    pool = RequestThreadPool(min_threads=1)
     said: list[Any] = []
 
     def query() -> Any:
@@ -229,7 +232,7 @@ async def test_a_connection_is_kept_and_one_that_failed_is_not() -> None:
         connection.errors_occurred = True
 
     for function in (query, query, fails, query):
-        await InWarmThreads(app(function, said), pool)({"type": "http"}, None, None)
+        await ThreadPoolMiddleware(app(function, said), pool)({"type": "http"}, None, None)
     first, second, _, third = said
     assert third is not None
     if connection.vendor == "sqlite":  # PostgreSQL's go back to their pool
@@ -238,4 +241,4 @@ async def test_a_connection_is_kept_and_one_that_failed_is_not() -> None:
     async def leave(scope: Any, receive: Any, send: Any) -> None:
         await sync_to_async(lambda: connection.close())()
 
-    await InWarmThreads(leave, pool)({"type": "http"}, None, None)
+    await ThreadPoolMiddleware(leave, pool)({"type": "http"}, None, None)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.classifiers.evaluation.metrics import softmax
-from apps.runtime.atomic_file import write_whole
+from apps.runtime.atomic_file import write_atomically
 from apps.similarity.text_key import text_key
 
 Floats = NDArray[np.float32]
@@ -163,7 +163,7 @@ def save(folder: Path, name: str, evidence: Evidence) -> None:
         arrays |= {f"{part}.{entry.name}": getattr(group, entry.name) for entry in fields(group)}
     data = io.BytesIO()
     np.savez_compressed(data, **arrays)  # type: ignore[arg-type]  # names are ours
-    write_whole(_path(folder, name), data.getvalue())
+    write_atomically(_path(folder, name), data.getvalue())
 
 
 def remove(folder: Path, name: str) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from apps.classifiers.evaluation.familiarity import Familiarity
 from apps.classifiers.evaluation.metrics import softmax
-from apps.runtime.atomic_file import write_whole
+from apps.runtime.atomic_file import write_atomically
 
 Floats = NDArray[np.float32]
 MAX_LABELS = 100_000
@@ -121,8 +121,8 @@ def save(folder: Path, name: str, predictor: Predictor) -> None:
         found["sample"] = predictor.familiarity.sample.astype(np.float16)
     np.savez(arrays, **found)  # type: ignore[arg-type]  # names are ours
     card = asdict(predictor.card) | {"sha256": hashlib.sha256(arrays.getvalue()).hexdigest()}
-    write_whole(folder / f"{name}.npz", arrays.getvalue())
-    write_whole(folder / f"{name}.json", json.dumps(card, ensure_ascii=False).encode())
+    write_atomically(folder / f"{name}.npz", arrays.getvalue())
+    write_atomically(folder / f"{name}.json", json.dumps(card, ensure_ascii=False).encode())
 
 
 def remove(folder: Path, name: str) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from apps.classifiers.prediction.predictor import Predictor
 from apps.classifiers.training import trainer
-from apps.runtime.atomic_file import write_whole
+from apps.runtime.atomic_file import write_atomically
 
 FORMS = ("skops", "onnx")
 """Each needs the package of its name; where onnx could not be installed, the other is written."""
@@ -34,7 +34,7 @@ def write(folder: Path, name: str, predictor: Predictor) -> None:
     with _alone_in(_path(folder, name, "skops").parent):
         for form, path in paths.items():
             if not path.exists():
-                write_whole(path, forms[form](predictor))
+                write_atomically(path, forms[form](predictor))
 
 
 def available() -> list[str]:

@@ -22,7 +22,7 @@ from apps.classifiers.transfer import exports as transfer_exports
 from apps.classifiers.transfer.imports import BadFile, check_size
 from apps.classifiers.views.shared import get_run, load_evidence, owner_of, run_page
 from apps.core.quotas import limited
-from apps.runtime.async_db import in_pieces
+from apps.runtime.async_db import stream_from_thread
 from apps.servers.services import NoServer
 
 
@@ -96,7 +96,7 @@ def export_response(run: Run, form: str) -> HttpResponseBase:
     if form in convert.FORMS:
         raise Http404(f"The package {form} is not installed here.")
     pieces = transfer_exports.as_zip(card, stored, converted, _tests(run), _base_url(run))
-    return StreamingHttpResponse(in_pieces(pieces), headers=headers)
+    return StreamingHttpResponse(stream_from_thread(pieces), headers=headers)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -16,7 +16,7 @@ from apps.classifiers.prediction import file_predictions, predict
 from apps.classifiers.views.shared import run_page
 from apps.core.quotas import limited
 from apps.files import FormatError
-from apps.runtime.async_db import in_pieces
+from apps.runtime.async_db import stream_from_thread
 
 SHOWN = 50
 PIECE_BYTES = 256 * 1024
@@ -80,7 +80,7 @@ def download_response(found: FilePrediction) -> StreamingHttpResponse:
     stem = found.file_name.rsplit(".", 1)[0]
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in stem)[:80]
     return StreamingHttpResponse(
-        in_pieces(_read(path)),
+        stream_from_thread(_read(path)),
         headers={
             "Content-Type": "text/csv; charset=utf-8"
             if found.form == "csv"

@@ -3,7 +3,7 @@
 from collections.abc import MutableMapping
 from typing import Any
 
-from apps.runtime.body_limit import Application, Receive, Send
+from apps.core.http.body_limit import Application, Receive, Send
 
 ALIVE = b'{"status": "ok"}'
 HEADERS = [

@@ -11,16 +11,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from apps.runtime.thread_pool import who_of
+from apps.runtime.thread_pool import client_identity
 
 Scope = Any
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-REMEMBERED_SECONDS = 1.0
-MOST_REMEMBERED = 1000
-SAFE = {"GET", "HEAD", "OPTIONS"}
+CACHE_SECONDS = 1.0
+MAX_ENTRIES = 1000
+SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 _NUMBERS = re.compile(r"\d+")
 
 Key = tuple[bytes, str, str]
@@ -33,7 +33,7 @@ class _Refusal:
     body: bytearray = field(default_factory=bytearray)
 
 
-class RemembersRefusals:
+class RefusalCacheMiddleware:
     """Wraps an ASGI application: a 429 to a change is repeated, for a second, to who got it.
 
     The same change is one at the same address but for its numbers: another conversation's question
@@ -45,10 +45,10 @@ class RemembersRefusals:
         self._refused: OrderedDict[Key, _Refusal] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in SAFE:
+        if scope["type"] != "http" or scope["method"] in SAFE_METHODS:
             await self._application(scope, receive, send)
             return
-        who = who_of(scope)
+        who = client_identity(scope)
         client = scope.get("client")
         if client and who == client[0].encode():  # many strangers may share an address
             await self._application(scope, receive, send)
@@ -71,7 +71,7 @@ class RemembersRefusals:
             elif refusal is not None and message["type"] == "http.response.body":
                 refusal.body += message.get("body", b"")
                 if not message.get("more_body", False):
-                    refusal.until = time.monotonic() + REMEMBERED_SECONDS
+                    refusal.until = time.monotonic() + CACHE_SECONDS
                     self._keep(key, refusal)
             await send(message)
 
@@ -80,7 +80,7 @@ class RemembersRefusals:
     def _keep(self, key: Key, refusal: _Refusal) -> None:
         self._refused[key] = refusal
         self._refused.move_to_end(key)
-        while len(self._refused) > MOST_REMEMBERED:
+        while len(self._refused) > MAX_ENTRIES:
             self._refused.popitem(last=False)
 
 

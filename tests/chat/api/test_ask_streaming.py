@@ -15,7 +15,7 @@ from django.test import AsyncClient
 from apps.chat.api.answers import MessageOut
 from apps.chat.models import Conversation, Message
 from apps.core.models import ApiKey
-from apps.runtime.thread_pool import InWarmThreads, WarmThreads
+from apps.runtime.thread_pool import RequestThreadPool, ThreadPoolMiddleware
 from apps.servers.discovery import slot_states
 from apps.servers.models import Server
 from apps.servers.services import target
@@ -102,7 +102,7 @@ async def test_stop_frees_the_slot_at_once(alice_api: AsyncClient, server: Serve
 async def test_open_streams_hold_no_thread_and_no_connection(alice: User, server: Server) -> None:
     """A hundred readers of one unfinished answer, through the application as it is served."""
     _, token = await asyncio.to_thread(lambda: ApiKey.issue(user=alice, name="tests"))
-    application = InWarmThreads(get_asgi_application(), WarmThreads(few=2))
+    application = ThreadPoolMiddleware(get_asgi_application(), RequestThreadPool(min_threads=2))
     conversation = await Conversation.objects.acreate(owner=alice)
     answer = await Message.objects.acreate(
         conversation=conversation, role="assistant", status="queued"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from apps.core.http import refusal_cache
-from apps.core.http.refusal_cache import RemembersRefusals
+from apps.core.http.refusal_cache import RefusalCacheMiddleware
 
 
 class Site:
@@ -14,7 +14,7 @@ class Site:
     def __init__(self, status: int = 429) -> None:
         self.asked: list[str] = []
         self.status = status
-        self.guarded = RemembersRefusals(self._answer)
+        self.guarded = RefusalCacheMiddleware(self._answer)
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         self.asked.append(scope["path"])
@@ -70,7 +70,7 @@ async def test_strangers_do_not_answer_for_each_other() -> None:
 
 async def test_it_is_forgotten_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site()
-    monkeypatch.setattr(refusal_cache, "REMEMBERED_SECONDS", 0.0)
+    monkeypatch.setattr(refusal_cache, "CACHE_SECONDS", 0.0)
     for _ in range(2):
         await site.ask("/a/1")
     assert len(site.asked) == 2
@@ -84,7 +84,7 @@ async def test_what_is_let_through_is_never_remembered() -> None:
 
 
 async def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refusal_cache, "MOST_REMEMBERED", 3)
+    monkeypatch.setattr(refusal_cache, "MAX_ENTRIES", 3)
     site = Site()
     for letter in "abcde":
         await site.ask(f"/{letter}")

@@ -5,9 +5,9 @@ from django.template import Context, Template
 @pytest.mark.parametrize(
     ("expression", "value", "shown"),
     [
-        ("x|percent", 0.9231, "92 %"),
-        ("x|percent:1", 0.9231, "92.3 %"),
-        ("x|percent", 0, "0 %"),
+        ("x|percent", 0.9231, "92%"),
+        ("x|percent:1", 0.9231, "92.3%"),
+        ("x|percent", 0, "0%"),
         ("x|number", 12345.678, "12,346"),
         ("x|number:2", 0.256, "0.26"),
         ("x|duration", 0.0423, "42 ms"),

@@ -29,15 +29,15 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 # What anybody may send: the form of a login.
-STRANGER_BYTES = 64 * 1024
+ANONYMOUS_BYTES = 64 * 1024
 # What a form says besides its files.
-FORM_BYTES = 1024 * 1024
+FORM_FIELD_BYTES = 1024 * 1024
 # A browser that is still sending reads the answer only when it may go on sending: what it sends is
 # thrown away for so long.
 DRAIN_SECONDS = 20.0
 # A body is to come at this pace after a while, and no pause may be longer.
-PATIENCE_SECONDS = 30.0
-LEAST_BYTES_PER_SECOND = 16 * 1024
+MAX_PAUSE_SECONDS = 30.0
+MIN_BYTES_PER_SECOND = 16 * 1024
 
 
 class _Refused(Exception):
@@ -57,7 +57,7 @@ class Sizes:
     """From a person, at an address that takes files."""
 
 
-class LimitedBodies:
+class BodyLimitMiddleware:
     """Wraps an ASGI application: larger or slower requests are refused with a sentence."""
 
     def __init__(self, application: Application, limit: int) -> None:
@@ -66,9 +66,9 @@ class LimitedBodies:
         """
         self._application = application
         self._sizes = Sizes(
-            stranger=STRANGER_BYTES,
-            form=settings.DATA_UPLOAD_MAX_MEMORY_SIZE + FORM_BYTES,
-            files=limit + FORM_BYTES,
+            stranger=ANONYMOUS_BYTES,
+            form=settings.DATA_UPLOAD_MAX_MEMORY_SIZE + FORM_FIELD_BYTES,
+            files=limit + FORM_FIELD_BYTES,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -109,7 +109,7 @@ class _Body:
         if size <= self._most:
             return
         if size > self._sizes.files:
-            raise _too_large(self._sizes.files - FORM_BYTES, "Split it into several files.")
+            raise _too_large(self._sizes.files - FORM_FIELD_BYTES, "Split it into several files.")
         person = await in_db(sender, self._scope["headers"])
         if person is None:
             raise _Refused(_stranger(self._sizes.stranger))
@@ -130,8 +130,8 @@ class _Body:
     async def receive(self) -> Message:
         if self.is_complete:  # what comes now is the end of the connection
             return await self._receive()
-        at_this_pace = self._begun + PATIENCE_SECONDS + self._seen / LEAST_BYTES_PER_SECOND
-        patience = min(PATIENCE_SECONDS, at_this_pace - time.monotonic())
+        at_this_pace = self._begun + MAX_PAUSE_SECONDS + self._seen / MIN_BYTES_PER_SECOND
+        patience = min(MAX_PAUSE_SECONDS, at_this_pace - time.monotonic())
         if patience <= 0:
             raise _Refused(_slow())
         try:
@@ -176,12 +176,12 @@ def _stranger(most: int) -> Refusal:
 
 
 def _slow() -> Refusal:
-    pace = LEAST_BYTES_PER_SECOND // 1024
+    pace = MIN_BYTES_PER_SECOND // 1024
     return Refusal(
         408,
         "too_slow",
-        f"The request did not arrive: after {PATIENCE_SECONDS:.0f} seconds it must come with {pace}"
-        " KB a second. Try again with a better connection.",
+        f"The request did not arrive: after {MAX_PAUSE_SECONDS:.0f} seconds it must come with "
+        f"{pace} KB a second. Try again with a better connection.",
     )
 
 

@@ -16,9 +16,9 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django import Settings
 
 from apps.core import quotas
+from apps.core.http import body_limit
+from apps.core.http.body_limit import ANONYMOUS_BYTES, FORM_FIELD_BYTES, BodyLimitMiddleware
 from apps.core.models import ApiKey
-from apps.runtime import body_limit
-from apps.runtime.body_limit import FORM_BYTES, STRANGER_BYTES, LimitedBodies
 from workbench.api import api as the_api
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -87,7 +87,7 @@ async def ask(
     if length is not None:
         said = (b"content-length", str(length).encode())
     scope = {"type": "http", "method": "POST", "path": path, "headers": [said, *headers]}
-    await LimitedBodies(asked, LIMIT)(scope, receive, send)
+    await BodyLimitMiddleware(asked, LIMIT)(scope, receive, send)
     assert sent[-1]["more_body"] is False
     assert not quotas.held()
     body = b"".join(message.get("body", b"") for message in sent)
@@ -105,17 +105,19 @@ async def test_it_works_up_to_the_limit(
     assert asked.read == LIMIT
 
 
-@pytest.mark.parametrize("length", [STRANGER_BYTES + 1, LIMIT, None])
+@pytest.mark.parametrize("length", [ANONYMOUS_BYTES + 1, LIMIT, None])
 @pytest.mark.parametrize("path", [FILES, ROUTE, "/health"])
 @pytest.mark.parametrize("headers", [[], [(b"authorization", b"Bearer wb_x")], [(b"cookie", b"a")]])
 async def test_a_stranger_sends_a_form_and_no_more(
     length: int | None, path: str, headers: Headers, db: None
 ) -> None:
-    assert (await ask(Asked(), [STRANGER_BYTES], headers, length=None, path=path))[0] == 200
+    assert (await ask(Asked(), [ANONYMOUS_BYTES], headers, length=None, path=path))[0] == 200
     asked = Asked()
-    status, said, _ = await ask(asked, [STRANGER_BYTES, 1, 1000], headers, length=length, path=path)
+    status, said, _ = await ask(
+        asked, [ANONYMOUS_BYTES, 1, 1000], headers, length=length, path=path
+    )
     assert status == 401
-    assert asked.read == (0 if length else STRANGER_BYTES)
+    assert asked.read == (0 if length else ANONYMOUS_BYTES)
     assert "more than 64 KB" in said
     if path == ROUTE:
         assert json.loads(said)["code"] == "unauthorized"
@@ -123,7 +125,7 @@ async def test_a_stranger_sends_a_form_and_no_more(
 
 async def test_a_length_over_the_limit_is_refused_before_anything_is_read(key: Headers) -> None:
     asked = Asked()
-    huge = LIMIT + FORM_BYTES + 1
+    huge = LIMIT + FORM_FIELD_BYTES + 1
     status, said, taken = await ask(asked, [1, 1, 1], key, length=huge)
     assert (status, asked.read) == (413, 0)
     assert "larger than 30 MB" in said
@@ -143,8 +145,8 @@ async def test_files_are_taken_where_files_are_wanted(length: int | None, key: H
 
 async def test_a_body_without_a_length_is_counted(key: Headers) -> None:
     asked = Asked()
-    status, said, _ = await ask(asked, [LIMIT, FORM_BYTES, 1, 1], key)
-    assert (status, asked.read) == (413, LIMIT + FORM_BYTES)
+    status, said, _ = await ask(asked, [LIMIT, FORM_FIELD_BYTES, 1, 1], key)
+    assert (status, asked.read) == (413, LIMIT + FORM_FIELD_BYTES)
     assert "larger than 30 MB" in said
 
 
@@ -161,7 +163,7 @@ async def test_so_many_large_ones_at_a_time(key: Headers, alice: User, settings:
 
         headers = [(b"content-length", str(LIMIT).encode()), *key]
         scope = {"type": "http", "method": "POST", "path": ROUTE, "headers": headers}
-        await LimitedBodies(Asked(), LIMIT)(scope, receive, send)
+        await BodyLimitMiddleware(Asked(), LIMIT)(scope, receive, send)
     assert sent[0]["status"] == 429
     assert (b"retry-after", b"10") in sent[0]["headers"]
     assert "You have 1 uploads" in json.loads(sent[1]["body"])["detail"]
@@ -172,7 +174,7 @@ async def test_so_many_large_ones_at_a_time(key: Headers, alice: User, settings:
 async def test_who_sends_nothing_for_long_is_cut_off(
     pieces: list[int], key: Headers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(body_limit, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(body_limit, "MAX_PAUSE_SECONDS", 0.05)
     status, said, _ = await ask(Asked(), pieces, key, length=5000, path=ROUTE)
     assert status == 408
     assert json.loads(said)["code"] == "too_slow"
@@ -181,7 +183,7 @@ async def test_who_sends_nothing_for_long_is_cut_off(
 async def test_who_sends_a_little_again_and_again_is_cut_off(
     key: Headers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(body_limit, "PATIENCE_SECONDS", 30.0)
+    monkeypatch.setattr(body_limit, "MAX_PAUSE_SECONDS", 30.0)
     clock = iter(float(second) for second in range(0, 10_000, 5))
     monkeypatch.setattr(body_limit.time, "monotonic", lambda: next(clock))
     status, _, taken = await ask(Asked(), [1] * 100, key, length=5000, path=ROUTE)
