@@ -97,7 +97,11 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.messages.context_processors.messages",
                 "apps.core.context.navigation",
             ],
-            "builtins": ["apps.core.templatetags.formats", "apps.core.templatetags.modules"],
+            "builtins": [
+                "apps.core.templatetags.components",
+                "apps.core.templatetags.formats",
+                "apps.core.templatetags.modules",
+            ],
         },
     }
 ]
