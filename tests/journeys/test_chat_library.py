@@ -235,7 +235,7 @@ def test_fields_of_answers_and_a_pin(page: Page) -> None:
     begin(page, "Hi")
     expect(page.locator(".meter-button")).to_be_visible()
     held: list[Route] = []
-    page.route("**/answer_fields.js", lambda route: held.append(route), times=1)
+    page.route("**/structured_output.js", lambda route: held.append(route), times=1)
     page.keyboard.press("Alt+m")
     panel = page.get_by_role("complementary", name="Model and parameters")
     panel.get_by_text("Structured output (JSON)").click()

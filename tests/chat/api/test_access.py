@@ -22,25 +22,41 @@ def conversation(alice: User) -> Conversation:
 
 
 ANSWER_PAGES = {
-    "answer": "get", "stop": "post", "answer_again": "post", "show": "post", "go_on": "post",
-    "compare": "post", "keep": "post", "pin_message": "post",
-    "remove": "post", "restore": "post",
+    "answer": "get", "stop": "post", "regenerate": "post", "select_version": "post",
+    "continue_answer": "post",
+    "compare": "post", "keep_answer": "post", "pin_message": "post",
+    "delete_message": "post", "restore_message": "post",
 }  # fmt: skip
-CALL_PAGES = {"call": "get", "decide": "post", "run_again": "post"}
-QUESTION_PAGES = {"question": "get", "edit_form": "get", "edit": "post", "answer_question": "post"}
+CALL_PAGES = {"tool_call": "get", "decide_tool_call": "post", "rerun_tool_call": "post"}
+QUESTION_PAGES = {
+    "user_message": "get",
+    "edit_form": "get",
+    "edit": "post",
+    "answer_message": "post",
+}
 CONVERSATION_PAGES = {
-    "conversation": "get", "ask": "post", "rename": "post", "delete": "post", "settings": "get",
+    "conversation": "get", "send_message": "post", "rename": "post", "delete": "post",
+    "settings": "get",
     "write_prompt": "post", "apply_preset": "post", "save_preset": "post", "delete_preset": "post",
     "model": "get", "share": "post", "pin": "post", "archive": "post", "set_tags": "post",
-    "undo": "post", "read_ahead": "post", "tools": "post", "title": "get", "summary": "post",
-    "check_prompt": "post", "answer_fields": "post",
+    "undo": "post", "prefill": "post", "tools": "post", "title": "get", "summary": "post",
+    "check_prompt": "post", "response_fields": "post",
 }  # fmt: skip
 PAGES = CONVERSATION_PAGES | ANSWER_PAGES | QUESTION_PAGES | CALL_PAGES
 ALONE = {
-    *("index", "begin", "chosen_model", "older", "find", "bulk", "import_page", "export_many"),
+    *(
+        "index",
+        "create",
+        "model_selection",
+        "older_chats",
+        "search",
+        "bulk",
+        "import",
+        "export_many",
+    ),
     *("attach", "preferences"),
 }
-OTHERS = {"earlier", "export_all", "export", "shared", "unshare", "attached", "detach"}
+OTHERS = {"earlier_messages", "export_all", "export", "shared", "unshare", "attachment", "detach"}
 ROUTES = [
     ("get", "conversations/{conversation}"),
     ("patch", "conversations/{conversation}"),

@@ -262,7 +262,7 @@ def test_fields_and_checks_are_of_nobody_elses_and_by_post(
     alice: User, browser: Client, bobs_browser: Client, demo_server: Server
 ) -> None:
     conversation = told(alice, "Hello", "Hi")
-    for name in ("answer_fields", "check_prompt"):
+    for name in ("response_fields", "check_prompt"):
         address = reverse(f"chat:{name}", args=[conversation.pk])
         assert bobs_browser.post(address).status_code == 404
         assert browser.get(address).status_code == 405
