@@ -1,15 +1,15 @@
 from django.urls import path
 
-from apps.generation.views import cards, editor, jobs, review, thresholds
+from apps.generation.views import cards, editor, jobs, preview, review, thresholds
 
 app_name = "generation"
 urlpatterns = [
     path("", jobs.index, name="index"),
     path("new/", editor.new, name="new"),
-    path("preview/", editor.preview, name="preview"),
+    path("preview/", preview.preview, name="preview"),
     path("check/", editor.check, name="check"),
-    path("personas/", editor.write_personas, name="personas"),
-    path("recipes/<int:pk>/delete/", editor.forget_recipe, name="delete_recipe"),
+    path("personas/", preview.write_personas, name="personas"),
+    path("recipes/<int:pk>/delete/", editor.delete_saved_recipe, name="delete_recipe"),
     path("<int:pk>/", jobs.job, name="job"),
     path("<int:pk>/progress/", jobs.progress, name="progress"),
     path("<int:pk>/course/", jobs.course, name="throughput"),

@@ -14,7 +14,8 @@ from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable
 from apps.embeddings.cache import TextsTooLarge
 from apps.generation import services
-from apps.generation.api.jobs import get_job_of, router
+from apps.generation.api.job_json import get_job_of
+from apps.generation.api.router import router
 from apps.generation.exports import to_dataset as exports_to_dataset
 from apps.generation.exports.data_card import data_card
 from apps.generation.exports.downloads import export_response

@@ -1,0 +1,219 @@
+"""The form of a new job: the values as typed, and the job that they ask for."""
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.http import QueryDict
+
+from apps.batch.models import Batch
+from apps.generation.job_request import JobRequest
+from apps.generation.recipe import parse as recipes
+from apps.generation.recipe.params import DEFAULT_PARAMS
+from apps.generation.recipe.problems import Problem, RecipeError
+from apps.generation.recipe.recipe import MAX_ROWS, MAX_SEED, Recipe
+from apps.generation.views.form_numbers import (
+    as_typed,
+    fraction,
+    key_of,
+    parameter,
+    thinking_choices,
+    whole_number,
+)
+
+DEFAULT_ROWS = 50
+MAX_NAME = 200
+# Those with a field of their own; all others stay in the recipe's JSON.
+PARAMS = ("temperature", "min_p", "max_tokens", "thinking")
+LINES = (
+    *("name", "target", "system", "rows", "seed", "near", "meaning", "test_dataset", "width"),
+    *("weight", "daily_tokens", "for_dataset", "for_classifier"),
+)
+# Every field with a place for a sentence: a fragment fills some and empties the others.
+ERROR_PLACES = (
+    *("name", "target", "system", "columns", "quotas", "rows", "seed", "near", "meaning"),
+    *("test_dataset", "width", "weight", "daily_tokens"),
+    *PARAMS,
+)
+
+
+@dataclass
+class Draft:
+    name: str = ""
+    target: str = ""
+    """Server and model, see `targets.value_of`."""
+    keep: bool = False
+    """List the recipe among the person's own."""
+    recipe: str = ""
+    """The recipe as JSON, as the editor writes it; `PARAMS` stand in fields of their own."""
+    system: str = ""
+    rows: str = str(DEFAULT_ROWS)
+    seed: str = ""
+    params: dict[str, str] = field(default_factory=dict)
+    refill: bool = True
+    near: str = ""
+    meaning: str = ""
+    test_dataset: str = ""
+    width: str = ""
+    weight: str = "1"
+    daily_tokens: str = ""
+    for_dataset: str = ""
+    for_classifier: str = ""
+    """Primary keys of what the rows are to improve; see `Job`."""
+    errors: dict[str, str] = field(default_factory=dict)
+    """By the name of the field on the page."""
+    problems: list[Problem] = field(default_factory=list)
+    """Of the columns, with their places."""
+    earlier_batch: Batch | None = None
+    """Of the job that this one copies."""
+    is_untouched: bool = False
+    """True before anything was chosen or typed."""
+
+    @classmethod
+    def of(cls, name: str, recipe: Mapping[str, Any]) -> "Draft":
+        """A draft of a recipe in its JSON form."""
+        long = recipes.long_form(recipe)
+        params = {**DEFAULT_PARAMS, **long.pop("params", {})}
+        if others := {name: params[name] for name in params if name not in PARAMS}:
+            long["params"] = others
+        system = long.pop("system", "")
+        return cls(
+            name=name,
+            system=system,
+            recipe=json.dumps(long, ensure_ascii=False),
+            params={name: as_typed(params.get(name)) for name in PARAMS},
+            seed=str(secrets.randbelow(10_000)),
+        )
+
+    @classmethod
+    def blank(cls) -> "Draft":
+        draft = cls.of("", {"columns": [{"name": "text", "kind": "text", "prompt": ""}]})
+        draft.is_untouched = True
+        return draft
+
+    @classmethod
+    def posted(cls, data: QueryDict) -> "Draft":
+        def line(name: str) -> str:
+            return data.get(name, "").strip()
+
+        draft = cls(
+            keep=bool(data.get("keep")),
+            recipe=data.get("recipe", ""),
+            params={name: line(name) for name in PARAMS if name in data},
+            refill=bool(data.get("refill")),
+        )
+        for name in LINES:
+            setattr(draft, name, line(name))
+        draft.weight = draft.weight or "1"
+        return draft
+
+    def read(self) -> JobRequest | None:
+        """The job, or None with the sentences in `errors` and `problems`."""
+        self.errors, self.problems = {}, []
+        if not self.name:
+            self._wrong("name", "Enter a job name.")
+        elif len(self.name) > MAX_NAME:
+            self._wrong("name", f"Up to {MAX_NAME} characters.")
+        rows = self._parsed("rows", 1, whole_number, self.rows, 1, MAX_ROWS)
+        seed = secrets.randbelow(MAX_SEED)
+        if self.seed:
+            seed = self._parsed("seed", 0, whole_number, self.seed, 0, MAX_SEED)
+        near = self._parsed("near", None, fraction, self.near)
+        meaning = self._parsed("meaning", None, fraction, self.meaning)
+        width = daily_tokens = None
+        if self.width:
+            width = self._parsed("width", None, whole_number, self.width, 1, 1000)
+        weight = self._parsed("weight", 1, whole_number, self.weight, 1, 100)
+        if self.daily_tokens:
+            daily_tokens = self._parsed(
+                "daily_tokens", None, whole_number, self.daily_tokens, 1, 10**12
+            )
+        recipe = self._recipe(rows)
+        if recipe is None or self.errors:
+            return None
+        return JobRequest(
+            name=self.name,
+            rows=rows,
+            seed=seed,
+            recipe=recipe,
+            refill=self.refill,
+            near=near,
+            meaning=meaning,
+            test_dataset=key_of(self.test_dataset) or None,
+            width=width,
+            weight=weight,
+            daily_tokens=daily_tokens,
+            keep_recipe=self.keep,
+        )
+
+    def _recipe(self, rows: int) -> Recipe | None:
+        parsed = {
+            name: self._parsed(name, None, parameter, name, text)
+            for name, text in self.params.items()
+        }
+        params = {name: value for name, value in parsed.items() if name not in self.errors}
+        try:
+            body = json.loads(self.recipe or "{}")
+            if not isinstance(body, dict):
+                raise RecipeError.of("A recipe must be a JSON object.")
+            others = body.get("params")
+            body |= {
+                "system": self.system,
+                "params": {**others, **params} if isinstance(others, dict) else others or params,
+            }
+            return recipes.parse(body, rows=None if "rows" in self.errors else rows)
+        except (ValueError, RecursionError) as error:
+            if not isinstance(error, RecipeError):
+                self._wrong("columns", f"The recipe is not valid JSON: {error}.")
+                return None
+            self.report_all(error)
+        return None
+
+    @property
+    def thinking_choices(self) -> list[tuple[str, str]]:
+        """Values and labels of the select for thinking."""
+        return thinking_choices(self.params.get("thinking", ""))
+
+    def report(self, problem: Problem) -> None:
+        """Puts a problem at its column, or at a field of the form."""
+        first = str(problem.place[0]) if problem.place else "columns"
+        if first == "columns" and len(problem.place) > 1:
+            self.problems.append(problem)
+        elif first == "params" and len(problem.place) > 1:
+            name = str(problem.place[1])
+            if name in PARAMS:
+                self._wrong(name, problem.message)
+            else:  # without a field: it is in the JSON of the columns
+                self._wrong("columns", f"Parameter {name}: {problem.message}")
+        else:
+            known = {"prompt": "columns", "params": "columns"}
+            self._wrong(known.get(first, first), problem.message)
+
+    def report_all(self, error: RecipeError) -> None:
+        for problem in error.problems:
+            self.report(problem)
+
+    def problem_places(self) -> list[tuple[str, str]]:
+        """Place and sentence of each problem of a column."""
+        return [(".".join(map(str, found.place)), found.message) for found in self.problems]
+
+    def feedback(self) -> dict[str, Any]:
+        """The context of a fragment that updates the form's errors."""
+        return {
+            "draft": self,
+            "sentences": [(name, self.errors.get(name, "")) for name in ERROR_PLACES],
+            "problems": self.problem_places(),
+        }
+
+    def _wrong(self, name: str, sentence: str) -> None:
+        self.errors.setdefault(name, sentence)
+
+    def _parsed(self, name: str, default: Any, parse: Callable[..., Any], *arguments: Any) -> Any:
+        """The value of a field; its default, and a sentence, where it cannot be parsed."""
+        try:
+            return parse(*arguments)
+        except ValueError as error:
+            self._wrong(name, str(error))
+            return default

@@ -1,0 +1,76 @@
+"""Rows and people from the model, while a recipe is edited."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_POST
+
+from apps.core.quotas import limited
+from apps.generation import services
+from apps.generation.recipe import estimates, targets
+from apps.generation.recipe.problems import RecipeError
+from apps.generation.rows import personas, previews
+from apps.generation.views.draft import Draft
+from apps.llm.errors import LLMError
+from apps.runtime.async_db import in_db
+from apps.servers.services import NoServer
+
+
+@require_POST
+@limited("previews")
+async def preview(request: HttpRequest) -> HttpResponse:
+    """Some rows from the model, or the problems at their fields, in one fragment."""
+    owner = await request.auser()
+    assert isinstance(owner, User)
+    draft = Draft.posted(request.POST)
+    draft.name = draft.name or "Preview"
+    job_request = await asyncio.to_thread(draft.read)  # up to megabytes of seed rows, and templates
+    rows = int(request.POST.get("try", "3")) if request.POST.get("try") in {"3", "10"} else 3
+    context: dict[str, Any] = {}
+    if job_request is not None:
+        try:
+            target = await in_db(targets.chosen, draft.target)
+            tables = await in_db(services.tables_of, owner, job_request.recipe)
+            tried = await previews.preview(
+                target,
+                job_request.recipe,
+                job_request.seed,
+                person=owner.pk,
+                rows=rows,
+                tables=tables,
+            )
+            context["rows"] = tried
+            context["system"] = job_request.recipe.system_message
+            context["estimate"] = await in_db(
+                partial(estimates.estimate, refill=job_request.refill, width=job_request.width),
+                target,
+                tried,
+                job_request.rows,
+            )
+        except RecipeError as error:
+            draft.report_all(error)
+        except (NoServer, LLMError) as error:
+            context["problem"] = str(error)
+    context |= draft.feedback()
+    return await sync_to_async(render)(request, "generation/editor/_preview.html", context)
+
+
+@require_POST
+@limited("previews")
+async def write_personas(request: HttpRequest) -> HttpResponse:
+    """People that the model writes, as JSON: {"values": [...]} or {"problem": "..."}."""
+    about = request.POST.get("about", "").strip()[:500]
+    count = request.POST.get("count", "")
+    number = int(count) if count.isdecimal() and 1 <= int(count) <= personas.MOST else 20
+    try:
+        target = await in_db(targets.chosen, request.POST.get("target", ""))
+        person = (await request.auser()).pk
+        values = await personas.write(target, about, number, person=person)
+    except (NoServer, LLMError, personas.NothingWritten) as error:
+        return JsonResponse({"problem": str(error)}, status=200)
+    return JsonResponse({"values": values})
