@@ -2,7 +2,7 @@
 
 from django.contrib.auth.models import User
 
-from apps.classifiers.evaluation.gates import Gate
+from apps.classifiers.evaluation.thresholds import Refusal
 from apps.classifiers.models import Classifier
 from apps.classifiers.prediction import predict
 from apps.classifiers.prediction.predictor import BadArtefact
@@ -22,7 +22,7 @@ async def classify_text(user: User, arguments: Arguments) -> str:
         raise ToolError(" ".join(problems[:3]))
     classifier = await in_db(_find, user, arguments["classifier"])
     try:
-        predictions = await predict.predict_with(classifier, texts)
+        predictions = await predict.load_and_predict(classifier, texts)
     except (predict.NotReady, predict.ModelChanged, BadArtefact, TextsTooLarge) as error:
         raise ToolError(str(error)) from error
     except (LLMError, NoServer) as error:
@@ -34,7 +34,7 @@ async def classify_text(user: User, arguments: Arguments) -> str:
 
 def _said(prediction: predict.Prediction) -> str:
     labels = ", ".join(f"{ranked.label} ({ranked.confidence:.0%})" for ranked in prediction.top)
-    return labels if prediction.gate == Gate.OPEN else f"{labels} [{prediction.gate}]"
+    return labels if prediction.gate == Refusal.NOTHING else f"{labels} [{prediction.gate}]"
 
 
 def _find(user: User, name: str) -> Classifier:

@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.batch.models import Batch
-from apps.classifiers import wording
+from apps.classifiers import metric_text
 from apps.core.models import Owned, OwnedQuerySet
 from apps.datasets.models import Dataset
 from apps.llm.permits import describe_batch_wait
@@ -33,20 +33,20 @@ STAGES = (Status.EMBEDDING, Status.FITTING, Status.EVALUATING)
 
 # Of a run, what only its own pages show: reading it takes longer than all the rest.
 LARGE_FIELDS = (
-    *("per_class", "confusion", "confused", "reliability", "test_indices", "left_out"),
-    *("leaks", "curve", "queue"),
+    *("per_class", "confusion", "confused_pairs", "reliability", "test_indices", "skipped_rows"),
+    *("leaks", "learning_curve", "review_queue"),
 )
 
 
 class ClassifierQuerySet(OwnedQuerySet["Classifier"]):
-    def with_answer(self) -> Self:
+    def for_prediction(self) -> Self:
         """With all that a prediction needs, and no more: see `answering.stored`."""
         # Not with all of its run: what that knows of its rows takes longer to read than a
         # prediction may.
         return self.select_related("server", "current").only(
             *("owner_id", "name", "model", "server", "current"),
             *(f"server__{field.attname}" for field in Server._meta.concrete_fields),
-            *("current__number", "current__gates", "current__classifier_id"),
+            *("current__number", "current__thresholds", "current__classifier_id"),
         )
 
 
@@ -162,15 +162,15 @@ class Run(BackgroundRecord):
     metrics = models.JSONField(default=dict)
     per_class = models.JSONField(default=list)
     confusion = models.JSONField(default=list)
-    confused = models.JSONField(default=list)
+    confused_pairs = models.JSONField(default=list)
     reliability = models.JSONField(default=list)
     fit = models.JSONField(default=dict)
-    leaks = models.JSONField(default=dict, help_text="See `judging.find_leaks`.")
-    curve = models.JSONField(default=list, help_text="Accuracy by how many rows it had.")
-    gates = models.JSONField(default=dict, help_text="See `gates.Gates`.")
-    queue = models.JSONField(default=list, help_text="Rows to look at: see `queueing.Suggestion`.")
+    leaks = models.JSONField(default=dict, help_text="See `leaks.find_leaks`.")
+    learning_curve = models.JSONField(default=list, help_text="Accuracy by how many rows it had.")
+    thresholds = models.JSONField(default=dict, help_text="See `thresholds.Thresholds`.")
+    review_queue = models.JSONField(default=list, help_text="See `review_queue.Suggestion`.")
     notes = models.JSONField(default=list)
-    left_out = models.JSONField(default=list)
+    skipped_rows = models.JSONField(default=list)
     seconds = models.JSONField(default=dict)
 
     objects = RunQuerySet.as_manager()
@@ -238,18 +238,18 @@ class Run(BackgroundRecord):
         ]
 
     @property
-    def curve_words(self) -> str:
+    def learning_curve_text(self) -> str:
         """Whether more rows would help, from the last step of the curve."""
-        return wording.curve(self.curve)
+        return metric_text.describe_learning_curve(self.learning_curve)
 
     @property
-    def calibration_words(self) -> str:
+    def calibration_text(self) -> str:
         """What the calibration error says, as far as so many test rows can tell."""
-        return wording.calibration(self.metrics)
+        return metric_text.describe_calibration(self.metrics)
 
     @property
-    def knows_calibration(self) -> bool:
-        return bool(self.metrics.get("rows", 0) >= wording.FEWEST_FOR_CALIBRATION)
+    def has_calibration(self) -> bool:
+        return bool(self.metrics.get("rows", 0) >= metric_text.MIN_ROWS_FOR_CALIBRATION)
 
     @property
     def accuracy(self) -> float | None:
@@ -264,7 +264,7 @@ class Run(BackgroundRecord):
     @property
     def ece(self) -> float | None:
         """None where too few test rows tell, also in lists of runs."""
-        value: float | None = self.metrics.get("ece") if self.knows_calibration else None
+        value: float | None = self.metrics.get("ece") if self.has_calibration else None
         return value
 
     @property
@@ -273,7 +273,7 @@ class Run(BackgroundRecord):
         return value
 
 
-class Reason(models.TextChoices):
+class ReviewReason(models.TextChoices):
     """Why a person should look at a row."""
 
     LABEL_ERROR = "label_error", "Likely label error"
@@ -299,7 +299,7 @@ class FilePrediction(BackgroundRecord):
     status = models.CharField(max_length=10, choices=FileStatus, default=FileStatus.QUEUED)
     file_name = models.CharField(max_length=200, help_text="What the sender called it; shown only.")
     column = models.CharField(max_length=200, blank=True)
-    form = models.CharField(max_length=5, default="csv")
+    file_format = models.CharField(max_length=5, default="csv")
     counts = models.JSONField(default=dict, help_text="Rows by label, gate or reason.")
 
     class Meta:

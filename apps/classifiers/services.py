@@ -8,8 +8,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from apps.classifiers.evaluation import evidence
-from apps.classifiers.evaluation.gates import Gates, of
+from apps.classifiers.evaluation import row_results
+from apps.classifiers.evaluation.thresholds import Thresholds, thresholds_for
 from apps.classifiers.models import (
     ACTIVE,
     Classifier,
@@ -20,7 +20,7 @@ from apps.classifiers.models import (
 )
 from apps.classifiers.prediction import file_predictions, predictor
 from apps.classifiers.prediction.predict import NotReady, warnings
-from apps.classifiers.training.rows import Choices, check_dataset
+from apps.classifiers.training.rows import LabelOptions, check_dataset
 from apps.classifiers.transfer import convert, imports
 from apps.datasets.models import Dataset
 from apps.embeddings.preparation import Preparation
@@ -28,8 +28,8 @@ from apps.servers.models import Server, Use
 from apps.servers.services import default_target
 from apps.work import services as work
 
-AS_IT_IS = Preparation()
-AS_USUAL = Choices()
+DEFAULT_PREPARATION = Preparation()
+DEFAULT_LABEL_OPTIONS = LabelOptions()
 
 
 @transaction.atomic
@@ -43,8 +43,8 @@ def create_classifier(
     model: str = "",
     seed: int = 0,
     balanced: bool = False,
-    preparation: Preparation = AS_IT_IS,
-    choices: Choices = AS_USUAL,
+    preparation: Preparation = DEFAULT_PREPARATION,
+    choices: LabelOptions = DEFAULT_LABEL_OPTIONS,
 ) -> tuple[Classifier, Run]:
     """Create a classifier and queue its first run.
 
@@ -80,7 +80,7 @@ def start_run(classifier: Classifier) -> Run:
         CannotTrain: the labels of the dataset do not allow it.
     """
     if classifier.dataset is not None:
-        check_dataset(classifier.dataset, Choices.read(classifier.options))
+        check_dataset(classifier.dataset, LabelOptions.read(classifier.options))
     try:
         with transaction.atomic():
             last = classifier.runs.aggregate(Max("number"))["number__max"] or 0
@@ -127,15 +127,15 @@ def set_pinned(classifier: Classifier, pinned: bool) -> None:
 
 
 @transaction.atomic
-def set_gates(run: Run, *, unsure: float, kept: float) -> Gates:
+def set_thresholds(run: Run, *, unsure: float, kept: float) -> Thresholds:
     """The thresholds of this run, and of those to come.
 
     Raises:
-        NoEvidence: nothing is known of this run's rows, so `kept` means nothing.
+        NoRowResults: nothing is known of this run's rows, so `kept` means nothing.
     """
-    known = evidence.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
-    chosen = of(known.train, unsure=unsure, kept=kept, labels=len(run.per_class))
-    Run.objects.filter(pk=run.pk).update(gates=chosen.as_dict())
+    known = row_results.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
+    chosen = thresholds_for(known.train, unsure=unsure, kept=kept, labels=len(run.per_class))
+    Run.objects.filter(pk=run.pk).update(thresholds=chosen.as_dict())
     classifier = Classifier.objects.select_for_update().get(pk=run.classifier_id)
     classifier.options["gates"] = {"unsure": unsure, "kept": kept}
     classifier.save(update_fields=["options"])
@@ -170,7 +170,7 @@ def import_classifier(owner: User, data: bytes) -> tuple[Classifier, list[str]]:
         finished=now,
         train_rows=told["train_rows"],
         metrics=told["metrics"],
-        gates=told["gates"] if set(told["gates"]) >= {"unsure", "kept"} else {},
+        thresholds=told["gates"] if set(told["gates"]) >= {"unsure", "kept"} else {},
         per_class=[
             dict.fromkeys(("precision", "recall", "f1")) | {"label": label, "support": 0}
             for label in stored.card.labels
@@ -208,7 +208,7 @@ def delete_classifier(classifier: Classifier) -> None:
     folder = Path(settings.CLASSIFIERS_DIR)
     for run in runs:
         predictor.remove(folder, run.artefact)
-        evidence.remove(folder, run.artefact)
+        row_results.remove(folder, run.artefact)
         convert.remove(folder, run.artefact)
     for file in files:
         for path in folder.glob(f"{file.artefact}.*"):

@@ -14,7 +14,12 @@ from tests.stack import Stack
 from tests.upgrade.folders import POSTGRES, VERSIONS, restored
 
 # What a field's rows became, where they are no longer in it.
-MOVED_ELSEWHERE: dict[str, str] = {}
+TO_TASKS = ("attempts", "cancel_requested", "done", "lease", "lease_until", "total", "woken")
+MOVED_ELSEWHERE: dict[str, str] = {
+    f"classifiers_{table}.{column}": "work_task"
+    for table in ("run", "fileprediction")
+    for column in TO_TASKS
+}
 # Written anew by the migration or the first page.
 CHANGES: set[str] = set()
 

@@ -7,13 +7,13 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
 from apps.classifiers import services
-from apps.classifiers.evaluation.evidence import NoEvidence
-from apps.classifiers.evaluation.gates import KEPT_AT_LEAST
+from apps.classifiers.evaluation.row_results import NoRowResults
+from apps.classifiers.evaluation.thresholds import MIN_KEPT_SHARE
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
 from apps.classifiers.models import Status as RunStatus
 from apps.classifiers.prediction import predict as prediction_predict
 from apps.classifiers.prediction.predictor import BadArtefact
-from apps.classifiers.training.rows import CannotTrain, Choices, RareLabels
+from apps.classifiers.training.rows import CannotTrain, LabelOptions, RareLabels
 from apps.core.api import ApiError, NotFound, Page, get_owned, owner, page
 from apps.core.quotas import limited
 from apps.datasets.models import Dataset
@@ -119,13 +119,13 @@ class Texts(Schema):
     version: int | None = Field(None, ge=1, description="A run; without it the one that answers.")
 
 
-class Ranked(Schema):
+class RankedLabel(Schema):
     label: str
     confidence: float
 
 
-class PredictionOut(Ranked):
-    top: list[Ranked]
+class PredictionOut(RankedLabel):
+    top: list[RankedLabel]
     gate: str | None = Field(
         description="`unsure` or `none_of_these` if the label should not be trusted, else null."
     )
@@ -136,12 +136,12 @@ class PredictionOut(Ranked):
     notice: str | None = Field(None, description="How a text that was too long was handled.")
 
 
-class GatesOut(Schema):
+class ThresholdsOut(Schema):
     unsure: float = Field(
         ge=0, le=1, description="Minimum confidence. Below it, the result is `unsure`."
     )
     kept: float = Field(
-        ge=KEPT_AT_LEAST,
+        ge=MIN_KEPT_SHARE,
         le=1,
         description="Share of in-scope texts to keep. The rest is `none_of_these`.",
     )
@@ -194,7 +194,7 @@ def _show(classifier: Classifier, run: Run) -> dict[str, Any]:
             "matrix": shown.confusion,
         },
         "notes": shown.notes,
-        "left_out": shown.left_out,
+        "left_out": shown.skipped_rows,
         "options": shown.options,
         "versions": shown.versions | {"data": shown.data_hash, "embedding": shown.embedding},
         "newest": {
@@ -229,7 +229,7 @@ def add_classifier(request: HttpRequest, data: ClassifierIn) -> Any:
             preparation=Preparation(
                 data.options.prefix, data.options.dimensions, data.options.long_texts
             ),
-            choices=Choices(
+            choices=LabelOptions(
                 data.options.rare_labels, data.options.rare_below, data.options.train_oos
             ),
         )
@@ -314,15 +314,15 @@ async def predict(request: HttpRequest, pk: int, data: Texts) -> Any:
     }
 
 
-def _stored(request: HttpRequest, pk: int, data: Texts) -> prediction_predict.Stored:
+def _stored(request: HttpRequest, pk: int, data: Texts) -> prediction_predict.LoadedClassifier:
     """All that a prediction needs of the database, in one query; a run that is named takes two."""
-    classifier = get_owned(Classifier.objects.with_answer(), request, pk)
+    classifier = get_owned(Classifier.objects.for_prediction(), request, pk)
     if problems := prediction_predict.check_texts(data.texts):
         raise ApiError(422, "invalid", " ".join(problems[:5]))
     if data.version is None:
-        return prediction_predict.stored(classifier)
+        return prediction_predict.load_classifier(classifier)
     run = Run.objects.filter(classifier=classifier, number=data.version).only(
-        "pk", "number", "gates", "classifier_id", "status"
+        "pk", "number", "thresholds", "classifier_id", "status"
     )
     found = run.first()
     if found is None:
@@ -330,18 +330,18 @@ def _stored(request: HttpRequest, pk: int, data: Texts) -> prediction_predict.St
     if found.status != RunStatus.READY:
         message = f"Run {found.number} is {found.status}: it cannot answer."
         raise ApiError(409, "not_ready", message)
-    return prediction_predict.stored(classifier, found)
+    return prediction_predict.load_classifier(classifier, found)
 
 
-@router.put("/classifiers/{int:pk}/gates", response=GatesOut)
-def set_gates(request: HttpRequest, pk: int, data: GatesOut) -> Any:
+@router.put("/classifiers/{int:pk}/gates", response=ThresholdsOut)
+def set_thresholds(request: HttpRequest, pk: int, data: ThresholdsOut) -> Any:
     """Set the thresholds for "unsure" and "none of these" for the live version and later ones."""
     classifier = get_mine(request, pk)
     if classifier.current is None:
         raise ApiError(409, "not_ready", "This classifier is not trained yet.")
     try:
-        chosen = services.set_gates(classifier.current, unsure=data.unsure, kept=data.kept)
-    except NoEvidence as error:
+        chosen = services.set_thresholds(classifier.current, unsure=data.unsure, kept=data.kept)
+    except NoRowResults as error:
         raise ApiError(409, "no_evidence", str(error)) from error
     return {"unsure": chosen.unsure, "kept": chosen.kept}
 

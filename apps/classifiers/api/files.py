@@ -60,7 +60,7 @@ def predict_file(
 ) -> Any:
     """Label a file in the background. Poll until its status is `ready`, then download it."""
     try:
-        made = file_predictions.start(
+        made = file_predictions.queue_file(
             get_mine(request, pk), file, column=form.column, form=form.format
         )
     except predict.NotReady as error:

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apps.classifiers.evaluation.mcnemar import Paired, p_words
+from apps.classifiers.evaluation.mcnemar import PairedResult, format_p_value
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class LabelScore:
     """How well one classifier finds one label."""
 
     f1: float | None
@@ -18,16 +18,16 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LabelComparison:
     """One label, with a cell for each classifier in their order."""
 
     label: str
     support: int
     """Its test rows."""
-    cells: list[Cell]
+    cells: list[LabelScore]
 
 
-def by_label(sides: Sequence[Sequence[Mapping[str, Any]]]) -> list[Line]:
+def compare_labels(sides: Sequence[Sequence[Mapping[str, Any]]]) -> list[LabelComparison]:
     """F1 of every label that has test rows, in the order in which the classifiers know them.
 
     Args:
@@ -39,7 +39,11 @@ def by_label(sides: Sequence[Sequence[Mapping[str, Any]]]) -> list[Line]:
         support = max(side[label]["support"] for side in known if label in side)
         found = [side[label]["f1"] if label in side else None for side in known]
         if support:
-            lines.append(Line(label, support, [Cell(f1, _gain(found[0], f1)) for f1 in found]))
+            lines.append(
+                LabelComparison(
+                    label, support, [LabelScore(f1, _gain(found[0], f1)) for f1 in found]
+                )
+            )
     return lines
 
 
@@ -47,16 +51,16 @@ def _gain(before: float | None, now: float | None) -> float | None:
     return None if before is None or now is None else now - before
 
 
-def verdict(found: Paired) -> str:
+def describe_gain(found: PairedResult) -> str:
     """Whether made rows help, in words: real rows only (old) against both (new), row by row."""
-    odds = f"McNemar’s test, p {p_words(found.p_value)}"
+    odds = f"McNemar’s test, p {format_p_value(found.p_value)}"
     if found.only_old == found.only_new == 0:
         return f"No difference: with and without the synthetic rows, {_same(found)}."
     counts = (
         f"of {found.rows:,} test rows, {found.only_new:,} came out right only with the made rows "
         f"and {found.only_old:,} only without them ({odds})"
     )
-    if not found.certain:
+    if not found.is_significant:
         return (
             f"No clear difference: {counts}. Luck alone would often do as much; more test rows "
             "would tell smaller differences apart."
@@ -66,5 +70,5 @@ def verdict(found: Paired) -> str:
     return f"The synthetic rows hurt significantly: {counts}."
 
 
-def _same(found: Paired) -> str:
+def _same(found: PairedResult) -> str:
     return f"the same {found.both:,} of {found.rows:,} test rows are correct"

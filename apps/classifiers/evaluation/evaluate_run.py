@@ -10,59 +10,59 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.classifiers.evaluation import leaks, mcnemar, metrics, projection
+from apps.classifiers.evaluation import leaks, map_projection, mcnemar, metrics
 from apps.classifiers.evaluation.calibration import ENOUGH_MISTAKES
-from apps.classifiers.evaluation.evidence import Evidence, Map, Side, row_key
-from apps.classifiers.evaluation.familiarity import Familiarity, learn
+from apps.classifiers.evaluation.familiarity import Familiarity, fit_familiarity
+from apps.classifiers.evaluation.row_results import MapPoints, PredictedRows, RowResults, row_key
 from apps.classifiers.training import trainer
-from apps.classifiers.training.rows import Rows
+from apps.classifiers.training.rows import TrainingRows
 from apps.embeddings import arrays
 from apps.similarity.cosine import MAX_COMPARISONS, NEAR, VERY_NEAR, find_nearest
 
 Floats = NDArray[np.float32]
 Codes = NDArray[np.int64]
-Report = Callable[[int, int], None]
+ReportProgress = Callable[[int, int], None]
 
 CURVE_SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)
 STEPS = 5 + len(CURVE_SHARES)
 MAP_POINTS = 10_000
 # Share of copies from which on the naive score is worked out too: it costs five more fits.
-WORTH_MEASURING = 0.005
+NAIVE_SCORE_FROM = 0.005
 PAIRS_KEPT = 200
 SHOWN_TEXT = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
+class RowVectors:
     """Of each kind of row, in the order of the rows."""
 
     train: Floats
     test: Floats
-    strange: Floats
+    out_of_scope: Floats
     unlabelled: Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    report: metrics.Report
-    confused: list[dict[str, Any]]
-    evidence: Evidence
+class RunEvaluation:
+    report: metrics.ClassificationReport
+    confused_pairs: list[dict[str, Any]]
+    row_results: RowResults
     familiarity: Familiarity
     leaks: dict[str, Any]
-    curve: list[dict[str, Any]]
+    learning_curve: list[dict[str, Any]]
     notes: list[str]
 
 
-def judge(
-    rows: Rows,
+def evaluate(
+    rows: TrainingRows,
     labels: list[str],
     codes: Codes,
-    vectors: Vectors,
+    vectors: RowVectors,
     fit: trainer.Fit,
     options: trainer.Options,
     *,
-    report: Report = lambda done, total: None,
-) -> Judged:
+    report: ReportProgress = lambda done, total: None,
+) -> RunEvaluation:
     """Everything that is known of a run once its model is there.
 
     Args:
@@ -72,16 +72,16 @@ def judge(
     train, test = rows.labelled & ~rows.test, rows.test
     logits, truth = fit.model.logits(vectors.test), codes[test]
     said = fit.model.choose(logits)
-    found = metrics.evaluate(
+    found = metrics.classification_report(
         logits, truth, labels, temperature=fit.model.temperature, predicted=said, unseen=rows.unseen
     )
-    confused = metrics.most_confused(truth, said, labels)
+    confused = metrics.most_confused_pairs(truth, said, labels)
     report(1, STEPS)
-    known, familiarity = gather_evidence(rows, codes, vectors, fit, seed=options.seed)
+    known, familiarity = collect_row_results(rows, codes, vectors, fit, seed=options.seed)
     report(2, STEPS)
     copied = find_leaks(rows, labels, codes, vectors, known, seed=options.seed)
     report(3, STEPS)
-    if copied["train_copies"] >= WORTH_MEASURING * train.sum():
+    if copied["train_copies"] >= NAIVE_SCORE_FROM * train.sum():
         copied["grouped_accuracy"] = next(s.accuracy for s in fit.path if fit.C == s.C)
         copied["naive_accuracy"] = trainer.naive_accuracy(
             vectors.train,
@@ -93,13 +93,13 @@ def judge(
     report(4, STEPS)
     curve: list[dict[str, Any]] = []
     before: NDArray[np.bool_] | None = None
-    parts = trainer.growing(codes[train], CURVE_SHARES, seed=options.seed)
+    parts = trainer.learning_curve_subsets(codes[train], CURVE_SHARES, seed=options.seed)
     for step, part in enumerate(parts):
         right = _right_after(part, vectors, codes[train], truth, len(labels), fit, options)
         curve.append(_point(int(part.sum()), right, before))
         before = right
         report(5 + step, STEPS)
-    return Judged(
+    return RunEvaluation(
         found,
         with_texts(confused, rows),
         known,
@@ -110,22 +110,22 @@ def judge(
     )
 
 
-def gather_evidence(
-    rows: Rows, codes: Codes, vectors: Vectors, fit: trainer.Fit, *, seed: int = 0
-) -> tuple[Evidence, Familiarity]:
+def collect_row_results(
+    rows: TrainingRows, codes: Codes, vectors: RowVectors, fit: trainer.Fit, *, seed: int = 0
+) -> tuple[RowResults, Familiarity]:
     model = fit.model
     train = rows.labelled & ~rows.test
-    familiarity, among_themselves = learn(
+    familiarity, among_themselves = fit_familiarity(
         vectors.train, codes[train], rows.groups[train], fit.out_of_fold.max(axis=1), seed=seed
     )
 
-    def side(keep: NDArray[np.bool_], given: Floats) -> Side:
+    def side(keep: NDArray[np.bool_], given: Floats) -> PredictedRows:
         logits = model.logits(given)
-        return made(keep, logits, familiarity.of(given, logits.max(axis=1)))
+        return made(keep, logits, familiarity.score(given, logits.max(axis=1)))
 
-    def made(keep: NDArray[np.bool_], logits: Floats, familiar: Floats) -> Side:
+    def made(keep: NDArray[np.bool_], logits: Floats, familiar: Floats) -> PredictedRows:
         places = np.flatnonzero(keep).tolist()
-        return Side.of(
+        return PredictedRows.from_logits(
             index=[rows.indices[place] for place in places],
             source=[rows.sources[place] for place in places],
             keys=[row_key(rows.texts[place]) for place in places],
@@ -133,22 +133,22 @@ def gather_evidence(
             logits=logits,
             temperature=model.temperature,
             favour=model.favour if model.favour.any() else None,
-            familiar=familiar,
+            familiarity=familiar,
         )
 
-    known = Evidence(
+    known = RowResults(
         train=made(train, fit.out_of_fold, among_themselves),
         test=side(rows.test, vectors.test),
-        strange=side(rows.strange, vectors.strange),
+        out_of_scope=side(rows.out_of_scope, vectors.out_of_scope),
         unlabelled=side(rows.unlabelled, vectors.unlabelled),
-        map=draw_map(vectors),
+        map=place_on_map(vectors),
     )
     return known, familiarity
 
 
-def draw_map(vectors: Vectors, *, seed: int = 0) -> Map:
+def place_on_map(vectors: RowVectors, *, seed: int = 0) -> MapPoints:
     """At most MAP_POINTS rows on a plane, drawn from all sides alike."""
-    sides = [vectors.train, vectors.test, vectors.strange, vectors.unlabelled]
+    sides = [vectors.train, vectors.test, vectors.out_of_scope, vectors.unlabelled]
     counts = [len(side) for side in sides]
     side = np.repeat(np.arange(len(sides)), counts)
     row = np.concatenate([np.arange(count) for count in counts])
@@ -156,12 +156,18 @@ def draw_map(vectors: Vectors, *, seed: int = 0) -> Map:
         keep = np.sort(np.random.default_rng(seed).choice(len(side), MAP_POINTS, replace=False))
         side, row = side[keep], row[keep]
     chosen = np.concatenate([sides[at][row[side == at]] for at in range(len(sides))])
-    points, explained = projection.lay_out(chosen, seed=seed)
-    return Map(points, side.astype(np.int8), row.astype(np.int32), explained)
+    points, explained = map_projection.project_to_plane(chosen, seed=seed)
+    return MapPoints(points, side.astype(np.int8), row.astype(np.int32), explained)
 
 
 def find_leaks(
-    rows: Rows, labels: list[str], codes: Codes, vectors: Vectors, known: Evidence, *, seed: int
+    rows: TrainingRows,
+    labels: list[str],
+    codes: Codes,
+    vectors: RowVectors,
+    known: RowResults,
+    *,
+    seed: int,
 ) -> dict[str, Any]:
     """Copies, exact and near, between the sides, and what they are worth in accuracy."""
     train, test = rows.labelled & ~rows.test, rows.test
@@ -171,16 +177,16 @@ def find_leaks(
     copied = exact.copy()
     copied[near.rows[near.is_near]] = True
     clean = ~copied
-    right = known.test.right
+    right = known.test.correct
     test_places, train_places = np.flatnonzero(test), np.flatnonzero(train)
     other = codes[test][near.rows] != codes[train][near.partner]
     order = np.lexsort((-near.cosine, ~other))
     shown = order[near.is_near[order]][:PAIRS_KEPT]
     labelled = rows.labelled
     return {
-        "copies": leaks.copies(groups[labelled]),
-        "train_copies": leaks.copies(groups[train]),
-        "conflicts": leaks.conflicts(groups[labelled], codes[labelled]),
+        "copies": leaks.count_duplicates(groups[labelled]),
+        "train_copies": leaks.count_duplicates(groups[train]),
+        "conflicts": leaks.count_label_conflicts(groups[labelled], codes[labelled]),
         "test_rows": int(test.sum()),
         "test_exact": int(exact.sum()),
         "test_near": int((near.cosine >= NEAR).sum()),
@@ -203,7 +209,7 @@ def find_leaks(
     }
 
 
-def _pair(rows: Rows, test: int, train: int, cosine: float) -> dict[str, Any]:
+def _pair(rows: TrainingRows, test: int, train: int, cosine: float) -> dict[str, Any]:
     return {
         "cosine": min(1.0, cosine),
         "exact": bool(rows.groups[test] == rows.groups[train]),
@@ -212,7 +218,7 @@ def _pair(rows: Rows, test: int, train: int, cosine: float) -> dict[str, Any]:
     }
 
 
-def _cited(rows: Rows, place: int) -> dict[str, Any]:
+def _cited(rows: TrainingRows, place: int) -> dict[str, Any]:
     return {
         "row": rows.origins[place],
         "label": rows.labels[place],
@@ -222,7 +228,7 @@ def _cited(rows: Rows, place: int) -> dict[str, Any]:
 
 def _right_after(
     part: NDArray[np.bool_],
-    vectors: Vectors,
+    vectors: RowVectors,
     codes: Codes,
     truth: Codes,
     count: int,
@@ -241,15 +247,15 @@ def _right_after(
 def _point(rows: int, right: NDArray[np.bool_], before: NDArray[np.bool_] | None) -> dict[str, Any]:
     """One point of the learning curve, and whether the step to it is more than luck."""
     hits = int(right.sum())
-    low, high = metrics.wilson(hits, len(right))
+    low, high = metrics.wilson_interval(hits, len(right))
     point = {"rows": rows, "accuracy": hits / len(right), "low": low, "high": high}
     if before is not None:
-        step = mcnemar.paired(before, right)
+        step = mcnemar.compare_paired(before, right)
         point |= {"p_value": step.p_value, "gain_low": step.low, "gain_high": step.high}
     return point
 
 
-def with_texts(confused: list[metrics.Confused], rows: Rows) -> list[dict[str, Any]]:
+def with_texts(confused: list[metrics.ConfusedPair], rows: TrainingRows) -> list[dict[str, Any]]:
     places = np.flatnonzero(rows.test)
     return [
         {
@@ -264,7 +270,7 @@ def with_texts(confused: list[metrics.Confused], rows: Rows) -> list[dict[str, A
 
 
 def _notes(
-    copied: dict[str, Any], known: Evidence, found: metrics.Report, fit: trainer.Fit
+    copied: dict[str, Any], known: RowResults, found: metrics.ClassificationReport, fit: trainer.Fit
 ) -> list[str]:
     notes = []
     if fit.mistakes < ENOUGH_MISTAKES:

@@ -4,7 +4,7 @@ The mean cosine to the nearest training texts (Sun et al. 2022, "Out-of-Distribu
 Deep Nearest Neighbors") tells strangers from the texts between two labels, which logits cannot: of
 two labels the largest logit says the same as the probability. With three labels or more the largest
 logit (Hendrycks et al. 2022) still adds a little, so it has a share. On Banking77 with some of the
-labels as strangers: docs/benchmarks.md.
+labels as out_of_scope: docs/benchmarks.md.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Familiarity:
             "offset": self.offset,
         }
 
-    def of(self, vectors: Floats, max_logits: Floats) -> Floats:
+    def score(self, vectors: Floats, max_logits: Floats) -> Floats:
         """Args:
         vectors: (n, dimensions), of unit length.
         max_logits: (n,) the largest logit of each.
@@ -58,7 +58,7 @@ class Familiarity:
         return found
 
 
-def learn(
+def fit_familiarity(
     vectors: Floats, labels: Codes, groups: Codes, max_logits: Floats, *, seed: int = 0
 ) -> tuple[Familiarity, Floats]:
     """What is kept of the training texts, and how familiar each of them is to the others.
@@ -92,10 +92,10 @@ def _draw(labels: Codes, groups: Codes, most: int, *, seed: int) -> Codes:
     if len(first) <= most:
         return np.sort(first)
     order = np.random.default_rng(seed).permutation(first)
-    by_label = order[np.argsort(labels[order], kind="stable")]
+    compare_labels = order[np.argsort(labels[order], kind="stable")]
     # Every so many-th of all, label after label: each has its share, and the largest remainders.
-    steps = np.linspace(0, len(by_label) - 1, most).astype(np.int64)
-    return np.sort(by_label[steps])
+    steps = np.linspace(0, len(compare_labels) - 1, most).astype(np.int64)
+    return np.sort(compare_labels[steps])
 
 
 def _mean_cosine(

@@ -17,7 +17,7 @@ CHUNK = 20_000
 CANDIDATES = 2_000  # the most uncertain rows, of which different ones are chosen
 
 
-def label_issues(
+def find_label_errors(
     logits: Floats, truth: Codes, *, temperature: float
 ) -> tuple[NDArray[np.bool_], Codes, Floats]:
     """Rows whose label is probably wrong.
@@ -56,13 +56,13 @@ def label_issues(
     return suspect, better, given
 
 
-def worst_first(suspect: NDArray[np.bool_], given: Floats, *, limit: int) -> Codes:
+def most_suspicious(suspect: NDArray[np.bool_], given: Floats, *, limit: int) -> Codes:
     """The places of suspect rows, the most suspect first."""
     places = np.flatnonzero(suspect)
     return places[np.argsort(given[places], kind="stable")[:limit]].astype(np.int64)
 
 
-def uncertain_and_different(margins: Floats, vectors: Floats, *, limit: int) -> Codes:
+def select_diverse_uncertain(margins: Floats, vectors: Floats, *, limit: int) -> Codes:
     """Places of rows it is unsure of and that differ: the most uncertain alone are near copies.
 
     Greedy: the next row is the one whose uncertainty times its distance (1 - cosine) to those

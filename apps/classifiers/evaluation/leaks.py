@@ -6,12 +6,12 @@ from numpy.typing import NDArray
 Codes = NDArray[np.int64]
 
 
-def copies(groups: Codes) -> int:
+def count_duplicates(groups: Codes) -> int:
     """Rows whose text was there before."""
     return len(groups) - len(np.unique(groups))
 
 
-def conflicts(groups: Codes, labels: Codes) -> int:
+def count_label_conflicts(groups: Codes, labels: Codes) -> int:
     """Texts that carry more than one label."""
     pairs = np.unique(np.stack([groups, labels]), axis=1)
     _, counts = np.unique(pairs[0], return_counts=True)

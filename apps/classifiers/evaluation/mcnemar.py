@@ -7,59 +7,59 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.classifiers.evaluation.evidence import Side
+from apps.classifiers.evaluation.row_results import PredictedRows
 
 Z = 1.959964  # 95 %
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RunPredictions:
     """What one classifier said of its test rows, and what its codes mean."""
 
-    rows: Side
+    rows: PredictedRows
     labels: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedTestRows:
     """The test rows that two classifiers were both judged on; all lists are in the same order."""
 
     at_new: NDArray[np.int64]
     """Their places among the rows of the new one."""
     truth: list[str]
     """A row may have been relabelled in between: what counts is the label it has now."""
-    old_said: list[str]
-    new_said: list[str]
+    old_predicted: list[str]
+    new_predicted: list[str]
     relabelled: int
 
     def __len__(self) -> int:
         return len(self.truth)
 
     @property
-    def old_right(self) -> NDArray[np.bool_]:
-        return _equal(self.old_said, self.truth)
+    def old_correct(self) -> NDArray[np.bool_]:
+        return _equal(self.old_predicted, self.truth)
 
     @property
-    def new_right(self) -> NDArray[np.bool_]:
-        return _equal(self.new_said, self.truth)
+    def new_correct(self) -> NDArray[np.bool_]:
+        return _equal(self.new_predicted, self.truth)
 
 
-def shared(old: Judged, new: Judged) -> Shared:
+def shared_test_rows(old: RunPredictions, new: RunPredictions) -> SharedTestRows:
     """The rows with the same text. Labels are compared by name: their codes may differ."""
     _, at_old, at_new = np.intersect1d(old.rows.key, new.rows.key, return_indices=True)
     truth = _names(new, new.rows.truth[at_new])
     before = _names(old, old.rows.truth[at_old])
-    return Shared(
+    return SharedTestRows(
         at_new=at_new,
         truth=truth,
-        old_said=_names(old, old.rows.predicted[at_old]),
-        new_said=_names(new, new.rows.predicted[at_new]),
+        old_predicted=_names(old, old.rows.predicted[at_old]),
+        new_predicted=_names(new, new.rows.predicted[at_new]),
         relabelled=sum(was != now for was, now in zip(before, truth, strict=True)),
     )
 
 
-def _names(judged: Judged, codes: NDArray[np.int32]) -> list[str]:
-    return [judged.labels[code] for code in codes.tolist()]
+def _names(run: RunPredictions, codes: NDArray[np.int32]) -> list[str]:
+    return [run.labels[code] for code in codes.tolist()]
 
 
 def _equal(said: Sequence[str], truth: Sequence[str]) -> NDArray[np.bool_]:
@@ -68,7 +68,7 @@ def _equal(said: Sequence[str], truth: Sequence[str]) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class PairedResult:
     """How two classifiers did on the same rows."""
 
     both: int
@@ -98,23 +98,25 @@ class Paired:
         return (self.only_new - self.only_old) / self.rows
 
     @property
-    def certain(self) -> bool:
+    def is_significant(self) -> bool:
         return self.p_value < 0.05
 
 
-def paired(old_right: NDArray[np.bool_], new_right: NDArray[np.bool_]) -> Paired:
+def compare_paired(old_correct: NDArray[np.bool_], new_correct: NDArray[np.bool_]) -> PairedResult:
     """Args:
-    old_right, new_right: (n,), of the same rows in the same order, n at least 1.
+    old_correct, new_correct: (n,), of the same rows in the same order, n at least 1.
     """
-    both = int((old_right & new_right).sum())
-    only_old = int((old_right & ~new_right).sum())
-    only_new = int((~old_right & new_right).sum())
-    neither = len(old_right) - both - only_old - only_new
-    low, high = _interval(only_old, only_new, len(old_right))
-    return Paired(both, only_old, only_new, neither, mcnemar(only_old, only_new), low, high)
+    both = int((old_correct & new_correct).sum())
+    only_old = int((old_correct & ~new_correct).sum())
+    only_new = int((~old_correct & new_correct).sum())
+    neither = len(old_correct) - both - only_old - only_new
+    low, high = _interval(only_old, only_new, len(old_correct))
+    return PairedResult(
+        both, only_old, only_new, neither, mcnemar_p_value(only_old, only_new), low, high
+    )
 
 
-def mcnemar(only_old: int, only_new: int) -> float:
+def mcnemar_p_value(only_old: int, only_new: int) -> float:
     """Two-sided exact p: the rows on which one alone is right would split evenly by luck."""
     total, fewer = only_old + only_new, min(only_old, only_new)
     if total == 0:
@@ -131,7 +133,7 @@ def mcnemar(only_old: int, only_new: int) -> float:
     return min(1.0, 2 * tail)
 
 
-def p_words(value: float) -> str:
+def format_p_value(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"= {value:.3f}"
 
 

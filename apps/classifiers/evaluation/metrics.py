@@ -51,7 +51,7 @@ class LabelMetrics(TypedDict):
     predicted: int
 
 
-class Confused(TypedDict):
+class ConfusedPair(TypedDict):
     """Rows of one label that were taken for another."""
 
     label: str
@@ -61,7 +61,7 @@ class Confused(TypedDict):
     rows: list[int]
 
 
-class Bin(TypedDict):
+class ReliabilityBin(TypedDict):
     """Predictions of like confidence: how often they were right."""
 
     confidence: float
@@ -72,12 +72,12 @@ class Bin(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ClassificationReport:
     metrics: Metrics
     per_class: list[LabelMetrics]
     matrix: list[list[int]]
     """Rows: the true label; columns: the predicted one."""
-    reliability: list[Bin]
+    reliability: list[ReliabilityBin]
 
 
 def softmax(logits: Floats, temperature: float = 1.0) -> Floats:
@@ -89,7 +89,7 @@ def softmax(logits: Floats, temperature: float = 1.0) -> Floats:
     return scaled
 
 
-def evaluate(
+def classification_report(
     logits: Floats,
     truth: Codes,
     labels: list[str],
@@ -97,7 +97,7 @@ def evaluate(
     temperature: float,
     predicted: Codes | None = None,
     unseen: int = 0,
-) -> Report:
+) -> ClassificationReport:
     """Judges logits (n, len(labels)) against the true codes (n,).
 
     Args:
@@ -111,10 +111,10 @@ def evaluate(
     matrix = confusion(truth, said, len(labels))
     per_class = label_metrics(matrix, labels)
     right = int(np.trace(matrix))
-    low, high = wilson(right, len(truth))
+    low, high = wilson_interval(right, len(truth))
     support = matrix.sum(axis=1)
     seen = [entry["f1"] or 0.0 for entry in per_class if entry["support"] or entry["predicted"]]
-    expected, expected_high = expected_calibration_error(sure)
+    expected, expected_high = chance_calibration_error(sure)
     metrics = Metrics(
         rows=len(truth),
         accuracy=right / len(truth),
@@ -123,11 +123,11 @@ def evaluate(
         macro_f1=float(np.mean(seen)),
         log_loss=log_loss(calibrated, truth),
         log_loss_uncalibrated=log_loss(raw, truth),
-        ece=calibration_error_of(sure, was_right),
-        ece_uncalibrated=calibration_error_of(raw[rows, said], was_right),
+        ece=expected_calibration_error(sure, was_right),
+        ece_uncalibrated=expected_calibration_error(raw[rows, said], was_right),
         ece_expected=expected,
         ece_expected_high=expected_high,
-        ece_by_label=calibration_error_by_label(calibrated, truth),
+        ece_by_label=classwise_calibration_error(calibrated, truth),
         brier=brier(calibrated, truth),
         unseen_rows=unseen,
         accuracy_with_unseen=right / (len(truth) + unseen),
@@ -135,10 +135,12 @@ def evaluate(
         majority_label=labels[int(support.argmax())],
         random_baseline=float(((support / support.sum()) ** 2).sum()),
     )
-    return Report(metrics, per_class, matrix.tolist(), bins_of(sure, was_right))
+    return ClassificationReport(
+        metrics, per_class, matrix.tolist(), reliability_bins(sure, was_right)
+    )
 
 
-def wilson(right: int, total: int) -> tuple[float, float]:
+def wilson_interval(right: int, total: int) -> tuple[float, float]:
     """The 95 % interval of a share, also near 0 and 1 and for few rows."""
     share, square = right / total, Z**2
     middle = (share + square / (2 * total)) / (1 + square / total)
@@ -158,7 +160,9 @@ def brier(probabilities: Floats, truth: Codes) -> float:
     return float((squares - 2 * mine + 1).mean())
 
 
-def bins_of(sure: Floats, right: NDArray[np.bool_], *, bins: int = BINS) -> list[Bin]:
+def reliability_bins(
+    sure: Floats, right: NDArray[np.bool_], *, bins: int = BINS
+) -> list[ReliabilityBin]:
     """Answers by confidence, in `bins` equal steps from 0 to 1; empty steps are left out.
 
     Args:
@@ -167,14 +171,14 @@ def bins_of(sure: Floats, right: NDArray[np.bool_], *, bins: int = BINS) -> list
     """
     confidence = sure.astype(np.float64)
     step = np.minimum((confidence * bins).astype(np.int64), bins - 1)
-    found: list[Bin] = []
+    found: list[ReliabilityBin] = []
     for number in range(bins):
         inside = step == number
         if inside.any():
             count, hits = int(inside.sum()), int(right[inside].sum())
-            low, high = wilson(hits, count)
+            low, high = wilson_interval(hits, count)
             found.append(
-                Bin(
+                ReliabilityBin(
                     confidence=float(confidence[inside].mean()),
                     accuracy=hits / count,
                     count=count,
@@ -187,25 +191,27 @@ def bins_of(sure: Floats, right: NDArray[np.bool_], *, bins: int = BINS) -> list
 
 def calibration_error(probabilities: Floats, truth: Codes) -> float:
     """Expected calibration error: how far confidence is from being right, on average."""
-    return calibration_error_of(probabilities.max(axis=1), probabilities.argmax(axis=1) == truth)
+    return expected_calibration_error(
+        probabilities.max(axis=1), probabilities.argmax(axis=1) == truth
+    )
 
 
-def calibration_error_of(sure: Floats, right: NDArray[np.bool_]) -> float:
+def expected_calibration_error(sure: Floats, right: NDArray[np.bool_]) -> float:
     """From the confidence of each answer and whether it was right: (n,)."""
     return _mean_gap(sure, right.astype(np.float64) - sure)
 
 
-def calibration_error_by_label(probabilities: Floats, truth: Codes) -> float:
+def classwise_calibration_error(probabilities: Floats, truth: Codes) -> float:
     """The calibration error of each label's own probability, mean over labels: what averaging over
     the answers alone hides (Kull et al. 2019, "Beyond temperature scaling", classwise-ECE)."""
     errors = [
-        calibration_error_of(probabilities[:, label], truth == label)
+        expected_calibration_error(probabilities[:, label], truth == label)
         for label in range(probabilities.shape[1])
     ]
     return float(np.mean(errors))
 
 
-def expected_calibration_error(sure: Floats, *, seed: int = 0) -> tuple[float, float]:
+def chance_calibration_error(sure: Floats, *, seed: int = 0) -> tuple[float, float]:
     """What chance alone shows: mean and 95th percentile of the calibration error of a model that is
     right exactly as often as it says. Never 0, and large on few rows (Vaicenavicius et al. 2019,
     consistency resampling).
@@ -250,19 +256,19 @@ def label_metrics(matrix: NDArray[np.int64], labels: list[str]) -> list[LabelMet
     return found
 
 
-def most_confused(
+def most_confused_pairs(
     truth: Codes, predicted: Codes, labels: list[str], *, limit: int = 12, rows: int = 3
-) -> list[Confused]:
+) -> list[ConfusedPair]:
     """The pairs of true and predicted label with the most mistakes, with some of the rows."""
     wrong = np.flatnonzero(truth != predicted)
     pairs, counts = np.unique(truth[wrong] * len(labels) + predicted[wrong], return_counts=True)
     support = np.bincount(truth, minlength=len(labels))
-    found: list[Confused] = []
+    found: list[ConfusedPair] = []
     for place in np.argsort(-counts, kind="stable")[:limit]:
         mine, theirs = divmod(int(pairs[place]), len(labels))
         of_pair = wrong[(truth[wrong] == mine) & (predicted[wrong] == theirs)]
         found.append(
-            Confused(
+            ConfusedPair(
                 label=labels[mine],
                 predicted=labels[theirs],
                 count=int(counts[place]),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from apps.classifiers.evaluation.evidence import Side, is_text_of
+from apps.classifiers.evaluation.row_results import PredictedRows, is_text_of
 from apps.classifiers.models import Run
 from apps.datasets.models import Example
 
@@ -11,7 +11,9 @@ SHOWN_TEXT = 300  # characters of an example text kept with the run
 LOOKUP_ROWS = 800  # SQLite's older limit is 999 parameters a statement
 
 
-def texts_of(run: Run, side: Side, places: Sequence[int], *, longest: int = 2_000) -> list[str]:
+def load_texts(
+    run: Run, side: PredictedRows, places: Sequence[int], *, longest: int = 2_000
+) -> list[str]:
     """The text of each place of a side; GONE where the row has another text by now."""
     classifier = run.classifier
     datasets = {0: classifier.dataset_id, 1: classifier.test_dataset_id}
@@ -34,17 +36,17 @@ def texts_of(run: Run, side: Side, places: Sequence[int], *, longest: int = 2_00
     return texts
 
 
-def labelled(run: Run, side: Side) -> Iterator[list[tuple[str, str]]]:
+def labelled(run: Run, side: PredictedRows) -> Iterator[list[tuple[str, str]]]:
     """Text and label of a side's rows, some at a time, as far as they are still what they were.
 
     Without those that were cut or averaged: no other program does the same to them.
     """
     labels = [entry["label"] for entry in run.per_class]
-    shortened = {entry["text"] for entry in run.left_out}
+    shortened = {entry["text"] for entry in run.skipped_rows}
     truth = side.truth.tolist()
     for start in range(0, len(side), LOOKUP_ROWS):
         places = range(start, min(start + LOOKUP_ROWS, len(side)))
-        texts = texts_of(run, side, places, longest=10**7)
+        texts = load_texts(run, side, places, longest=10**7)
         pairs = zip(texts, places, strict=True)
         yield [
             (text, labels[truth[place]])

@@ -12,9 +12,9 @@ from django.db import transaction
 
 from apps.batch.models import Item, ItemStatus
 from apps.batch.services import create_batch
-from apps.classifiers import wording
-from apps.classifiers.evaluation import evidence, mcnemar, metrics
-from apps.classifiers.evaluation.row_texts import GONE, texts_of
+from apps.classifiers import metric_text
+from apps.classifiers.evaluation import mcnemar, metrics, row_results
+from apps.classifiers.evaluation.row_texts import GONE, load_texts
 from apps.classifiers.models import ChatTest, Run
 from apps.classifiers.prediction import chat_labels
 from apps.llm.token_bound import at_most
@@ -31,7 +31,7 @@ FINISHED = (ItemStatus.ACCEPTED, ItemStatus.REJECTED, ItemStatus.FAILED)
 
 
 @transaction.atomic
-def start(
+def start_chat_test(
     run: Run,
     *,
     server: Server,
@@ -51,14 +51,14 @@ def start(
         descriptions: what a label means, for those that do not say it themselves.
 
     Raises:
-        NoEvidence: nothing is known of the rows of this run.
+        NoRowResults: nothing is known of the rows of this run.
         ValueError: no test row is there any more.
     """
-    known = evidence.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
+    known = row_results.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
     labels = [entry["label"] for entry in run.per_class]
     random = np.random.default_rng(run.seed)
     places = random.permutation(len(known.test))[: min(rows, MOST_ROWS)].tolist()
-    texts = texts_of(run, known.test, places, longest=chat_labels.LONGEST_TEXT)
+    texts = load_texts(run, known.test, places, longest=chat_labels.LONGEST_TEXT)
     inputs: list[dict[str, Any]] = []
     characters = 0
     for place, text in zip(places, texts, strict=True):
@@ -89,7 +89,7 @@ def start(
 
 
 def _examples(
-    run: Run, known: evidence.Evidence, labels: list[str], shots: int
+    run: Run, known: row_results.RowResults, labels: list[str], shots: int
 ) -> list[tuple[str, str]]:
     """So many training rows of each label, from clear cases to those near its border, in no order:
     the surest alone are all alike, and what stands last weighs most."""
@@ -97,18 +97,18 @@ def _examples(
     places: list[int] = []
     for code in range(len(labels) if shots else 0):
         mine = np.flatnonzero(side.truth == code)
-        order = mine[np.argsort(-side.given[mine], kind="stable")]
+        order = mine[np.argsort(-side.label_probability[mine], kind="stable")]
         last = max(0, int(CLEAR_SHARE * len(order)) - 1)
         ranks = np.unique(np.linspace(0, last, shots).round().astype(int))
         places += order[ranks[:shots]].tolist() if len(order) else []
     places = np.random.default_rng(run.seed).permutation(places).astype(int).tolist()
-    texts = texts_of(run, side, places)
+    texts = load_texts(run, side, places)
     pairs = zip(texts, (labels[side.truth[place]] for place in places), strict=True)
     return [(text, label) for text, label in pairs if text != GONE]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ModelScore:
     """One of the two on the rows that are done."""
 
     accuracy: float
@@ -145,9 +145,9 @@ class Result:
     failed: int
     seconds_per_row: float | None
     tokens_per_row: float | None
-    chat: Side | None = None
-    classifier: Side | None = None
-    paired: mcnemar.Paired | None = None
+    chat: ModelScore | None = None
+    classifier: ModelScore | None = None
+    paired: mcnemar.PairedResult | None = None
     disagreements: list[Disagreement] = field(default_factory=list)
     differ: int = 0
     failures: list[tuple[str, int]] = field(default_factory=list)
@@ -156,19 +156,19 @@ class Result:
     """Examples of each label that were asked for; None: of a test from before that was kept."""
 
     @property
-    def knows_calibration(self) -> bool:
+    def has_calibration(self) -> bool:
         """Whether enough rows tell to print a calibration error."""
-        return self.paired is not None and self.paired.rows >= wording.FEWEST_FOR_CALIBRATION
+        return self.paired is not None and self.paired.rows >= metric_text.MIN_ROWS_FOR_CALIBRATION
 
 
-def result(test: ChatTest) -> Result:
+def read_result(test: ChatTest) -> Result:
     """Counted from the rows of the batch; an invalid answer is a wrong one, a failed row is none.
 
     Raises:
-        NoEvidence: nothing is known of the rows of this run.
+        NoRowResults: nothing is known of the rows of this run.
     """
     run, batch = test.run, test.batch
-    known = evidence.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
+    known = row_results.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
     labels = [entry["label"] for entry in run.per_class]
     items: list[dict[str, Any]] = list(
         Item.objects.filter(batch=batch, status__in=FINISHED)
@@ -191,7 +191,7 @@ def result(test: ChatTest) -> Result:
         failures=_failures(items),
         asked_shots=batch.spec.get("asked_shots"),
     )
-    return _judged(found, answered, known.test, labels, run) if answered else found
+    return _compare(found, answered, known.test, labels, run) if answered else found
 
 
 def _has_failed(item: dict[str, Any]) -> bool:
@@ -209,8 +209,12 @@ def _tokens(items: list[dict[str, Any]]) -> float | None:
     return total / len(items) if items else None
 
 
-def _judged(
-    found: Result, items: list[dict[str, Any]], side: evidence.Side, labels: list[str], run: Run
+def _compare(
+    found: Result,
+    items: list[dict[str, Any]],
+    side: row_results.PredictedRows,
+    labels: list[str],
+    run: Run,
 ) -> Result:
     places = np.asarray([item["input"]["at"] for item in items])
     truth = side.truth[places]
@@ -228,9 +232,9 @@ def _judged(
     texts = [str(items[at]["input"]["text"]) for at in shown]
     return replace(
         found,
-        chat=_side(said == truth, confidence, said >= 0),
-        classifier=_side(ours == truth, side.confidence[places], np.ones(len(ours), np.bool_)),
-        paired=mcnemar.paired(ours == truth, said == truth),
+        chat=_score(said == truth, confidence, said >= 0),
+        classifier=_score(ours == truth, side.confidence[places], np.ones(len(ours), np.bool_)),
+        paired=mcnemar.compare_paired(ours == truth, said == truth),
         differ=len(differ),
         disagreements=[
             Disagreement(
@@ -247,10 +251,10 @@ def _judged(
     )
 
 
-def _side(right: Any, confidence: Any, valid: Any) -> Side:
+def _score(right: Any, confidence: Any, valid: Any) -> ModelScore:
     count = int(right.sum())
-    low, high = metrics.wilson(count, len(right))
+    low, high = metrics.wilson_interval(count, len(right))
     ece = None
     if valid.any():
-        ece = metrics.calibration_error_of(confidence[valid], right[valid])
-    return Side(count / len(right), low, high, ece)
+        ece = metrics.expected_calibration_error(confidence[valid], right[valid])
+    return ModelScore(count / len(right), low, high, ece)

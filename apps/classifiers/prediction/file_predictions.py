@@ -24,11 +24,11 @@ from apps.classifiers.prediction.predict import (
     ModelChanged,
     NotReady,
     Prediction,
-    Ready,
+    ReadyClassifier,
     check_texts,
     classify,
-    get_ready,
-    stored,
+    load_classifier,
+    prepare_classifier,
 )
 from apps.classifiers.prediction.predictor import BadArtefact
 from apps.embeddings.cache import TextsTooLarge
@@ -67,7 +67,7 @@ def upload_path(file: FilePrediction) -> Path:
 
 
 def result_path(file: FilePrediction) -> Path:
-    return Path(settings.CLASSIFIERS_DIR) / f"{file.artefact}.{file.form}"
+    return Path(settings.CLASSIFIERS_DIR) / f"{file.artefact}.{file.file_format}"
 
 
 def remove_files(file: FilePrediction) -> None:
@@ -79,7 +79,7 @@ def _partial(file: FilePrediction) -> Path:
     return result_path(file).with_suffix(".part")
 
 
-def start(
+def queue_file(
     classifier: Classifier, file: "File[bytes]", *, column: str = "", form: str = "csv"
 ) -> FilePrediction:
     """Store a file, check that it can be read, and queue it.
@@ -99,7 +99,7 @@ def start(
             classifier=classifier,
             run=classifier.current,
             file_name=name[:200],
-            form=form if form in FORMS else "csv",
+            file_format=form if form in FORMS else "csv",
         )
         try:
             _keep(file, upload_path(made))
@@ -196,7 +196,7 @@ def _finish(held: HeldTask, counts: Counter[str]) -> None:
 async def _predict_file(held: HeldTask) -> None:
     try:
         file = await in_db(_begin, held)
-        ready = await get_ready(await in_db(stored, file.classifier, file.run))
+        ready = await prepare_classifier(await in_db(load_classifier, file.classifier, file.run))
         layout = files.detect_layout(upload_path(file), name=file.file_name)
         settled = files.confirm_encoding(upload_path(file), layout.encoding)
         layout = replace(layout, encoding=settled)
@@ -207,7 +207,7 @@ async def _predict_file(held: HeldTask) -> None:
         kept = own_columns(layout.columns, file.column)
         with partial.open("wb") as out:
             partial.chmod(0o600)
-            writer = files.create_writer(file.form, [*COLUMNS, *kept.values()])
+            writer = files.create_writer(file.file_format, [*COLUMNS, *kept.values()])
             out.write(writer.header())
             records = files.read_records(upload_path(file), layout)
             while chunk := list(islice(records, ROWS_AT_ONCE)):
@@ -287,7 +287,9 @@ def _texts(
         yield number, text, problem
 
 
-async def _classified(ready: Ready, rows: Iterator[tuple[int, str, str]]) -> list[dict[str, Any]]:
+async def _classified(
+    ready: ReadyClassifier, rows: Iterator[tuple[int, str, str]]
+) -> list[dict[str, Any]]:
     """All rows, in order, those without a label with the reason in `note`."""
     given = list(rows)
     good = [place for place, (_, _, problem) in enumerate(given) if not problem]

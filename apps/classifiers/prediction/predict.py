@@ -13,10 +13,10 @@ from pathlib import Path
 
 from django.conf import settings
 
-from apps.classifiers.evaluation.gates import Gate, Gates
+from apps.classifiers.evaluation.thresholds import Refusal, Thresholds
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.prediction import predictor
-from apps.classifiers.prediction.predictor import Predictor, Ranked
+from apps.classifiers.prediction.predictor import Predictor, RankedLabel
 from apps.classifiers.training.run import embedding_target
 from apps.embeddings.cache import Embedder, fingerprint_of, identify
 from apps.embeddings.models import EmbeddingModel
@@ -44,10 +44,10 @@ class ModelChanged(Exception):
 class Prediction:
     """The likeliest labels with calibrated probabilities, best first, and whether to trust them."""
 
-    top: list[Ranked]
+    top: list[RankedLabel]
     score: float
     """How much the text is like those it was trained on: what the second gate looks at."""
-    gate: Gate = Gate.OPEN
+    gate: Refusal = Refusal.NOTHING
     notice: str = ""
     """What was done to a text that was too long."""
 
@@ -61,7 +61,7 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class LoadedClassifier:
     """What is kept of a classifier that can answer. Which model is behind its server is not."""
 
     run: Run
@@ -70,20 +70,20 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ReadyClassifier:
     """A classifier that can answer: its run, its numbers, and the model its vectors come from."""
 
     run: Run
     predictor: Predictor
-    gates: Gates
+    thresholds: Thresholds
     embedder: Embedder
     preparation: Preparation
 
 
-def stored(classifier: Classifier, run: Run | None = None) -> Stored:
+def load_classifier(classifier: Classifier, run: Run | None = None) -> LoadedClassifier:
     """What is kept of the run that answers, or of another one. Blocks.
 
-    Costs no query where the classifier came from `Classifier.objects.with_answer()`, and no file
+    Costs no query where the classifier came from `Classifier.objects.for_prediction()`, and no file
     after the first time.
 
     Raises:
@@ -95,7 +95,9 @@ def stored(classifier: Classifier, run: Run | None = None) -> Stored:
     if chosen is None:
         raise NotReady("This classifier is not trained yet. Train it first.")
     target = embedding_target(classifier)
-    return Stored(chosen, predictor.load(Path(settings.CLASSIFIERS_DIR), chosen.artefact), target)
+    return LoadedClassifier(
+        chosen, predictor.load(Path(settings.CLASSIFIERS_DIR), chosen.artefact), target
+    )
 
 
 def _answering(classifier: Classifier) -> Run | None:
@@ -103,10 +105,10 @@ def _answering(classifier: Classifier) -> Run | None:
         return None
     if Classifier._meta.get_field("current").is_cached(classifier):
         return classifier.current
-    return Run.objects.filter(pk=classifier.current_id).only("pk", "number", "gates").first()
+    return Run.objects.filter(pk=classifier.current_id).only("pk", "number", "thresholds").first()
 
 
-async def get_ready(kept: Stored) -> Ready:
+async def prepare_classifier(kept: LoadedClassifier) -> ReadyClassifier:
     """What answers for a classifier, after checking that its embedding model is still there.
 
     Raises:
@@ -117,16 +119,16 @@ async def get_ready(kept: Stored) -> Ready:
     embedder = await identify(kept.target)
     if embedder.fingerprint != card.embedding_fingerprint:
         raise ModelChanged(_changed(card, embedder.target.model))
-    return Ready(
+    return ReadyClassifier(
         kept.run,
         kept.predictor,
-        Gates.read(kept.run.gates),
+        Thresholds.read(kept.run.thresholds),
         embedder,
         Preparation.read(card.preparation),
     )
 
 
-def warnings(card: predictor.Card, server: Server) -> list[str]:
+def warnings(card: predictor.ModelCard, server: Server) -> list[str]:
     """What is to be known of a classifier that was brought here, by what was last seen of the
     server it is to ask. Sends nothing."""
     name = card.embedding_model
@@ -148,7 +150,7 @@ def warnings(card: predictor.Card, server: Server) -> list[str]:
     return []
 
 
-def _may_be(server: Server, card: predictor.Card) -> bool:
+def _may_be(server: Server, card: predictor.ModelCard) -> bool:
     """Whether a server that tells nothing of its weights may have the model of a card."""
     name = card.embedding_model
     told = any(model["id"] == name and model.get("weights") for model in server.model_facts)
@@ -156,7 +158,7 @@ def _may_be(server: Server, card: predictor.Card) -> bool:
     return not told and here.exists()
 
 
-def _changed(card: predictor.Card, now: str) -> str:
+def _changed(card: predictor.ModelCard, now: str) -> str:
     """Fingerprints differ: by name, or, worse to notice, behind the same name."""
     name = card.embedding_model
     if name != now:
@@ -171,7 +173,7 @@ def _changed(card: predictor.Card, now: str) -> str:
 
 
 async def classify(
-    ready: Ready, texts: Sequence[str], *, lane: Lane = Lane.INTERACTIVE, top: int = TOP
+    ready: ReadyClassifier, texts: Sequence[str], *, lane: Lane = Lane.INTERACTIVE, top: int = TOP
 ) -> list[Prediction]:
     """The likeliest labels of each text. A person does not wait until new vectors are saved.
 
@@ -192,30 +194,32 @@ async def classify(
             f"It was trained on vectors of {ready.predictor.card.dimensions} numbers and the "
             f"embedding model now answers with {prepared.vectors.shape[1]}. Train again."
         )
-    judge = partial(ready.predictor.judge, prepared.vectors, count=top)
+    judge = partial(ready.predictor.score_texts, prepared.vectors, count=top)
     judged = await asyncio.to_thread(judge) if len(texts) > AT_ONCE else judge()
     return [
         Prediction(
             judgement.top,
             judgement.score,
-            ready.gates.decide(judgement.top[0].confidence, judgement.score),
+            ready.thresholds.decide(judgement.top[0].confidence, judgement.score),
             prepared.shortened.get(place, ""),
         )
         for place, judgement in enumerate(judged)
     ]
 
 
-async def predict(kept: Stored, texts: Sequence[str], *, top: int = TOP) -> list[Prediction]:
+async def predict(
+    kept: LoadedClassifier, texts: Sequence[str], *, top: int = TOP
+) -> list[Prediction]:
     """The likeliest labels of each text.
 
     Raises:
         ModelChanged: its embedding model is not there any more.
         LLMError, TextsTooLarge: the embedding server failed, or a text does not fit.
     """
-    return await classify(await get_ready(kept), texts, top=top)
+    return await classify(await prepare_classifier(kept), texts, top=top)
 
 
-async def predict_with(
+async def load_and_predict(
     classifier: Classifier, texts: Sequence[str], *, top: int = TOP
 ) -> list[Prediction]:
     """`stored` and `predict` in one, for who has a classifier in hand.
@@ -224,7 +228,7 @@ async def predict_with(
         NotReady, NoServer, BadArtefact: as `stored`.
         ModelChanged, LLMError, TextsTooLarge: as `predict`.
     """
-    return await predict(await in_db(stored, classifier), texts, top=top)
+    return await predict(await in_db(load_classifier, classifier), texts, top=top)
 
 
 def check_texts(texts: Sequence[str]) -> list[str]:

@@ -32,7 +32,7 @@ class BadArtefact(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class ModelCard:
     """What the arrays mean."""
 
     labels: list[str]
@@ -50,16 +50,16 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedLabel:
     label: str
     confidence: float
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class TextScores:
     """Of one text: its labels, best first, and how much it is like any at all."""
 
-    top: list[Ranked]
+    top: list[RankedLabel]
     """The label it gives comes first, also where a favoured one is given that is less likely."""
     max_logit: float
     score: float
@@ -68,7 +68,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Predictor:
-    card: Card
+    card: ModelCard
     weights: Floats
     bias: Floats
     familiarity: Familiarity | None = None
@@ -91,11 +91,11 @@ class Predictor:
         """Calibrated: (n, labels)."""
         return softmax(self.logits(vectors), self.card.temperature)
 
-    def judge(self, vectors: Floats, *, count: int = 3) -> list[Judgement]:
+    def score_texts(self, vectors: Floats, *, count: int = 3) -> list[TextScores]:
         """The labels of each vector with their probability, best first."""
         logits = self.logits(vectors)
         largest = logits.max(axis=1)
-        familiar = largest if self.familiarity is None else self.familiarity.of(vectors, largest)
+        familiar = largest if self.familiarity is None else self.familiarity.score(vectors, largest)
         probabilities = softmax(logits, self.card.temperature)
         count = min(count, len(self.card.labels))
         scores = logits
@@ -103,14 +103,16 @@ class Predictor:
             scores = logits + np.asarray(self.card.favour, dtype=np.float32)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
         return [
-            Judgement([Ranked(self.card.labels[at], float(row[at])) for at in places], *scores_of)
+            TextScores(
+                [RankedLabel(self.card.labels[at], float(row[at])) for at in places], *scores_of
+            )
             for row, places, *scores_of in zip(
                 probabilities, order, largest.tolist(), familiar.tolist(), strict=True
             )
         ]
 
-    def top(self, vectors: Floats, *, count: int = 3) -> list[list[Ranked]]:
-        return [judgement.top for judgement in self.judge(vectors, count=count)]
+    def top(self, vectors: Floats, *, count: int = 3) -> list[list[RankedLabel]]:
+        return [judgement.top for judgement in self.score_texts(vectors, count=count)]
 
 
 def save(folder: Path, name: str, predictor: Predictor) -> None:
@@ -156,7 +158,7 @@ def parse(data: bytes, stored: dict[str, Any]) -> Predictor:
     Raises:
         BadArtefact: a shape, a type or a size is not what the description says.
     """
-    card = Card(**stored)
+    card = ModelCard(**stored)
     labels, dimensions = len(card.labels), card.dimensions
     if not (2 <= labels <= MAX_LABELS and 1 <= dimensions <= MAX_DIMENSIONS):
         raise BadArtefact("The trained classifier has an impossible size.")
@@ -190,7 +192,7 @@ def parse(data: bytes, stored: dict[str, Any]) -> Predictor:
     return Predictor(card, found["weights"], found["bias"], _familiarity(card, found.get("sample")))
 
 
-def _familiarity(card: Card, sample: NDArray[np.float16] | None) -> Familiarity | None:
+def _familiarity(card: ModelCard, sample: NDArray[np.float16] | None) -> Familiarity | None:
     if sample is None:
         return None
     problem = BadArtefact("The trained classifier's sample of texts is not as described.")

@@ -24,7 +24,7 @@ def deal_folds(labels: Codes, groups: Codes, *, folds: int, seed: int) -> Codes:
     """
     _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
     order = np.random.default_rng(seed).permutation(len(first))
-    by_label = order[np.argsort(labels[first[order]], kind="stable")]
+    compare_labels = order[np.argsort(labels[first[order]], kind="stable")]
     fold_of_group = np.empty(len(first), dtype=np.int64)
-    fold_of_group[by_label] = np.arange(len(first)) % folds
+    fold_of_group[compare_labels] = np.arange(len(first)) % folds
     return fold_of_group[inverse]

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.classifiers.evaluation import label_errors
-from apps.classifiers.evaluation.evidence import Evidence, Side
-from apps.classifiers.models import Reason
+from apps.classifiers.evaluation.row_results import PredictedRows, RowResults
+from apps.classifiers.models import ReviewReason
 from apps.classifiers.training import trainer
 
 if TYPE_CHECKING:
@@ -30,33 +30,35 @@ class Suggestion(TypedDict):
     """Of a label error: the probability of its label; else the margin between the best two."""
 
 
-def find_queue(data: "Embedded", fit: trainer.Fit, known: Evidence) -> list[Suggestion]:
+def build_review_queue(data: "Embedded", fit: trainer.Fit, known: RowResults) -> list[Suggestion]:
     """Likely label errors first, then rows it is unsure of that differ; never a test row."""
     train = np.flatnonzero(data.train_side)
-    suspect, better, given = label_errors.label_issues(
+    suspect, better, given = label_errors.find_label_errors(
         fit.out_of_fold, data.codes[data.train_side], temperature=fit.model.temperature
     )
-    errors = label_errors.worst_first(suspect, given, limit=MOST_ERRORS)
+    errors = label_errors.most_suspicious(suspect, given, limit=MOST_ERRORS)
     queue = [
-        _suggestion(data, int(train[at]), Reason.LABEL_ERROR, [int(better[at])], float(given[at]))
+        _suggestion(
+            data, int(train[at]), ReviewReason.LABEL_ERROR, [int(better[at])], float(given[at])
+        )
         for at in errors.tolist()
     ]
     # Labelling rows that have no label teaches more than looking at labelled ones again.
     pool = np.flatnonzero(data.rows.unlabelled)
-    queue += _uncertain(data, pool, known.unlabelled, data.unlabelled, Reason.UNLABELLED)
+    queue += _uncertain(data, pool, known.unlabelled, data.unlabelled, ReviewReason.UNLABELLED)
     taken = {entry["index"] for entry in queue}
-    again = _uncertain(data, train, known.train, data.train, Reason.UNCERTAIN)
+    again = _uncertain(data, train, known.train, data.train, ReviewReason.UNCERTAIN)
     return queue + [entry for entry in again if entry["index"] not in taken]
 
 
 def _uncertain(
     data: "Embedded",
     places: NDArray[np.int64],
-    side: Side,
+    side: PredictedRows,
     vectors: NDArray[np.float32],
-    reason: Reason,
+    reason: ReviewReason,
 ) -> list[Suggestion]:
-    chosen = label_errors.uncertain_and_different(side.margin, vectors, limit=MOST_UNCERTAIN)
+    chosen = label_errors.select_diverse_uncertain(side.margin, vectors, limit=MOST_UNCERTAIN)
     return [
         _suggestion(
             data, int(places[at]), reason, [int(side.predicted[at])], float(side.margin[at])
@@ -66,7 +68,7 @@ def _uncertain(
 
 
 def _suggestion(
-    data: "Embedded", place: int, reason: Reason, suggested: list[int], score: float
+    data: "Embedded", place: int, reason: ReviewReason, suggested: list[int], score: float
 ) -> Suggestion:
     return Suggestion(
         index=data.rows.indices[place],

@@ -21,7 +21,7 @@ from apps.similarity.text_key import normalise_text
 HELD_OUT = 0.2
 MAX_LABELS = 1_000
 # A row labelled so is like nothing the classifier shall know. It is never trained on as a label.
-STRANGE_LABELS = frozenset({"oos", "out_of_scope", "out of scope", "out-of-scope"})
+OUT_OF_SCOPE_LABELS = frozenset({"oos", "out_of_scope", "out of scope", "out-of-scope"})
 POOLED = "other"
 SHOWN = 5  # names in a sentence
 
@@ -33,7 +33,7 @@ class CannotTrain(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class LabelOptions:
     """What a person decides about labels that cannot simply be trained."""
 
     rare_labels: RareLabels = "leave_out"
@@ -55,7 +55,7 @@ class Choices:
 
 
 @dataclass
-class Rows:
+class TrainingRows:
     """Texts of all kinds, those of the dataset first, then those of the test set.
 
     A row is labelled (trained on or judged on), out of scope ("strange"), or has no label yet.
@@ -90,7 +90,7 @@ class Rows:
             self.splits.append(example.split)
             self.sources.append(source)
 
-    def only(self, keep: NDArray[np.bool_]) -> "Rows":
+    def only(self, keep: NDArray[np.bool_]) -> "TrainingRows":
         places = np.flatnonzero(keep).tolist()
         return replace(
             self,
@@ -105,8 +105,10 @@ class Rows:
         )
 
     @property
-    def strange(self) -> NDArray[np.bool_]:
-        marks = (not self.train_oos and label.casefold() in STRANGE_LABELS for label in self.labels)
+    def out_of_scope(self) -> NDArray[np.bool_]:
+        marks = (
+            not self.train_oos and label.casefold() in OUT_OF_SCOPE_LABELS for label in self.labels
+        )
         return np.fromiter(marks, dtype=np.bool_, count=len(self.labels))
 
     @property
@@ -121,7 +123,7 @@ class Rows:
     @property
     def labelled(self) -> NDArray[np.bool_]:
         marks = (bool(label) for label in self.labels)
-        return np.fromiter(marks, dtype=np.bool_, count=len(self.labels)) & ~self.strange
+        return np.fromiter(marks, dtype=np.bool_, count=len(self.labels)) & ~self.out_of_scope
 
     @property
     def groups(self) -> NDArray[np.int64]:
@@ -139,7 +141,9 @@ class Rows:
         return digest.hexdigest()
 
 
-def gather_rows(classifier: Classifier, *, seed: int, choices: Choices | None = None) -> Rows:
+def gather_rows(
+    classifier: Classifier, *, seed: int, choices: LabelOptions | None = None
+) -> TrainingRows:
     """The rows of the dataset and of the test set, each marked whether it judges.
 
     Judging: the test set that was chosen; else rows marked as test; else those it
@@ -150,11 +154,11 @@ def gather_rows(classifier: Classifier, *, seed: int, choices: Choices | None = 
     Raises:
         CannotTrain: the dataset is gone, or its labels do not allow it.
     """
-    dataset, chosen = classifier.dataset, choices or Choices()
+    dataset, chosen = classifier.dataset, choices or LabelOptions()
     if dataset is None:
         raise CannotTrain("The dataset of this classifier was deleted. Create a new classifier.")
     check_dataset(dataset, chosen)
-    rows = Rows(train_oos=chosen.train_oos)
+    rows = TrainingRows(train_oos=chosen.train_oos)
     rows.add(dataset, source=0)
     if classifier.test_dataset is not None:
         rows = _without_own_test(dataset, rows)
@@ -177,12 +181,12 @@ def gather_rows(classifier: Classifier, *, seed: int, choices: Choices | None = 
             "none of them is trained on."
         )
     else:
-        rows = _set_aside(dataset, rows, seed)
+        rows = _hold_out(dataset, rows, seed)
     rows.test &= rows.labelled
     return rows
 
 
-def _without_own_test(dataset: Dataset, rows: Rows) -> Rows:
+def _without_own_test(dataset: Dataset, rows: TrainingRows) -> TrainingRows:
     """Beside a test set of their own, rows that a person marked as test are not used; those that an
     earlier run drew for want of one are trained on again."""
     marked = _marked(rows, Split.TEST) & rows.labelled
@@ -215,7 +219,7 @@ def _drawn_by_a_run(dataset: Dataset) -> set[int]:
     return {index for index, after in changes.iterator() if after and after["split"] == Split.TEST}
 
 
-def _set_aside(dataset: Dataset, rows: Rows, seed: int) -> Rows:
+def _hold_out(dataset: Dataset, rows: TrainingRows, seed: int) -> TrainingRows:
     labelled = rows.labelled
     if any(split for split, use in zip(rows.splits, labelled, strict=True) if use):
         rows.test = np.zeros(len(rows.texts), dtype=np.bool_)
@@ -235,7 +239,7 @@ def _set_aside(dataset: Dataset, rows: Rows, seed: int) -> Rows:
         raise CannotTrain(str(error)) from error
     except ValueError as error:
         raise CannotTrain(f"{error} Add examples.") from error
-    again = Rows(train_oos=rows.train_oos)
+    again = TrainingRows(train_oos=rows.train_oos)
     again.add(dataset, source=0)
     again.test = _marked(again, Split.TEST)
     again.test_source = "20% of the rows, held out in the dataset"
@@ -246,11 +250,11 @@ def _set_aside(dataset: Dataset, rows: Rows, seed: int) -> Rows:
     return again
 
 
-def _marked(rows: Rows, split: Split) -> NDArray[np.bool_]:
+def _marked(rows: TrainingRows, split: Split) -> NDArray[np.bool_]:
     return np.asarray([given == split for given in rows.splits], dtype=np.bool_)
 
 
-def check_dataset(dataset: Dataset, choices: Choices | None = None) -> None:
+def check_dataset(dataset: Dataset, choices: LabelOptions | None = None) -> None:
     """What the counts alone tell, before anything is queued or read.
 
     Raises:
@@ -258,7 +262,7 @@ def check_dataset(dataset: Dataset, choices: Choices | None = None) -> None:
     """
     oos = choices is not None and choices.train_oos
     labels = [label for label in dataset.label_counts if label]
-    _check_labels([one for one in labels if oos or one.casefold() not in STRANGE_LABELS])
+    _check_labels([one for one in labels if oos or one.casefold() not in OUT_OF_SCOPE_LABELS])
 
 
 def _check_labels(labels: Sequence[str]) -> None:
@@ -276,7 +280,9 @@ def _check_labels(labels: Sequence[str]) -> None:
         )
 
 
-def settle_labels(rows: Rows, choices: Choices) -> tuple[Rows, NDArray[np.bool_]]:
+def resolve_labels(
+    rows: TrainingRows, choices: LabelOptions
+) -> tuple[TrainingRows, NDArray[np.bool_]]:
     """The rows that can be used, and which those are: (rows before,). Notes say what was left out.
 
     Rare labels are left out or pooled, as chosen. Test rows of labels that are never trained cannot
@@ -327,11 +333,11 @@ def settle_labels(rows: Rows, choices: Choices) -> tuple[Rows, NDArray[np.bool_]
         unseen=rows.unseen + int(unseen.sum()),
     )
     settled = settled.only(keep)
-    check_rows(settled)
+    encode_labels(settled)
     return settled, keep
 
 
-def _texts_of_labels(rows: Rows) -> Counter[str]:
+def _texts_of_labels(rows: TrainingRows) -> Counter[str]:
     """Different training texts of each label. One with two labels counts for its first."""
     train = np.flatnonzero(rows.labelled & ~rows.test)
     _, first = np.unique(rows.groups[train], return_index=True)
@@ -350,7 +356,7 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"“{label}”: {count:,}" for label, count in first) + more
 
 
-def check_rows(rows: Rows) -> tuple[list[str], NDArray[np.int64]]:
+def encode_labels(rows: TrainingRows) -> tuple[list[str], NDArray[np.int64]]:
     """The labels in order, and each row's label as a number; -1 for rows that have none.
 
     Raises:

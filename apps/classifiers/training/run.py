@@ -20,19 +20,19 @@ from django.db import transaction
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from apps.classifiers.evaluation import evaluate_run, evidence, gates, mcnemar
+from apps.classifiers.evaluation import evaluate_run, mcnemar, row_results, thresholds
 from apps.classifiers.evaluation.row_texts import SHOWN_TEXT
 from apps.classifiers.models import Classifier, Run, Status
 from apps.classifiers.prediction import predictor
 from apps.classifiers.training import trainer
-from apps.classifiers.training.review_queue import find_queue
+from apps.classifiers.training.review_queue import build_review_queue
 from apps.classifiers.training.rows import (
     CannotTrain,
-    Choices,
-    Rows,
-    check_rows,
+    LabelOptions,
+    TrainingRows,
+    encode_labels,
     gather_rows,
-    settle_labels,
+    resolve_labels,
 )
 from apps.classifiers.transfer import convert
 from apps.embeddings import arrays, canary, retention
@@ -80,8 +80,8 @@ def _train(held: HeldTask) -> tuple[Run, predictor.Predictor]:
     training = Training(held)
     embedded = training.embed(training.gather())
     fit = training.fit(embedded)
-    judged = training.judge(embedded, fit)
-    return training.run, training.store(embedded, fit, judged)
+    evaluation = training.evaluate(embedded, fit)
+    return training.run, training.store(embedded, fit, evaluation)
 
 
 @transaction.atomic
@@ -96,15 +96,15 @@ def _end(held: HeldTask, status: Status, error: str = "") -> None:
 class Embedded:
     """Rows with their vectors: what a fit works on."""
 
-    rows: Rows
+    rows: TrainingRows
     labels: list[str]
     codes: NDArray[np.int64]
     """(rows,), -1 for rows without a label to be learned."""
     train: Vectors
     test: Vectors
-    strange: Vectors
+    out_of_scope: Vectors
     unlabelled: Vectors
-    left_out: list[dict[str, Any]]
+    skipped_rows: list[dict[str, Any]]
     embedder: Embedder
 
     @property
@@ -131,28 +131,28 @@ class Training:
             seed=self.run.seed, balanced=bool(self.run.options.get("balanced"))
         )
         self.preparation = Preparation.read(self.run.options)
-        self.choices = Choices.read(self.run.options)
+        self.choices = LabelOptions.read(self.run.options)
 
-    def gather(self) -> Rows:
+    def gather(self) -> TrainingRows:
         self._begin(Status.EMBEDDING, started=self.run.started or timezone.now())
         rows = gather_rows(self.run.classifier, seed=self.run.seed, choices=self.choices)
         # Before hours of embedding, not after: what is wrong with the labels is known now.
-        return settle_labels(rows, self.choices)[0]
+        return resolve_labels(rows, self.choices)[0]
 
-    def embed(self, rows: Rows) -> Embedded:
+    def embed(self, rows: TrainingRows) -> Embedded:
         """Vectors for all rows. Those that do not fit into the model are left out and listed."""
         with self._timed(Status.EMBEDDING):
             found = asyncio.run(embed_rows(self.held, self.run.classifier, rows, self.preparation))
         vectors = found.vectors
-        rows, keep = settle_labels(found.rows, self.choices)  # some may have been too long
+        rows, keep = resolve_labels(found.rows, self.choices)  # some may have been too long
         if not keep.all():
             vectors = arrays.take(vectors, keep)
-        labels, codes = check_rows(rows)
+        labels, codes = encode_labels(rows)
         train = rows.labelled & ~rows.test
         self._begin(
             Status.FITTING,
             seconds=self.seconds,
-            left_out=found.left_out,
+            skipped_rows=found.skipped_rows,
             data_hash=rows.hash,
             snapshots=rows.snapshots,
             train_rows=int(train.sum()),
@@ -174,9 +174,9 @@ class Training:
             codes,
             arrays.take(vectors, train),
             arrays.take(vectors, rows.test),
-            arrays.take(vectors, rows.strange),
+            arrays.take(vectors, rows.out_of_scope),
             arrays.take(vectors, rows.unlabelled),
-            found.left_out,
+            found.skipped_rows,
             found.embedder,
         )
 
@@ -193,24 +193,24 @@ class Training:
         self._begin(Status.EVALUATING, total=evaluate_run.STEPS, seconds=self.seconds)
         return fit
 
-    def judge(self, data: Embedded, fit: trainer.Fit) -> evaluate_run.Judged:
+    def evaluate(self, data: Embedded, fit: trainer.Fit) -> evaluate_run.RunEvaluation:
         with self._timed(Status.EVALUATING):
-            return evaluate_run.judge(
+            return evaluate_run.evaluate(
                 data.rows,
                 data.labels,
                 data.codes,
-                evaluate_run.Vectors(data.train, data.test, data.strange, data.unlabelled),
+                evaluate_run.RowVectors(data.train, data.test, data.out_of_scope, data.unlabelled),
                 fit,
                 self.options,
                 report=Reporter(self.held),
             )
 
     def store(
-        self, data: Embedded, fit: trainer.Fit, judged: evaluate_run.Judged
+        self, data: Embedded, fit: trainer.Fit, evaluation: evaluate_run.RunEvaluation
     ) -> predictor.Predictor:
         """The classifier, what is known of each row, the queue; then the run is ready."""
         folder = Path(settings.CLASSIFIERS_DIR)
-        card = predictor.Card(
+        card = predictor.ModelCard(
             labels=data.labels,
             dimensions=int(data.train.shape[1]),
             temperature=fit.model.temperature,
@@ -218,25 +218,27 @@ class Training:
             embedding_fingerprint=data.embedder.fingerprint,
             preparation=self.preparation.as_dict(),
             favour=fit.model.favour.tolist() if self.options.balanced else [],
-            familiarity=judged.familiarity.as_dict(),
+            familiarity=evaluation.familiarity.as_dict(),
         )
-        stored = predictor.Predictor(card, fit.model.weights, fit.model.bias, judged.familiarity)
+        stored = predictor.Predictor(
+            card, fit.model.weights, fit.model.bias, evaluation.familiarity
+        )
         predictor.save(folder, self.run.artefact, stored)
-        evidence.save(folder, self.run.artefact, judged.evidence)
-        chosen = self._gates(judged, len(data.labels))
-        held_back = self._held_back(judged, data.labels)
+        row_results.save(folder, self.run.artefact, evaluation.row_results)
+        chosen = self._thresholds(evaluation, len(data.labels))
+        held_back = self._held_back(evaluation, data.labels)
         self._finish(
             answers=not held_back,
-            queue=find_queue(data, fit, judged.evidence),
+            review_queue=build_review_queue(data, fit, evaluation.row_results),
             seconds=self.seconds,
-            metrics=judged.report.metrics,
-            per_class=judged.report.per_class,
-            confusion=judged.report.matrix,
-            confused=judged.confused,
-            reliability=judged.report.reliability,
-            leaks=judged.leaks,
-            curve=judged.curve,
-            gates=chosen.as_dict(),
+            metrics=evaluation.report.metrics,
+            per_class=evaluation.report.per_class,
+            confusion=evaluation.report.matrix,
+            confused_pairs=evaluation.confused_pairs,
+            reliability=evaluation.report.reliability,
+            leaks=evaluation.leaks,
+            learning_curve=evaluation.learning_curve,
+            thresholds=chosen.as_dict(),
             fit={
                 "C": fit.C,
                 "temperature": fit.model.temperature,
@@ -249,52 +251,56 @@ class Training:
                     {"C": s.C, "log_loss": s.log_loss, "accuracy": s.accuracy} for s in fit.path
                 ],
                 "labels": len(data.labels),
-                "strange_rows": len(data.strange),
+                "strange_rows": len(data.out_of_scope),
                 "unlabelled_rows": len(data.unlabelled),
             },
             notes=held_back
             + data.rows.notes
-            + judged.notes
-            + _strange_note(data.rows, chosen)
-            + _left_out_note(data.left_out),
+            + evaluation.notes
+            + _out_of_scope_notes(data.rows, chosen)
+            + _skipped_notes(data.skipped_rows),
         )
         return stored
 
-    def _gates(self, judged: evaluate_run.Judged, labels: int) -> gates.Gates:
+    def _thresholds(
+        self, evaluation: evaluate_run.RunEvaluation, labels: int
+    ) -> thresholds.Thresholds:
         """The person's choice holds for every run; else what the out-of-scope rows suggest."""
         chosen = self.run.classifier.options.get("gates") or {}
-        known, strange = judged.evidence.train, judged.evidence.strange
+        known, out_of_scope = evaluation.row_results.train, evaluation.row_results.out_of_scope
         kept = chosen.get("kept")
         if kept is None:
-            kept = gates.best_kept(known.familiar, strange.familiar)
+            kept = thresholds.best_kept_share(known.familiarity, out_of_scope.familiarity)
         unsure = chosen.get("unsure")
         if unsure is None:
-            unsure = gates.least_unsure(labels, balanced=self.options.balanced)
-        return gates.of(known, unsure=float(unsure), kept=float(kept), labels=labels)
+            unsure = thresholds.default_min_confidence(labels, balanced=self.options.balanced)
+        return thresholds.thresholds_for(
+            known, unsure=float(unsure), kept=float(kept), labels=labels
+        )
 
-    def _held_back(self, judged: evaluate_run.Judged, labels: list[str]) -> list[str]:
+    def _held_back(self, evaluation: evaluate_run.RunEvaluation, labels: list[str]) -> list[str]:
         """Why the run that answers goes on doing so; empty where this one may take its place."""
         now = Classifier.objects.select_related("current").get(pk=self.run.classifier_id)
         if now.current is None or now.pinned:
             return []
         try:
-            before = evidence.load(Path(settings.CLASSIFIERS_DIR), now.current.artefact).test
-        except evidence.NoEvidence:
+            before = row_results.load(Path(settings.CLASSIFIERS_DIR), now.current.artefact).test
+        except row_results.NoRowResults:
             return []
-        rows = mcnemar.shared(
-            mcnemar.Judged(before, [entry["label"] for entry in now.current.per_class]),
-            mcnemar.Judged(judged.evidence.test, labels),
+        rows = mcnemar.shared_test_rows(
+            mcnemar.RunPredictions(before, [entry["label"] for entry in now.current.per_class]),
+            mcnemar.RunPredictions(evaluation.row_results.test, labels),
         )
         if not len(rows):
             return []
-        found = mcnemar.paired(rows.old_right, rows.new_right)
-        if not found.certain or found.difference >= 0:
+        found = mcnemar.compare_paired(rows.old_correct, rows.new_correct)
+        if not found.is_significant or found.difference >= 0:
             return []
         return [
             f"Held back: on the {found.rows:,} test rows that both were tested on, it is "
             f"{-100 * found.difference:.1f} percentage points worse than run {now.current.number} "
-            f"(McNemar’s test, p {mcnemar.p_words(found.p_value)}), which goes on answering. "
-            "To use this run all the same, choose it under Versions."
+            f"(McNemar’s test, p {mcnemar.format_p_value(found.p_value)}), which stays live. "
+            "To use this run, choose it under Versions."
         ]
 
     @transaction.atomic
@@ -330,13 +336,13 @@ class Training:
 class _Found:
     embedder: Embedder
     vectors: Vectors
-    rows: Rows
-    left_out: list[dict[str, Any]]
+    rows: TrainingRows
+    skipped_rows: list[dict[str, Any]]
     stats: Stats
 
 
 async def embed_rows(
-    held: HeldTask, classifier: Classifier, rows: Rows, preparation: Preparation
+    held: HeldTask, classifier: Classifier, rows: TrainingRows, preparation: Preparation
 ) -> _Found:
     """The vectors of all rows, and the rows that are too long for the model: left out or cut."""
     try:
@@ -356,9 +362,9 @@ async def embed_rows(
                 embedder, rows.texts, preparation, lane=Lane.BATCH, progress=progress, stats=stats
             )
             notices = prepared.shortened
-            left_out = [_listed(rows, place, notice) for place, notice in notices.items()]
+            skipped_rows = [_listed(rows, place, notice) for place, notice in notices.items()]
         except TextsTooLarge as error:
-            left_out = [
+            skipped_rows = [
                 _listed(rows, place, str(reason)) for place, reason in error.problems.items()
             ]
             keep = np.ones(len(rows.texts), dtype=np.bool_)
@@ -377,7 +383,7 @@ async def embed_rows(
                 "when it stays."
             )
         rows.notes.extend(notes)
-        return _Found(embedder, prepared.vectors, rows, left_out, stats)
+        return _Found(embedder, prepared.vectors, rows, skipped_rows, stats)
     finally:
         await close_clients()
         await close_async_redis()
@@ -394,7 +400,7 @@ def _batch_notes(difference: float) -> list[str]:
     ]
 
 
-def _listed(rows: Rows, place: int, reason: str) -> dict[str, Any]:
+def _listed(rows: TrainingRows, place: int, reason: str) -> dict[str, Any]:
     return {
         "row": rows.origins[place],
         "test": bool(rows.test[place]),
@@ -431,13 +437,13 @@ class Reporter:
         self._held.report(done, total)
 
 
-def _strange_note(rows: Rows, chosen: gates.Gates) -> list[str]:
-    strange = rows.strange
-    count = int(strange.sum())
+def _out_of_scope_notes(rows: TrainingRows, chosen: thresholds.Thresholds) -> list[str]:
+    out_of_scope = rows.out_of_scope
+    count = int(out_of_scope.sum())
     if not count:
         return []
-    names = sorted({label for label, is_so in zip(rows.labels, strange, strict=True) if is_so})
-    few = count < gates.FEW_STRANGERS
+    names = sorted({label for label, is_so in zip(rows.labels, out_of_scope, strict=True) if is_so})
+    few = count < thresholds.FEW_OUT_OF_SCOPE
     why = "They are too few to move the threshold" if few else "Half of them chose the threshold"
     return [
         f"{count:,} rows labelled out of scope ({', '.join(f'“{name}”' for name in names[:5])}) "
@@ -447,11 +453,11 @@ def _strange_note(rows: Rows, chosen: gates.Gates) -> list[str]:
     ]
 
 
-def _left_out_note(left_out: list[dict[str, Any]]) -> list[str]:
-    if not left_out:
+def _skipped_notes(skipped_rows: list[dict[str, Any]]) -> list[str]:
+    if not skipped_rows:
         return []
     return [
-        f"{len(left_out):,} rows are too long for the embedding model. "
+        f"{len(skipped_rows):,} rows are too long for the embedding model. "
         "They are listed below with what was done."
     ]
 

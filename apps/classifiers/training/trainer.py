@@ -46,7 +46,7 @@ MAX_ITERATIONS = 1000
 FOLDS = 5
 REPEATED_BELOW = 200  # rows
 REPEATS = 5
-WORTH_IT = 0.02  # of the loss
+MIN_GAIN = 0.02  # of the loss
 MIN_TEXTS = 2  # of a label: each is judged once by a model that saw the other
 
 
@@ -82,7 +82,7 @@ def choose(logits: Floats, favour: Floats) -> Codes:
 
 
 @dataclass(frozen=True, slots=True)
-class Strength:
+class StrengthResult:
     """How one value of C did on the rows it had not seen."""
 
     C: float
@@ -96,7 +96,7 @@ class Strength:
 class Fit:
     model: Model
     C: float
-    path: tuple[Strength, ...]
+    path: tuple[StrengthResult, ...]
     out_of_fold: Floats  # (rows, labels) logits, each by models that had not seen the row
     converged: bool
     mistakes: int
@@ -107,7 +107,7 @@ class Fit:
     def at_edge(self) -> bool:
         """The first or last C tried was clearly the best: a better one may lie beyond."""
         for edge, inner in ((self.path[0], self.path[1]), (self.path[-1], self.path[-2])):
-            if edge.C == self.C and edge.log_loss < (1 - WORTH_IT) * inner.log_loss:
+            if edge.C == self.C and edge.log_loss < (1 - MIN_GAIN) * inner.log_loss:
                 return True
         return False
 
@@ -119,7 +119,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    strength: Strength
+    strength: StrengthResult
     calibration: Calibration
     losses: NDArray[np.float64]  # (rows,)
     logits: Floats  # (deals * rows, labels)
@@ -153,7 +153,7 @@ def fit(
     report(done, total)
     fitters = [_fitter(options) for _ in held_out]
     truth, prior = np.tile(labels, len(deals)), _prior(labels, options)
-    path: list[Strength] = []
+    path: list[StrengthResult] = []
     chosen: _Tried | None = None
     with _scaled(vectors):
         # C outside, folds inside: each fold starts from its own weights at the last C, and only
@@ -166,7 +166,7 @@ def fit(
                 done += 1
                 report(done, total)
             found = calibrate(logits, truth, counts=np.bincount(labels), shift=prior)
-            strength = Strength(
+            strength = StrengthResult(
                 C, found.temperature, found.loss, float((logits.argmax(axis=1) == truth).mean())
             )
             losses = found.losses.reshape(len(deals), rows).mean(axis=0)
@@ -251,7 +251,9 @@ def as_estimator(
     return estimator
 
 
-def growing(labels: Codes, shares: Sequence[float], *, seed: int) -> Iterator[NDArray[np.bool_]]:
+def learning_curve_subsets(
+    labels: Codes, shares: Sequence[float], *, seed: int
+) -> Iterator[NDArray[np.bool_]]:
     """Ever larger parts of the rows, each with about that share of every label and at least one
     row of it; each holds the one before."""
     rank = np.empty(len(labels))
@@ -313,7 +315,7 @@ def _clearly_less(losses: NDArray[np.float64], than: NDArray[np.float64]) -> boo
     """Less by more than a standard error of the difference, row by row, and by enough to matter.
     Both are (rows,)."""
     gain = than - losses
-    return bool(gain.mean() > max(gain.std() / np.sqrt(len(gain)), WORTH_IT * than.mean()))
+    return bool(gain.mean() > max(gain.std() / np.sqrt(len(gain)), MIN_GAIN * than.mean()))
 
 
 def _prior(labels: Codes, options: Options) -> Floats:

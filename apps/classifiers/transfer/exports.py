@@ -35,7 +35,7 @@ def card_of(run: Run, predictor: Predictor) -> dict[str, Any]:
         "version": run.number,
         "created": run.created.isoformat(),
         **described,
-        "gates": run.gates,
+        "gates": run.thresholds,
         "metrics": run.metrics,
         "trained_on": {
             "rows": run.train_rows,

@@ -54,7 +54,7 @@ def read(data: bytes) -> tuple[Predictor, dict[str, Any]]:
         _check_card(described)
         packed = BytesIO()
         np.savez(packed, **arrays)  # type: ignore[arg-type]  # two float arrays
-        return parse(packed.getvalue(), described), _told(card)
+        return parse(packed.getvalue(), described), _displayed_fields(card)
     except BadArtefact as error:
         raise BadFile(str(error).replace("trained classifier", "file")) from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -116,7 +116,7 @@ def _check_card(card: dict[str, Any]) -> None:
     card["preparation"] = Preparation.read(dict(card["preparation"])).as_dict()
 
 
-def _told(card: dict[str, Any]) -> dict[str, Any]:
+def _displayed_fields(card: dict[str, Any]) -> dict[str, Any]:
     """What is only shown: kept where it is of the kind it should be, else left out."""
     gates = card.get("gates")
     metrics = card.get("metrics")

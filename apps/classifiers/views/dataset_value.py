@@ -1,4 +1,4 @@
-"""What made rows are worth: three classifiers, judged on the same real test rows."""
+"""What made rows are worth: three classifiers, load_run_predictions on the same real test rows."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from django.views.decorators.http import require_http_methods
 from apps.classifiers import services
 from apps.classifiers.evaluation import dataset_value as gains
 from apps.classifiers.evaluation import mcnemar
-from apps.classifiers.evaluation.evidence import NoEvidence
+from apps.classifiers.evaluation.row_results import NoRowResults
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
 from apps.classifiers.training.rows import CannotTrain
-from apps.classifiers.views.shared import judged, number_of, owner_of
+from apps.classifiers.views.run_page import load_run_predictions, parse_number, signed_in_user
 from apps.datasets.models import Dataset
 from apps.servers.services import NoServer
 
@@ -27,7 +27,7 @@ SIDES = (
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def worth(request: HttpRequest) -> HttpResponse:
+def dataset_value(request: HttpRequest) -> HttpResponse:
     """Three datasets with the same test rows: trains on each by one button, then compares.
 
     The address says all there is to know: the keys of the datasets, and those of the classifiers
@@ -35,8 +35,8 @@ def worth(request: HttpRequest) -> HttpResponse:
     """
     given = request.GET.copy()
     given.update(request.POST)  # what is posted on from a job has part of it in the address
-    mine = Dataset.objects.owned_by(owner_of(request))
-    datasets = [get_object_or_404(mine, pk=number_of(given.get(name)) or 0) for name, _ in SIDES]
+    mine = Dataset.objects.owned_by(signed_in_user(request))
+    datasets = [get_object_or_404(mine, pk=parse_number(given.get(name)) or 0) for name, _ in SIDES]
     if request.method == "POST":
         try:
             keys = _train(request, datasets)
@@ -47,7 +47,7 @@ def worth(request: HttpRequest) -> HttpResponse:
         query.update({name: str(one.pk) for (name, _), one in zip(SIDES, datasets, strict=True)})
         query.setlist("trained", [str(key) for key in keys])
         return redirect(f"{reverse('classifiers:dataset_value')}?{query.urlencode()}")
-    context = _standing(request, datasets, given.getlist("trained"))
+    context = _context(request, datasets, given.getlist("trained"))
     fragment = request.headers.get("HX-Request") and not request.headers.get("HX-Boosted")
     return render(
         request, f"classifiers/evaluation/{'_' if fragment else ''}dataset_value.html", context
@@ -67,7 +67,7 @@ def _train(request: HttpRequest, datasets: list[Dataset]) -> list[int]:
         for (side, _), dataset in zip(SIDES, datasets, strict=True):
             try:
                 made = services.create_classifier(
-                    owner=owner_of(request), name=dataset.name, dataset=dataset
+                    owner=signed_in_user(request), name=dataset.name, dataset=dataset
                 )
             except CannotTrain as error:
                 if side != "synthetic":
@@ -79,14 +79,14 @@ def _train(request: HttpRequest, datasets: list[Dataset]) -> list[int]:
     return [run.classifier_id if run else 0 for run in runs]
 
 
-def _standing(request: HttpRequest, datasets: list[Dataset], trained: list[str]) -> dict[str, Any]:
+def _context(request: HttpRequest, datasets: list[Dataset], trained: list[str]) -> dict[str, Any]:
     mine = Classifier.objects.owned_by(request.user)
     if trained and len(trained) != len(SIDES):
         raise Http404
     runs = [
         None
         if key == "0" and name == "synthetic"
-        else _last_run(get_object_or_404(mine, pk=number_of(key) or 0))
+        else _last_run(get_object_or_404(mine, pk=parse_number(key) or 0))
         for key, (name, _) in zip(trained, SIDES, strict=False)
     ]
     sides = [
@@ -122,19 +122,19 @@ def _compared(sides: list[dict[str, Any]], runs: list[Run | None]) -> dict[str, 
         return {}
     return {
         "compared": True,
-        "labels": gains.by_label([run.per_class if run else [] for run in runs]),
+        "labels": gains.compare_labels([run.per_class if run else [] for run in runs]),
         "verdict": _verdict(real, both),
     }
 
 
 def _verdict(real: Run, both: Run) -> str:
     try:
-        rows = mcnemar.shared(judged(real), judged(both))
-    except NoEvidence as error:
+        rows = mcnemar.shared_test_rows(load_run_predictions(real), load_run_predictions(both))
+    except NoRowResults as error:
         return f"The significance could not be computed. {error}"
     if not len(rows):
         return "The classifiers were tested on different rows, so they cannot be compared."
-    return gains.verdict(mcnemar.paired(rows.old_right, rows.new_right))
+    return gains.describe_gain(mcnemar.compare_paired(rows.old_correct, rows.new_correct))
 
 
 def _last_run(classifier: Classifier) -> Run | None:

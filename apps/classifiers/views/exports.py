@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from apps.classifiers import services, tasks
-from apps.classifiers.evaluation.evidence import NoEvidence
+from apps.classifiers.evaluation.row_results import NoRowResults
 from apps.classifiers.evaluation.row_texts import labelled
 from apps.classifiers.models import Run
 from apps.classifiers.prediction import predictor
@@ -20,7 +20,7 @@ from apps.classifiers.prediction.predictor import BadArtefact
 from apps.classifiers.transfer import convert
 from apps.classifiers.transfer import exports as transfer_exports
 from apps.classifiers.transfer.imports import BadFile, check_size
-from apps.classifiers.views.shared import get_run, load_evidence, owner_of, run_page
+from apps.classifiers.views.run_page import get_run, load_row_results, run_page, signed_in_user
 from apps.core.quotas import limited
 from apps.runtime.async_db import stream_from_thread
 from apps.servers.services import NoServer
@@ -31,7 +31,7 @@ def exports(request: HttpRequest, pk: int) -> HttpResponse:
     context = run_page(request, pk, "export")
     run: Run | None = context["run"]
     if run is not None:
-        context |= {"snippet": transfer_exports.snippet(_base_url(run)), **_standing(run)}
+        context |= {"snippet": transfer_exports.snippet(_base_url(run)), **_context(run)}
         if context["waiting"]:
             tasks.wake_converting(run)
     return render(request, "classifiers/transfer/exports.html", context)
@@ -41,7 +41,7 @@ def exports(request: HttpRequest, pk: int) -> HttpResponse:
 def export_list(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     """The files alone; the page asks again until a worker has written those it does not have."""
     run = get_run(request, pk, number)
-    context = {"classifier": run.classifier, "run": run, **_standing(run)}
+    context = {"classifier": run.classifier, "run": run, **_context(run)}
     return render(request, "classifiers/transfer/_export_list.html", context)
 
 
@@ -59,10 +59,10 @@ def export(request: HttpRequest, pk: int, number: int, form: str) -> HttpRespons
     return redirect("classifiers:exports", pk)
 
 
-def _standing(run: Run) -> dict[str, Any]:
+def _context(run: Run) -> dict[str, Any]:
     """Whether a worker has written its files, or is to."""
     folder = Path(settings.CLASSIFIERS_DIR)
-    written = convert.written(folder, run.artefact)
+    written = convert.all_written(folder, run.artefact)
     try:
         predictor.load(folder, run.artefact)
     except BadArtefact as error:
@@ -109,7 +109,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
     if sent is not None:
         try:
             check_size(sent.size or 0)
-            made, warnings = services.import_classifier(owner_of(request), sent.read())
+            made, warnings = services.import_classifier(signed_in_user(request), sent.read())
         except (BadFile, NoServer) as error:
             problem = str(error)
         else:
@@ -121,8 +121,8 @@ def import_file(request: HttpRequest) -> HttpResponse:
 
 def _tests(run: Run) -> Iterator[list[tuple[str, str]]]:
     try:
-        return labelled(run, load_evidence(run).test)
-    except NoEvidence:
+        return labelled(run, load_row_results(run).test)
+    except NoRowResults:
         return iter(())
 
 

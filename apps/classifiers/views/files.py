@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.classifiers import services
 from apps.classifiers.models import LARGE_FIELDS, Classifier, FilePrediction
 from apps.classifiers.prediction import file_predictions, predict
-from apps.classifiers.views.shared import run_page
+from apps.classifiers.views.run_page import run_page
 from apps.core.quotas import limited
 from apps.files import FormatError
 from apps.runtime.async_db import stream_from_thread
@@ -40,7 +40,7 @@ def files(request: HttpRequest, pk: int) -> HttpResponse:
             context["problem"] = "Choose a file first."
         else:
             try:
-                file_predictions.start(
+                file_predictions.queue_file(
                     classifier,
                     sent,
                     column=request.POST.get("column", ""),
@@ -78,14 +78,15 @@ def download_response(found: FilePrediction) -> StreamingHttpResponse:
     if not found.is_ready or not path.exists():
         raise Http404
     stem = found.file_name.rsplit(".", 1)[0]
-    name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in stem)[:80]
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in stem)[:80]
+    name = f"{safe or 'file'}-labelled.{found.file_format}"
     return StreamingHttpResponse(
         stream_from_thread(_read(path)),
         headers={
             "Content-Type": "text/csv; charset=utf-8"
-            if found.form == "csv"
+            if found.file_format == "csv"
             else "application/jsonl",
-            "Content-Disposition": f'attachment; filename="{name or "file"}-labelled.{found.form}"',
+            "Content-Disposition": f'attachment; filename="{name}"',
             "Content-Length": str(path.stat().st_size),
             "X-Content-Type-Options": "nosniff",
         },

@@ -8,16 +8,16 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from apps.classifiers.models import Reason, Run
-from apps.classifiers.views.shared import run_page
+from apps.classifiers.models import ReviewReason, Run
+from apps.classifiers.views.run_page import run_page
 from apps.datasets.models import Dataset, QueueItem
 from apps.datasets.services import QueueEntry, create_queue
 
 SHOWN = 50
 WORDS = {
-    Reason.LABEL_ERROR: "Likely label error: the current label has {score:.0%}",
-    Reason.UNLABELLED: "Unlabelled: top 2 labels {score:.0%} apart",
-    Reason.UNCERTAIN: "Uncertain: top 2 labels {score:.0%} apart",
+    ReviewReason.LABEL_ERROR: "Likely label error: the current label has {score:.0%}",
+    ReviewReason.UNLABELLED: "Unlabelled: top 2 labels {score:.0%} apart",
+    ReviewReason.UNCERTAIN: "Uncertain: top 2 labels {score:.0%} apart",
 }
 
 
@@ -30,7 +30,7 @@ def improve(request: HttpRequest, pk: int) -> HttpResponse:
     chosen = request.GET.get("reason") or request.POST.get("reason") or ""
     dataset: Dataset | None = context["classifier"].dataset
     seen = _seen(dataset)
-    whole = [entry for entry in run.queue if entry["index"] not in seen]
+    whole = [entry for entry in run.review_queue if entry["index"] not in seen]
     queue = [entry for entry in whole if chosen in {"", entry["reason"]}]
     if request.method == "POST" and dataset is not None and queue:
         made = create_queue(
@@ -45,7 +45,7 @@ def improve(request: HttpRequest, pk: int) -> HttpResponse:
             "label": reason.label,
             "count": sum(entry["reason"] == reason for entry in whole),
         }
-        for reason in Reason
+        for reason in ReviewReason
     ]
     context |= {
         "counts": [entry for entry in counts if entry["count"]],
@@ -53,7 +53,7 @@ def improve(request: HttpRequest, pk: int) -> HttpResponse:
         "rows": queue[:SHOWN],
         "total": len(queue),
         "whole": len(whole),
-        "looked_at": len(run.queue) - len(whole),
+        "reviewed": len(run.review_queue) - len(whole),
     }
     return render(request, "classifiers/evaluation/improve.html", context)
 
@@ -65,10 +65,10 @@ def _seen(dataset: Dataset | None) -> set[int]:
 
 
 def _name(run: Run, chosen: str) -> str:
-    what = Reason(chosen).label if chosen in Reason.values else "rows to review"
+    what = ReviewReason(chosen).label if chosen in ReviewReason.values else "rows to review"
     return f"{run.classifier.name}, run {run.number}: {what}"
 
 
 def _entry(entry: dict[str, Any]) -> QueueEntry:
-    words = WORDS[Reason(entry["reason"])].format(score=entry["score"])
+    words = WORDS[ReviewReason(entry["reason"])].format(score=entry["score"])
     return QueueEntry(entry["index"], words, tuple(entry["suggested"]))

@@ -7,10 +7,10 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from apps.classifiers.evaluation.evidence import SIDES, Evidence, NoEvidence
-from apps.classifiers.evaluation.row_texts import texts_of
+from apps.classifiers.evaluation.row_results import SIDES, NoRowResults, RowResults
+from apps.classifiers.evaluation.row_texts import load_texts
 from apps.classifiers.models import Run
-from apps.classifiers.views.shared import get_run, load_evidence, run_page
+from apps.classifiers.views.run_page import get_run, load_row_results, run_page
 
 HOVER_TEXT = 160  # characters
 
@@ -26,8 +26,8 @@ def row_map(request: HttpRequest, pk: int) -> HttpResponse:
 def _placed(run: Run) -> dict[str, Any]:
     """How the points got their places: said by the page before they are there, so nothing jumps."""
     try:
-        explained = load_evidence(run).map.explained
-    except NoEvidence:
+        explained = load_row_results(run).map.explained
+    except NoRowResults:
         return {}
     if not len(explained):
         return {"how": "umap"}
@@ -39,8 +39,8 @@ def map_points(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     """The points with what is known of each, column by column."""
     run = get_run(request, pk, number)
     try:
-        known = load_evidence(run)
-    except NoEvidence as error:
+        known = load_row_results(run)
+    except NoRowResults as error:
         return JsonResponse({"detail": str(error)}, status=409)
     return JsonResponse(
         {
@@ -50,7 +50,7 @@ def map_points(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     )
 
 
-def _columns(run: Run, known: Evidence) -> dict[str, Any]:
+def _columns(run: Run, known: RowResults) -> dict[str, Any]:
     count = len(known.map.side)
     truth = np.full(count, -1)
     predicted = np.zeros(count, dtype=np.int64)
@@ -62,7 +62,7 @@ def _columns(run: Run, known: Evidence) -> dict[str, Any]:
         side, rows = known.side(name), known.map.row[mine]
         truth[mine] = side.truth[rows]
         predicted[mine] = side.predicted[rows]
-        found = texts_of(run, side, rows.tolist(), longest=HOVER_TEXT)
+        found = load_texts(run, side, rows.tolist(), longest=HOVER_TEXT)
         for place, text in zip(mine.tolist(), found, strict=True):
             texts[place] = text
     return {
@@ -76,8 +76,8 @@ def _columns(run: Run, known: Evidence) -> dict[str, Any]:
 
 
 @require_safe
-def copies(request: HttpRequest, pk: int) -> HttpResponse:
-    context = run_page(request, pk, "copies")
+def duplicates(request: HttpRequest, pk: int) -> HttpResponse:
+    context = run_page(request, pk, "duplicates")
     run: Run | None = context["run"]
     if run is not None and not run.leaks:
         context["problem"] = "This version has no duplicate check. Train again to create it."

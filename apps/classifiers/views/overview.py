@@ -13,9 +13,9 @@ from apps.classifiers.forms import ClassifierForm
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
 from apps.classifiers.prediction import predict
 from apps.classifiers.prediction.predictor import BadArtefact
-from apps.classifiers.training.rows import CannotTrain, Choices
+from apps.classifiers.training.rows import CannotTrain, LabelOptions
 from apps.classifiers.training.trainer import MIN_TEXTS
-from apps.classifiers.views.shared import EXPECTED, get_classifier, number_of, owner_of
+from apps.classifiers.views.run_page import EXPECTED, get_classifier, parse_number, signed_in_user
 from apps.core.quotas import limited
 from apps.datasets.models import Dataset
 from apps.datasets.rows.reports import LabelCount
@@ -47,7 +47,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
-    user = owner_of(request)
+    user = signed_in_user(request)
     if request.method != "POST":
         chosen = _asked_for(request, "dataset")
         initial = {
@@ -68,7 +68,7 @@ def new(request: HttpRequest) -> HttpResponse:
                     "long_texts": given.pop("long_texts"),
                 }
             )
-            choices = Choices(
+            choices = LabelOptions(
                 given.pop("rare_labels") or "leave_out",
                 given.pop("rare_below") or MIN_TEXTS,
                 given.pop("train_oos"),
@@ -85,14 +85,14 @@ def new(request: HttpRequest) -> HttpResponse:
 
 def _asked_for(request: HttpRequest, name: str) -> Dataset | None:
     """The dataset that a link to the form names."""
-    mine = Dataset.objects.owned_by(owner_of(request))
-    return mine.filter(pk=number_of(request.GET.get(name)) or 0).first()
+    mine = Dataset.objects.owned_by(signed_in_user(request))
+    return mine.filter(pk=parse_number(request.GET.get(name)) or 0).first()
 
 
 @require_safe
 def detail(request: HttpRequest, pk: int) -> HttpResponse:
     classifier = get_classifier(request, pk)
-    context = _run_context(request, classifier, number_of(request.GET.get("run")))
+    context = _run_context(request, classifier, parse_number(request.GET.get("run")))
     return render(request, "classifiers/training/overview.html", context)
 
 
@@ -124,7 +124,7 @@ def charts(request: HttpRequest, pk: int, number: int) -> HttpResponse:
             "support": support,
             "cells": cells,
             "reliability": run.reliability,
-            "curve": run.curve,
+            "curve": run.learning_curve,
         }
     )
 
@@ -170,7 +170,7 @@ async def try_text(request: HttpRequest, pk: int) -> HttpResponse:
         try:
             if problems := predict.check_texts([text]):
                 raise BadArtefact(problems[0])
-            (prediction,) = await predict.predict_with(classifier, [text], top=TOP)
+            (prediction,) = await predict.load_and_predict(classifier, [text], top=TOP)
             context["prediction"] = prediction
         except EXPECTED as error:
             context["error"] = str(error)

@@ -13,19 +13,19 @@ from django.views.decorators.http import require_http_methods, require_safe
 from numpy.typing import NDArray
 
 from apps.classifiers import services
-from apps.classifiers.evaluation import gates
-from apps.classifiers.evaluation.evidence import Evidence, NoEvidence, Side
-from apps.classifiers.evaluation.gates import Gates
+from apps.classifiers.evaluation import thresholds as rules
+from apps.classifiers.evaluation.row_results import NoRowResults, PredictedRows, RowResults
+from apps.classifiers.evaluation.thresholds import Thresholds
 from apps.classifiers.models import Run
-from apps.classifiers.views.shared import get_run, load_evidence, run_page
+from apps.classifiers.views.run_page import get_run, load_row_results, run_page
 
 MOST_ROWS = 5_000  # drawn at random: enough for a third digit
-KEPT_STEP = 0.005
+KEPT_SHARE_STEP = 0.005
 
 
-class GatesForm(forms.Form):
+class ThresholdsForm(forms.Form):
     unsure = forms.FloatField(min_value=0, max_value=1)
-    kept = forms.FloatField(min_value=gates.KEPT_AT_LEAST, max_value=1)
+    kept = forms.FloatField(min_value=rules.MIN_KEPT_SHARE, max_value=1)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -40,7 +40,7 @@ def thresholds(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _save(request: HttpRequest, run: Run, context: dict[str, Any]) -> HttpResponse:
-    form = GatesForm(request.POST)
+    form = ThresholdsForm(request.POST)
     if not form.is_valid():
         return render(
             request,
@@ -49,8 +49,8 @@ def _save(request: HttpRequest, run: Run, context: dict[str, Any]) -> HttpRespon
             status=422,
         )
     try:
-        services.set_gates(run, **form.cleaned_data)
-    except NoEvidence as error:
+        services.set_thresholds(run, **form.cleaned_data)
+    except NoRowResults as error:
         messages.error(request, str(error))
     else:
         messages.success(request, "Thresholds saved. They apply to every prediction from now on.")
@@ -60,61 +60,68 @@ def _save(request: HttpRequest, run: Run, context: dict[str, Any]) -> HttpRespon
 
 def _shown(run: Run) -> dict[str, Any]:
     try:
-        known = load_evidence(run)
-    except NoEvidence as error:
+        known = load_row_results(run)
+    except NoRowResults as error:
         return {"problem": str(error)}
-    chosen, labels = Gates.read(run.gates), len(run.per_class)
-    tuning, telling = _strangers(known)
+    chosen, labels = Thresholds.read(run.thresholds), len(run.per_class)
+    tuning, telling = _out_of_scope_halves(known)
     found: dict[str, Any] = {
         "gates": chosen,
         # Chosen by rows of cross-validation, confirmed on the test rows, which chose nothing.
-        "passed": _passed(known.train, known.strange, tuning, chosen),
-        "confirmed": _passed(known.test, known.strange, telling, chosen),
+        "passed": _passed(known.train, known.out_of_scope, tuning, chosen),
+        "confirmed": _passed(known.test, known.out_of_scope, telling, chosen),
         # Of n labels one has at least 1 / n, but for a favoured one.
         "least_unsure": 0.0 if run.options.get("balanced") else floor(100 / labels) / 100,
-        "strangers": len(known.strange),
-        "same_strangers": bool(len(known.strange)) and bool((tuning & telling).any()),
+        "out_of_scope": len(known.out_of_scope),
+        "same_out_of_scope": bool(len(known.out_of_scope)) and bool((tuning & telling).any()),
     }
-    if len(known.strange):
-        found["area"] = gates.area(known.test.familiar, known.strange.familiar)
-        found["area_confidence"] = gates.area(known.test.confidence, known.strange.confidence)
+    if len(known.out_of_scope):
+        found["auroc"] = rules.auroc(known.test.familiarity, known.out_of_scope.familiarity)
+        found["auroc_confidence"] = rules.auroc(
+            known.test.confidence, known.out_of_scope.confidence
+        )
     return found
 
 
-def _strangers(known: Evidence) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _out_of_scope_halves(known: RowResults) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """The out-of-scope rows to choose by, and those to tell by: all for both where they are few."""
-    chosen = gates.choosing(len(known.strange))
+    chosen = rules.tuning_rows(len(known.out_of_scope))
     return (chosen, ~chosen) if chosen.any() else (~chosen, ~chosen)
 
 
-def _passed(rows: Side, strange: Side, which: NDArray[np.bool_], chosen: Gates) -> gates.Passed:
-    return gates.passed(
+def _passed(
+    rows: PredictedRows, out_of_scope: PredictedRows, which: NDArray[np.bool_], chosen: Thresholds
+) -> rules.ThresholdOutcome:
+    return rules.apply_thresholds(
         rows.confidence,
-        rows.familiar,
-        rows.right,
+        rows.familiarity,
+        rows.correct,
         chosen,
-        strange_confidence=strange.confidence[which],
-        strange_score=strange.familiar[which],
+        out_of_scope_confidence=out_of_scope.confidence[which],
+        out_of_scope_score=out_of_scope.familiarity[which],
     )
 
 
 @require_safe
-def gate_rows(request: HttpRequest, pk: int, number: int) -> HttpResponse:
+def threshold_rows(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     """What the page needs to work the two gates by itself, while somebody drags a slider."""
     try:
-        known = load_evidence(get_run(request, pk, number))
-    except NoEvidence as error:
+        known = load_row_results(get_run(request, pk, number))
+    except NoRowResults as error:
         return JsonResponse({"detail": str(error)}, status=409)
-    steps = np.arange(gates.KEPT_AT_LEAST, 1 - KEPT_STEP / 2, KEPT_STEP)
-    tuning, _ = _strangers(known)
+    steps = np.arange(rules.MIN_KEPT_SHARE, 1 - KEPT_SHARE_STEP / 2, KEPT_SHARE_STEP)
+    tuning, _ = _out_of_scope_halves(known)
     return JsonResponse(
         {
             "rows": _rows(known.train, np.arange(len(known.train))),
-            "strange": _rows(known.strange, np.flatnonzero(tuning)),
+            "strange": _rows(known.out_of_scope, np.flatnonzero(tuning)),
             # The last step lets everything through.
             "limits": [
                 *(
-                    [round(float(kept), 4), gates.threshold(known.train.familiar, float(kept))]
+                    [
+                        round(float(kept), 4),
+                        rules.score_limit(known.train.familiarity, float(kept)),
+                    ]
                     for kept in steps
                 ),
                 [1.0, None],
@@ -123,11 +130,11 @@ def gate_rows(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     )
 
 
-def _rows(side: Side, keep: NDArray[np.int64]) -> list[list[float]]:
+def _rows(side: PredictedRows, keep: NDArray[np.int64]) -> list[list[float]]:
     """[confidence, score of the second gate, right?] of each row."""
     if len(keep) > MOST_ROWS:
         keep = np.sort(np.random.default_rng(0).choice(keep, MOST_ROWS, replace=False))
-    columns = (side.confidence[keep], side.familiar[keep], side.right[keep])
+    columns = (side.confidence[keep], side.familiarity[keep], side.correct[keep])
     return [
         [round(confidence, 4), round(score, 4), int(right)]
         for confidence, score, right in zip(*(c.tolist() for c in columns), strict=True)

@@ -10,14 +10,14 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.classifiers import services
 from apps.classifiers.evaluation import mcnemar
-from apps.classifiers.evaluation.evidence import NoEvidence
-from apps.classifiers.evaluation.row_texts import texts_of
+from apps.classifiers.evaluation.row_results import NoRowResults
+from apps.classifiers.evaluation.row_texts import load_texts
 from apps.classifiers.models import Classifier, Run, Status
-from apps.classifiers.views.shared import (
+from apps.classifiers.views.run_page import (
     get_classifier,
     get_run,
-    judged,
-    number_of,
+    load_run_predictions,
+    parse_number,
     run_page,
 )
 
@@ -55,8 +55,8 @@ def versions(request: HttpRequest, pk: int) -> HttpResponse:
         context |= _compared(
             classifier,
             ready,
-            number_of(request.GET.get("old")),
-            number_of(request.GET.get("new")),
+            parse_number(request.GET.get("old")),
+            parse_number(request.GET.get("new")),
         )
     return render(request, "classifiers/training/versions.html", context)
 
@@ -76,33 +76,33 @@ def _compared(
     before.classifier = newest.classifier = classifier
     try:
         return chosen | compare(before, newest)
-    except NoEvidence as error:
+    except NoRowResults as error:
         return chosen | {"problem": str(error)}
 
 
 def compare(old: Run, new: Run) -> dict[str, Any]:
-    """Two runs on the test rows that both were judged on, and neither was trained on.
+    """Two runs on the test rows that both were load_run_predictions on, and neither was trained on.
 
     Raises:
-        NoEvidence: nothing is known of the rows of one of them.
+        NoRowResults: nothing is known of the rows of one of them.
     """
-    now = judged(new)
-    rows = mcnemar.shared(judged(old), now)
+    now = load_run_predictions(new)
+    rows = mcnemar.shared_test_rows(load_run_predictions(old), now)
     if not len(rows):
         return {"paired": None}
-    right_a, right_b = rows.old_right, rows.new_right
-    pairs = enumerate(zip(rows.old_said, rows.new_said, strict=True))
+    right_a, right_b = rows.old_correct, rows.new_correct
+    pairs = enumerate(zip(rows.old_predicted, rows.new_predicted, strict=True))
     different = [place for place, (before, after) in pairs if before != after]
     different.sort(key=lambda place: (bool(right_b[place]), not right_a[place]))
     shown = different[:ROWS_SHOWN]
-    texts = texts_of(new, now.rows, rows.at_new[shown].tolist())
+    texts = load_texts(new, now.rows, rows.at_new[shown].tolist())
     return {
-        "paired": mcnemar.paired(right_a, right_b),
+        "paired": mcnemar.compare_paired(right_a, right_b),
         "different": len(different),
         "unpaired": len(now.rows) - len(rows),
         "relabelled": rows.relabelled,
         "rows": [
-            Changed(text, rows.truth[place], rows.old_said[place], rows.new_said[place])
+            Changed(text, rows.truth[place], rows.old_predicted[place], rows.new_predicted[place])
             for place, text in zip(shown, texts, strict=True)
         ],
     }

@@ -204,7 +204,7 @@ def test_many_texts_are_judged_beside_the_event_loop(
 ) -> None:
     made = factories.trained(alice)
     threads: list[bool] = []
-    judge = Predictor.judge
+    score_texts = Predictor.score_texts
 
     def watched(self: Predictor, *given: Any, **more: Any) -> Any:
         try:
@@ -213,9 +213,9 @@ def test_many_texts_are_judged_beside_the_event_loop(
             threads.append(True)
         else:
             threads.append(False)
-        return judge(self, *given, **more)
+        return score_texts(self, *given, **more)
 
-    monkeypatch.setattr(Predictor, "judge", watched)
+    monkeypatch.setattr(Predictor, "score_texts", watched)
     path = f"/api/v1/classifiers/{made.pk}/predict"
     for count in (1, 40):
         body = {"texts": [f"hello {number}" for number in range(count)]}

@@ -8,10 +8,15 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from apps.classifiers.evaluation import evidence
-from apps.classifiers.evaluation.dataset_value import Cell, by_label, verdict
-from apps.classifiers.evaluation.evidence import Evidence, Map, Side
-from apps.classifiers.evaluation.mcnemar import Judged, Paired, paired, shared
+from apps.classifiers.evaluation import row_results
+from apps.classifiers.evaluation.dataset_value import LabelScore, compare_labels, describe_gain
+from apps.classifiers.evaluation.mcnemar import (
+    PairedResult,
+    RunPredictions,
+    compare_paired,
+    shared_test_rows,
+)
+from apps.classifiers.evaluation.row_results import MapPoints, PredictedRows, RowResults
 from apps.classifiers.models import Classifier, Run
 from apps.datasets.models import Dataset
 from apps.servers.models import DefaultServer
@@ -39,20 +44,20 @@ def sides(alice: User) -> dict[str, int]:
     return {name: factories.dataset(alice, name=name).pk for name in names}
 
 
-def side(right: int, rows: int = ROWS, *, first_key: int = 0) -> Side:
+def side(right: int, rows: int = ROWS, *, first_key: int = 0) -> PredictedRows:
     """Test rows of label 0, the first of them labelled right, the others as label 1."""
     nothing = np.zeros(rows, dtype=np.float32)
-    return Side(
+    return PredictedRows(
         index=np.arange(rows),
         source=np.zeros(rows, dtype=np.int8),
         key=np.arange(first_key, first_key + rows, dtype=np.uint64),
         truth=np.zeros(rows, dtype=np.int32),
         predicted=(np.arange(rows) >= right).astype(np.int32),
         confidence=nothing,
-        given=nothing,
+        label_probability=nothing,
         margin=nothing,
         max_logit=nothing,
-        familiar=nothing,
+        familiarity=nothing,
     )
 
 
@@ -64,9 +69,9 @@ def ended(run: int, right: int, f1: float | None, settings: Settings) -> None:
     accuracy = right / ROWS
     metrics = {"accuracy": accuracy, "accuracy_low": accuracy, "accuracy_high": accuracy}
     Run.objects.filter(pk=run).update(status="ready", metrics=metrics, per_class=per_class)
-    known = Evidence(side(0, 0), side(right), side(0, 0), side(0, 0), Map())
-    evidence.save(settings.CLASSIFIERS_DIR, f"run-{run}", known)
-    evidence.load.cache_clear()
+    known = RowResults(side(0, 0), side(right), side(0, 0), side(0, 0), MapPoints())
+    row_results.save(settings.CLASSIFIERS_DIR, f"run-{run}", known)
+    row_results.load.cache_clear()
 
 
 @pytest.mark.usefixtures("embedding_server")
@@ -91,8 +96,8 @@ def test_one_button_trains_all_three(
     assert "The synthetic rows help significantly: of 40 test rows, 8 came out right only" in page
     assert "+20.0</span>" in page
     assert [line.label for line in answer.context["labels"]] == ["card"]
-    evidence.remove(settings.CLASSIFIERS_DIR, f"run-{told[2]}")
-    evidence.load.cache_clear()
+    row_results.remove(settings.CLASSIFIERS_DIR, f"run-{told[2]}")
+    row_results.load.cache_clear()
     assert "could not be computed" in browser.get(address).content.decode()
 
 
@@ -143,37 +148,37 @@ def test_a_synthetic_run_that_failed_holds_no_verdict_up(
     ],
 )
 def test_the_verdict_counts_rows_and_not_overlaps(right: tuple[int, int], says: str) -> None:
-    old, new = (Judged(side(count), ["card", "rate"]) for count in right)
-    rows = shared(old, new)
-    assert says in verdict(paired(rows.old_right, rows.new_right))
+    old, new = (RunPredictions(side(count), ["card", "rate"]) for count in right)
+    rows = shared_test_rows(old, new)
+    assert says in describe_gain(compare_paired(rows.old_correct, rows.new_correct))
 
 
 def test_a_verdict_says_how_sure_it_is() -> None:
-    assert "p = 0.008" in verdict(Paired(28, 0, 8, 4, 0.0078, 0.06, 0.32))
-    assert "p < 0.001" in verdict(Paired(28, 0, 18, 4, 0.0000076, 0.06, 0.32))
+    assert "p = 0.008" in describe_gain(PairedResult(28, 0, 8, 4, 0.0078, 0.06, 0.32))
+    assert "p < 0.001" in describe_gain(PairedResult(28, 0, 18, 4, 0.0000076, 0.06, 0.32))
 
 
 def test_rows_are_compared_by_text_and_labels_by_name() -> None:
     """Half of the rows are the same, and the two number their labels differently."""
-    old = Judged(side(20), ["card", "rate"])
-    new = Judged(side(10, first_key=20), ["rate", "card"])
-    rows = shared(old, new)
+    old = RunPredictions(side(20), ["card", "rate"])
+    new = RunPredictions(side(10, first_key=20), ["rate", "card"])
+    rows = shared_test_rows(old, new)
     assert len(rows) == rows.relabelled == 20
-    assert set(rows.truth) == set(rows.old_said) == {"rate"}
-    assert rows.new_said == ["rate"] * 10 + ["card"] * 10
-    assert (rows.old_right.sum(), rows.new_right.sum()) == (20, 10)
+    assert set(rows.truth) == set(rows.old_predicted) == {"rate"}
+    assert rows.new_predicted == ["rate"] * 10 + ["card"] * 10
+    assert (rows.old_correct.sum(), rows.new_correct.sum()) == (20, 10)
     assert rows.at_new.tolist() == list(range(20))
-    assert not len(shared(old, Judged(side(5, first_key=99), ["card", "rate"])))
+    assert not len(shared_test_rows(old, RunPredictions(side(5, first_key=99), ["card", "rate"])))
 
 
 def test_gains_by_label() -> None:
     real = [{"label": "card", "support": 9, "f1": 0.5}, {"label": "rate", "support": 0, "f1": None}]
     made = [{"label": "loan", "support": 4, "f1": 0.25}]
     both = [{"label": "card", "support": 9, "f1": 0.75}, {"label": "loan", "support": 4, "f1": 0.5}]
-    card, loan = by_label([real, made, both])
+    card, loan = compare_labels([real, made, both])
     assert (card.label, card.support) == ("card", 9)
-    assert card.cells == [Cell(0.5, 0.0), Cell(None, None), Cell(0.75, 0.25)]
-    assert loan.cells == [Cell(None, None), Cell(0.25, None), Cell(0.5, None)]
+    assert card.cells == [LabelScore(0.5, 0.0), LabelScore(None, None), LabelScore(0.75, 0.25)]
+    assert loan.cells == [LabelScore(None, None), LabelScore(0.25, None), LabelScore(0.5, None)]
 
 
 @pytest.mark.usefixtures("embedding_server")

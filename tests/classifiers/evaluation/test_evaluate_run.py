@@ -12,7 +12,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.classifiers import services
-from apps.classifiers.evaluation import evidence, projection
+from apps.classifiers.evaluation import map_projection, row_results
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.prediction import predictor
 from apps.classifiers.views.versions import compare
@@ -58,8 +58,8 @@ def test_every_page_before_the_training(browser: Client, alice: User) -> None:
 def test_every_page_when_the_files_are_gone(
     browser: Client, made: Classifier, settings: Settings
 ) -> None:
-    evidence.remove(settings.CLASSIFIERS_DIR, factories.newest(made).artefact)
-    evidence.load.cache_clear()
+    row_results.remove(settings.CLASSIFIERS_DIR, factories.newest(made).artefact)
+    row_results.load.cache_clear()
     for page in PAGES:
         assert browser.get(f"/classify/{made.pk}/{page}/").status_code == 200
     assert "Train again" in browser.get(f"/classify/{made.pk}/thresholds/").content.decode()
@@ -87,7 +87,7 @@ def test_out_of_scope_rows_are_never_a_label(browser: Client, alice: User) -> No
     assert any(
         "6 rows labelled out of scope (“OOS”, “oos”) are not trained" in note for note in run.notes
     )
-    assert run.gates["kept"] == 0.99
+    assert run.thresholds["kept"] == 0.99
     page = browser.get(f"/classify/{made.pk}/thresholds/").content.decode()
     assert "of 6 out-of-scope rows" in page
     assert "AUROC" in page
@@ -103,8 +103,8 @@ def test_thresholds_are_chosen_by_some_rows_and_confirmed_by_others(
     page = browser.get(f"/classify/{made.pk}/thresholds/")
     assert page.context["passed"].rows == factories.newest(made).train_rows
     assert page.context["confirmed"].rows == factories.newest(made).metrics["rows"]
-    assert page.context["passed"].strangers == 10
-    assert page.context["confirmed"].strangers == 11
+    assert page.context["passed"].out_of_scope == 10
+    assert page.context["confirmed"].out_of_scope == 11
     assert "11 other out-of-scope rows" in page.content.decode()
     assert len(browser.get(f"/classify/{made.pk}/runs/1/gates/").json()["strange"]) == 10
 
@@ -122,10 +122,10 @@ def test_a_run_from_before_familiarity_goes_on_by_its_logits(
     whole = predictor.load(folder, run.artefact)
     card = replace(whole.card, familiarity={}, favour=[])
     predictor.save(folder, run.artefact, predictor.Predictor(card, whole.weights, whole.bias))
-    run.gates = {"unsure": 0.0, "kept": 0.9, "max_logit": 1e6}
+    run.thresholds = {"unsure": 0.0, "kept": 0.9, "max_logit": 1e6}
     run.save()
     predictor.load.cache_clear()
-    evidence.load.cache_clear()
+    row_results.load.cache_clear()
     url = f"/classify/{made.pk}/try/"
     assert "None of these" in factories.post(browser, url, {"text": "hello"}).content.decode()
     page = f"/classify/{made.pk}/thresholds/"
@@ -138,9 +138,9 @@ def test_saved_gates_hold_for_the_run_and_the_next(browser: Client, made: Classi
     url = f"/classify/{made.pk}/thresholds/"
     assert browser.post(url, {"unsure": "0.7", "kept": "0.9"}).status_code == 302
     run = factories.newest(made)
-    assert (run.gates["unsure"], run.gates["kept"]) == (0.7, 0.9)
+    assert (run.thresholds["unsure"], run.thresholds["kept"]) == (0.7, 0.9)
     factories.train(services.start_run(Classifier.objects.get()))
-    assert factories.newest(made).gates == run.gates
+    assert factories.newest(made).thresholds == run.thresholds
     tried = factories.post(browser, f"/classify/{made.pk}/try/", {"text": "§$%& zzz 0x00"})
     assert "None of these" in tried.content.decode() or "Unsure" in tried.content.decode()
 
@@ -155,9 +155,9 @@ def test_bad_gates_are_refused(browser: Client, made: Classifier, data: dict[str
 def test_the_rows_behind_the_gates(browser: Client, made: Classifier, settings: Settings) -> None:
     data = browser.get(f"/classify/{made.pk}/runs/1/gates/").json()
     run = factories.newest(made)
-    known = evidence.load(settings.CLASSIFIERS_DIR, run.artefact)
+    known = row_results.load(settings.CLASSIFIERS_DIR, run.artefact)
     assert len(data["rows"]) == run.train_rows
-    assert sum(right for _, _, right in data["rows"]) == known.train.right.sum()
+    assert sum(right for _, _, right in data["rows"]) == known.train.correct.sum()
     limits = [limit for _, limit in data["limits"]]
     assert limits[-1] is None
     assert limits[:-1] == sorted(limits[:-1], reverse=True)
@@ -176,7 +176,7 @@ def test_the_map_shows_every_text(browser: Client, made: Classifier) -> None:
 def test_a_row_that_changed_since_is_not_shown_as_it_was(browser: Client, made: Classifier) -> None:
     Example.objects.filter(index=0).update(text="something else")
     texts = browser.get(f"/classify/{made.pk}/runs/1/map/").json()["text"]
-    assert sum("changed or removed" in text for text in texts) == 1
+    assert sum("changed or deleted" in text for text in texts) == 1
 
 
 def test_copies_are_counted_and_shown_side_by_side(browser: Client, alice: User) -> None:
@@ -195,16 +195,18 @@ def test_copies_are_counted_and_shown_side_by_side(browser: Client, alice: User)
     assert any("4 of the 4 test rows also occur" in note for note in run.notes)
     page = browser.get(f"/classify/{made.pk}/copies/").content.decode()
     assert "Closest pairs" in page
-    assert "copies dealt anyhow" in page
+    assert "random folds put duplicates on both sides" in page
 
 
 def test_the_learning_curve_ends_at_the_score(made: Classifier) -> None:
     run = factories.newest(made)
-    assert [point["rows"] for point in run.curve] == sorted(point["rows"] for point in run.curve)
-    assert run.curve[-1]["accuracy"] == run.metrics["accuracy"]
-    assert run.curve[-1]["rows"] == run.train_rows
-    assert "too few test rows to tell" in run.curve_words  # there are six
-    assert not run.knows_calibration
+    assert [point["rows"] for point in run.learning_curve] == sorted(
+        point["rows"] for point in run.learning_curve
+    )
+    assert run.learning_curve[-1]["accuracy"] == run.metrics["accuracy"]
+    assert run.learning_curve[-1]["rows"] == run.train_rows
+    assert "too few test rows to tell" in run.learning_curve_text  # there are six
+    assert not run.has_calibration
 
 
 def test_the_queue_never_holds_a_test_row(alice: User) -> None:
@@ -219,14 +221,14 @@ def test_the_queue_never_holds_a_test_row(alice: User) -> None:
     made = factories.trained(alice, data)
     run = factories.newest(made)
     assert run.fit["unlabelled_rows"] == 4
-    assert not {entry["index"] for entry in run.queue} & set(run.test_indices)
-    reasons = {entry["reason"] for entry in run.queue}
+    assert not {entry["index"] for entry in run.review_queue} & set(run.test_indices)
+    reasons = {entry["reason"] for entry in run.review_queue}
     assert "unlabelled" in reasons
-    errors = [entry for entry in run.queue if entry["reason"] == "label_error"]
+    errors = [entry for entry in run.review_queue if entry["reason"] == "label_error"]
     held_back = set(run.test_indices)
     assert {0, 3, 6} - held_back <= {entry["index"] for entry in errors}
     assert all(entry["suggested"][0] == "card" for entry in errors if entry["index"] in {0, 3, 6})
-    assert len({entry["index"] for entry in run.queue}) == len(run.queue)
+    assert len({entry["index"] for entry in run.review_queue}) == len(run.review_queue)
 
 
 def test_the_queue_goes_to_the_labelling_page(browser: Client, alice: User) -> None:
@@ -234,13 +236,13 @@ def test_the_queue_goes_to_the_labelling_page(browser: Client, alice: User) -> N
     rows[0] = ExampleRow(rows[0].text, "hello")
     made = factories.trained(alice, factories.dataset(alice, rows))
     url = f"/classify/{made.pk}/improve/"
-    assert "with the keyboard" in browser.get(url).content.decode()
+    assert "Rows to review" in browser.get(url).content.decode()
     answer = browser.post(url)
     assert answer.status_code == 302
     assert answer["location"].startswith(f"/datasets/{made.dataset_id}/label/?queue=")
     QueueItem.objects.update(seen=True)
     page = browser.get(url).content.decode()
-    assert "rows were Reviewed" in page  # and are not asked a second time
+    assert "rows reviewed" in page  # and are not asked a second time
     assert browser.post(url).status_code == 200
 
 
@@ -266,7 +268,7 @@ def test_versions_are_compared_on_the_same_rows(browser: Client, alice: User) ->
     assert len(found["rows"]) == min(60, found["different"])
     page = browser.get(f"{url}?old=1&new=2").content.decode()
     assert "McNemar" in page
-    assert "two different runs" in browser.get(f"{url}?old=2&new=2").content.decode()
+    assert "two different versions" in browser.get(f"{url}?old=2&new=2").content.decode()
 
 
 def test_runs_without_a_common_test_row_are_not_compared(
@@ -430,7 +432,7 @@ def test_a_prefix_and_a_truncation_are_kept_with_the_classifier(
     assert run.error == ""
     assert (run.embedding["dimensions"], run.embedding["prefix"]) == (16, "query: ")
     tried = factories.post(browser, f"/classify/{made.pk}/try/", {"text": "long " * 1500})
-    assert "cut after" in tried.content.decode()
+    assert "Truncated to" in tried.content.decode()
 
 
 def test_pages_ask_the_same_number_of_queries(
@@ -448,15 +450,15 @@ def test_evidence_that_is_damaged_is_none(made: Classifier, settings: Settings) 
     path = settings.CLASSIFIERS_DIR / f"{run.artefact}.rows.npz"
     for content in (b"", b"PK\x03\x04", b"\x80\x04pickle"):
         path.write_bytes(content)
-        evidence.load.cache_clear()
-        with pytest.raises(evidence.NoEvidence):
-            evidence.load(settings.CLASSIFIERS_DIR, run.artefact)
+        row_results.load.cache_clear()
+        with pytest.raises(row_results.NoRowResults):
+            row_results.load(settings.CLASSIFIERS_DIR, run.artefact)
 
 
 def test_principal_components_are_those_of_numpy() -> None:
     vectors = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
     vectors[:, 2] *= 9
-    points, explained = projection.project(vectors)
+    points, explained = map_projection.principal_components(vectors)
     centred = vectors - vectors.mean(axis=0)
     _, values, _ = np.linalg.svd(centred, full_matrices=False)
     assert np.allclose(explained, (values**2 / (values**2).sum())[:2], atol=1e-4)
@@ -480,20 +482,20 @@ def test_a_library_for_the_map_is_used_where_it_is_and_done_without_where_it_bre
             return self.places
 
     monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=UMAP))
-    points, explained = projection.lay_out(vectors, seed=3)
+    points, explained = map_projection.project_to_plane(vectors, seed=3)
     assert points.tolist() == UMAP.places.tolist()
     assert len(explained) == 0
     assert asked["random_state"] == 3
     UMAP.places = np.full((80, 2), np.nan)
-    assert len(projection.lay_out(vectors)[1]) == 2
+    assert len(map_projection.project_to_plane(vectors)[1]) == 2
     assert "principal components" in caplog.text
-    assert len(projection.lay_out(vectors[:20])[1]) == 2
+    assert len(map_projection.project_to_plane(vectors[:20])[1]) == 2
 
 
 def test_the_page_says_that_umap_placed_the_points(
     browser: Client, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(projection, "FEWEST", 10)
-    monkeypatch.setattr(projection, "_neighbours", lambda vectors, seed: vectors[:, :2])
+    monkeypatch.setattr(map_projection, "FEWEST", 10)
+    monkeypatch.setattr(map_projection, "_umap", lambda vectors, seed: vectors[:, :2])
     made = factories.trained(alice)
-    assert "Placed by UMAP" in browser.get(f"/classify/{made.pk}/map/").content.decode()
+    assert "UMAP projection" in browser.get(f"/classify/{made.pk}/map/").content.decode()

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from apps.classifiers.evaluation import familiarity, gates
+from apps.classifiers.evaluation import familiarity, thresholds
 from apps.classifiers.evaluation.metrics import softmax
 from apps.classifiers.prediction import predictor
-from apps.classifiers.prediction.predictor import BadArtefact, Card, Predictor
+from apps.classifiers.prediction.predictor import BadArtefact, ModelCard, Predictor
 from apps.classifiers.training import trainer
 
 CENTRES = np.random.default_rng(99).normal(size=(60, 64))
@@ -19,7 +19,7 @@ BASE = np.random.default_rng(98).normal(size=64)
 def texts(
     labels: int, per_label: int, *, seed: int, first: int = 0, noise: float = 0.8
 ) -> tuple[trainer.Floats, trainer.Codes]:
-    """Clouds about the centres of labels; those from 40 on are strangers."""
+    """Clouds about the centres of labels; those from 40 on are out_of_scope."""
     random = np.random.default_rng(seed)
     codes = np.repeat(np.arange(labels), per_label)
     points = BASE + CENTRES[first + codes] * 0.6 + noise * random.normal(size=(len(codes), 64))
@@ -40,7 +40,7 @@ def learnt(
     vectors, codes = texts(labels, per_label, seed=1)
     groups = np.arange(len(codes))
     fit = trainer.fit(vectors, codes, groups)
-    found, among = familiarity.learn(vectors, codes, groups, fit.out_of_fold.max(axis=1))
+    found, among = familiarity.fit_familiarity(vectors, codes, groups, fit.out_of_fold.max(axis=1))
     return fit.model, found, among
 
 
@@ -49,10 +49,10 @@ def test_strangers_are_told_better_than_by_the_logit(labels: int) -> None:
     model, found, among = learnt(labels, 40)
     known, _ = texts(labels, 200, seed=2)
     strange = leaning(labels)
-    by_logit = gates.area(model.logits(known).max(axis=1), model.logits(strange).max(axis=1))
-    scores = [found.of(side, model.logits(side).max(axis=1)) for side in (known, strange)]
-    assert gates.area(*scores) > max(0.8, by_logit + 0.02)
-    limit = gates.threshold(among, 0.99)
+    by_logit = thresholds.auroc(model.logits(known).max(axis=1), model.logits(strange).max(axis=1))
+    scores = [found.score(side, model.logits(side).max(axis=1)) for side in (known, strange)]
+    assert thresholds.auroc(*scores) > max(0.8, by_logit + 0.02)
+    limit = thresholds.score_limit(among, 0.99)
     assert (scores[0] < limit).mean() <= 0.03
 
 
@@ -63,22 +63,26 @@ def test_of_two_labels_a_text_between_them_is_unsure_and_no_stranger() -> None:
     between /= np.linalg.norm(between, axis=1, keepdims=True)
     logits = model.logits(between)
     confidence = softmax(logits, model.temperature).max(axis=1)
-    chosen = gates.Gates(
-        gates.least_unsure(2, balanced=False), 0.99, familiar=gates.threshold(among, 0.99)
+    chosen = thresholds.Thresholds(
+        thresholds.default_min_confidence(2, balanced=False),
+        0.99,
+        familiarity=thresholds.score_limit(among, 0.99),
     )
-    score = found.of(between, logits.max(axis=1))
+    score = found.score(between, logits.max(axis=1))
     said = [chosen.decide(*pair) for pair in zip(confidence.tolist(), score.tolist(), strict=True)]
-    assert said.count(gates.Gate.NONE) <= 0.03 * len(said)
-    assert said.count(gates.Gate.UNSURE) > 0.1 * len(said)
+    assert said.count(thresholds.Refusal.NONE_OF_THESE) <= 0.03 * len(said)
+    assert said.count(thresholds.Refusal.UNSURE) > 0.1 * len(said)
 
 
 def test_a_text_is_not_its_own_neighbour() -> None:
     vectors, codes = texts(2, 20, seed=1)
     logits = np.zeros(40, dtype=np.float32)
-    found, among = familiarity.learn(vectors, codes, np.arange(40), logits)
+    found, among = familiarity.fit_familiarity(vectors, codes, np.arange(40), logits)
     assert len(found.sample) == 40
-    assert (found.of(vectors, logits) > among + 1).all()  # there it finds itself, at a cosine of 1
-    doubled, _ = familiarity.learn(
+    assert (
+        found.score(vectors, logits) > among + 1
+    ).all()  # there it finds itself, at a cosine of 1
+    doubled, _ = familiarity.fit_familiarity(
         np.repeat(vectors, 2, axis=0),
         np.repeat(codes, 2),
         np.repeat(np.arange(40), 2),
@@ -90,7 +94,9 @@ def test_a_text_is_not_its_own_neighbour() -> None:
 def test_what_is_kept_is_bounded_and_of_every_label(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(familiarity, "MAX_NUMBERS", 64 * 100)
     vectors, codes = texts(20, 30, seed=1)
-    found, among = familiarity.learn(vectors, codes, np.arange(600), np.zeros(600, np.float32))
+    found, among = familiarity.fit_familiarity(
+        vectors, codes, np.arange(600), np.zeros(600, np.float32)
+    )
     assert found.sample.shape == (100, 64)
     kept = (found.sample @ vectors.T).argmax(axis=1)
     assert set(codes[kept].tolist()) == set(range(20))
@@ -100,35 +106,35 @@ def test_what_is_kept_is_bounded_and_of_every_label(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("rows", [1, 2])
 def test_the_fewest_rows_that_can_be_trained(rows: int) -> None:
     vectors, codes = texts(2, rows, seed=1)
-    found, among = familiarity.learn(
+    found, among = familiarity.fit_familiarity(
         vectors, codes, np.arange(len(codes)), np.ones(len(codes), np.float32)
     )
     assert found.nearest == 1
     assert np.isfinite(among).all()
-    assert len(found.of(vectors[:0], np.zeros(0, np.float32))) == 0
+    assert len(found.score(vectors[:0], np.zeros(0, np.float32))) == 0
 
 
-def stored(tmp_path: Path) -> tuple[Predictor, trainer.Floats]:
+def saved(tmp_path: Path) -> tuple[Predictor, trainer.Floats]:
     model, found, _ = learnt(3, 20)
-    card = Card(list("abc"), 64, model.temperature, "model", "x", familiarity=found.as_dict())
+    card = ModelCard(list("abc"), 64, model.temperature, "model", "x", familiarity=found.as_dict())
     kept = Predictor(card, model.weights, model.bias, found)
     predictor.save(tmp_path, "run-1", kept)
     return kept, texts(3, 5, seed=4)[0]
 
 
 def test_it_is_kept_with_the_classifier(tmp_path: Path) -> None:
-    kept, given = stored(tmp_path)
+    kept, given = saved(tmp_path)
     again = predictor.load(tmp_path, "run-1")
-    scores = [[one.score for one in side.judge(given)] for side in (kept, again)]
+    scores = [[one.score for one in side.score_texts(given)] for side in (kept, again)]
     assert scores[0] == scores[1]
-    assert scores[0] != [one.max_logit for one in kept.judge(given)]
+    assert scores[0] != [one.max_logit for one in kept.score_texts(given)]
 
 
 def test_without_it_the_logit_is_the_score(tmp_path: Path) -> None:
-    kept, given = stored(tmp_path)
+    kept, given = saved(tmp_path)
     old = Predictor(replace(kept.card, familiarity={}), kept.weights, kept.bias)
     predictor.save(tmp_path, "run-2", old)
-    found = predictor.load(tmp_path, "run-2").judge(given)
+    found = predictor.load(tmp_path, "run-2").score_texts(given)
     assert [one.score for one in found] == [one.max_logit for one in found]
 
 
@@ -144,7 +150,7 @@ def test_without_it_the_logit_is_the_score(tmp_path: Path) -> None:
     ],
 )
 def test_a_crafted_sample_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
-    kept, _ = stored(tmp_path)
+    kept, _ = saved(tmp_path)
     damaged = {**kept.card.familiarity, **change}
     bad = replace(kept, card=replace(kept.card, familiarity=damaged))  # type: ignore[arg-type]
     predictor.save(tmp_path, "run-3", bad)
@@ -160,11 +166,11 @@ def test_a_handful_of_strangers_never_costs_more_than_three_in_a_hundred(
     vectors, codes = texts(labels, per_label, seed=seed)
     groups = np.arange(len(codes))
     fit = trainer.fit(vectors, codes, groups)
-    found, among = familiarity.learn(vectors, codes, groups, fit.out_of_fold.max(axis=1))
+    found, among = familiarity.fit_familiarity(vectors, codes, groups, fit.out_of_fold.max(axis=1))
     good, _ = texts(labels, 2000 // labels, seed=100 + seed)
-    score = found.of(good, fit.model.logits(good).max(axis=1))
+    score = found.score(good, fit.model.logits(good).max(axis=1))
     hard = texts(1, 5, seed=7, first=0)[0]  # labelled strangers that are like a label
     for count in range(1, 6):
-        strange = found.of(hard[:count], fit.model.logits(hard[:count]).max(axis=1))
-        limit = gates.threshold(among, gates.best_kept(among, strange))
+        strange = found.score(hard[:count], fit.model.logits(hard[:count]).max(axis=1))
+        limit = thresholds.score_limit(among, thresholds.best_kept_share(among, strange))
         assert (score < limit).mean() <= 0.03

@@ -18,25 +18,25 @@ def test_flipped_labels_are_found() -> None:
     given = truth.copy()
     flipped = np.random.default_rng(1).choice(len(truth), 40, replace=False)
     given[flipped] = (given[flipped] + 1) % 5
-    suspect, better, score = label_errors.label_issues(logits, given, temperature=1.0)
-    found = label_errors.worst_first(suspect, score, limit=40)
+    suspect, better, score = label_errors.find_label_errors(logits, given, temperature=1.0)
+    found = label_errors.most_suspicious(suspect, score, limit=40)
     assert len(set(found.tolist()) & set(flipped.tolist())) >= 38
     assert np.array_equal(better[found], truth[found])
 
 
 def test_clean_labels_are_left_alone() -> None:
     truth = np.repeat(np.arange(4), 100)
-    suspect, _, _ = label_errors.label_issues(sure_logits(truth, 4), truth, temperature=1.0)
+    suspect, _, _ = label_errors.find_label_errors(sure_logits(truth, 4), truth, temperature=1.0)
     assert suspect.mean() < 0.02
 
 
 def test_chunks_change_nothing() -> None:
     truth = np.repeat(np.arange(4), 50)
     logits = sure_logits(truth, 4)
-    whole = label_errors.label_issues(logits, np.roll(truth, 3), temperature=1.2)
+    whole = label_errors.find_label_errors(logits, np.roll(truth, 3), temperature=1.2)
     before, label_errors.CHUNK = label_errors.CHUNK, 17
     try:
-        parts = label_errors.label_issues(logits, np.roll(truth, 3), temperature=1.2)
+        parts = label_errors.find_label_errors(logits, np.roll(truth, 3), temperature=1.2)
     finally:
         label_errors.CHUNK = before
     for one, other in zip(whole, parts, strict=True):
@@ -50,7 +50,7 @@ def test_near_copies_do_not_fill_the_queue() -> None:
     vectors[:10] = vectors[0]
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     margins = np.asarray([0.01] * 10 + [0.05] * 10, dtype=np.float32)
-    chosen = label_errors.uncertain_and_different(margins, vectors, limit=8)
+    chosen = label_errors.select_diverse_uncertain(margins, vectors, limit=8)
     assert len(set(chosen.tolist())) == 8
     assert sum(place < 10 for place in chosen.tolist()) == 1
 
@@ -58,7 +58,7 @@ def test_near_copies_do_not_fill_the_queue() -> None:
 def test_it_gives_all_there_is() -> None:
     vectors = np.eye(3, dtype=np.float32)
     margins = np.asarray([0.5, 0.1, 0.9], dtype=np.float32)
-    chosen = label_errors.uncertain_and_different(margins, vectors, limit=10)
+    chosen = label_errors.select_diverse_uncertain(margins, vectors, limit=10)
     assert chosen.tolist() == [1, 0, 2]
-    empty = label_errors.uncertain_and_different(margins[:0], vectors[:0], limit=10)
+    empty = label_errors.select_diverse_uncertain(margins[:0], vectors[:0], limit=10)
     assert empty.tolist() == []

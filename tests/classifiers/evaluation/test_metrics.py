@@ -36,7 +36,7 @@ def test_agrees_with_scikit_learn() -> None:
     [(0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662)],
 )
 def test_wilson(right: int, total: int, low: float, high: float) -> None:
-    assert evaluation_metrics.wilson(right, total) == pytest.approx((low, high), abs=1e-4)
+    assert evaluation_metrics.wilson_interval(right, total) == pytest.approx((low, high), abs=1e-4)
 
 
 def test_calibration_error_by_hand() -> None:
@@ -51,17 +51,17 @@ def test_calibration_by_label_sees_what_averaging_over_answers_hides() -> None:
     """Half of the rows too sure of one label, half too sure of the other: the answers even out."""
     probabilities = np.asarray([[0.55, 0.45]] * 100, dtype=np.float32)
     truth = np.asarray([0] * 90 + [1] * 10)
-    assert evaluation_metrics.calibration_error_by_label(probabilities, truth) == pytest.approx(
+    assert evaluation_metrics.classwise_calibration_error(probabilities, truth) == pytest.approx(
         0.35
     )
     sure = np.asarray([0.6] * 200, dtype=np.float32)
     right = np.asarray(([True] * 9 + [False]) * 10 + ([True] * 3 + [False] * 7) * 10)
-    assert evaluation_metrics.calibration_error_of(sure, right) == pytest.approx(0, abs=1e-6)
+    assert evaluation_metrics.expected_calibration_error(sure, right) == pytest.approx(0, abs=1e-6)
     rare = np.repeat([[0.4, 0.6], [0.6, 0.4]], 100, axis=0).astype(np.float32)
     given = np.repeat([1, 0], 100)
     codes = np.where(right, given, 1 - given)
     assert evaluation_metrics.calibration_error(rare, codes) == pytest.approx(0, abs=1e-6)
-    assert evaluation_metrics.calibration_error_by_label(rare, codes) == pytest.approx(
+    assert evaluation_metrics.classwise_calibration_error(rare, codes) == pytest.approx(
         0.3, abs=1e-6
     )
 
@@ -75,7 +75,7 @@ def test_brier_by_hand() -> None:
 @pytest.mark.parametrize(("rows", "expected"), [(20, 0.097), (80, 0.052), (600, 0.019)])
 def test_what_a_calibrated_model_would_show(rows: int, expected: float) -> None:
     sure = np.random.default_rng(0).beta(6, 1.2, size=rows).astype(np.float32) / 2 + 0.5
-    mean, high = evaluation_metrics.expected_calibration_error(sure)
+    mean, high = evaluation_metrics.chance_calibration_error(sure)
     assert mean == pytest.approx(expected, rel=0.2)
     assert mean < high < 2.5 * mean
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_measured_is_none() -> None:
 def test_the_most_confused_pairs_come_first_with_their_rows() -> None:
     truth = np.asarray([0, 0, 0, 1, 1, 2])
     predicted = np.asarray([1, 1, 0, 1, 0, 2])
-    first, second = evaluation_metrics.most_confused(truth, predicted, ["a", "b", "c"])
+    first, second = evaluation_metrics.most_confused_pairs(truth, predicted, ["a", "b", "c"])
     assert (first["label"], first["predicted"], first["count"], first["support"]) == (
         "a",
         "b",

@@ -13,11 +13,11 @@ from django.test import Client
 
 from apps.batch.models import Batch, Item, ItemStatus
 from apps.batch.pump import pump
-from apps.classifiers.evaluation import evidence
-from apps.classifiers.evaluation.row_texts import texts_of
+from apps.classifiers.evaluation import row_results
+from apps.classifiers.evaluation.row_texts import load_texts
 from apps.classifiers.models import ChatTest, Classifier
 from apps.classifiers.prediction import chat_labels, chat_tests
-from apps.classifiers.views.chat import target_choices
+from apps.classifiers.views.chat_tests import target_choices
 from apps.files import ExampleRow
 from apps.llm.client import close_clients
 from apps.llm.token_bound import at_most
@@ -89,7 +89,7 @@ def test_it_works(browser: Client, made: Classifier, server: Server, woken: list
     asyncio.run(_work_off(server.pk))
     test.batch.refresh_from_db()
     assert test.batch.status == "done"
-    found = chat_tests.result(test)
+    found = chat_tests.read_result(test)
     assert found.done == 4
     # The model writes nonsense, but its server's grammar lets it write labels only.
     answered = Item.objects.filter(batch=test.batch, status=ItemStatus.ACCEPTED)
@@ -104,7 +104,7 @@ def test_it_works(browser: Client, made: Classifier, server: Server, woken: list
 @pytest.mark.django_db(transaction=True)
 def test_what_it_counts(browser: Client, made: Classifier, server: Server) -> None:
     run = factories.newest(made)
-    test = chat_tests.start(run, server=server, model="m", rows=6, shots=0)
+    test = chat_tests.start_chat_test(run, server=server, model="m", rows=6, shots=0)
     items = list(Item.objects.filter(batch=test.batch))
     known = [entry["label"] for entry in run.per_class]
     truths = [item.input["text"][:2] for item in items]
@@ -115,13 +115,13 @@ def test_what_it_counts(browser: Client, made: Classifier, server: Server) -> No
     outputs[0] = None
     outputs[1] = {"label": next(x for x in known if x != right[truths[1]]), "confidence": 0.8}
     finish(test, outputs)
-    found = chat_tests.result(test)
+    found = chat_tests.read_result(test)
     assert found.chat is not None
     assert found.classifier is not None
     assert found.chat.accuracy == pytest.approx(4 / 6)
     assert found.classifier.accuracy == pytest.approx(run.metrics["accuracy"])
     assert found.chat.ece == pytest.approx(0.0, abs=1e-9)  # says 80 %, and is right 4 times in 5
-    assert not found.knows_calibration, "of six rows nothing is printed"
+    assert not found.has_calibration, "of six rows nothing is printed"
     assert (found.invalid, found.failed) == (1, 0)
     assert (found.seconds_per_row, found.tokens_per_row) == (2.0, 100.0)
     assert found.differ >= 2
@@ -135,7 +135,9 @@ def test_what_it_counts(browser: Client, made: Classifier, server: Server) -> No
 def test_not_yours_wrong_verbs_and_bad_input(
     browser: Client, bobs_browser: Client, made: Classifier, server: Server
 ) -> None:
-    test = chat_tests.start(factories.newest(made), server=server, model="", rows=2, shots=0)
+    test = chat_tests.start_chat_test(
+        factories.newest(made), server=server, model="", rows=2, shots=0
+    )
     url = f"/classify/{made.pk}/chat/"
     for path in ("", "list/"):
         assert bobs_browser.get(f"{url}{path}").status_code == 404
@@ -185,13 +187,15 @@ def test_the_prompt_is_the_same_for_every_row() -> None:
 def test_an_answer_that_came_to_no_end_has_failed_and_is_not_wrong(
     browser: Client, made: Classifier, server: Server
 ) -> None:
-    test = chat_tests.start(factories.newest(made), server=server, model="m", rows=6, shots=0)
+    test = chat_tests.start_chat_test(
+        factories.newest(made), server=server, model="m", rows=6, shots=0
+    )
     finish(test, [{"label": "card", "confidence": 0.8}] * 4 + [None, None])
     unfinished = Item.objects.filter(batch=test.batch).order_by("-index")[:2]
     for item in unfinished:
         item.code, item.reason = chat_labels.UNFINISHED, "The model spent all 48 tokens thinking."
         item.save()
-    found = chat_tests.result(test)
+    found = chat_tests.read_result(test)
     assert (found.done, found.failed, found.invalid) == (6, 2, 0)
     assert found.paired is not None
     assert found.paired.rows == 4
@@ -204,7 +208,9 @@ def test_an_answer_that_came_to_no_end_has_failed_and_is_not_wrong(
 def test_a_model_that_thinks_answers_without(
     made: Classifier, thinker: Server, woken: list[int]
 ) -> None:
-    test = chat_tests.start(factories.newest(made), server=thinker, model="", rows=4, shots=0)
+    test = chat_tests.start_chat_test(
+        factories.newest(made), server=thinker, model="", rows=4, shots=0
+    )
     asyncio.run(_work_off(thinker.pk))
     # Its nonsense may be cut off, but all of it is an answer: a thought would leave none.
     raws = Item.objects.filter(batch=test.batch).values_list("raw", flat=True)
@@ -224,7 +230,9 @@ def test_the_chat_model_reads_the_whole_text(
         for row in factories.rows(4)
     ]
     made = factories.trained(alice, factories.dataset(alice, rows))
-    test = chat_tests.start(factories.newest(made), server=server, model="m", rows=3, shots=0)
+    test = chat_tests.start_chat_test(
+        factories.newest(made), server=server, model="m", rows=3, shots=0
+    )
     spec = chat_labels.Spec.read(test.batch.spec)
     for item in Item.objects.filter(batch=test.batch):
         asked = chat_labels.request_for(spec, item.input["text"], "m").messages[1]["content"]
@@ -238,20 +246,22 @@ def test_examples_are_as_many_as_are_said_and_not_the_surest_alone(
     browser: Client, made: Classifier, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = factories.newest(made)
-    known = evidence.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
+    known = row_results.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
     surest = set()
     for code in range(3):
         mine = np.flatnonzero(known.train.truth == code)
-        surest |= set(mine[np.argsort(-known.train.given[mine], kind="stable")[:3]].tolist())
-    test = chat_tests.start(run, server=server, model="m", rows=2, shots=3)
+        surest |= set(
+            mine[np.argsort(-known.train.label_probability[mine], kind="stable")[:3]].tolist()
+        )
+    test = chat_tests.start_chat_test(run, server=server, model="m", rows=2, shots=3)
     system = str(test.batch.spec["system"])
     assert system.count("\nLabel: ") == 9
     labels = [line for line in system.splitlines() if line.startswith("Label: ")]
     assert labels != sorted(labels, key=labels.index)  # not one label after the other
-    texts = texts_of(run, known.train, sorted(surest))
+    texts = load_texts(run, known.train, sorted(surest))
     assert not all(f"Text: {text}\n" in system for text in texts)
     monkeypatch.setattr(chat_tests, "MOST_EXAMPLES", 7)
-    assert chat_tests.start(run, server=server, model="m", rows=2, shots=5).shots == 2
+    assert chat_tests.start_chat_test(run, server=server, model="m", rows=2, shots=5).shots == 2
     page = browser.get(f"/classify/{made.pk}/chat/").content.decode()
     assert "2 examples per label (5 asked for, max 7 in all)" in page
 

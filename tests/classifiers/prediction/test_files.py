@@ -147,7 +147,7 @@ def test_the_gates_are_served(api: Client, made: Classifier) -> None:
     path = f"/api/v1/classifiers/{made.pk}/gates"
     body = json.dumps({"unsure": 0.6, "kept": 0.9})
     assert api.put(path, body, content_type="application/json").status_code == 200
-    Run.objects.update(gates=Run.objects.get().gates | {"familiar": 1e6})
+    Run.objects.update(thresholds=Run.objects.get().thresholds | {"familiar": 1e6})
     rows = labelled(api, finished(api, made, send(api, made, MANY)))
     assert {row["gate"] for row in rows} == {"none of these"}
 

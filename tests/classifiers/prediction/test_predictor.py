@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from apps.classifiers.prediction import predictor
-from apps.classifiers.prediction.predictor import BadArtefact, Card, Predictor
+from apps.classifiers.prediction.predictor import BadArtefact, ModelCard, Predictor
 
-CARD = Card(["zebra", "apple", "mango"], 4, 2.0, "model", "fingerprint")
+CARD = ModelCard(["zebra", "apple", "mango"], 4, 2.0, "model", "fingerprint")
 PREDICTOR = Predictor(
     CARD, np.eye(3, 4, dtype=np.float32) * 8, np.asarray([0, 0, 0], dtype=np.float32)
 )

@@ -15,7 +15,7 @@ from pytest_django import Settings
 from apps.classifiers import services, tasks
 from apps.classifiers.models import Run, Status
 from apps.classifiers.training import trainer
-from apps.classifiers.training.rows import Choices
+from apps.classifiers.training.rows import LabelOptions
 from apps.datasets.models import BulkChange, Dataset
 from apps.datasets.services import BeingChanged
 from apps.embeddings import canary
@@ -77,7 +77,7 @@ def test_it_works(alice: User, settings: Settings) -> None:
     assert (run.task.state, run.task.lease) == (TaskState.DONE, None)
     for file in Path(settings.CLASSIFIERS_DIR).iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    json.dumps([run.metrics, run.confused, run.reliability, run.fit])
+    json.dumps([run.metrics, run.confused_pairs, run.reliability, run.fit])
 
 
 def test_where_an_address_has_both_the_model_that_embeds_is_asked(
@@ -213,11 +213,11 @@ def test_rare_labels_are_left_out_with_a_note(
 def test_rare_labels_may_be_pooled_or_stop_the_run(alice: User) -> None:
     rows = factories.rows(6) + [ExampleRow(f"§ {n}", f"rare {n // 2}", "") for n in range(6)]
     data = factories.dataset(alice, rows)
-    pooled = factories.trained(alice, data, choices=Choices("pool", rare_below=3))
+    pooled = factories.trained(alice, data, choices=LabelOptions("pool", rare_below=3))
     run = factories.newest(pooled)
     assert [entry["label"] for entry in run.per_class] == ["card", "hello", "other", "rate"]
     assert any("3 labels" in note and "pooled as “other”" in note for note in run.notes)
-    made = factories.classifier(alice, data, choices=Choices("fail", rare_below=3))
+    made = factories.classifier(alice, data, choices=LabelOptions("fail", rare_below=3))
     factories.train(factories.newest(made))
     assert "There are 3 labels with fewer than 3" in factories.newest(made).error
 
@@ -290,7 +290,7 @@ def test_a_label_called_oos_may_be_trained(alice: User) -> None:
     aside = factories.newest(factories.trained(alice, data))
     assert [entry["label"] for entry in aside.per_class] == ["card", "hello", "rate"]
     assert any("6 rows labelled out of scope (“OOS”)" in note for note in aside.notes)
-    run = factories.newest(factories.trained(alice, data, choices=Choices(train_oos=True)))
+    run = factories.newest(factories.trained(alice, data, choices=LabelOptions(train_oos=True)))
     assert [entry["label"] for entry in run.per_class] == ["OOS", "card", "hello", "rate"]
     assert run.fit["strange_rows"] == 0
     assert not any("out of scope" in note for note in run.notes)
@@ -299,7 +299,7 @@ def test_a_label_called_oos_may_be_trained(alice: User) -> None:
 def test_texts_that_are_too_long_are_left_out_and_listed(alice: User) -> None:
     run = run_of(alice, [*factories.rows(), ExampleRow("long " * 1500, "card", None, "row 38")])
     assert run.status == Status.READY
-    (left_out,) = run.left_out
+    (left_out,) = run.skipped_rows
     assert left_out["row"] == "row 38"
     assert "7,501 tokens long" in left_out["reason"]
     assert run.train_rows + run.metrics["rows"] == 36

@@ -9,7 +9,7 @@ import pytest
 from apps.classifiers.evaluation.calibration import COLDEST
 from apps.classifiers.evaluation.metrics import (
     calibration_error,
-    calibration_error_by_label,
+    classwise_calibration_error,
     log_loss,
     softmax,
 )
@@ -150,7 +150,7 @@ def test_probabilities_of_a_rare_label_mean_what_they_say(balanced: bool) -> Non
     vectors, truth = rare(10_000, 2)
     logits = model.logits(vectors)
     probabilities = softmax(logits, model.temperature)
-    assert calibration_error_by_label(probabilities, truth) <= 0.05
+    assert classwise_calibration_error(probabilities, truth) <= 0.05
     assert probabilities[:, 1].mean() == pytest.approx(truth.mean(), abs=0.01)
     given = model.choose(logits) == 1
     assert probabilities[given, 1].mean() == pytest.approx(truth[given].mean(), abs=0.12)

@@ -22,7 +22,7 @@ from pytest_django import Settings
 from apps.classifiers import tasks
 from apps.classifiers.models import Classifier
 from apps.classifiers.prediction import predictor
-from apps.classifiers.prediction.predictor import Card, Predictor
+from apps.classifiers.prediction.predictor import ModelCard, Predictor
 from apps.classifiers.transfer import convert, exports, imports
 from apps.classifiers.transfer.imports import BadFile
 from apps.embeddings.preparation import Preparation
@@ -35,7 +35,7 @@ from tests.llama_process import LlamaProcess
 def made_up(labels: int = 3, dimensions: int = 8) -> Predictor:
     random = np.random.default_rng(0)
     return Predictor(
-        Card([f"label {n}" for n in range(labels)], dimensions, 1.3, "model", "f" * 64, {}),
+        ModelCard([f"label {n}" for n in range(labels)], dimensions, 1.3, "model", "f" * 64, {}),
         random.normal(size=(labels, dimensions)).astype(np.float32),
         random.normal(size=labels).astype(np.float32),
     )
@@ -125,13 +125,13 @@ def bomb() -> bytes:
 
 OBJECTS = npz(weights=np.asarray([_Evil()], dtype=object), bias=np.zeros(1), card=np.zeros(1))
 BAD: list[tuple[bytes, str]] = [
-    (b"", "neither JSON nor NPZ"),
-    (b"[1, 2]", "no classifier"),
-    (b"{}", "no classifier"),
-    (b"[" * 200_000, "neither JSON nor NPZ"),
+    (b"", "not JSON or NPZ"),
+    (b"[1, 2]", "not a classifier"),
+    (b"{}", "not a classifier"),
+    (b"[" * 200_000, "not JSON or NPZ"),
     (pickle.dumps(_Evil()), "pickle"),
     (OBJECTS, "damaged"),
-    (npz(weights=np.zeros(3)), "no classifier"),
+    (npz(weights=np.zeros(3)), "not a classifier"),
     (b"PK\x03\x04garbage", "damaged"),
     (changed(dimensions=9), "not as described"),
     (changed(dimensions=True), "dimensions"),
@@ -231,7 +231,7 @@ def test_who_comes_while_files_are_written_waits_and_writes_none(tmp_path: Path)
     predictor.save(tmp_path, "run-1", chosen)
     files = [tmp_path / f"run-1.{form}" for form in convert.FORMS]
     later = threading.Thread(target=convert.write, args=(tmp_path, "run-1", chosen))
-    with convert._alone_in(tmp_path):
+    with convert._locked(tmp_path):
         later.start()
         time.sleep(0.1)
         assert not any(file.exists() for file in files)
@@ -260,12 +260,12 @@ def test_a_worker_writes_what_is_not_there_yet(
     page, files = f"/classify/{made.pk}/export/", f"/classify/{made.pk}/runs/1/exports/"
     for path in (page, files):
         answer = browser.get(path).content.decode()
-        assert "a worker is writing it" in answer
+        assert "preparing" in answer
         assert 'hx-trigger="every 1s"' in answer
         assert "Download .zip" not in answer
     assert told == [run.pk], "asking how far it is tells nobody again"
     answer = browser.get(f"/classify/{made.pk}/runs/1/export.skops", follow=True)
-    assert "A worker writes the .skops file" in answer.content.decode()
+    assert "The .skops file is being prepared" in answer.content.decode()
     tasks.convert(run.pk)
     again = convert.read(settings.CLASSIFIERS_DIR, run.artefact)
     assert again["onnx"] == kept["onnx"]
@@ -365,7 +365,7 @@ def test_an_imported_classifier_answers_alike(
     Server.objects.update(facts=Server.objects.get().facts | {"models": []})
     refused = browser.post("/classify/import/", {"file": SimpleUploadedFile("a.json", b"{}")})
     assert refused.status_code == 422
-    assert "no classifier" in refused.content.decode()
+    assert "not a classifier" in refused.content.decode()
     assert browser.post("/classify/import/").status_code == 422
 
 
@@ -389,7 +389,7 @@ def test_an_import_warns_of_another_embedding_model(
     other = mine | {"id": "other.gguf", "weights": [1, 2]}
     changed = mine | {"weights": [1, 2]}
     for models, sentence in (
-        ([other], f"“{server.name}”, which has other.gguf. It refuses to answer until"),
+        ([other], "which offers other.gguf. It refuses to answer until"),
         ([], "which does not list this model"),
         ([changed], "Another model than at training answers under the name"),
         ([other, mine], "which is not the default embedding model (“other.gguf”)"),

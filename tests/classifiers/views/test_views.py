@@ -11,6 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 from apps.classifiers.models import Classifier, Run, Status
 from apps.servers.models import DefaultServer, Server
 from tests.classifiers import factories
+from tests.markup import one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -153,7 +154,7 @@ def test_what_it_confuses_leads_to_rows_for_it(browser: Client, alice: User) -> 
     """From the pair on the page to the recipe builder, with both labels as quotas."""
     made = factories.trained(alice)
     run = factories.newest(made)
-    run.confused = [
+    run.confused_pairs = [
         {"label": "card", "predicted": "rate", "count": 2, "support": 4, "texts": ["a & b"]}
     ]
     run.save()
@@ -175,7 +176,7 @@ def test_labels_that_look_alike_can_be_merged_from_the_run(browser: Client, alic
     labels = {"card": "Lost Card", "rate": "lost_card", "hello": "hello"}
     rows = [type(row)(row.text, labels[row.label]) for row in factories.rows()]
     made = factories.trained(alice, factories.dataset(alice, rows))
-    page = browser.get(f"/classify/{made.pk}/").content.decode()
+    page = one_line(browser.get(f"/classify/{made.pk}/").content.decode())
     assert "differ only in case or spacing, but were trained as separate labels" in page
     assert (
         "trained as separate labels"

@@ -21,7 +21,7 @@ FEWEST = 4 * NEIGHBOURS  # texts; below, all are neighbours and UMAP has nothing
 NO_SHARES: Floats = np.zeros(0, dtype=np.float32)
 
 
-def lay_out(vectors: Floats, *, seed: int = 0) -> tuple[Floats, Floats]:
+def project_to_plane(vectors: Floats, *, seed: int = 0) -> tuple[Floats, Floats]:
     """(n, 2) points and the two shares of variance they show: none of those with UMAP.
 
     A library that is there and breaks is said in the log and done without: a map is no reason to
@@ -29,16 +29,16 @@ def lay_out(vectors: Floats, *, seed: int = 0) -> tuple[Floats, Floats]:
     """
     if len(vectors) >= FEWEST:
         try:
-            return _neighbours(vectors, seed), NO_SHARES
+            return _umap(vectors, seed), NO_SHARES
         except ModuleNotFoundError as error:
             if error.name != "umap":
                 log.warning("umap-learn is installed but cannot be imported: %s", error)
         except Exception:
             log.warning("UMAP failed; the map shows principal components.", exc_info=True)
-    return project(vectors)
+    return principal_components(vectors)
 
 
-def _neighbours(vectors: Floats, seed: int) -> Floats:
+def _umap(vectors: Floats, seed: int) -> Floats:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         umap = importlib.import_module("umap")
@@ -56,7 +56,7 @@ def _neighbours(vectors: Floats, seed: int) -> Floats:
     return points
 
 
-def project(vectors: Floats) -> tuple[Floats, Floats]:
+def principal_components(vectors: Floats) -> tuple[Floats, Floats]:
     """Principal components: (n, 2) points and the two shares of variance they show."""
     centred = vectors - vectors.mean(axis=0)
     values, directions = np.linalg.eigh((centred.T @ centred).astype(np.float64))

@@ -16,36 +16,40 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.classifiers.evaluation.evidence import Side
+from apps.classifiers.evaluation.row_results import PredictedRows
 
 Floats = NDArray[np.float32]
 
-UNSURE_BELOW = 0.5  # less sure than a coin
-UNSURE_OF_TWO = 0.6  # of two labels one always has half
-KEPT = 0.99  # of texts like those it was trained on
-KEPT_AT_LEAST = 0.8
+MIN_CONFIDENCE = 0.5  # less sure than a coin
+MIN_CONFIDENCE_OF_TWO = 0.6  # of two labels one always has half
+KEPT_SHARE = 0.99  # of texts like those it was trained on
+MIN_KEPT_SHARE = 0.8
 # Strangers may cost this share of the other texts and no more, however many of them it catches.
-FEW_STRANGERS, MANY_STRANGERS = 10, 50
-KEPT_FOR_SOME, KEPT_FOR_MANY = 0.97, 0.95
+FEW_OUT_OF_SCOPE, MANY_OUT_OF_SCOPE = 10, 50
+KEPT_SHARE_WITH_SOME, KEPT_SHARE_WITH_MANY = 0.97, 0.95
 
 
-class Gate(StrEnum):
-    OPEN = ""
+class Refusal(StrEnum):
+    NOTHING = ""
     UNSURE = "unsure"
-    NONE = "none_of_these"
+    NONE_OF_THESE = "none_of_these"
 
     @property
     def words(self) -> str:
-        return {Gate.OPEN: "", Gate.UNSURE: "unsure", Gate.NONE: "none of these"}[self]
+        return {
+            Refusal.NOTHING: "",
+            Refusal.UNSURE: "unsure",
+            Refusal.NONE_OF_THESE: "none of these",
+        }[self]
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
+class Thresholds:
     """Two thresholds. A gate of 0 and of kept 1 lets everything through."""
 
-    unsure: float = UNSURE_BELOW
+    unsure: float = MIN_CONFIDENCE
     """Calibrated probability below which it says "unsure"."""
-    kept: float = KEPT
+    kept: float = KEPT_SHARE
     """Share of in-scope texts that pass the second gate: says where the next two come from."""
     max_logit: float = -np.inf
     """Largest logit below which it says "none of these", where it knows no familiarity."""
@@ -79,13 +83,13 @@ class Gates:
         """The score below which it says "none of these"."""
         return self.max_logit if self.familiar is None else self.familiar
 
-    def decide(self, confidence: float, score: float) -> Gate:
+    def decide(self, confidence: float, score: float) -> Refusal:
         """Args:
         score: the familiarity, or the largest logit of one that knows no other.
         """
         if score < self.limit:
-            return Gate.NONE
-        return Gate.UNSURE if confidence < self.unsure else Gate.OPEN
+            return Refusal.NONE_OF_THESE
+        return Refusal.UNSURE if confidence < self.unsure else Refusal.NOTHING
 
 
 def _finite_or_none(value: float) -> float | None:
@@ -96,7 +100,7 @@ def _finite_or_open(value: float | None) -> float:
     return -np.inf if value is None else float(value)
 
 
-def least_unsure(labels: int, *, balanced: bool) -> float:
+def default_min_confidence(labels: int, *, balanced: bool) -> float:
     """Where the first gate stands until somebody moves it.
 
     Rare labels that are weighed like common ones are given on purpose where they are less likely
@@ -104,11 +108,11 @@ def least_unsure(labels: int, *, balanced: bool) -> float:
     """
     if balanced:
         return 0.0
-    return UNSURE_OF_TWO if labels == 2 else UNSURE_BELOW
+    return MIN_CONFIDENCE_OF_TWO if labels == 2 else MIN_CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class ThresholdOutcome:
     """What two gates do to rows whose answer is known."""
 
     rows: int
@@ -116,7 +120,7 @@ class Passed:
     right: int
     unsure: int
     none: int
-    strangers: int
+    out_of_scope: int
     """Out-of-scope rows ..."""
     caught: int
     """... and those of them that get no label."""
@@ -134,10 +138,10 @@ class Passed:
     @property
     def recall(self) -> float | None:
         """How many of the out-of-scope texts get no label."""
-        return self.caught / self.strangers if self.strangers else None
+        return self.caught / self.out_of_scope if self.out_of_scope else None
 
 
-def threshold(scores: Floats, kept: float) -> float:
+def score_limit(scores: Floats, kept: float) -> float:
     """The score that at least this share of texts like the scored ones is at or above.
 
     With enough rows their own order says it: of n + 1 rows alike each is as often the lowest (split
@@ -182,71 +186,73 @@ def _tolerance(share: float, rows: int) -> float:
     return (content + sqrt(content**2 - a * b)) / a
 
 
-def passed(
+def apply_thresholds(
     confidence: Floats,
     score: Floats,
     right: NDArray[np.bool_],
-    gates: Gates,
+    gates: Thresholds,
     *,
-    strange_confidence: Floats | None = None,
-    strange_score: Floats | None = None,
-) -> Passed:
+    out_of_scope_confidence: Floats | None = None,
+    out_of_scope_score: Floats | None = None,
+) -> ThresholdOutcome:
     """The rows behind the gates, and the out-of-scope ones where there are some."""
     none = score < gates.limit
     unsure = ~none & (confidence < gates.unsure)
     answered = ~none & ~unsure
-    strangers = caught = 0
-    if strange_confidence is not None and strange_score is not None:
-        strangers = len(strange_confidence)
-        caught = int(((strange_score < gates.limit) | (strange_confidence < gates.unsure)).sum())
-    return Passed(
+    out_of_scope = caught = 0
+    if out_of_scope_confidence is not None and out_of_scope_score is not None:
+        out_of_scope = len(out_of_scope_confidence)
+        caught = int(
+            ((out_of_scope_score < gates.limit) | (out_of_scope_confidence < gates.unsure)).sum()
+        )
+    return ThresholdOutcome(
         rows=len(confidence),
         answered=int(answered.sum()),
         right=int((answered & right).sum()),
         unsure=int(unsure.sum()),
         none=int(none.sum()),
-        strangers=strangers,
+        out_of_scope=out_of_scope,
         caught=caught,
     )
 
 
-def of(known: Side, *, unsure: float, kept: float, labels: int) -> Gates:
+def thresholds_for(known: PredictedRows, *, unsure: float, kept: float, labels: int) -> Thresholds:
     """The gates that keep this share of rows like the known ones.
 
     Args:
         known: in-scope rows, judged by a model that had not seen them.
     """
-    # Of two labels the largest logit says how sure it is, and nothing of strangers.
-    logit = threshold(known.max_logit, kept) if labels > 2 else -float("inf")
-    return Gates(unsure, kept, logit, threshold(known.familiar, kept))
+    # Of two labels the largest logit says how sure it is, and nothing of out_of_scope.
+    logit = score_limit(known.max_logit, kept) if labels > 2 else -float("inf")
+    return Thresholds(unsure, kept, logit, score_limit(known.familiarity, kept))
 
 
-def choosing(strangers: int, *, seed: int = 0) -> NDArray[np.bool_]:
+def tuning_rows(out_of_scope: int, *, seed: int = 0) -> NDArray[np.bool_]:
     """Which out-of-scope rows the gate may be chosen by; the others say what it catches. (n,)
 
     Half of them. Few choose nothing, so all of them may tell.
     """
-    chosen = np.zeros(strangers, dtype=np.bool_)
-    if strangers >= FEW_STRANGERS:
-        chosen[np.random.default_rng(seed).permutation(strangers)[: strangers // 2]] = True
+    chosen = np.zeros(out_of_scope, dtype=np.bool_)
+    if out_of_scope >= FEW_OUT_OF_SCOPE:
+        chosen[np.random.default_rng(seed).permutation(out_of_scope)[: out_of_scope // 2]] = True
     return chosen
 
 
-def best_kept(scores: Floats, strange_scores: Floats) -> float:
+def best_kept_share(scores: Floats, out_of_scope_scores: Floats) -> float:
     """The share to keep at which in-scope kept plus out-of-scope caught is largest (Youden), chosen
-    by half of the strangers, within what so many of them may cost."""
-    strangers = len(strange_scores)
-    if strangers < FEW_STRANGERS:
-        return KEPT
-    least = KEPT_FOR_SOME if strangers < MANY_STRANGERS else KEPT_FOR_MANY
+    by half of the out_of_scope, within what so many of them may cost."""
+    out_of_scope = len(out_of_scope_scores)
+    if out_of_scope < FEW_OUT_OF_SCOPE:
+        return KEPT_SHARE
+    least = KEPT_SHARE_WITH_SOME if out_of_scope < MANY_OUT_OF_SCOPE else KEPT_SHARE_WITH_MANY
     shares = np.arange(0.995, least - 1e-9, -0.005)  # of equals the first: the most kept
-    limits = np.asarray([threshold(scores, float(share)) for share in shares])
-    chosen = strange_scores[choosing(strangers)]
+    limits = np.asarray([score_limit(scores, float(share)) for share in shares])
+    chosen = out_of_scope_scores[tuning_rows(out_of_scope)]
     caught = (chosen[None, :] < limits[:, None]).mean(axis=1)
     return round(float(shares[int((shares + caught).argmax())]), 3)
 
 
-def area(inside: Floats, outside: Floats) -> float:
+def auroc(inside: Floats, outside: Floats) -> float:
     """AUROC: how often an in-scope row has the larger score than an out-of-scope one."""
     scores = np.concatenate([inside, outside])
     order = scores.argsort(kind="stable")

@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.classifiers import wording
-from apps.classifiers.evaluation.mcnemar import paired
-from apps.classifiers.evaluation.metrics import expected_calibration_error
+from apps.classifiers import metric_text
+from apps.classifiers.evaluation.mcnemar import compare_paired
+from apps.classifiers.evaluation.metrics import chance_calibration_error
 from apps.classifiers.models import Run
 
 
 def step(before: int, after: int, rows: int) -> list[dict[str, Any]]:
     """A curve whose last step turns wrong rows right, or right ones wrong."""
     sides = [np.arange(rows) < count for count in (before, after)]
-    found = paired(*sides)
+    found = compare_paired(*sides)
     first, last = (
         {"rows": n, "accuracy": side.mean()} for n, side in zip((70, 100), sides, strict=True)
     )
@@ -34,12 +34,17 @@ def step(before: int, after: int, rows: int) -> list[dict[str, Any]]:
     ],
 )
 def test_what_a_curve_says(curve: list[dict[str, Any]], says: str) -> None:
-    assert says in wording.curve(curve)
+    assert says in metric_text.describe_learning_curve(curve)
 
 
 def test_a_curve_of_an_older_run_says_nothing() -> None:
-    assert wording.curve([{"rows": 7, "accuracy": 0.5}, {"rows": 10, "accuracy": 0.9}]) == ""
-    assert wording.curve([]) == ""
+    assert (
+        metric_text.describe_learning_curve(
+            [{"rows": 7, "accuracy": 0.5}, {"rows": 10, "accuracy": 0.9}]
+        )
+        == ""
+    )
+    assert metric_text.describe_learning_curve([]) == ""
 
 
 @pytest.mark.parametrize(
@@ -52,15 +57,15 @@ def test_a_curve_of_an_older_run_says_nothing() -> None:
 )
 def test_what_a_calibration_error_says(rows: int, error: float, says: str) -> None:
     sure = np.random.default_rng(0).beta(6, 1.2, size=rows).astype(np.float32) / 2 + 0.5
-    expected, high = expected_calibration_error(sure)
+    expected, high = chance_calibration_error(sure)
     found = {"rows": rows, "ece": error, "ece_expected": expected, "ece_expected_high": high}
-    assert says in wording.calibration(found)
-    assert "90 %" not in wording.calibration(found)
+    assert says in metric_text.describe_calibration(found)
+    assert "90 %" not in metric_text.describe_calibration(found)
 
 
 def test_an_imported_run_knows_no_more_than_its_number() -> None:
-    assert wording.calibration({"rows": 500, "ece": 0.02}) == ""
-    assert wording.calibration({}) == ""
+    assert metric_text.describe_calibration({"rows": 500, "ece": 0.02}) == ""
+    assert metric_text.describe_calibration({}) == ""
 
 
 def test_a_list_of_runs_says_no_more_of_calibration_than_its_headline() -> None:

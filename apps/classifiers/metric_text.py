@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 # Below, even a perfectly calibrated model shows 7 % on average, and 1 in 20 more than 11 %.
-FEWEST_FOR_CALIBRATION = 50
+MIN_ROWS_FOR_CALIBRATION = 50
 SMALL_GAIN = 0.01
 
 
-def curve(points: Sequence[Mapping[str, Any]]) -> str:
+def describe_learning_curve(points: Sequence[Mapping[str, Any]]) -> str:
     """Whether more rows would help, from the last step of a learning curve.
 
     Args:
@@ -36,13 +36,13 @@ def curve(points: Sequence[Mapping[str, Any]]) -> str:
     return f"{step}: too few test rows to tell whether more training rows would help."
 
 
-def calibration(metrics: Mapping[str, Any]) -> str:
+def describe_calibration(metrics: Mapping[str, Any]) -> str:
     """What the calibration error says beside what chance alone shows on as many rows."""
     rows, error = metrics.get("rows", 0), metrics.get("ece")
     expected, high = metrics.get("ece_expected"), metrics.get("ece_expected_high")
     if error is None or expected is None or high is None:
         return ""
-    if rows < FEWEST_FOR_CALIBRATION:
+    if rows < MIN_ROWS_FOR_CALIBRATION:
         return f"Too few test rows ({rows:,}) to measure calibration."
     chance = f"a perfectly calibrated model would show about {expected:.1%} on {rows:,} rows"
     if error <= high:

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from apps.classifiers.evaluation.evidence import Side
 from apps.classifiers.evaluation.metrics import softmax
+from apps.classifiers.evaluation.row_results import PredictedRows
 
 LOGITS = np.asarray([[2.0, 0.0, -1.0], [0.5, 0.0, 0.2]], dtype=np.float32)
 
 
-def side(favour: list[float] | None = None) -> Side:
-    return Side.of(
+def side(favour: list[float] | None = None) -> PredictedRows:
+    return PredictedRows.from_logits(
         index=[0, 1],
         source=[0, 0],
         keys=[1, 2],

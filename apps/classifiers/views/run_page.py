@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
-from apps.classifiers.evaluation import evidence
-from apps.classifiers.evaluation.mcnemar import Judged
+from apps.classifiers.evaluation import row_results
+from apps.classifiers.evaluation.mcnemar import RunPredictions
 from apps.classifiers.models import Classifier, Run, Status
 from apps.classifiers.prediction import predict
 from apps.classifiers.prediction.predictor import BadArtefact
@@ -36,7 +36,7 @@ def run_page(request: HttpRequest, pk: int, tab: str) -> dict[str, Any]:
     `run` is None while there is none that is ready.
     """
     classifier = get_classifier(request, pk)
-    number = number_of(request.GET.get("run"))
+    number = parse_number(request.GET.get("run"))
     ready = classifier.runs.filter(status=Status.READY)
     if number:
         run: Run | None = get_object_or_404(ready, number=number)
@@ -55,23 +55,23 @@ def get_run(request: HttpRequest, pk: int, number: int) -> Run:
     return run
 
 
-def load_evidence(run: Run) -> evidence.Evidence:
+def load_row_results(run: Run) -> row_results.RowResults:
     """Raises:
-    NoEvidence: it was trained before rows were kept, or the file is gone.
+    NoRowResults: it was trained before rows were kept, or the file is gone.
     """
-    return evidence.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
+    return row_results.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
 
 
-def judged(run: Run) -> Judged:
+def load_run_predictions(run: Run) -> RunPredictions:
     """A run's test rows and what it said of them.
 
     Raises:
-        NoEvidence: it was trained before rows were kept, or the file is gone.
+        NoRowResults: it was trained before rows were kept, or the file is gone.
     """
-    return Judged(load_evidence(run).test, [entry["label"] for entry in run.per_class])
+    return RunPredictions(load_row_results(run).test, [entry["label"] for entry in run.per_class])
 
 
-def number_of(text: str | None) -> int | None:
+def parse_number(text: str | None) -> int | None:
     """Raises:
     Http404: it is no number.
     """
@@ -82,6 +82,6 @@ def number_of(text: str | None) -> int | None:
     return int(text)
 
 
-def owner_of(request: HttpRequest) -> User:
+def signed_in_user(request: HttpRequest) -> User:
     assert isinstance(request.user, User)
     return request.user

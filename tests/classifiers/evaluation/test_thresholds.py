@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.classifiers.evaluation import gates
-from apps.classifiers.evaluation.gates import Gate, Gates
+from apps.classifiers.evaluation import thresholds
+from apps.classifiers.evaluation.thresholds import Refusal, Thresholds
 
 SURE = np.asarray([0.9, 0.8, 0.4, 0.3], dtype=np.float32)
 LOGITS = np.asarray([5.0, 1.0, 4.0, 0.5], dtype=np.float32)
@@ -19,43 +19,50 @@ RIGHT = np.asarray([True, False, True, False])
 @pytest.mark.parametrize(
     ("confidence", "max_logit", "gate"),
     [
-        (0.9, 5.0, Gate.OPEN),
-        (0.4, 5.0, Gate.UNSURE),
-        (0.9, 1.0, Gate.NONE),
-        (0.4, 1.0, Gate.NONE),  # what is like nothing is not merely between two labels
-        (0.5, 2.0, Gate.OPEN),
+        (0.9, 5.0, Refusal.NOTHING),
+        (0.4, 5.0, Refusal.UNSURE),
+        (0.9, 1.0, Refusal.NONE_OF_THESE),
+        (0.4, 1.0, Refusal.NONE_OF_THESE),  # what is like nothing is not merely between two labels
+        (0.5, 2.0, Refusal.NOTHING),
     ],
 )
-def test_two_reasons_not_to_answer(confidence: float, max_logit: float, gate: Gate) -> None:
-    assert Gates(0.5, 0.99, 2.0).decide(confidence, max_logit) == gate
+def test_two_reasons_not_to_answer(confidence: float, max_logit: float, gate: Refusal) -> None:
+    assert Thresholds(0.5, 0.99, 2.0).decide(confidence, max_logit) == gate
 
 
 def test_what_they_cost() -> None:
-    found = gates.passed(
+    found = thresholds.apply_thresholds(
         SURE,
         LOGITS,
         RIGHT,
-        Gates(0.5, 0.9, 0.8),
-        strange_confidence=np.asarray([0.9, 0.2], dtype=np.float32),
-        strange_score=np.asarray([3.0, 3.0], dtype=np.float32),
+        Thresholds(0.5, 0.9, 0.8),
+        out_of_scope_confidence=np.asarray([0.9, 0.2], dtype=np.float32),
+        out_of_scope_score=np.asarray([3.0, 3.0], dtype=np.float32),
     )
     assert (found.answered, found.right, found.unsure, found.none) == (2, 1, 1, 1)
     assert (found.coverage, found.precision, found.recall) == (0.5, 0.5, 0.5)
 
 
 def test_open_gates_let_everything_through() -> None:
-    found = gates.passed(SURE, LOGITS, RIGHT, Gates(0.0, 1.0, gates.threshold(LOGITS, 1.0)))
+    found = thresholds.apply_thresholds(
+        SURE, LOGITS, RIGHT, Thresholds(0.0, 1.0, thresholds.score_limit(LOGITS, 1.0))
+    )
     assert (found.coverage, found.precision, found.recall) == (1.0, 0.5, None)
 
 
 def test_gates_that_let_nothing_through_have_no_precision() -> None:
-    assert gates.passed(SURE, LOGITS, RIGHT, Gates(1.0, 0.9, 9.0)).precision is None
+    assert (
+        thresholds.apply_thresholds(SURE, LOGITS, RIGHT, Thresholds(1.0, 0.9, 9.0)).precision
+        is None
+    )
 
 
 def test_the_threshold_keeps_the_share_it_says() -> None:
     logits = np.random.default_rng(0).normal(size=10_000).astype(np.float32)
     for kept in (0.9, 0.99):
-        assert (logits >= gates.threshold(logits, kept)).mean() == pytest.approx(kept, abs=0.001)
+        assert (logits >= thresholds.score_limit(logits, kept)).mean() == pytest.approx(
+            kept, abs=0.001
+        )
 
 
 @pytest.mark.parametrize("rows", [8, 20, 60, 150, 1000])
@@ -65,7 +72,7 @@ def test_it_keeps_that_share_of_texts_to_come(rows: int, kept: float) -> None:
     random = np.random.default_rng(rows)
     lost = []
     for _ in range(400):
-        limit = gates.threshold(random.normal(size=rows).astype(np.float32), kept)
+        limit = thresholds.score_limit(random.normal(size=rows).astype(np.float32), kept)
         lost.append((random.normal(size=500) < limit).mean())
     assert np.mean(lost) <= (1 - kept) * 1.15 + 0.001
 
@@ -79,30 +86,30 @@ def test_whatever_the_scores_no_more_than_the_share_are_below(
     scores: list[float], kept: float
 ) -> None:
     values = np.asarray(scores, dtype=np.float32)
-    limit = gates.threshold(values, kept)
+    limit = thresholds.score_limit(values, kept)
     assert (values < limit).mean() <= 1 - kept + 1e-9
-    assert limit <= gates.threshold(values, max(0.8, kept - 0.05))
+    assert limit <= thresholds.score_limit(values, max(0.8, kept - 0.05))
 
 
 def test_students_quantiles_are_scipys() -> None:
     for share, freedom, exact in ((0.01, 4, 3.7469), (0.01, 19, 2.5395), (0.05, 7, 1.8946)):
-        assert gates._student(share, freedom) == pytest.approx(exact, rel=0.02)
+        assert thresholds._student(share, freedom) == pytest.approx(exact, rel=0.02)
 
 
 @pytest.mark.parametrize(("share", "rows"), [(0.1, 20), (0.03, 40), (0.01, 50)])
 def test_tolerance_limits_hold_99_times_of_100(share: float, rows: int) -> None:
     random = np.random.default_rng(rows)
     drawn = random.normal(size=(4000, rows))
-    limits = drawn.mean(axis=1) - gates._tolerance(share, rows) * drawn.std(axis=1, ddof=1)
+    limits = drawn.mean(axis=1) - thresholds._tolerance(share, rows) * drawn.std(axis=1, ddof=1)
     below = np.asarray([NormalDist().cdf(limit) for limit in limits])
     assert (below <= share).mean() == pytest.approx(0.99, abs=0.006)
 
 
 def test_a_handful_of_rows_makes_no_threshold() -> None:
-    assert gates._tolerance(0.03, 3) == float("inf")
+    assert thresholds._tolerance(0.03, 3) == float("inf")
 
 
-def strangers(count: int, mean: float) -> tuple[gates.Floats, gates.Floats]:
+def out_of_scope(count: int, mean: float) -> tuple[thresholds.Floats, thresholds.Floats]:
     random = np.random.default_rng(count)
     inside = random.normal(4, 1, 2000).astype(np.float32)
     return inside, random.normal(mean, 1, count).astype(np.float32)
@@ -111,33 +118,33 @@ def strangers(count: int, mean: float) -> tuple[gates.Floats, gates.Floats]:
 @pytest.mark.parametrize("count", range(6))
 @pytest.mark.parametrize("mean", [-4, 1, 4])
 def test_a_handful_of_strangers_moves_nothing(count: int, mean: float) -> None:
-    assert gates.best_kept(*strangers(count, mean)) == gates.KEPT
-    assert not gates.choosing(count).any()
+    assert thresholds.best_kept_share(*out_of_scope(count, mean)) == thresholds.KEPT_SHARE
+    assert not thresholds.tuning_rows(count).any()
 
 
 @settings(max_examples=30, deadline=None)
 @given(count=st.integers(0, 200), mean=st.floats(-8, 8))
 def test_strangers_cost_no_more_than_they_may(count: int, mean: float) -> None:
-    inside, outside = strangers(count, mean)
-    kept = gates.best_kept(inside, outside)
+    inside, outside = out_of_scope(count, mean)
+    kept = thresholds.best_kept_share(inside, outside)
     least = 0.99 if count < 10 else 0.97 if count < 50 else 0.95
     assert least <= kept <= 0.995
-    assert (inside < gates.threshold(inside, kept)).mean() <= 1 - least
+    assert (inside < thresholds.score_limit(inside, kept)).mean() <= 1 - least
 
 
 def test_many_strangers_choose_how_many_to_keep() -> None:
-    assert gates.best_kept(*strangers(200, -4)) > 0.99
-    assert gates.best_kept(*strangers(200, 2)) == 0.95
-    assert gates.best_kept(*strangers(30, 2)) < 0.98
-    inside, _ = strangers(1, 0)
-    assert gates.area(inside, inside) == pytest.approx(0.5)
-    assert gates.area(inside, inside - 100) == 1.0
+    assert thresholds.best_kept_share(*out_of_scope(200, -4)) > 0.99
+    assert thresholds.best_kept_share(*out_of_scope(200, 2)) == 0.95
+    assert thresholds.best_kept_share(*out_of_scope(30, 2)) < 0.98
+    inside, _ = out_of_scope(1, 0)
+    assert thresholds.auroc(inside, inside) == pytest.approx(0.5)
+    assert thresholds.auroc(inside, inside - 100) == 1.0
 
 
 def test_those_that_choose_do_not_tell() -> None:
-    chosen = gates.choosing(21)
+    chosen = thresholds.tuning_rows(21)
     assert chosen.sum() == 10
-    assert chosen.tolist() == gates.choosing(21).tolist()
+    assert chosen.tolist() == thresholds.tuning_rows(21).tolist()
 
 
 @pytest.mark.parametrize(
@@ -146,24 +153,24 @@ def test_those_that_choose_do_not_tell() -> None:
 def test_unsure_depends_on_how_many_labels_there_are(
     labels: int, balanced: bool, least: float
 ) -> None:
-    assert gates.least_unsure(labels, balanced=balanced) == least
+    assert thresholds.default_min_confidence(labels, balanced=balanced) == least
 
 
 def test_they_survive_json() -> None:
     for chosen in (
-        Gates(0.4, 0.97, 1.5),
-        Gates(0.4, 1.0, -np.inf),
-        Gates(0.4, 0.97, -np.inf, -2.5),
-        Gates(0.4, 1.0, -np.inf, -np.inf),
+        Thresholds(0.4, 0.97, 1.5),
+        Thresholds(0.4, 1.0, -np.inf),
+        Thresholds(0.4, 0.97, -np.inf, -2.5),
+        Thresholds(0.4, 1.0, -np.inf, -np.inf),
     ):
-        assert Gates.read(json.loads(json.dumps(chosen.as_dict()))) == chosen
-    assert Gates.read({}) == Gates()
+        assert Thresholds.read(json.loads(json.dumps(chosen.as_dict()))) == chosen
+    assert Thresholds.read({}) == Thresholds()
 
 
 def test_those_of_an_older_run_go_by_its_logit() -> None:
-    old = Gates.read({"unsure": 0.5, "kept": 0.99, "max_logit": 2.0})
-    assert old.decide(0.9, 1.9) == Gate.NONE
-    assert old.decide(0.9, 2.1) == Gate.OPEN
-    new = Gates.read({"unsure": 0.5, "kept": 0.99, "max_logit": 2.0, "familiar": -3.0})
-    assert new.decide(0.9, -2.9) == Gate.OPEN
-    assert new.decide(0.9, -3.1) == Gate.NONE
+    old = Thresholds.read({"unsure": 0.5, "kept": 0.99, "max_logit": 2.0})
+    assert old.decide(0.9, 1.9) == Refusal.NONE_OF_THESE
+    assert old.decide(0.9, 2.1) == Refusal.NOTHING
+    new = Thresholds.read({"unsure": 0.5, "kept": 0.99, "max_logit": 2.0, "familiar": -3.0})
+    assert new.decide(0.9, -2.9) == Refusal.NOTHING
+    assert new.decide(0.9, -3.1) == Refusal.NONE_OF_THESE

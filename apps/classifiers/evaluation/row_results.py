@@ -1,7 +1,7 @@
-"""What a run knows of each of its rows, kept beside its classifier as plain arrays.
+"""Row-level results of a run, stored next to its classifier as plain arrays.
 
-Which rows it saw and with which label, what it said of rows it had not seen. Everything that is
-asked later comes from here: thresholds, versions side by side, the map, a chat model beside it.
+Each row with its label and the prediction of a model that had not seen it. Thresholds, comparisons
+of versions, the map and tests of chat models read them.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,13 @@ Floats = NDArray[np.float32]
 Codes = NDArray[np.int64]
 
 CHUNK = 20_000
-SIDES = ("train", "test", "strange", "unlabelled")
+SIDES = ("train", "test", "out_of_scope", "unlabelled")
+# Names of arrays in the file that differ from those of the fields.
+STORED_NAMES = {"out_of_scope": "strange", "label_probability": "given", "familiarity": "familiar"}
 MAX_BYTES = 2**32
 
 
-class NoEvidence(Exception):
+class NoRowResults(Exception):
     """It was trained before rows were kept, or its file is gone."""
 
 
@@ -49,7 +51,7 @@ def is_text_of(key: int, text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class PredictedRows:
     """Rows of one kind. Predictions are by a model that had not seen the row; all are (n,)."""
 
     index: NDArray[np.int64]
@@ -61,25 +63,25 @@ class Side:
     """Its label's number; -1 without one."""
     predicted: NDArray[np.int32]
     confidence: Floats
-    given: Floats
+    label_probability: Floats
     """Probability of the label it has; 0 without one."""
     margin: Floats
     """How far the label it gives is ahead of the second, in probability; by the weighed ones where
     labels are weighed."""
     max_logit: Floats
-    familiar: Floats
+    familiarity: Floats
     """See `familiarity`; the largest logit in runs that kept no sample of their texts."""
 
     def __len__(self) -> int:
         return len(self.index)
 
     @property
-    def right(self) -> NDArray[np.bool_]:
-        right: NDArray[np.bool_] = self.predicted == self.truth
-        return right
+    def correct(self) -> NDArray[np.bool_]:
+        correct: NDArray[np.bool_] = self.predicted == self.truth
+        return correct
 
     @classmethod
-    def of(
+    def from_logits(
         cls,
         *,
         index: Sequence[int],
@@ -89,17 +91,17 @@ class Side:
         logits: Floats,
         temperature: float,
         favour: Floats | None = None,
-        familiar: Floats | None = None,
+        familiarity: Floats | None = None,
     ) -> Self:
         """Args:
         favour: (labels,) added to the logits before the largest is chosen, not for probabilities.
-        familiar: (n,); None where only the largest logit is known.
+        familiarity: (n,); None where only the largest logit is known.
         """
         count = len(index)
         predicted = np.zeros(count, dtype=np.int32)
         numbers = {
             name: np.zeros(count, dtype=np.float32)
-            for name in ("confidence", "given", "margin", "max_logit")
+            for name in ("confidence", "label_probability", "margin", "max_logit")
         }
         for start in range(0, count, CHUNK):
             part = logits[start : start + CHUNK]
@@ -109,12 +111,12 @@ class Side:
             chances = probabilities if favour is None else softmax(favoured, temperature)
             two = np.partition(chances, -2, axis=1)[:, -2:]
             labels = truth[mine]
-            said = favoured.argmax(axis=1)
-            predicted[mine] = said
-            numbers["confidence"][mine] = probabilities[np.arange(len(part)), said]
+            chosen = favoured.argmax(axis=1)
+            predicted[mine] = chosen
+            numbers["confidence"][mine] = probabilities[np.arange(len(part)), chosen]
             numbers["margin"][mine] = two[:, 1] - two[:, 0]
             numbers["max_logit"][mine] = part.max(axis=1)
-            numbers["given"][mine] = np.where(
+            numbers["label_probability"][mine] = np.where(
                 labels >= 0, probabilities[np.arange(len(part)), labels], 0
             )
         return cls(
@@ -123,13 +125,13 @@ class Side:
             key=np.asarray(keys, dtype=np.uint64),
             truth=truth.astype(np.int32),
             predicted=predicted,
-            familiar=numbers["max_logit"] if familiar is None else familiar,
+            familiarity=numbers["max_logit"] if familiarity is None else familiarity,
             **numbers,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Map:
+class MapPoints:
     """Points on a plane: see `mapping`."""
 
     points: Floats = field(default_factory=lambda: np.zeros((0, 2), dtype=np.float32))
@@ -142,28 +144,32 @@ class Map:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    train: Side
-    test: Side
-    strange: Side
+class RowResults:
+    train: PredictedRows
+    test: PredictedRows
+    out_of_scope: PredictedRows
     """Out-of-scope rows."""
-    unlabelled: Side
-    map: Map
+    unlabelled: PredictedRows
+    map: MapPoints
 
-    def side(self, name: str) -> Side:
+    def side(self, name: str) -> PredictedRows:
         side = getattr(self, name)
-        assert isinstance(side, Side)
+        assert isinstance(side, PredictedRows)
         return side
 
 
-def save(folder: Path, name: str, evidence: Evidence) -> None:
+def save(folder: Path, name: str, results: RowResults) -> None:
     arrays: dict[str, NDArray[np.generic]] = {}
     for part in (*SIDES, "map"):
-        group = getattr(evidence, part)
-        arrays |= {f"{part}.{entry.name}": getattr(group, entry.name) for entry in fields(group)}
+        group = getattr(results, part)
+        arrays |= {_key(part, entry.name): getattr(group, entry.name) for entry in fields(group)}
     data = io.BytesIO()
     np.savez_compressed(data, **arrays)  # type: ignore[arg-type]  # names are ours
     write_atomically(_path(folder, name), data.getvalue())
+
+
+def _key(part: str, field_name: str) -> str:
+    return f"{STORED_NAMES.get(part, part)}.{STORED_NAMES.get(field_name, field_name)}"
 
 
 def remove(folder: Path, name: str) -> None:
@@ -171,36 +177,31 @@ def remove(folder: Path, name: str) -> None:
 
 
 @lru_cache(maxsize=8)
-def load(folder: Path, name: str) -> Evidence:
+def load(folder: Path, name: str) -> RowResults:
     """Raises:
-    NoEvidence: it is not there or damaged.
+    NoRowResults: it is not there or damaged.
     """
     try:
         with zipfile.ZipFile(_path(folder, name)) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > MAX_BYTES:
-                raise NoEvidence("The row-level results of this run are too large to show.")
+                raise NoRowResults("The row-level results of this run are too large to show.")
         with np.load(_path(folder, name), allow_pickle=False) as arrays:
-            sides = {
-                part: Side(
-                    **{
-                        entry.name: arrays[_stored(arrays, part, entry.name)]
-                        for entry in fields(Side)
-                    }
-                )
-                for part in SIDES
-            }
-            points = Map(**{entry.name: arrays[f"map.{entry.name}"] for entry in fields(Map)})
+            sides = {part: _read_rows(arrays, part) for part in SIDES}
+            points = MapPoints(
+                **{entry.name: arrays[f"map.{entry.name}"] for entry in fields(MapPoints)}
+            )
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise NoEvidence(
+        raise NoRowResults(
             "The row-level results of this run are not on this machine. Train again to create them."
         ) from error
-    return Evidence(**sides, map=points)
+    return RowResults(**sides, map=points)
 
 
-def _stored(arrays: Mapping[str, object], part: str, name: str) -> str:
-    """Runs from before familiarity was known went by the largest logit."""
-    here = f"{part}.{name}"
-    return f"{part}.max_logit" if name == "familiar" and here not in arrays else here
+def _read_rows(arrays: Mapping[str, Any], part: str) -> PredictedRows:
+    keys = {entry.name: _key(part, entry.name) for entry in fields(PredictedRows)}
+    if keys["familiarity"] not in arrays:  # written before familiarity: the largest logit decides
+        keys["familiarity"] = keys["max_logit"]
+    return PredictedRows(**{name: arrays[key] for name, key in keys.items()})
 
 
 def _path(folder: Path, name: str) -> Path:

@@ -10,10 +10,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.batch.services import WrongState, cancel, delete
 from apps.batch.tasks import wake
-from apps.classifiers.evaluation.evidence import NoEvidence
+from apps.classifiers.evaluation.row_results import NoRowResults
 from apps.classifiers.models import LARGE_FIELDS, ChatTest, Run
 from apps.classifiers.prediction import chat_labels, chat_tests
-from apps.classifiers.views.shared import run_page
+from apps.classifiers.views.run_page import run_page
 from apps.servers.models import DefaultServer, Server, Use
 from apps.servers.pages.choices import writes
 
@@ -114,7 +114,7 @@ def _start(run: Run, form: ChatTestForm) -> bool:
         form.add_error("target", "This server was removed.")
         return False
     try:
-        made = chat_tests.start(
+        made = chat_tests.start_chat_test(
             run,
             server=server,
             model=model,
@@ -123,7 +123,7 @@ def _start(run: Run, form: ChatTestForm) -> bool:
             instructions=form.cleaned_data["instructions"],
             descriptions=form.cleaned_data["descriptions"],
         )
-    except (NoEvidence, ValueError) as error:
+    except (NoRowResults, ValueError) as error:
         form.add_error(None, str(error))
         return False
     wake(made.batch.server_id)
@@ -166,8 +166,8 @@ def _results(pk: int) -> dict[str, Any]:
     for test in tests.defer(*LARGE)[:SHOWN]:
         entry: dict[str, Any] = {"test": test, "active": test.batch.status in {"queued", "running"}}
         try:
-            entry["result"] = chat_tests.result(test)
-        except NoEvidence as error:
+            entry["result"] = chat_tests.read_result(test)
+        except NoRowResults as error:
             entry["problem"] = str(error)
         found.append(entry)
     return {
