@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from apps.classifiers.evaluation import familiarity, thresholds
+from apps.classifiers.evaluation.familiarity import fit_familiarity
 from apps.classifiers.evaluation.metrics import softmax
 from apps.classifiers.prediction import predictor
 from apps.classifiers.prediction.predictor import BadArtefact, ModelCard, Predictor
@@ -40,7 +41,7 @@ def learnt(
     vectors, codes = texts(labels, per_label, seed=1)
     groups = np.arange(len(codes))
     fit = trainer.fit(vectors, codes, groups)
-    found, among = familiarity.fit_familiarity(vectors, codes, groups, fit.out_of_fold.max(axis=1))
+    found, among = fit_familiarity(vectors, codes, groups, fit.out_of_fold.max(axis=1))
     return fit.model, found, among
 
 
@@ -77,12 +78,12 @@ def test_of_two_labels_a_text_between_them_is_unsure_and_no_stranger() -> None:
 def test_a_text_is_not_its_own_neighbour() -> None:
     vectors, codes = texts(2, 20, seed=1)
     logits = np.zeros(40, dtype=np.float32)
-    found, among = familiarity.fit_familiarity(vectors, codes, np.arange(40), logits)
+    found, among = fit_familiarity(vectors, codes, np.arange(40), logits)
     assert len(found.sample) == 40
     assert (
         found.score(vectors, logits) > among + 1
     ).all()  # there it finds itself, at a cosine of 1
-    doubled, _ = familiarity.fit_familiarity(
+    doubled, _ = fit_familiarity(
         np.repeat(vectors, 2, axis=0),
         np.repeat(codes, 2),
         np.repeat(np.arange(40), 2),
@@ -94,9 +95,7 @@ def test_a_text_is_not_its_own_neighbour() -> None:
 def test_what_is_kept_is_bounded_and_of_every_label(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(familiarity, "MAX_NUMBERS", 64 * 100)
     vectors, codes = texts(20, 30, seed=1)
-    found, among = familiarity.fit_familiarity(
-        vectors, codes, np.arange(600), np.zeros(600, np.float32)
-    )
+    found, among = fit_familiarity(vectors, codes, np.arange(600), np.zeros(600, np.float32))
     assert found.sample.shape == (100, 64)
     kept = (found.sample @ vectors.T).argmax(axis=1)
     assert set(codes[kept].tolist()) == set(range(20))
@@ -106,7 +105,7 @@ def test_what_is_kept_is_bounded_and_of_every_label(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("rows", [1, 2])
 def test_the_fewest_rows_that_can_be_trained(rows: int) -> None:
     vectors, codes = texts(2, rows, seed=1)
-    found, among = familiarity.fit_familiarity(
+    found, among = fit_familiarity(
         vectors, codes, np.arange(len(codes)), np.ones(len(codes), np.float32)
     )
     assert found.nearest == 1
@@ -166,7 +165,7 @@ def test_a_handful_of_strangers_never_costs_more_than_three_in_a_hundred(
     vectors, codes = texts(labels, per_label, seed=seed)
     groups = np.arange(len(codes))
     fit = trainer.fit(vectors, codes, groups)
-    found, among = familiarity.fit_familiarity(vectors, codes, groups, fit.out_of_fold.max(axis=1))
+    found, among = fit_familiarity(vectors, codes, groups, fit.out_of_fold.max(axis=1))
     good, _ = texts(labels, 2000 // labels, seed=100 + seed)
     score = found.score(good, fit.model.logits(good).max(axis=1))
     hard = texts(1, 5, seed=7, first=0)[0]  # labelled strangers that are like a label
