@@ -13,9 +13,9 @@ class BatchConfig(AppConfig):
 
 
 def _stop_jobs(person: Any, **kwargs: Any) -> None:
-    """Nothing is written any more for a person who is being deleted."""
+    """Cancel the jobs of a person who is being deleted."""
     from apps.batch import services
     from apps.batch.models import ACTIVE, Batch
 
     for batch in Batch.objects.owned_by(person).filter(status__in=ACTIVE):
-        services.cancel(batch)
+        services.cancel_batch(batch)

@@ -5,12 +5,12 @@ from django.db import models
 
 
 class OrderedJSONField(models.TextField):  # type: ignore[type-arg]  # generic in the stubs alone
-    """JSON kept as text: PostgreSQL's jsonb sorts the keys, and a schema's order is the prompt's.
+    """JSON stored as text: PostgreSQL's jsonb sorts the keys, and their order is part of prompts.
 
-    Written in ASCII, so that what a model made up (NUL, half a surrogate pair) can be stored.
+    Written in ASCII, so that any output of a model (NUL, half a surrogate pair) can be stored.
     """
 
-    # What it takes and gives, for django-stubs: any JSON value.
+    # Types for django-stubs: any JSON value.
     _pyi_private_set_type: Any
     _pyi_private_get_type: Any
 

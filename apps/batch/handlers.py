@@ -1,9 +1,9 @@
-"""What a feature hands the pump: one async function that works a row."""
+"""The interface of features to the pump: one async function that works on a row."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from django.utils.module_loading import import_string
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from apps.llm.client import Client
 
 T = TypeVar("T")
+Spec = TypeVar("Spec")
 
 CHARACTERS_PER_TOKEN = 4
 
@@ -24,43 +25,45 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """A row to be worked. `attempt` counts from 1."""
+class RowInput:
+    """A row to work on. `attempt` counts from 1."""
 
     index: int
     attempt: int
     input: Any = None
     draft: ResumableCompletion = field(default_factory=ResumableCompletion)
-    """Asks for its answers; has those that came before a person needed the row's slot."""
+    """Sends the requests; keeps the answers from before someone else needed the row's slot."""
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
-    """What the rows of a batch share while one pump works on them."""
+class JobContext(Generic[Spec]):
+    """Data that the rows of a job share while one pump works on them."""
 
     batch_id: int
-    spec: dict[str, Any]
+    spec: Spec
+    """The stored spec, parsed once by the feature's `read_spec`."""
     model: str
     client: "Client"
     facts: dict[str, Any] = field(default_factory=dict)
-    """What is known of the model, a `ModelFacts`; empty where nothing is known."""
-    _made: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
+    """Known facts about the model, a `ModelFacts`; empty if nothing is known."""
+    _cache: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
 
-    def once(self, make: Callable[[dict[str, Any]], T]) -> T:
-        """`make(spec)`, worked out for the first row and remembered for the others."""
-        if make not in self._made:
-            self._made[make] = make(self.spec)
-        return cast(T, self._made[make])
+    def cached(self, make: Callable[[Spec], T]) -> T:
+        """Return `make(spec)`, computed for the first row and kept for the others."""
+        if make not in self._cache:
+            self._cache[make] = make(self.spec)
+        return cast(T, self._cache[make])
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a row.
+class RowOutcome:
+    """The result of a row.
 
-    `code` and `reason` belong to a rejection: the kind, for counting, and the sentence. `prompt` is
-    what of the prompt was this row's own. `fingerprint` (at most 32 characters) makes an accepted
-    row unique: the pump rejects a second one as a duplicate. `minhash` is kept with the row for the
-    feature itself, by which it knows the row again without reading it.
+    Args:
+        code: machine-readable reason of a rejection, for counts; `reason` is its sentence.
+        prompt: the part of the prompt that only this row has.
+        fingerprint: up to 32 characters; the pump rejects a second accepted row with the same one.
+        minhash: stored with the row for near-duplicate search.
     """
 
     verdict: Verdict
@@ -75,24 +78,20 @@ class Outcome:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the server said what the row cost."""
+        """True if the server reported usage."""
         return bool(self.usage.prompt_tokens or self.usage.completion_tokens)
 
     @property
     def tokens(self) -> int:
-        """What it cost, read anew or written; where the server says nothing, by its characters."""
+        """Uncached prompt plus output tokens; estimated by characters without reported usage."""
         if self.is_counted:
             usage = self.usage
             return max(0, usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens)
         return max(1, (len(self.prompt) + len(self.raw)) // CHARACTERS_PER_TOKEN)
 
 
-Handler = Callable[[Work, Context], Awaitable[Outcome]]
-"""May raise LLMError: the pump reads `.transient` and tries again later, or the row has failed."""
-
-
 @dataclass(frozen=True, slots=True)
-class Withdrawal:
+class LateRejection:
     """An accepted row, by its key, that is rejected after all."""
 
     item_id: int
@@ -100,69 +99,61 @@ class Withdrawal:
     reason: str
 
 
-class NotNow(Exception):
-    """What is done afterwards cannot be done yet. The message says what the job waits for."""
+RunRow = Callable[[RowInput, JobContext[Any]], Awaitable[RowOutcome]]
+"""Works on a row. May raise LLMError: by `.transient` the pump retries later or fails the row."""
+
+PostProcess = Callable[[], Awaitable[list[LateRejection] | None]]
+"""Compares the rows accepted since its last call and returns those to reject; None if there were
+none. The pump calls it again until then, beside the rows and without a slot of their server. A job
+is done only afterwards. May raise PostProcessingBlocked."""
 
 
-Afterwards = Callable[[], Awaitable[list[Withdrawal] | None]]
-"""Looks at rows that were accepted since it last did, and says which of them go; None where there
-was none. It is called again until then, beside the rows and without a slot of their server, and a
-job is done only afterwards. A new one begins with the first row. May raise NotNow."""
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """The functions of a feature, as objects or as dotted paths.
 
-RowTokens = Callable[[dict[str, Any], Mapping[str, Any]], int]
-"""From the spec of a batch and what is known of its model to the most tokens that one of its
-requests may come to, answer included."""
-
-_handlers: dict[str, Handler | str] = {}
-_row_tokens: dict[str, RowTokens | str] = {}
-_afterwards: dict[str, str] = {}
-
-
-def register(
-    name: str,
-    handler: Handler | str,
-    *,
-    row_tokens: RowTokens | str | None = None,
-    afterwards: str | None = None,
-) -> None:
-    """Called from a feature's AppConfig.ready, with the functions' dotted paths.
-
-    Only the pump imports them: what a handler needs, such as the OpenAI SDK, takes a second that
-    every other process would pay at its start.
-
-    Args:
-        row_tokens: needed where the requests in flight share one context: what cannot be known
-            beforehand counts as nothing.
-        afterwards: where rows are also judged beside each other. A function from a batch's key and
-            spec to an `Afterwards`, or to None where the spec wants nothing of it.
+    Paths are imported by the pump alone: a handler may need the OpenAI SDK, which would cost every
+    other process a second at its start.
     """
+
+    run_row: RunRow | str
+    read_spec: Callable[[dict[str, Any]], Any] | str = dict
+    """Parses the stored spec; its result is passed to the other functions."""
+    row_tokens: Callable[[Any, Mapping[str, Any]], int] | str | None = None
+    """Maps spec and model facts to the max tokens of one request, answer included. Needed where
+    requests in flight share one context; unknown parts count as 0."""
+    post_process: Callable[[int, Any], PostProcess | None] | str | None = None
+    """Maps batch id and spec to a `PostProcess`, or None if the spec asks for none."""
+
+    def parse(self, spec: dict[str, Any]) -> Any:
+        return _imported(self.read_spec)(spec)
+
+    def runner(self) -> RunRow:
+        return cast(RunRow, _imported(self.run_row))
+
+    def max_row_tokens(self, spec: Any, facts: Mapping[str, Any] | None) -> int:
+        """Return the max tokens of a row's request; 0 if the feature cannot tell."""
+        return 0 if self.row_tokens is None else int(_imported(self.row_tokens)(spec, facts or {}))
+
+    def post_processing(self, batch_id: int, spec: Any) -> PostProcess | None:
+        if self.post_process is None:
+            return None
+        return cast(PostProcess | None, _imported(self.post_process)(batch_id, spec))
+
+
+_handlers: dict[str, Handler] = {}
+
+
+def register_handler(name: str, handler: Handler) -> None:
+    """Register a feature's handler; called from its AppConfig.ready."""
     _handlers[name] = handler
-    if afterwards is not None:
-        _afterwards[name] = afterwards
-    if row_tokens is not None:
-        _row_tokens[name] = row_tokens
 
 
-def find(name: str) -> Handler | None:
-    handler = _handlers.get(name)
-    return cast(Handler, import_string(handler)) if isinstance(handler, str) else handler
+def find_handler(name: str) -> Handler | None:
+    return _handlers.get(name)
 
 
-def row_tokens(name: str, spec: dict[str, Any], facts: Mapping[str, Any] | None = None) -> int:
-    """The most tokens a row's request may come to; 0 where its feature cannot say.
-
-    Args:
-        facts: what is known of the model, as in `Context`.
-    """
-    function = _row_tokens.get(name)
+def _imported(function: Callable[..., Any] | str) -> Callable[..., Any]:
     if isinstance(function, str):
-        function = cast(RowTokens, import_string(function))
-    return function(spec, facts or {}) if function is not None else 0
-
-
-def afterwards(name: str, batch_id: int, spec: dict[str, Any]) -> Afterwards | None:
-    """What looks at a batch's rows once they are accepted; None where nothing does."""
-    if name not in _afterwards:
-        return None
-    make = import_string(_afterwards[name])
-    return cast(Afterwards | None, make(batch_id, spec))
+        return cast(Callable[..., Any], import_string(function))
+    return function

@@ -11,16 +11,19 @@ class ClassifiersConfig(AppConfig):
     name = "apps.classifiers"
 
     def ready(self) -> None:
-        from apps.batch import handlers
+        from apps.batch.handlers import Handler, register_handler
         from apps.classifiers.models import TaskKind
         from apps.core.accounts.removal import removing
         from apps.datasets import near_duplicates, text_limits, training
         from apps.work import services as work
 
-        handlers.register(
+        register_handler(
             "classifiers.chat_labels",
-            "apps.classifiers.prediction.chat_labels.label_row",
-            row_tokens="apps.classifiers.prediction.chat_labels.row_tokens",
+            Handler(
+                run_row="apps.classifiers.prediction.chat_labels.label_row",
+                read_spec="apps.classifiers.prediction.chat_labels.Spec.read",
+                row_tokens="apps.classifiers.prediction.chat_labels.row_tokens",
+            ),
         )
         work.register(TaskKind.TRAINING, "apps.classifiers.training.run.train")
         work.register(

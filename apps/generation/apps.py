@@ -5,14 +5,17 @@ class GenerationConfig(AppConfig):
     name = "apps.generation"
 
     def ready(self) -> None:
-        from apps.batch import handlers
+        from apps.batch.handlers import Handler, register_handler
 
         _offer_tools()
-        handlers.register(
+        register_handler(
             "generation",
-            "apps.generation.rows.handler.write_row",
-            row_tokens="apps.generation.rows.handler.row_tokens",
-            afterwards="apps.generation.rows.semantic_filter.afterwards",
+            Handler(
+                run_row="apps.generation.rows.handler.run_row",
+                read_spec="apps.generation.recipe.spec.Spec.read",
+                row_tokens="apps.generation.rows.handler.row_tokens",
+                post_process="apps.generation.rows.semantic_filter.post_process",
+            ),
         )
 
 

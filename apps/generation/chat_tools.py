@@ -4,7 +4,7 @@ import secrets
 
 from django.contrib.auth.models import User
 
-from apps.batch.tasks import wake
+from apps.batch.services import wake_pump
 from apps.core.tools import Arguments, ToolError
 from apps.generation import services
 from apps.generation.models import SavedRecipe
@@ -49,7 +49,7 @@ def _start(user: User, arguments: Arguments) -> str:
         )
     except (RecipeError, NoServer) as error:
         raise ToolError(str(error)) from error
-    wake(target.server.pk)
+    wake_pump(target.server.pk)
     return f"Started job {job.pk}: “{job.name}”, {rows:,} rows. See the Generate page."
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 
-from apps.batch.tasks import wake
+from apps.batch.services import wake_pump
 from apps.datasets.models import Dataset
 from apps.generation import services
 from apps.generation.models import Job
@@ -86,5 +86,5 @@ def submit(
             keep=request.keep_recipe,
         ),
     )
-    wake(target.server.pk)
+    wake_pump(target.server.pk)
     return job

@@ -1,6 +1,7 @@
 from typing import Any
 
 from django.db import models
+from django.utils.functional import cached_property
 
 from apps.batch.fields import OrderedJSONField
 from apps.batch.models import Batch
@@ -97,8 +98,9 @@ class Job(Owned):
     def __str__(self) -> str:
         return self.name
 
-    @property
+    @cached_property
     def spec(self) -> Spec:
+        """The stored spec, parsed once."""
         return Spec.read(self.batch.spec)
 
     @property

@@ -9,8 +9,9 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.batch import services as batches
+from apps.batch.errors import WrongState
 from apps.batch.models import Batch, Item, ItemStatus
-from apps.batch.services import WrongState, create_batch
+from apps.batch.services import create_batch
 from apps.datasets.models import Dataset, Split
 from apps.generation.exports.row_fields import is_complete
 from apps.generation.models import Job, RecipeVersion, StoredRows
@@ -51,7 +52,7 @@ def create_job(
     for_dataset: Dataset | None = None,
     for_classifier: int | None = None,
 ) -> Job:
-    """A queued job with its pending rows. `apps.batch.tasks.wake` sends the pump to it.
+    """A queued job with its pending rows. `wake_pump` sends the pump to it.
 
     Args:
         refill: go on until `rows` are accepted, quotas kept, or the yield is too low.
@@ -172,8 +173,10 @@ def _copy_test_set(job: Job, copy: Job) -> None:
     new = StoredRows.objects.create(
         owner=job.owner, origin=stored.origin, count=stored.count, rows=stored.rows
     )
-    copy.batch.spec["filters"]["test_set"] = new.pk
-    copy.batch.save(update_fields=["spec"])
+    batches.update_spec(
+        copy.batch,
+        lambda spec: {**spec, "filters": {**spec["filters"], "test_set": new.pk}},
+    )
     copy.test_dataset = job.test_dataset
     copy.save(update_fields=["test_dataset"])
 
@@ -182,7 +185,7 @@ def delete(job: Job) -> None:
     """With its rows and the real rows that were stored for it. Its datasets stay."""
     spec = job.batch.spec
     stored = [*spec.get("stored", {}).values(), spec.get("filters", {}).get("test_set")]
-    batches.delete(job.batch)  # takes the job along, in pieces
+    batches.delete_batch(job.batch)  # takes the job along, in pieces
     StoredRows.objects.owned_by(job.owner).filter(pk__in=[pk for pk in stored if pk]).delete()
 
 
@@ -190,7 +193,7 @@ def rename(job: Job, name: str) -> None:
     """A job and what the Servers page calls it."""
     job.name = name
     job.save(update_fields=["name"])
-    Batch.objects.filter(pk=job.batch_id).update(name=name)
+    batches.change_batch(job.batch, name=name)
 
 
 def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
@@ -227,11 +230,9 @@ def edit(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
     if problems:
         raise RecipeError(problems)
     item.edited = None if changed == item.output else changed
-    item.reviewed = True
-    item.minhash = None  # of another text; worked out again where it is asked for
-    if item.status == ItemStatus.ACCEPTED:
-        item.fingerprint = own_fingerprint(item, spec)
-    item.save(update_fields=["edited", "reviewed", "minhash", "fingerprint"])
+    is_accepted = item.status == ItemStatus.ACCEPTED
+    fingerprint = own_fingerprint(item, spec) if is_accepted else item.fingerprint
+    batches.edit_row(item, item.edited, fingerprint)
 
 
 def _like(old: Any, text: str, name: str) -> Any:

@@ -7,10 +7,17 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from apps.batch import handlers
-from apps.batch.handlers import Context, Outcome, Verdict, Work
+from apps.batch.handlers import (
+    Handler,
+    JobContext,
+    PostProcess,
+    RowInput,
+    RowOutcome,
+    Verdict,
+    register_handler,
+)
 from apps.batch.models import Batch
-from apps.batch.pump import pump
+from apps.batch.pump.pump import run_pump
 from apps.batch.services import create_batch
 from apps.llm.client import ChatRequest, close_clients
 from apps.runtime.redis import close_async_redis
@@ -24,33 +31,33 @@ async def _closed_connections() -> AsyncIterator[None]:
     await close_async_redis()
 
 
-async def echo(work: Work, context: Context) -> Outcome:
+async def echo(row: RowInput, context: JobContext[Any]) -> RowOutcome:
     """One short request to the real server; the answer is accepted whatever it is."""
     request = ChatRequest(
         context.model,
-        [{"role": "user", "content": f"Row {work.index}"}],
+        [{"role": "user", "content": f"Row {row.index}"}],
         context.spec.get("max_tokens", 8),
-        {"seed": work.index},
+        {"seed": row.index},
     )
-    completion = await work.draft.complete(context.client, request)
-    return Outcome(
+    completion = await row.draft.complete(context.client, request)
+    return RowOutcome(
         Verdict.ACCEPTED,
-        output={"index": work.index},
+        output={"index": row.index},
         raw=completion.text,
         usage=completion.usage,
-        prompt=f"Row {work.index}",
+        prompt=f"Row {row.index}",
     )
 
 
-def mistaken(batch_id: int, spec: dict[str, Any]) -> handlers.Afterwards:
+def mistaken(batch_id: int, spec: dict[str, Any]) -> PostProcess:
     async def look() -> None:
         raise ZeroDivisionError
 
     return look
 
 
-handlers.register("tests.echo", echo)
-handlers.register("tests.mistaken", echo, afterwards="tests.batch.conftest.mistaken")
+register_handler("tests.echo", Handler(echo))
+register_handler("tests.mistaken", Handler(echo, post_process="tests.batch.conftest.mistaken"))
 
 MakeBatch = Callable[..., Batch]
 
@@ -70,6 +77,6 @@ def make_batch(alice: User, server: Server) -> MakeBatch:
     return make
 
 
-async def run_pump(server: Server) -> bool:
+async def run_until_done(server: Server) -> bool:
     async with asyncio.timeout(200):
-        return await pump.run(server.pk)
+        return await run_pump(server.pk)

@@ -1,86 +1,83 @@
-"""How fast the jobs of one pump go: each one's course over time, and which width is best."""
+"""Speed of the jobs of one pump: throughput over time, and the best number of parallel rows."""
 
 import time
 from collections.abc import Iterable
 
-from apps.batch.handlers import Outcome
-from apps.batch.pump.concurrency_probe import Trial
-from apps.batch.pump.jobs import Job, Jobs
-from apps.batch.pump.throughput import BUCKET_SECONDS, Meter
-from apps.batch.store import store
+from apps.batch.handlers import RowOutcome
+from apps.batch.pump.active_job import ActiveJob
+from apps.batch.pump.active_jobs import ActiveJobs
+from apps.batch.scheduler.concurrency_probe import ConcurrencyProbe
+from apps.batch.scheduler.throughput import BUCKET_SECONDS, ThroughputMeter
+from apps.batch.store import throughput_store
 from apps.batch.store.leases import Lease
-from apps.batch.store.store import Row
+from apps.batch.store.row_events import PendingRow
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 
-# A job of fewer rows is over before a trial of widths has paid for itself.
-TRIAL_ROWS = 200
+# A shorter job ends before a probe has paid off.
+MIN_PROBE_ROWS = 200
 
 
-class Measures:
+class PumpMetrics:
     def __init__(self, lease: Lease) -> None:
         self._lease = lease
-        self._meter = Meter(time.time())
-        self._trial: tuple[Job, Trial] | None = None
+        self._meter = ThroughputMeter(time.time())
+        self._probe: tuple[ActiveJob, ConcurrencyProbe] | None = None
 
     # --- Rows ----------------------------------------------------------------
 
-    def begun(self, row: Row) -> None:
-        """Its request is on its way."""
-        if self._trial is not None:
-            self._trial[1].begun(row.pk, time.monotonic())
+    def row_started(self, row: PendingRow) -> None:
+        if self._probe is not None:
+            self._probe[1].row_started(row.pk, time.monotonic())
 
-    def ended(self, row: Row, outcome: Outcome) -> None:
-        """It was answered."""
+    def row_finished(self, row: PendingRow, outcome: RowOutcome) -> None:
         written = outcome.usage.completion_tokens
-        self._meter.count(row.batch_id, written)
-        if self._trial is not None:  # widths compare by an estimate just as well
-            self._trial[1].ended(row.pk, written or outcome.tokens, time.monotonic())
+        self._meter.add_row(row.batch_id, written)
+        if self._probe is not None:  # an estimate compares the steps just as well
+            tokens = written or outcome.tokens
+            self._probe[1].row_finished(row.pk, tokens, time.monotonic())
 
-    # --- The course ----------------------------------------------------------
+    # --- Throughput ----------------------------------------------------------
 
-    def tick(self, seconds: float, jobs: Iterable[Job]) -> None:
-        """So many seconds have passed."""
-        # Those at the server: who waits for a slot uses none.
-        running = {job.id: job.held for job in jobs if job.held}
-        self._meter.tick(time.time(), seconds, running)
+    def add_time(self, seconds: float, jobs: Iterable[ActiveJob]) -> None:
+        slots = {job.id: job.slots_held for job in jobs if job.slots_held}
+        self._meter.add_time(time.time(), seconds, slots)
 
-    async def keep_now_and_then(self) -> None:
-        if time.time() - self._meter.began >= BUCKET_SECONDS:
-            await self.keep()
+    async def store_due_points(self) -> None:
+        if time.time() - self._meter.start >= BUCKET_SECONDS:
+            await self.store_points()
 
-    async def keep(self) -> None:
-        """Writes down what has come together since the last time."""
-        if points := self._meter.take(time.time()):
-            await in_db(store.keep_course, self._lease, points)
+    async def store_points(self) -> None:
+        if points := self._meter.take_points(time.time()):
+            await in_db(throughput_store.append_points, self._lease, points)
 
-    # --- The width -----------------------------------------------------------
+    # --- Parallel rows -------------------------------------------------------
 
-    def at_most(self, width: int) -> int:
-        """How many rows may be in flight while a trial is on."""
-        tried = self._trial[1].width if self._trial is not None else None
-        return width if tried is None else min(width, tried)
+    def limit_width(self, width: int) -> int:
+        """Limit the rows in flight while a probe runs."""
+        step = self._probe[1].width if self._probe is not None else None
+        return width if step is None else min(width, step)
 
-    async def begin_trial(self, job: Job, jobs: Jobs, server: Server) -> None:
-        """Measures which width is best, where that is not known and the job is alone."""
+    async def start_probe(self, job: ActiveJob, jobs: ActiveJobs, server: Server) -> None:
+        """Use a recent probe, or start one if the job is alone on its server."""
         slots = server.width(job.model)
         if job.width is not None or slots < 2:
             return
-        known = await in_db(store.best_width, server.pk, job.model, slots)
-        if known is not None:
-            job.best = known if known < slots else None
-        elif job.rows >= TRIAL_ROWS and len(jobs) == 1 and not server.swaps:
-            self._trial = (job, Trial(slots, time.monotonic()))
+        recent = await in_db(throughput_store.recent_probe, server.pk, job.model, slots)
+        if recent is not None:
+            job.best_width = recent.limit
+        elif job.rows >= MIN_PROBE_ROWS and len(jobs) == 1 and not server.swaps:
+            self._probe = (job, ConcurrencyProbe(slots, time.monotonic()))
 
-    async def settle_trial(self, jobs: Jobs) -> None:
-        """Keeps what a trial has found, or ends one that would measure something else."""
-        if self._trial is None:
+    async def finish_probe(self, jobs: ActiveJobs) -> None:
+        """Store a finished probe, or drop one that other jobs would distort."""
+        if self._probe is None:
             return
-        job, trial = self._trial
-        if trial.width is None:
-            self._trial = None
-            if (result := trial.result(job.model)) is not None:
-                job.best = result["best"] if result["best"] < trial.slots else None
-                await in_db(store.keep_trial, self._lease, job.id, result)
+        job, probe = self._probe
+        if probe.width is None:
+            self._probe = None
+            if (result := probe.result(job.model)) is not None:
+                job.best_width = result.limit
+                await in_db(throughput_store.store_probe, self._lease, job.id, result)
         elif jobs.find(job.id) is not job or len(jobs) > 1 or job.width is not None:
-            self._trial = None
+            self._probe = None

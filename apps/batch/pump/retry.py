@@ -1,21 +1,21 @@
-"""What a failed request means for its row."""
+"""Retry decisions: what a failed request means for its row."""
 
 import random
 
-from apps.batch.store.store import PutBack, Row
+from apps.batch.store.row_events import PendingRow, Returned
 from apps.llm import errors
 
 BACKOFF_SECONDS = 2.0
 BACKOFF_LIMIT_SECONDS = 60.0
-# A server that refuses a request without saying for how long is asked again after this.
+# Pause after a refusal without a Retry-After.
 REFUSED_SECONDS = 1.0
 
-# The row is not to blame and nothing was done for it: no attempt is counted, the pump waits.
+# Not the row's fault, and the server did nothing: no attempt counts, the pump waits.
 NOT_THE_ROW = (errors.Unreachable, errors.Loading)
-# The server's fault or the row's: the rows after it tell.
+# The fault of the server or of the row: the circuit breaker tells.
 SERVER_OR_ROW = (errors.ServerFailed, errors.Stalled, errors.CutOff)
-# No row of this job can succeed until a person has changed something. A model that did not start is
-# one of these: each further row would have the server try to load it again.
+# No row of this job can succeed until someone has changed something. A model that did not start
+# is among them: each further row would make the server load it again.
 NOT_THIS_JOB = (
     errors.Unauthorized,
     errors.QuotaExceeded,
@@ -26,20 +26,20 @@ NOT_THIS_JOB = (
 )
 
 
-def put_back(row: Row, error: errors.LLMError) -> PutBack:
-    """The row as it goes back: untouched, to be asked again later, or never."""
+def returned(row: PendingRow, error: errors.LLMError) -> Returned:
+    """Return the row untouched, for a later attempt, or as failed."""
     if isinstance(error, NOT_THE_ROW + NOT_THIS_JOB):
-        return PutBack(row)
+        return Returned(row)
     if isinstance(error, errors.Busy):
         wait = error.retry_after or REFUSED_SECONDS
-        return PutBack(row, str(error), wait_s=wait * random.uniform(1, 1.5))  # noqa: S311
+        return Returned(row, str(error), wait_s=wait * random.uniform(1, 1.5))  # noqa: S311
     if error.transient:
-        wait = backoff(row.attempts + 1)
-        return PutBack(row, str(error), error.code, wait_s=wait, counts=True)
-    return PutBack(row, str(error), error.code, permanent=True)
+        wait = backoff_seconds(row.attempts + 1)
+        return Returned(row, str(error), error.code, wait_s=wait, counts=True)
+    return Returned(row, str(error), error.code, permanent=True)
 
 
-def backoff(attempt: int) -> float:
-    """Seconds before attempt number `attempt` + 1: exponential, with full jitter."""
+def backoff_seconds(attempt: int) -> float:
+    """Return the seconds after a failed attempt: exponential, with jitter."""
     longest = min(BACKOFF_LIMIT_SECONDS, BACKOFF_SECONDS * 2 ** (attempt - 1))
     return random.uniform(longest / 2, longest)  # noqa: S311 - jitter

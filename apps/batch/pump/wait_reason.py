@@ -1,12 +1,13 @@
-"""Why none of a job's rows is at the server although the server is there: said at the job."""
+"""The reason why a job has no slot although its server is available, shown at the job."""
 
 import time
 from collections.abc import Sequence
 
 from redis.exceptions import RedisError
 
-from apps.batch.pump.jobs import Job, Jobs
-from apps.batch.store import store
+from apps.batch.pump.active_job import ActiveJob
+from apps.batch.pump.active_jobs import ActiveJobs
+from apps.batch.store import job_writes
 from apps.batch.store.leases import Lease
 from apps.llm import errors
 from apps.llm.permits import RECOVER_SECONDS, describe_backoff, read_occupancy
@@ -14,9 +15,9 @@ from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from apps.servers.services import slot_terms
 
-# A row that gets its slot sooner did not wait.
-PATIENCE_SECONDS = 2.0
-# Each refusal takes one request at once off the width for so long.
+# A shorter wait for a slot is not reported.
+MIN_WAIT_SECONDS = 2.0
+# Each 429 lowers the number of parallel requests by one for this long.
 SLOWED_SECONDS = RECOVER_SECONDS
 
 HELD_BACK = {
@@ -29,38 +30,38 @@ TURN = "Waiting for its turn: other jobs use the slots of this server."
 SLOT = "Waiting for a free slot."
 
 
-class Reasons:
-    def __init__(self, lease: Lease, jobs: Jobs) -> None:
+class WaitReasons:
+    def __init__(self, lease: Lease, jobs: ActiveJobs) -> None:
         self._lease = lease
         self._jobs = jobs
 
-    async def look(self, server: Server) -> None:
-        """Says why jobs wait, and takes it back of those that no longer do."""
+    async def refresh(self, server: Server) -> None:
+        """Set the reasons of waiting jobs and clear those of the others."""
         now = time.monotonic()
         for job in list(self._jobs):
-            if job.waits_until > now or job.waits_to_settle:
-                continue  # it says already what is in the way
+            if job.model_wait_until > now or job.post_processing_blocked:
+                continue  # shows another reason already
             if job.refused_until > now:
-                await self.say(await self._slowed(server, job), [job])
-            elif _waits(job, now):
-                await self.say(await self._why(server, job), [job])
-            elif job.held:
-                await self.say("", [job])
+                await self.set_reason(await self._refusal(server, job), [job])
+            elif _is_waiting(job, now):
+                await self.set_reason(await self._slot_reason(server, job), [job])
+            elif job.slots_held:
+                await self.set_reason("", [job])
 
-    def refused(self, job: Job, error: errors.LLMError) -> None:
-        """The server takes fewer requests than were sent."""
+    def record_refusal(self, job: ActiveJob, error: errors.LLMError) -> None:
+        """Note that the server accepts fewer requests than were sent."""
         job.refusal, job.refused_until = str(error), time.monotonic() + SLOWED_SECONDS
 
-    async def say(self, reason: str, jobs: Sequence[Job]) -> None:
-        """At the jobs, where it is news."""
-        news = [job for job in jobs if job.says != reason]
-        if news:
-            await in_db(store.note, self._lease, reason, [job.id for job in news])
-        for job in news:
-            job.says = reason
+    async def set_reason(self, reason: str, jobs: Sequence[ActiveJob]) -> None:
+        """Store the reason of the jobs that show another one."""
+        changed = [job for job in jobs if job.wait_reason != reason]
+        if changed:
+            ids = [job.id for job in changed]
+            await in_db(job_writes.set_wait_reason, self._lease, reason, ids)
+        for job in changed:
+            job.wait_reason = reason
 
-    async def _slowed(self, server: Server, job: Job) -> str:
-        """It refused a request lately: what it said, and to how many at once it was cut down."""
+    async def _refusal(self, server: Server, job: ActiveJob) -> str:
         try:
             limit = (await read_occupancy(slot_terms(server, job.model))).limit
         except (RedisError, OSError):
@@ -68,8 +69,8 @@ class Reasons:
         width = "" if limit is None else f" Max {limit} at once for now."
         return f"Slowed down: {job.refusal}{width}"
 
-    async def _why(self, server: Server, job: Job) -> str:
-        if not job.running and any(other.held for other in self._jobs if other is not job):
+    async def _slot_reason(self, server: Server, job: ActiveJob) -> str:
+        if not job.running and any(other.slots_held for other in self._jobs if other is not job):
             return TURN
         try:
             reason = (await read_occupancy(slot_terms(server, job.model))).wait_reason
@@ -78,6 +79,6 @@ class Reasons:
         return HELD_BACK.get(reason) or describe_backoff(reason) or SLOT
 
 
-def _waits(job: Job, now: float) -> bool:
+def _is_waiting(job: ActiveJob, now: float) -> bool:
     has_rows = bool(job.ready) or job.running > 0
-    return has_rows and not job.held and now - job.held_at >= PATIENCE_SECONDS
+    return has_rows and not job.slots_held and now - job.last_held_at >= MIN_WAIT_SECONDS

@@ -1,5 +1,7 @@
-"""Whether there is room to keep rows: beforehand where the database is a file on this machine,
-else when it says that its disk is full."""
+"""Free disk space of the database.
+
+Checked in advance where the database is a file on this machine; elsewhere recognised by its error.
+"""
 
 import shutil
 import sqlite3
@@ -7,7 +9,7 @@ from pathlib import Path
 
 from django.db import DatabaseError, InterfaceError, connection
 
-# Rows that are in flight are still kept, and so is the reason for which no others start.
+# Leaves room for the rows in flight and for the reason why no others start.
 LEAST_BYTES = 64 * 1024 * 1024
 MEGABYTE = 1024 * 1024
 FULL = (
@@ -17,8 +19,8 @@ FULL = (
 _SQLSTATE_DISK_FULL = "53100"
 
 
-def too_little_room() -> str:
-    """Why rows wait, as a sentence; empty where there is room or the database is elsewhere."""
+def low_space_reason() -> str:
+    """Return why rows wait, as a sentence; "" with enough space or a database elsewhere."""
     if connection.vendor != "sqlite":
         return ""
     folder = Path(connection.settings_dict["NAME"]).parent
@@ -34,7 +36,7 @@ def too_little_room() -> str:
 
 
 def is_full(error: DatabaseError | InterfaceError) -> bool:
-    """Whether a statement failed because the database's disk is full."""
+    """True if a statement failed because the disk of the database is full."""
     cause = error.__cause__
     if isinstance(cause, sqlite3.Error):
         return getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL

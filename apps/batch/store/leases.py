@@ -1,4 +1,4 @@
-"""The fenced lease of a server's one pump: compare-and-set, the same on SQLite and PostgreSQL."""
+"""The fenced lease of a server's pump: compare-and-set, the same on SQLite and PostgreSQL."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,13 +12,13 @@ from apps.batch.models import PumpLease
 from apps.batch.store import statements
 from apps.runtime.process_identity import current_process_id, has_exited
 
-# A pump renews it every second (`ledger.tend`); a database may keep it waiting for a while. Of a
-# process on the same machine that has ended nobody waits for it.
+# A pump renews its lease every second; a busy database may delay that. The lease of a process on
+# the same machine that has exited is free at once.
 LEASE = timedelta(seconds=15)
 
 
 class LeaseLost(Exception):
-    """Another pump has taken over: stop at once, what you know is no longer true."""
+    """Another pump has taken over. The holder must stop: its data is out of date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class Lease:
     token: int
 
 
-def take(server_id: int) -> Lease | None:
-    """The lease, if nobody holds it; None while another pump does."""
+def acquire(server_id: int) -> Lease | None:
+    """Acquire the lease; None while another pump holds it."""
     found, _ = PumpLease.objects.get_or_create(
         server_id=server_id, defaults={"until": Now() - LEASE, "heartbeat": Now()}
     )
-    if server_id in held():  # if somebody takes it from now on, the token is another one
+    if server_id in held_servers():  # whoever acquires it from now on changes the token
         return None
     taken = PumpLease.objects.filter(pk=found.pk, token=found.token).update(
         token=found.token + 1, until=Now() + LEASE, heartbeat=Now(), holder=current_process_id()
@@ -40,17 +40,17 @@ def take(server_id: int) -> Lease | None:
     return Lease(server_id, found.token + 1) if taken else None
 
 
-def held() -> set[int]:
-    """The servers under whose lease somebody may be at work, by the database's clock.
+def held_servers() -> set[int]:
+    """Return the servers whose lease is valid, by the clock of the database.
 
-    The clocks of two machines may be minutes apart: one that is ahead would take every lease away
-    from the other.
+    The clocks of two machines may differ by minutes: the one ahead would take every lease from
+    the other.
     """
     leases = PumpLease.objects.filter(until__gte=Now()).values_list("server_id", "holder")
     return {server_id for server_id, holder in leases if not has_exited(holder)}
 
 
-def give_back(lease: Lease) -> None:
+def release(lease: Lease) -> None:
     PumpLease.objects.filter(server_id=lease.server_id, token=lease.token).update(
         until=Now() - timedelta(seconds=1), heartbeat=Now()
     )
@@ -58,12 +58,10 @@ def give_back(lease: Lease) -> None:
 
 @contextmanager
 def fence(lease: Lease) -> Iterator[datetime]:
-    """A transaction that only the lease's holder gets into. Renews the lease on the way.
+    """Open a transaction for the holder of the lease, and renew the lease.
 
-    Gives the database's time.
-
-    The UPDATE locks the lease's row until the commit, so nobody can take over in between: what is
-    written inside was written by the one pump of its server.
+    Yields the time of the database. The UPDATE locks the row of the lease until the commit, so no
+    other pump can take over in between.
 
     Raises:
         LeaseLost: nothing was written.

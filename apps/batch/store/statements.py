@@ -1,8 +1,7 @@
-"""The statements that every row needs, in SQL that is put together once.
+"""SQL statements that run for every row.
 
-Django compiles a query anew each time it is run, which for what happens to one row took a third of
-the CPU that a row costs. The same text does for SQLite and PostgreSQL. Called by `ledger` and
-`leases` alone, inside their transactions.
+Django compiles a query each time it runs, which took a third of the CPU time of a row. The same
+text serves SQLite and PostgreSQL. Called by `row_writes` and `leases`, inside their transactions.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from apps.batch.models import Batch, Item, PumpLease
 _ITEM, _BATCH, _LEASE = (f'"{model._meta.db_table}"' for model in (Item, Batch, PumpLease))
 _output = Item._meta.get_field("output")
 
-# On the clock of a PostgreSQL, which all machines share; an SQLite has one machine and its clock.
+# By the clock of PostgreSQL, which all machines share; SQLite has one machine and its clock.
 RENEW = {
     "sqlite": (
         f'UPDATE {_LEASE} SET "until" = %s, "heartbeat" = %s '  # noqa: S608 - names of ours
@@ -54,8 +53,11 @@ COUNT = (
 
 
 def run(statement: str, values: Sequence[Any]) -> int:
-    """Returns how many rows it changed. Of `values` only what `stored` and `moment` give is not
-    a text, a number, bytes or None."""
+    """Execute a statement. Returns the number of changed rows.
+
+    Args:
+        values: texts, numbers, bytes, None, and what `stored` and `moment` return.
+    """
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         changed: int = cursor.rowcount
@@ -63,7 +65,7 @@ def run(statement: str, values: Sequence[Any]) -> int:
 
 
 def renew(server_id: int, token: int, seconds: timedelta) -> datetime | None:
-    """The database's time; None where the lease has another token."""
+    """Renew a lease. Returns the time of the database; None if the lease has another token."""
     values: list[Any] = [seconds]
     if connection.vendor == "sqlite":
         now = timezone.now()
@@ -81,8 +83,8 @@ def run_each(statement: str, values: Sequence[Sequence[Any]]) -> None:
         cursor.executemany(statement, values)
 
 
-def twins(batch_id: int, fingerprints: Sequence[str]) -> dict[str, int]:
-    """The accepted rows with one of these fingerprints: fingerprint to index."""
+def rows_by_fingerprint(batch_id: int, fingerprints: Sequence[str]) -> dict[str, int]:
+    """Return the index of accepted rows by fingerprint."""
     if not fingerprints:
         return {}
     marks = ", ".join(["%s"] * len(fingerprints))
@@ -96,10 +98,10 @@ def twins(batch_id: int, fingerprints: Sequence[str]) -> dict[str, int]:
 
 
 def stored(output: Any) -> Any:
-    """An item's output as the database takes it."""
+    """Convert an output for the database."""
     return _output.get_db_prep_save(output, connection)
 
 
 def moment(when: datetime) -> Any:
-    """A time as the database takes it."""
+    """Convert a time for the database."""
     return connection.ops.adapt_datetimefield_value(when)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from apps.batch.handlers import Context, Outcome, Verdict, Work
+from apps.batch.handlers import JobContext, RowInput, RowOutcome, Verdict
 from apps.llm.client import ChatRequest, Completion
 from apps.llm.thinking import Thinking, plan, problem_of
 from apps.llm.token_bound import at_most
@@ -98,26 +98,25 @@ def request_for(spec: Spec, text: str, model: str) -> ChatRequest:
     )
 
 
-def row_tokens(data: dict[str, Any], facts: Mapping[str, Any]) -> int:
-    """The most tokens a row may come to: the longest one is known."""
-    spec = Spec.read(data)
+def row_tokens(spec: Spec, facts: Mapping[str, Any]) -> int:
+    """Return the max tokens of a row: the longest one is known."""
     return at_most(spec.system) + spec.longest + spec.max_tokens + plan(facts).room
 
 
-async def label_row(work: Work, context: Context) -> Outcome:
-    """A row, by the pump's rules: `apps.batch.handlers.Handler`.
+async def label_row(row: RowInput, context: JobContext[Spec]) -> RowOutcome:
+    """Label one row: a `RunRow` of `apps.batch.handlers`.
 
     Raises:
         LLMError: the server did not answer in full.
     """
-    spec = context.once(Spec.read)
-    text = str(work.input["text"])
-    thinking = context.once(_thinking)
+    spec = context.spec
+    text = str(row.input["text"])
+    thinking = context.cached(_thinking)
     thinking.facts = context.facts
     request = request_for(spec, text, context.model)
-    completion = await thinking.ask(partial(work.draft.complete, context.client), request)
+    completion = await thinking.ask(partial(row.draft.complete, context.client), request)
     if unfinished := _unfinished(completion, spec.max_tokens):
-        return Outcome(
+        return RowOutcome(
             Verdict.REJECTED,
             raw=completion.text,
             code=UNFINISHED,
@@ -126,7 +125,7 @@ async def label_row(work: Work, context: Context) -> Outcome:
             prompt=text,
         )
     label, confidence, problem = read_answer(completion.text, spec.labels)
-    return Outcome(
+    return RowOutcome(
         Verdict.REJECTED if problem else Verdict.ACCEPTED,
         output=None if problem else {"label": label, "confidence": confidence},
         raw=completion.text,
@@ -137,7 +136,7 @@ async def label_row(work: Work, context: Context) -> Outcome:
     )
 
 
-def _thinking(data: dict[str, Any]) -> Thinking:
+def _thinking(spec: Spec) -> Thinking:
     return Thinking()
 
 

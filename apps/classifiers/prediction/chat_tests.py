@@ -10,8 +10,8 @@ import numpy as np
 from django.conf import settings
 from django.db import transaction
 
-from apps.batch.models import Item, ItemStatus
-from apps.batch.services import create_batch
+from apps.batch.models import ItemStatus
+from apps.batch.services import create_batch, rows_of
 from apps.classifiers import metric_text
 from apps.classifiers.evaluation import mcnemar, metrics, row_results
 from apps.classifiers.evaluation.row_texts import GONE, load_texts
@@ -171,7 +171,8 @@ def read_result(test: ChatTest) -> Result:
     known = row_results.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
     labels = [entry["label"] for entry in run.per_class]
     items: list[dict[str, Any]] = list(
-        Item.objects.filter(batch=batch, status__in=FINISHED)
+        rows_of(batch.pk)
+        .filter(status__in=FINISHED)
         .order_by("index")
         .values(
             *("status", "code", "reason", "input", "output", "raw"),

@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.batch.services import WrongState, cancel, delete
-from apps.batch.tasks import wake
+from apps.batch.errors import WrongState
+from apps.batch.services import cancel_batch, delete_batch, wake_pump
 from apps.classifiers.evaluation.row_results import NoRowResults
 from apps.classifiers.models import LARGE_FIELDS, ChatTest, Run
 from apps.classifiers.prediction import chat_labels, chat_tests
@@ -126,7 +126,7 @@ def _start(run: Run, form: ChatTestForm) -> bool:
     except (NoRowResults, ValueError) as error:
         form.add_error(None, str(error))
         return False
-    wake(made.batch.server_id)
+    wake_pump(made.batch.server_id)
     return True
 
 
@@ -141,7 +141,7 @@ def chat_test_list(request: HttpRequest, pk: int) -> HttpResponse:
 def cancel_chat_test(request: HttpRequest, pk: int, test: int) -> HttpResponse:
     found = _get(request, pk, test)
     try:
-        cancel(found.batch)
+        cancel_batch(found.batch)
     except WrongState as error:
         messages.error(request, str(error))
     return redirect("classifiers:chat_tests", pk)
@@ -149,7 +149,7 @@ def cancel_chat_test(request: HttpRequest, pk: int, test: int) -> HttpResponse:
 
 @require_POST
 def remove_chat_test(request: HttpRequest, pk: int, test: int) -> HttpResponse:
-    delete(_get(request, pk, test).batch)
+    delete_batch(_get(request, pk, test).batch)
     return redirect("classifiers:chat_tests", pk)
 
 

@@ -6,8 +6,9 @@ from typing import Any
 from django.http import HttpRequest
 
 from apps.batch import services as batches
+from apps.batch.errors import WrongState
 from apps.batch.models import Batch
-from apps.batch.tasks import wake
+from apps.batch.services import wake_pump
 from apps.core.api import ApiError
 from apps.generation import services
 from apps.generation.api.job_json import created, get_job_of, invalid
@@ -20,30 +21,30 @@ def _act(request: HttpRequest, pk: int, action: Callable[[Batch], object]) -> An
     job = get_job_of(request, pk)
     try:
         action(job.batch)
-    except batches.WrongState as error:
+    except WrongState as error:
         raise ApiError(409, "wrong_state", str(error)) from error
-    wake(job.batch.server_id)
+    wake_pump(job.batch.server_id)
     return created(job)
 
 
 @router.post("/jobs/{pk}/pause", response={202: JobCreated})
 def pause_job(request: HttpRequest, pk: int) -> Any:
-    return _act(request, pk, batches.pause)
+    return _act(request, pk, batches.pause_batch)
 
 
 @router.post("/jobs/{pk}/resume", response={202: JobCreated})
 def resume_job(request: HttpRequest, pk: int) -> Any:
-    return _act(request, pk, batches.resume)
+    return _act(request, pk, batches.resume_batch)
 
 
 @router.post("/jobs/{pk}/cancel", response={202: JobCreated})
 def cancel_job(request: HttpRequest, pk: int) -> Any:
-    return _act(request, pk, batches.cancel)
+    return _act(request, pk, batches.cancel_batch)
 
 
 @router.post("/jobs/{pk}/retry-failed", response={202: JobCreated})
 def retry_failed(request: HttpRequest, pk: int) -> Any:
-    return _act(request, pk, batches.retry_failed)
+    return _act(request, pk, batches.retry_failed_rows)
 
 
 @router.post("/jobs/{pk}/add-rows", response={202: JobCreated})
@@ -57,9 +58,9 @@ def duplicate_job(request: HttpRequest, pk: int) -> Any:
     """Start the same job with a new seed."""
     try:
         copy = services.duplicate(get_job_of(request, pk))
-    except batches.WrongState as error:
+    except WrongState as error:
         raise ApiError(409, "wrong_state", str(error)) from error
     except RecipeError as error:
         raise invalid(error) from error
-    wake(copy.batch.server_id)
+    wake_pump(copy.batch.server_id)
     return created(copy)

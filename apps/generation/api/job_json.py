@@ -24,13 +24,13 @@ def created(job: Job) -> Any:
 
 def job_json(job: Job) -> JobOut:
     batch = job.batch
-    progress = batches.progress(batch)
+    progress = batches.compute_progress(batch)
     filters = job.spec.filters
     return JobOut(
         id=job.pk,
         name=job.name,
         status=batch.status,
-        reason=batches.reason_of(batch),
+        reason=batches.wait_reason(batch),
         rows=batch.wanted,
         made=batch.total,
         refill=batch.goal is not None,

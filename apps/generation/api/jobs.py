@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Status
 
-from apps.batch.models import Batch
+from apps.batch import services as batches
 from apps.core.api import NotFound, Page, owner, page
 from apps.datasets.models import Dataset
 from apps.generation import services
@@ -97,7 +97,7 @@ def change_job(request: HttpRequest, pk: int, data: JobChanges) -> Any:
     if "weight" in given and given["weight"] is None:
         del given["weight"]
     if given:
-        Batch.objects.filter(pk=job.batch_id).update(**given)
+        batches.change_batch(job.batch, **given)
     return job_json(get_job_of(request, pk))
 
 

@@ -7,8 +7,9 @@ from django.http import HttpRequest
 from ninja import Field, Schema, Status
 
 from apps.batch import services as batches
+from apps.batch.errors import WrongState
 from apps.batch.models import Item, ItemStatus
-from apps.batch.tasks import wake
+from apps.batch.services import wake_pump
 from apps.core.api import ApiError, NotFound, Page, get_owned, owner, page
 from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable
@@ -91,7 +92,7 @@ def list_rows(
     after: str | None = None,
 ) -> Any:
     job = get_job_of(request, pk)
-    items = Item.objects.filter(batch_id=job.batch_id)
+    items = batches.rows_of(job.batch_id)
     if status is not None:
         if status not in ItemStatus.values:
             known = ", ".join(ItemStatus.values)
@@ -123,17 +124,17 @@ def _show_row(spec: Spec, item: Item) -> dict[str, Any]:
 
 def _review(request: HttpRequest, pk: int, index: int, action: Any) -> Any:
     job = get_job_of(request, pk)
-    item = Item.objects.filter(batch_id=job.batch_id, index=index).first()
+    item = batches.rows_of(job.batch_id).filter(index=index).first()
     if item is None:
         raise NotFound("row")
     spec = job.spec
     try:
         action(item, spec)
-    except batches.WrongState as error:
+    except WrongState as error:
         raise ApiError(409, "wrong_state", str(error)) from error
     except RecipeError as error:
         raise ApiError(422, "invalid", str(error)) from error
-    wake(job.batch.server_id)
+    wake_pump(job.batch.server_id)
     return _show_row(spec, item)
 
 
@@ -150,7 +151,7 @@ def restore_row(request: HttpRequest, pk: int, index: int) -> Any:
 @router.post("/jobs/{pk}/rows/{index}/reject", response=RowOut)
 def reject_row(request: HttpRequest, pk: int, index: int) -> Any:
     """An accepted row is taken out; a job that refills and is at work makes another."""
-    return _review(request, pk, index, lambda item, spec: batches.reject(item))
+    return _review(request, pk, index, lambda item, spec: batches.reject_row(item))
 
 
 @router.patch("/jobs/{pk}/rows/{index}", response=RowOut)
@@ -209,7 +210,7 @@ async def judge_again(request: HttpRequest, pk: int, data: NearIn) -> Any:
     if isinstance(applied, Preparing):
         raise ApiError(409, "not_ready", "Not all rows are compared yet. Poll with GET first.")
     if applied.goes_on:
-        await in_db(wake, job.batch.server_id)
+        await in_db(wake_pump, job.batch.server_id)
     return applied
 
 

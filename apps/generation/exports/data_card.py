@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from apps.batch.models import Item
-from apps.batch.services import progress, tells_cached
+from apps.batch.services import compute_progress, reports_cached_tokens, rows_of
 from apps.generation.models import Job
 from apps.generation.review.reasons import label_of
 
@@ -11,7 +10,7 @@ from apps.generation.review.reasons import label_of
 def data_card(job: Job) -> dict[str, Any]:
     """The card as JSON."""
     batch, spec = job.batch, job.spec
-    progress_of_batch = progress(batch)
+    progress_of_batch = compute_progress(batch)
     return {
         "name": job.name,
         "made": job.created.isoformat(),
@@ -43,10 +42,10 @@ def data_card(job: Job) -> dict[str, Any]:
                 for check in column.checks
             ],
         },
-        "edited_by_hand": Item.objects.filter(batch=batch, edited__isnull=False).count(),
+        "edited_by_hand": rows_of(batch.pk).filter(edited__isnull=False).count(),
         "tokens": {
             "prompt": batch.prompt_tokens,
-            "cached": batch.cached_tokens if tells_cached(batch) else None,
+            "cached": batch.cached_tokens if reports_cached_tokens(batch) else None,
             "written": batch.completion_tokens,
         },
         "caution": "Models trained on synthetic text do worse on subjective tasks "

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from apps.batch.models import Item, ItemStatus
+from apps.batch.services import rows_of
 from apps.generation.models import Job
 from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.spec import Spec
@@ -42,9 +43,7 @@ def is_complete(spec: Spec, item: Item) -> bool:
 
 def accepted_rows(job: Job, after: int, limit: int = PIECE_ROWS) -> list[Item]:
     """The next accepted rows behind the index `after`."""
-    accepted = Item.objects.filter(
-        batch_id=job.batch_id, status=ItemStatus.ACCEPTED, code="", index__gt=after
-    )
+    accepted = rows_of(job.batch_id).filter(status=ItemStatus.ACCEPTED, code="", index__gt=after)
     fields = accepted.only("index", "input", "output", "edited", "prompt", "raw")
     return list(fields.order_by("index")[:limit])
 

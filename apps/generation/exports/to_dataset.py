@@ -7,7 +7,8 @@ from itertools import chain
 from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef
 
-from apps.batch.models import Item, ItemStatus
+from apps.batch.models import ItemStatus
+from apps.batch.services import rows_of
 from apps.datasets.models import Dataset, Revision, Split
 from apps.datasets.services import add_rows, create_dataset
 from apps.files import ExampleRow, RejectedRow, check_row
@@ -120,7 +121,7 @@ def add_to_dataset(
         ValueError: the dataset takes none of them; the message says why.
     """
     made = _examples(job, text_field, label_field)
-    batch_rows = Item.objects.filter(batch_id=job.batch_id, status=ItemStatus.ACCEPTED)
+    batch_rows = rows_of(job.batch_id).filter(status=ItemStatus.ACCEPTED)
     if batch_rows.count() > MOST_ADDED:
         raise RecipeError.of(
             f"At most {MOST_ADDED:,} rows are added to a dataset. Make a dataset of them instead."
@@ -190,7 +191,7 @@ def _examples(job: Job, text_field: str, label_field: str) -> Callable[[], Itera
     for field in (text_field, label_field):
         if field not in known:
             raise RecipeError.of(f"No field “{field}”. Available fields: {', '.join(known)}.")
-    if not Item.objects.filter(batch_id=job.batch_id, status=ItemStatus.ACCEPTED).exists():
+    if not rows_of(job.batch_id).filter(status=ItemStatus.ACCEPTED).exists():
         raise NothingAccepted("The job has no accepted rows yet.")
 
     def rows() -> Iterator[ExampleRow]:

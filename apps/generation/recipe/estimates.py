@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from apps.batch.models import FINISHED, Batch, Item, ItemStatus
+from apps.batch.models import FINISHED, Batch, ItemStatus
+from apps.batch.services import rows_of
 from apps.generation.recipe.spec import HANDLER
 from apps.generation.rows.previews import Preview
 from apps.servers.models import Server
@@ -112,7 +113,7 @@ def from_job(batch: Batch, rows: int) -> tuple[float, float] | None:
     Of a job that replaces what is rejected so many accepted rows are meant.
     """
     counted = FINISHED if batch.goal is None else (ItemStatus.ACCEPTED,)
-    made = Item.objects.filter(batch=batch, status__in=counted).count()
+    made = rows_of(batch.pk).filter(status__in=counted).count()
     if not made or batch.active_seconds <= LONG_ENOUGH:
         return None
     each = batch.active_seconds / made

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from apps.batch import handlers
 from apps.batch import services as batches
-from apps.batch.models import ACTIVE, Batch, BatchStatus, ItemStatus, ThroughputHistory
+from apps.batch.handlers import find_handler
+from apps.batch.models import ACTIVE, Batch, BatchStatus, ItemStatus
+from apps.batch.services import ProbeResult
 from apps.generation.models import Job
 from apps.generation.review.reasons import label_of
 from apps.llm.permits import batch_wait_reason, describe_backoff
@@ -19,17 +20,17 @@ ONE_BY_ONE = (
 
 def standing(job: Job) -> dict[str, Any]:
     """What the live part of a job's page shows."""
-    progress = batches.progress(job.batch)
+    progress = batches.compute_progress(job.batch)
     batch, status = job.batch, job.batch.status
     open_rows = status not in (BatchStatus.DONE, BatchStatus.CANCELLED)
     accepted = progress.counts[ItemStatus.ACCEPTED]
     spare = max(0, progress.total - progress.finished)
     running = progress.counts[ItemStatus.RUNNING]
     waits = status == BatchStatus.RUNNING and progress.counts[ItemStatus.PENDING] > 0
-    trial = ThroughputHistory.objects.filter(batch=batch).values_list("probe", flat=True).first()
+    probe = batches.throughput_of(batch.pk).probe
     return {
         "job": job,
-        "reason": batches.reason_of(batch),
+        "reason": batches.wait_reason(batch),
         "progress": progress,
         "extra": max(0, accepted - progress.wanted) if batch.goal is not None else 0,
         "done": min(accepted, progress.wanted) if batch.goal is not None else progress.finished,
@@ -41,7 +42,7 @@ def standing(job: Job) -> dict[str, Any]:
         # The last rows of a job that was cancelled are still being closed for a moment.
         "live": status in ACTIVE or running > 0,
         "fewer": why_fewer(batch, running) if waits and batch.server else "",
-        "trial": in_words(trial, batch.width) if trial else "",
+        "probe": describe_probe(probe, batch.width) if probe else "",
         "can": {
             "pause": status in ACTIVE,
             "resume": status in (BatchStatus.PAUSED, BatchStatus.FAILED),
@@ -52,25 +53,24 @@ def standing(job: Job) -> dict[str, Any]:
     }
 
 
-def in_words(trial: dict[str, Any], fixed: int | None) -> str:
-    """What was measured at the start, and what follows from it."""
-    rates, best, slots = trial["rates"], trial["best"], trial["slots"]
-    found = ", ".join(
-        f"{width} in parallel {rate:,.0f}" for width, rate in sorted(rates.items(), key=_width)
+def describe_probe(probe: ProbeResult, fixed: int | None) -> str:
+    """Describe the measured concurrency and what follows from it.
+
+    Args:
+        fixed: max rows in parallel as the owner set it.
+    """
+    rates = ", ".join(
+        f"{width} in parallel {rate:,.0f}" for width, rate in sorted(probe.rates.items())
     )
-    said = f"Measured at the start (tokens/s): {found}."
-    if fixed is not None and fixed != best:
-        return f"{said} Best: {best} in parallel. You set {fixed}."
-    if best < slots:
+    measured = f"Measured at the start (tokens/s): {rates}."
+    if fixed is not None and fixed != probe.best:
+        return f"{measured} Best: {probe.best} in parallel. You set {fixed}."
+    if probe.limit is not None:
         return (
-            f"{said} Best: {best} in parallel, which is now used. You can change this "
+            f"{measured} Best: {probe.best} in parallel, which is now used. You can change this "
             "under “Recipe and settings”."
         )
-    return f"{said} Best: all slots."
-
-
-def _width(rate: tuple[str, float]) -> int:
-    return int(rate[0])
+    return f"{measured} Best: all slots."
 
 
 def why_fewer(batch: Batch, running: int) -> str:
@@ -98,7 +98,7 @@ def why_fewer(batch: Batch, running: int) -> str:
 def _too_large(batch: Batch, server: Server, slots: int) -> str:
     """Where all slots share one context: how many rows fit into it together."""
     pool = server.pool(batch.model)
-    tokens = handlers.row_tokens(batch.handler, batch.spec, server.model(batch.model))
+    tokens = _row_tokens(batch, server)
     if not pool or not tokens or slots * tokens <= pool:
         return ""
     fit = max(1, pool // tokens)
@@ -108,3 +108,10 @@ def _too_large(batch: Batch, server: Server, slots: int) -> str:
         f"-np {slots} and a larger -c, set “Shared KV cache” on the Servers page, or lower max "
         "tokens."
     )
+
+
+def _row_tokens(batch: Batch, server: Server) -> int:
+    handler = find_handler(batch.handler)
+    if handler is None:
+        return 0
+    return handler.max_row_tokens(handler.parse(batch.spec), server.model(batch.model))

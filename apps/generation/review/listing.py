@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from django.db.models import Q, QuerySet
 
 from apps.batch.models import ACTIVE, Item, ItemStatus
+from apps.batch.services import rows_of
 from apps.generation.models import Job
 
 ALL, NEWEST, UNSEEN = "all", "newest", "unseen"
@@ -39,7 +40,7 @@ class Shown:
         return cls(name, query.get("code", "")[:30])
 
     def rows(self, job: Job) -> QuerySet[Item]:
-        items = Item.objects.filter(batch_id=job.batch_id).order_by("index")
+        items = rows_of(job.batch_id).order_by("index")
         if self.name == NEWEST:
             items = items.filter(finished__isnull=False).order_by("-finished", "-index")
         elif self.name == UNSEEN:

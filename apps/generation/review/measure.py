@@ -13,11 +13,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from django.db import connection
 from django.db.models import Q, QuerySet
 from numpy.typing import NDArray
 
 from apps.batch.models import Item, ItemStatus
+from apps.batch.services import rows_of, store_minhashes
 from apps.embeddings.cache import embed_texts
 from apps.generation.models import Job
 from apps.generation.recipe.spec import Spec
@@ -139,7 +139,7 @@ def _candidates(batch_id: int, by: By) -> QuerySet[Item]:
     """The rows that this measure judges: what was rejected for another reason stays so."""
     accepted = Q(status=ItemStatus.ACCEPTED)
     rejected = Q(status=ItemStatus.REJECTED, code__in=CODES[by])
-    return Item.objects.filter(accepted | rejected, batch_id=batch_id)
+    return rows_of(batch_id).filter(accepted | rejected)
 
 
 def _text(spec: Spec, item: Item) -> str:
@@ -159,7 +159,7 @@ def _sketch(batch_id: int, spec: Spec, deadline: float) -> int:
         for item in items:
             signature = minhash_signature(_text(spec, item))
             found.append((b"" if signature is None else signature.tobytes(), item.pk))
-        for_each("UPDATE {} SET minhash = %s WHERE id = %s AND minhash IS NULL", found)
+        store_minhashes(found)
     return 0
 
 
@@ -265,14 +265,3 @@ def _measured(
         fixed,
         verdicts,
     )
-
-
-def for_each(statement: str, rows: Sequence[tuple[Any, ...]]) -> int:
-    """One statement about an item for each row; returns how many items it changed."""
-    if not rows:
-        return 0
-    table = connection.ops.quote_name(Item._meta.db_table)
-    with connection.cursor() as cursor:
-        cursor.executemany(statement.format(table), rows)
-        changed: int = cursor.rowcount
-        return changed

@@ -6,8 +6,8 @@ from typing import Any
 from django.db import transaction
 
 from apps.batch import services as batches
+from apps.batch.errors import WrongState
 from apps.batch.models import Item, ItemStatus
-from apps.batch.services import WrongState
 from apps.generation.exports.row_fields import full_row, is_complete
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import validation
@@ -29,7 +29,7 @@ def restore(item: Item, spec: Spec) -> None:
         WrongState: it is not rejected, or there is nothing in it that could be a row.
     """
     if item.status != ItemStatus.REJECTED:
-        raise WrongState(f"The row is {item.status}: only a rejected one can be restored.")
+        raise WrongState(f"The row is {item.status}. Only rejected rows can be restored.")
     if _is_as_judged(spec, item):
         return _accept(item, spec, full_row(spec, item))
     if item.code == "bad_prompt":
@@ -47,7 +47,9 @@ def restore(item: Item, spec: Spec) -> None:
         # Asked as before, a server would answer as before.
         "turn": earlier.get("turn", 0) + 1,
     }
-    batches.take_up(item, given, "Accepted by you so far: the rest of it is still to be written.")
+    batches.requeue_row(
+        item, given, "Accepted by you so far: the rest of it is still to be written."
+    )
 
 
 def can_restore(spec: Spec, item: Item) -> bool:
@@ -83,19 +85,14 @@ def _is_as_judged(spec: Spec, item: Item) -> bool:
 
 def _accept(item: Item, spec: Spec, output: Mapping[str, Any]) -> None:
     item.output = dict(output) if item.edited is None else item.output
-    item.fingerprint = own_fingerprint(item, spec)
-    item.save(update_fields=["output", "fingerprint"])
-    batches.restore(item)
+    batches.accept_row(item, item.output, own_fingerprint(item, spec))
 
 
 def own_fingerprint(item: Item, spec: Spec) -> str | None:
     """What a row is known by once it is accepted; None where another one has that already."""
     found = validation.fingerprint(validation.texts_of(spec.recipe, item.current_output))
-    twins = Item.objects.filter(
-        batch_id=item.batch_id, status=ItemStatus.ACCEPTED, fingerprint=found
-    )
-    if found is None or twins.exclude(pk=item.pk).exists():
-        return None  # two accepted rows never share one
+    if found is None or batches.has_accepted_row(item.batch_id, found, other_than=item.pk):
+        return None
     return found
 
 

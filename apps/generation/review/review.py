@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from apps.batch.models import Item, ItemStatus
+from apps.batch.services import rows_of
 from apps.generation.exports.row_fields import full_row, is_complete
 from apps.generation.models import Job
 from apps.generation.recipe.prompts.budget import to_text
@@ -53,7 +54,7 @@ class Neighbours:
 
 def queue(job: Job, status: str, *, unseen: bool) -> Any:
     """The rows to look through, in order."""
-    items = Item.objects.filter(batch_id=job.batch_id, status=status).order_by("index")
+    items = rows_of(job.batch_id).filter(status=status).order_by("index")
     return items.filter(reviewed=False) if unseen else items
 
 
@@ -84,7 +85,8 @@ def neighbours(spec: Spec, item: Item) -> Neighbours:
     if signature is None:
         return Neighbours([], 0)
     others = (
-        Item.objects.filter(batch_id=item.batch_id, status=ItemStatus.ACCEPTED)
+        rows_of(item.batch_id)
+        .filter(status=ItemStatus.ACCEPTED)
         .exclude(pk=item.pk)
         .exclude(fingerprint=None)
         .order_by("fingerprint")  # a hash: by chance, straight from the index
@@ -117,7 +119,7 @@ def _text_of(spec: Spec, item: Item) -> str:
 
 def sample(job: Job, size: int = SAMPLE) -> list[Item]:
     """Accepted rows by chance, in their order."""
-    items = Item.objects.filter(batch_id=job.batch_id, status=ItemStatus.ACCEPTED)
+    items = rows_of(job.batch_id).filter(status=ItemStatus.ACCEPTED)
     chosen = items.exclude(fingerprint=None).order_by("fingerprint")
     return sorted(
         chosen.only("index", "input", "output", "edited")[:size], key=lambda item: item.index

@@ -5,8 +5,9 @@ from typing import Any
 from django.core import signing
 from django.db import transaction
 
+from apps.batch.errors import WrongState
 from apps.batch.models import Item, ItemStatus
-from apps.batch.services import WrongState
+from apps.batch.services import set_review_state
 from apps.generation.recipe.spec import Spec
 from apps.generation.review import restore
 
@@ -30,14 +31,12 @@ def take_back(item: Item, before: str, spec: Spec) -> None:
     if was["status"] == ItemStatus.ACCEPTED:
         if item.status == ItemStatus.REJECTED:
             restore.restore(item, spec)
-        done = Item.objects.filter(pk=item.pk, status=ItemStatus.ACCEPTED)
+        expected: tuple[str, ...] = (ItemStatus.ACCEPTED,)
     else:
-        # One that was to be written to its end may not have begun.
-        done = Item.objects.filter(pk=item.pk, status__in=(ItemStatus.ACCEPTED, ItemStatus.PENDING))
+        # A row that was requeued may not have started yet.
+        expected = (ItemStatus.ACCEPTED, ItemStatus.PENDING)
         was["fingerprint"] = None
-    if not done.update(**was):
-        raise WrongState(f"The row is {item.status}. This cannot be undone.")
-    item.refresh_from_db()
+    set_review_state(item, expected, was)
 
 
 def _read(before: str, item: Item) -> dict[str, Any]:

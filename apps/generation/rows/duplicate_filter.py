@@ -12,9 +12,8 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from django.db.models import Q, QuerySet
 
-from apps.batch.models import Item, ItemStatus
+from apps.batch.services import accepted_rows_since, rows_of
 from apps.generation.models import StoredRows
 from apps.generation.recipe.columns.seeds import Table
 from apps.generation.recipe.spec import Spec
@@ -142,16 +141,8 @@ Known = tuple[int, datetime | None, bytes | memoryview | None]
 """A row's index, when it was finished, its signature."""
 
 
-def accepted_since(batch_id: int, since: datetime | None, index: int) -> QuerySet[Item]:
-    """The rows that were accepted after one, in that order; all, where it is none."""
-    items = Item.objects.filter(batch_id=batch_id, status=ItemStatus.ACCEPTED)
-    if since is not None:
-        items = items.filter(Q(finished__gt=since) | Q(finished=since, index__gt=index))
-    return items.order_by("finished", "index")
-
-
 def _finished_since(batch_id: int, since: datetime | None, index: int) -> list[Known]:
-    known = accepted_since(batch_id, since, index)
+    known = accepted_rows_since(batch_id, since, index)
     return list(known.values_list("index", "finished", "minhash")[:CHUNK])
 
 
@@ -173,5 +164,5 @@ def _outputs(batch_id: int, indices: list[int]) -> list[tuple[int, Any]]:
     """Of rows without a signature: a person has restored them, or they are older than those."""
     if not indices:
         return []
-    items = Item.objects.filter(batch_id=batch_id, index__in=indices)
+    items = rows_of(batch_id).filter(index__in=indices)
     return [(item.index, item.current_output) for item in items.only("index", "output", "edited")]

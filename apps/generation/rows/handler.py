@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
-from apps.batch.handlers import Context, Outcome, Verdict, Work
+from apps.batch.handlers import JobContext, RowInput, RowOutcome, Verdict
 from apps.generation.recipe.columns.seeds import Table
 from apps.generation.recipe.prompts.prompt_size import prompt_tokens
 from apps.generation.recipe.recipe import Recipe, response_format
@@ -38,10 +38,6 @@ class Shared:
     thinking: Thinking = field(default_factory=Thinking)
     _ready: bool = False
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    @classmethod
-    def of(cls, data: dict[str, Any]) -> "Shared":
-        return cls(Spec.read(data))
 
     async def prepare(self, batch_id: int) -> None:
         """Reads the seed rows and what is there already, once."""
@@ -146,22 +142,22 @@ async def tell(
     return Told(ask, asked, replies, usage, again)
 
 
-async def write_row(work: Work, context: Context) -> Outcome:
+async def run_row(row: RowInput, context: JobContext[Spec]) -> RowOutcome:
     """A row, by the pump's rules: `apps.batch.handlers.Handler`.
 
     Raises:
         LLMError: the server did not answer in full.
     """
-    shared = context.once(Shared.of)
+    shared = context.cached(Shared)
     await shared.prepare(context.batch_id)
     spec = shared.spec
-    draw = draw_of(work.index, work.input, spec, shared.tables)
-    passed = work.input.get("passed", ()) if isinstance(work.input, dict) else ()
+    draw = draw_of(row.index, row.input, spec, shared.tables)
+    passed = row.input.get("passed", ()) if isinstance(row.input, dict) else ()
     shared.thinking.facts = context.facts
     told = await tell(
-        spec.recipe, draw, context.client, context.model, work.draft, passed, shared.thinking
+        spec.recipe, draw, context.client, context.model, row.draft, passed, shared.thinking
     )
-    return outcome(spec.recipe, told, guard=shared.guard, index=work.index)
+    return outcome(spec.recipe, told, guard=shared.guard, index=row.index)
 
 
 def draw_of(index: int, given: Any, spec: Spec, tables: Mapping[str, Table]) -> Draw:
@@ -171,7 +167,9 @@ def draw_of(index: int, given: Any, spec: Spec, tables: Mapping[str, Table]) -> 
     return Draw(index, spec.seed, given["for"], tables, given.get("turn", 0))
 
 
-def outcome(recipe: Recipe, told: Told, *, guard: Guard | None = None, index: int = 0) -> Outcome:
+def outcome(
+    recipe: Recipe, told: Told, *, guard: Guard | None = None, index: int = 0
+) -> RowOutcome:
     """What a row comes to. A rejected one keeps what was said and its reason."""
     row = told.row
     marked = [
@@ -182,7 +180,7 @@ def outcome(recipe: Recipe, told: Told, *, guard: Guard | None = None, index: in
     if not code and guard is not None:
         judged = guard.judge(index, row.texts)
         code, reason, minhash = judged.code, judged.reason, judged.minhash
-    return Outcome(
+    return RowOutcome(
         Verdict.REJECTED if code else Verdict.ACCEPTED,
         output=row.output,
         raw=_joined(recipe, told.replies),
@@ -235,9 +233,8 @@ def replies_of(recipe: Recipe, prompt: str, raw: str) -> list[str]:
     return [reply for at, reply in enumerate(replies) if not (at < len(again) and again[at])]
 
 
-def row_tokens(data: dict[str, Any], facts: Mapping[str, Any]) -> int:
-    """The most tokens a row's requests may come to, answers included."""
-    spec = Spec.read(data)
+def row_tokens(spec: Spec, facts: Mapping[str, Any]) -> int:
+    """Return the max tokens of a row's requests, answers included."""
     return tokens_of(spec.recipe, facts, spec.prompt_tokens)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from apps.batch.handlers import Outcome
+from apps.batch.handlers import RowOutcome
 from apps.generation.recipe.columns.seeds import Table
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.rows.handler import Told, in_thread, outcome, tell, tokens_of
@@ -25,7 +25,7 @@ class Preview:
     """One row as the job would make it, or why it could not be asked for."""
 
     told: Told | None
-    outcome: Outcome | None
+    outcome: RowOutcome | None
     error: str = ""
     seconds: float | None = None
     """How long its slot was taken."""

@@ -11,17 +11,18 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.batch.handlers import Afterwards, NotNow, Withdrawal
+from apps.batch.errors import PostProcessingBlocked
+from apps.batch.handlers import LateRejection, PostProcess
 from apps.batch.models import Item
+from apps.batch.services import accepted_rows_since
 from apps.embeddings.cache import Embedder, TextsTooLarge, embed, identify
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import validation
-from apps.generation.rows.duplicate_filter import accepted_since, stored_table
+from apps.generation.rows.duplicate_filter import stored_table
 from apps.llm.errors import LLMError
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
@@ -34,9 +35,8 @@ ROWS_AT_ONCE = 512
 Vectors = NDArray[np.float32]
 
 
-def afterwards(batch_id: int, data: dict[str, Any]) -> Afterwards | None:
-    """What compares a job's rows, by its spec: `apps.batch.handlers.Afterwards`."""
-    spec = Spec.read(data)
+def post_process(batch_id: int, spec: Spec) -> PostProcess | None:
+    """Build the comparison of a job's rows; None if its spec sets no threshold."""
     return None if spec.filters.meaning is None else Comparison(batch_id, spec)
 
 
@@ -84,8 +84,8 @@ class Comparison:
         self._since: datetime | None = None
         self._index = -1
 
-    async def __call__(self) -> list[Withdrawal] | None:
-        """Raises NotNow: the embedding server cannot be asked."""
+    async def __call__(self) -> list[LateRejection] | None:
+        """Raises PostProcessingBlocked: the embedding server cannot be asked."""
         try:
             embedder = await identify(await in_db(default_target, Use.EMBEDDINGS), lane=Lane.BATCH)
             if embedder.fingerprint != self._fingerprint:  # cosines of two models mean nothing
@@ -97,7 +97,7 @@ class Comparison:
                 return None
             places, vectors = await _embedded(embedder, [self._text(item) for item in items])
         except (LLMError, NoServer) as error:
-            raise NotNow(
+            raise PostProcessingBlocked(
                 f"Waiting for the embedding server: {error} Rows are generated in the "
                 "meantime and compared later."
             ) from error
@@ -116,20 +116,20 @@ class Comparison:
                     kept.add(places, vectors)
 
     def _next(self) -> list[Item]:
-        rows = accepted_since(self._batch_id, self._since, self._index)
+        rows = accepted_rows_since(self._batch_id, self._since, self._index)
         fields = ("index", "finished", "reviewed", "output", "edited")
         return list(rows.only(*fields)[:ROWS_AT_ONCE])
 
     def _text(self, item: Item) -> str:
         return "\n".join(validation.texts_of(self._spec.recipe, item.current_output))
 
-    def _judge(self, items: list[Item], vectors: Vectors) -> list[Withdrawal]:
+    def _judge(self, items: list[Item], vectors: Vectors) -> list[LateRejection]:
         """The rows that go, in the order in which they were accepted; the others are kept."""
         if not items:
             return []
         texts = (self._tests, self._seeds, self._rows)
         known = [(kept, find_nearest(vectors, kept.vectors)) for kept in texts if kept.places]
-        goes: list[Withdrawal] = []
+        goes: list[LateRejection] = []
         stay: list[int] = []
         for at, item in enumerate(items):
             matches = [
@@ -149,10 +149,10 @@ class Comparison:
         return goes
 
 
-def _withdrawal(item: Item, kept: Kept, place: int, cosine: float) -> Withdrawal:
+def _withdrawal(item: Item, kept: Kept, place: int, cosine: float) -> LateRejection:
     share = round(100 * min(cosine, 1.0))
     reason = f"About {share}% similar in meaning to {kept.what.format(place + 1)}."
-    return Withdrawal(item.pk, kept.code, reason)
+    return LateRejection(item.pk, kept.code, reason)
 
 
 async def _embedded(embedder: Embedder, texts: Sequence[str]) -> tuple[list[int], Vectors]:

@@ -12,8 +12,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch import services as batches
-from apps.batch.models import ACTIVE, Batch, Item, ThroughputHistory
-from apps.batch.tasks import wake
+from apps.batch.errors import WrongState
+from apps.batch.models import ACTIVE, Item
+from apps.batch.services import wake_pump
 from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable
 from apps.datasets.training import is_trained_on
@@ -43,10 +44,10 @@ FIELDS_SHOWN = 4
 
 # name: (what is done, what is said afterwards)
 ACTIONS = {
-    "pause": (batches.pause, "Paused. Running rows will finish."),
-    "resume": (batches.resume, "Job resumed."),
-    "cancel": (batches.cancel, "Job cancelled. Finished rows are kept."),
-    "retry": (batches.retry_failed, "Retrying failed rows."),
+    "pause": (batches.pause_batch, "Paused. Running rows will finish."),
+    "resume": (batches.resume_batch, "Job resumed."),
+    "cancel": (batches.cancel_batch, "Job cancelled. Finished rows are kept."),
+    "retry": (batches.retry_failed_rows, "Retrying failed rows."),
 }
 
 
@@ -57,7 +58,7 @@ def jobs_of(request: HttpRequest) -> Any:
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
     page = Paginator(jobs_of(request), JOBS_A_PAGE).get_page(request.GET.get("page"))
-    counts = batches.counts_of([job.batch for job in page.object_list])
+    counts = batches.count_rows_by_status([job.batch for job in page.object_list])
     shown = [(job, counts[job.batch_id]) for job in page.object_list]
     running = any(job.batch.status in ACTIVE for job in page.object_list)
     context: dict[str, Any] = {"page": page, "jobs": shown, "running": running}
@@ -110,10 +111,10 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
 def course(request: HttpRequest, pk: int) -> HttpResponse:
     """Slots used and rows a second over time, for the chart."""
     found = get_object_or_404(jobs_of(request), pk=pk)
-    kept = ThroughputHistory.objects.filter(batch=found.batch_id).first()
+    points = batches.throughput_of(found.batch_id).points
     server = found.batch.server
     slots = server.width(found.batch.model) if server is not None else 0
-    return JsonResponse({"points": kept.points if kept is not None else [], "slots": slots})
+    return JsonResponse({"points": [point.to_json() for point in points], "slots": slots})
 
 
 @require_safe
@@ -153,7 +154,7 @@ def _cells(spec: Spec, item: Item, names: Sequence[str]) -> list[str] | None:
 @require_safe
 def row(request: HttpRequest, pk: int, index: int) -> HttpResponse:
     found = get_object_or_404(jobs_of(request), pk=pk)
-    items = Item.objects.filter(batch_id=found.batch_id)
+    items = batches.rows_of(found.batch_id)
     item = get_object_or_404(items, index=index)
     spec = found.spec
     context = {
@@ -166,7 +167,7 @@ def row(request: HttpRequest, pk: int, index: int) -> HttpResponse:
         "before": items.filter(index__lt=index).order_by("-index").only("index").first(),
         "after": items.filter(index__gt=index).order_by("index").only("index").first(),
         "restorable": can_restore(spec, item),
-        "tells_cached": batches.tells_cached(found.batch),
+        "tells_cached": batches.reports_cached_tokens(found.batch),
     }
     return render(request, "generation/rows/row.html", context)
 
@@ -187,11 +188,11 @@ def act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     do, said = ACTIONS[action]
     try:
         do(found.batch)
-    except batches.WrongState as error:
+    except WrongState as error:
         messages.error(request, str(error))
     else:
         messages.success(request, said)
-        wake(found.batch.server_id)
+        wake_pump(found.batch.server_id)
     return redirect("generation:job", pk)
 
 
@@ -205,11 +206,11 @@ def add_rows(request: HttpRequest, pk: int) -> HttpResponse:
         return redirect("generation:job", pk)
     try:
         batches.add_rows(found.batch, count)
-    except batches.WrongState as error:
+    except WrongState as error:
         messages.error(request, str(error))
     else:
         messages.success(request, f"{count:,} rows added to the job.")
-        wake(found.batch.server_id)
+        wake_pump(found.batch.server_id)
     return redirect("generation:job", pk)
 
 
@@ -219,10 +220,10 @@ def duplicate(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(jobs_of(request), pk=pk)
     try:
         copy = services.duplicate(found)
-    except (batches.WrongState, RecipeError) as error:
+    except (WrongState, RecipeError) as error:
         messages.error(request, str(error))
         return redirect("generation:job", pk)
-    wake(copy.batch.server_id)
+    wake_pump(copy.batch.server_id)
     messages.success(request, "New job queued with the same recipe and a new seed.")
     return redirect("generation:job", copy.pk)
 
@@ -247,7 +248,7 @@ def limits(request: HttpRequest, pk: int) -> HttpResponse:
             return redirect("generation:job", pk)
         values[name] = int(text) if text else None
     values["weight"] = values["weight"] or 1
-    Batch.objects.filter(pk=found.batch_id).update(**values)
+    batches.change_batch(found.batch, **values)
     messages.success(request, "Limits saved. They apply within a second.")
     return redirect("generation:job", pk)
 

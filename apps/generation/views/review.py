@@ -10,8 +10,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch import services as batches
+from apps.batch.errors import WrongState
 from apps.batch.models import ACTIVE, Item, ItemStatus
-from apps.batch.tasks import wake
+from apps.batch.services import wake_pump
 from apps.embeddings.cache import TextsTooLarge, embed_texts
 from apps.generation import services
 from apps.generation.exports.row_fields import full_row
@@ -77,9 +78,9 @@ def _undo(found: Job, item: Item, before: str) -> str:
     """Takes the last word about a row back; returns why that could not be done, or nothing."""
     try:
         take_back(item, before, found.spec)
-    except batches.WrongState as error:
+    except WrongState as error:
         return str(error)
-    wake(found.batch.server_id)
+    wake_pump(found.batch.server_id)
     return ""
 
 
@@ -93,10 +94,10 @@ def decide(found: Job, item: Item, data: QueryDict) -> str:
     try:
         if action == "accept":
             _accept(item, found.spec)
-            wake(found.batch.server_id)
+            wake_pump(found.batch.server_id)
         elif action == "reject":
-            batches.reject(item)
-            wake(found.batch.server_id)
+            batches.reject_row(item)
+            wake_pump(found.batch.server_id)
         elif action == "edit":
             given = {
                 name.removeprefix(prefix): str(value)
@@ -106,7 +107,7 @@ def decide(found: Job, item: Item, data: QueryDict) -> str:
             services.edit(item, given, found.spec)
         else:
             raise Http404
-    except (batches.WrongState, RecipeError) as error:
+    except (WrongState, RecipeError) as error:
         return str(error)
     return ""
 
@@ -115,7 +116,7 @@ def _accept(item: Item, spec: Spec) -> None:
     if item.status == ItemStatus.REJECTED:
         restore.restore(item, spec)
     else:
-        Item.objects.filter(pk=item.pk).update(reviewed=True)
+        batches.mark_reviewed(item)
 
 
 def _filters(data: Any) -> dict[str, Any]:
@@ -133,7 +134,7 @@ def _context(
     rows = review.queue(found, filters["status"], unseen=filters["unseen"])
     item = rows.filter(index__gt=after).first()
     if exact is not None:  # a word about a row may have taken it out of those left
-        item = Item.objects.filter(batch_id=found.batch_id, index=exact).first() or item
+        item = batches.rows_of(found.batch_id).filter(index=exact).first() or item
     spec = found.spec
     context: dict[str, Any] = {"job": found, "item": item, **filters}
     if item is not None:

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import aget_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.batch.tasks import wake
+from apps.batch.services import wake_pump
 from apps.embeddings.cache import TextsTooLarge
 from apps.generation.models import Job
 from apps.generation.review import measure, rejudge
@@ -64,7 +64,7 @@ async def apply(request: HttpRequest, pk: int) -> HttpResponse:
         return redirect("generation:job", pk)
     messages.success(request, _said(applied))
     if applied.goes_on:
-        await in_db(wake, found.batch.server_id)
+        await in_db(wake_pump, found.batch.server_id)
     return redirect("generation:job", pk)
 
 

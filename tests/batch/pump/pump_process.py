@@ -7,8 +7,8 @@ import django
 
 django.setup()
 
-from apps.batch.pump import pump  # noqa: E402 - Django first
+from apps.batch.pump.pump import run_pump  # noqa: E402 - Django first
 from tests.batch import conftest as _handlers  # noqa: E402, F401 - registers them
 
 if __name__ == "__main__":
-    asyncio.run(pump.run(int(sys.argv[1])))
+    asyncio.run(run_pump(int(sys.argv[1])))

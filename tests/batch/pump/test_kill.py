@@ -14,7 +14,7 @@ from apps.batch.models import BatchStatus, ItemStatus, PumpLease
 from apps.llm.client import close_clients
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
-from tests.batch.conftest import MakeBatch, run_pump
+from tests.batch.conftest import MakeBatch, run_until_done
 from tests.faults.plant import database_url
 
 ROWS = 150  # more than a pump does between two looks of ours
@@ -48,7 +48,7 @@ def test_killed_again_and_again(make_batch: MakeBatch, server: Server) -> None:
 
     @async_to_sync
     async def finish() -> None:
-        await run_pump(server)
+        await run_until_done(server)
         await close_clients()
         await close_async_redis()
 

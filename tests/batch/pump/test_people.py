@@ -17,7 +17,7 @@ from apps.runtime.async_db import in_db
 from apps.servers.discovery import slot_states
 from apps.servers.models import Server
 from apps.servers.services import hold_slot, look_at, slot_terms
-from tests.batch.conftest import MakeBatch, run_pump
+from tests.batch.conftest import MakeBatch, run_until_done
 from tests.llama_process import LlamaProcess
 from tests.standins import Model, Standin
 
@@ -56,7 +56,7 @@ async def test_a_question_takes_a_rows_slot_and_the_row_goes_on_where_it_was(
     make_batch: MakeBatch, server: Server
 ) -> None:
     batch = await sync_to_async(make_batch)(5, max_tokens=900)
-    working = asyncio.create_task(run_pump(server))
+    working = asyncio.create_task(run_until_done(server))
     seen = await look_at(server)
     await until_written(server, 90)
     async with hold_slot(seen, lane=Lane.INTERACTIVE):
@@ -78,7 +78,7 @@ async def test_on_one_slot_a_row_yields_as_well(
         server.base_url = olla.base_url
         await server.asave()
         batch = await sync_to_async(make_batch)(3, max_tokens=400)
-        working = asyncio.create_task(run_pump(server))
+        working = asyncio.create_task(run_until_done(server))
         await until_in_flight(server, 1)
         async with asyncio.timeout(60), hold_slot(await look_at(server), lane=Lane.INTERACTIVE):
             assert (await permits.permits_in_flight(server.pk))[Lane.BATCH] == 0
@@ -118,7 +118,7 @@ async def test_one_model_after_the_other(alice: User, swap_server: Server, swap:
         await in_db(make_job, alice, swap_server, model, 8)
         for model in ("red", "blue", "red", "blue")
     ]
-    await run_pump(swap_server)
+    await run_until_done(swap_server)
     for job in jobs:
         await all_accepted(job)
     assert [load["model"] for load in swap.loads] == ["red", "blue"]
@@ -134,7 +134,7 @@ async def test_rows_leave_the_model_that_a_person_uses(
         pass
     blue = await in_db(make_job, alice, swap_server, "blue", 2)
     red = await in_db(make_job, alice, swap_server, "red", 2)
-    working = asyncio.create_task(run_pump(swap_server))
+    working = asyncio.create_task(run_until_done(swap_server))
     async with asyncio.timeout(60):
         while not await red.items.filter(status="accepted").aexists():
             await asyncio.sleep(0.05)
@@ -155,7 +155,7 @@ async def test_a_proxy_that_refuses_gets_fewer_requests_and_no_row_pays(
         server.forget_facts()
         await server.asave()
         batch = await sync_to_async(make_batch)(6)
-        working = asyncio.create_task(run_pump(server))
+        working = asyncio.create_task(run_until_done(server))
         async with asyncio.timeout(60):
             while (await permits.read_occupancy(slot_terms(server))).limit is None:
                 await asyncio.sleep(0.02)

@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,14 +15,24 @@ from django.db.backends.signals import connection_created
 from django.utils import timezone
 from psycopg.errors import DiskFull
 
-from apps.batch import handlers, services
-from apps.batch.handlers import Context, Outcome, Verdict, Work
+from apps.batch import services
+from apps.batch.handlers import (
+    Handler,
+    JobContext,
+    RowInput,
+    RowOutcome,
+    Verdict,
+    register_handler,
+)
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus, PumpLease, ThroughputHistory
-from apps.batch.pump import concurrency_probe, pump, retry
 from apps.batch.pump import metrics as pump_metrics
-from apps.batch.pump.fair_queue import Turns
-from apps.batch.pump.jobs import Jobs
-from apps.batch.store import disk_space, leases, store
+from apps.batch.pump import pump, retry, row_runner
+from apps.batch.pump import state as pump_state
+from apps.batch.pump.active_jobs import ActiveJobs
+from apps.batch.pump.pump import run_pump
+from apps.batch.scheduler import concurrency_probe
+from apps.batch.scheduler.fair_queue import FairQueue
+from apps.batch.store import disk_space, job_writes, leases, reads, row_events, row_writes
 from apps.llm import errors
 from apps.llm.permits import permits_in_flight
 from apps.llm.stream.resume import ResumableCompletion
@@ -29,7 +40,7 @@ from apps.runtime.async_db import in_db
 from apps.servers.discovery import slot_states
 from apps.servers.models import Server
 from apps.servers.services import target
-from tests.batch.conftest import MakeBatch, run_pump
+from tests.batch.conftest import MakeBatch, run_until_done
 from tests.llama_process import LlamaProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,7 +49,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 async def counts(batch: Batch) -> dict[str, int]:
     return {
         status: count
-        for status, count in (await in_db(services.progress, batch)).counts.items()
+        for status, count in (await in_db(services.compute_progress, batch)).counts.items()
         if count
     }
 
@@ -49,7 +60,7 @@ async def fresh(batch: Batch) -> Batch:
 
 async def test_every_row_finishes(make_batch: MakeBatch, server: Server) -> None:
     batch = await sync_to_async(make_batch)(40)
-    assert await run_pump(server) is False
+    assert await run_until_done(server) is False
     batch = await fresh(batch)
     assert batch.status == BatchStatus.DONE
     assert batch.model == "tiny.gguf" or batch.model
@@ -68,7 +79,7 @@ async def test_never_more_in_flight_than_slots(
     await sync_to_async(make_batch)(60, max_tokens=60)
     busiest = deferred = permits = 0
     client = target(server).client
-    working = asyncio.create_task(run_pump(server))
+    working = asyncio.create_task(run_until_done(server))
     while not working.done():
         metrics = await in_db(llama.metrics)
         busiest = max(busiest, metrics["requests_processing"])
@@ -90,7 +101,7 @@ async def test_only_one_of_two_pumps_works(make_batch: MakeBatch, server: Server
             await asyncio.sleep(0.05)
 
     watching = asyncio.create_task(watch())
-    both = await asyncio.gather(run_pump(server), run_pump(server))
+    both = await asyncio.gather(run_until_done(server), run_until_done(server))
     watching.cancel()
     assert both == [False, False]
     assert await counts(batch) == {"accepted": 30}
@@ -100,27 +111,27 @@ async def test_only_one_of_two_pumps_works(make_batch: MakeBatch, server: Server
 
 async def test_a_stale_token_cannot_write(make_batch: MakeBatch, server: Server) -> None:
     batch = await sync_to_async(make_batch)(3)
-    old = await in_db(leases.take, server.pk)
+    old = await in_db(leases.acquire, server.pk)
     assert old is not None
-    [row, *_] = await in_db(store.pending, batch.pk, limit=3, skip=frozenset())
-    await in_db(store.write, old, [store.Started(row, "m")])
+    [row, *_] = await in_db(reads.pending_rows, batch.pk, limit=3, skip=frozenset())
+    await in_db(row_writes.write_events, old, [row_events.Started(row, "m")])
     await PumpLease.objects.filter(server=server).aupdate(until=timezone.now())
-    new = await in_db(leases.take, server.pk)
+    new = await in_db(leases.acquire, server.pk)
     assert new is not None
     assert new.token == old.token + 1
-    outcome = Outcome(Verdict.ACCEPTED, output={}, raw="stale")
+    outcome = RowOutcome(Verdict.ACCEPTED, output={}, raw="stale")
     for write in (
-        lambda: store.write(old, [store.Finished(row, outcome, 1.0)]),
-        lambda: store.write(old, [store.PutBack(row)]),
+        lambda: row_writes.write_events(old, [row_events.Finished(row, outcome, 1.0)]),
+        lambda: row_writes.write_events(old, [row_events.Returned(row)]),
         lambda: leases.renew(old),
-        lambda: store.finish_batches(old, []),
-        lambda: store.note(old, "x"),
+        lambda: job_writes.finish_batches(old, []),
+        lambda: job_writes.set_wait_reason(old, "x"),
     ):
         with pytest.raises(leases.LeaseLost):
             await in_db(write)
-    assert await in_db(store.recover, new) == 1
-    await in_db(leases.give_back, old)  # of no effect either
-    assert await in_db(leases.take, server.pk) is None
+    assert await in_db(row_writes.recover_rows, new) == 1
+    await in_db(leases.release, old)  # of no effect either
+    assert await in_db(leases.acquire, server.pk) is None
     assert await counts(batch) == {"pending": 3}
 
 
@@ -128,10 +139,10 @@ async def test_a_pump_that_lost_its_lease_closes_its_streams_and_ends(
     make_batch: MakeBatch, server: Server
 ) -> None:
     batch = await sync_to_async(make_batch)(12, max_tokens=2000)
-    working = asyncio.create_task(run_pump(server))
+    working = asyncio.create_task(run_until_done(server))
     await until_running(batch, 4)
     await PumpLease.objects.filter(server=server).aupdate(until=timezone.now())
-    taken = await in_db(leases.take, server.pk)
+    taken = await in_db(leases.acquire, server.pk)
     assert taken is not None
     pump_ends = asyncio.timeout(60)
     async with pump_ends:  # at its next write or heartbeat
@@ -143,15 +154,15 @@ async def test_a_pump_that_lost_its_lease_closes_its_streams_and_ends(
 async def test_pause_and_resume(make_batch: MakeBatch, server: Server) -> None:
     # Several seconds of work, and too few rows for a trial of widths, which begins with one slot.
     batch = await sync_to_async(make_batch)(80, max_tokens=600)
-    working = asyncio.create_task(run_pump(server))
+    working = asyncio.create_task(run_until_done(server))
     await until_running(batch, 4)
-    await in_db(services.pause, batch)
+    await in_db(services.pause_batch, batch)
     assert await working is False  # rows in flight are finished, then there is nothing to do
     found = await counts(batch)
     assert found["pending"] > 0
     assert found.keys() == {"pending", "accepted"}
-    await in_db(services.resume, batch)
-    await run_pump(server)
+    await in_db(services.resume_batch, batch)
+    await run_until_done(server)
     assert await counts(batch) == {"accepted": 80}
 
 
@@ -160,9 +171,9 @@ async def test_cancel_closes_the_streams(
 ) -> None:
     before = llama.written()
     batch = await sync_to_async(make_batch)(8, max_tokens=4000)
-    working = asyncio.create_task(run_pump(server))
+    working = asyncio.create_task(run_until_done(server))
     await until_running(batch, 4)
-    await in_db(services.cancel, batch)
+    await in_db(services.cancel_batch, batch)
     await working
     assert not {"running", "accepted"} & (await counts(batch)).keys()
     assert (await fresh(batch)).status == BatchStatus.CANCELLED
@@ -176,21 +187,21 @@ async def test_a_stop_puts_rows_back_uncounted_and_says_so(
 ) -> None:
     batch = await sync_to_async(make_batch)(400, max_tokens=2000)
     stop = asyncio.Event()
-    working = asyncio.create_task(pump.run(server.pk, should_stop=stop.is_set))
+    working = asyncio.create_task(run_pump(server.pk, should_stop=stop.is_set))
     await until_running(batch, 4)
     stop.set()
     assert await working is True  # there is more to do
     assert (await counts(batch)).keys() <= {"pending", "accepted"}
     cut = [item async for item in batch.items.exclude(reason="")]
-    assert {(item.reason, item.attempts) for item in cut} == {(pump.STOPPED, 0)}
-    assert await in_db(leases.take, server.pk) is not None  # was given back
+    assert {(item.reason, item.attempts) for item in cut} == {(row_runner.STOPPED, 0)}
+    assert await in_db(leases.acquire, server.pk) is not None  # was given back
 
 
 async def test_the_server_is_restarted_in_mid_job(
     make_batch: MakeBatch, server: Server, llama: LlamaProcess
 ) -> None:
     batch = await sync_to_async(make_batch)(40, max_tokens=60)
-    working = asyncio.create_task(run_pump(server))
+    working = asyncio.create_task(run_until_done(server))
     await until_running(batch, 4)
     await in_db(llama.kill)
     await until_it_waits(batch, "Waiting for the model server")
@@ -207,9 +218,9 @@ async def test_cancelled_while_its_server_is_away(make_batch: MakeBatch, server:
     server.base_url = "http://127.0.0.1:9/v1"  # nobody answers there
     await server.asave()
     batch = await sync_to_async(make_batch)(4)
-    working = asyncio.create_task(run_pump(server))
+    working = asyncio.create_task(run_until_done(server))
     await until_it_waits(batch, "Waiting for the model server")
-    await in_db(services.cancel, batch)
+    await in_db(services.cancel_batch, batch)
     async with asyncio.timeout(60):
         assert await working is False
 
@@ -220,7 +231,7 @@ async def test_no_row_starts_on_a_full_disk(
 ) -> None:
     monkeypatch.setattr(disk_space, "LEAST_BYTES", 2**60)
     batch = await sync_to_async(make_batch)(4)
-    working = asyncio.create_task(run_pump(server))
+    working = asyncio.create_task(run_until_done(server))
     await until_it_waits(batch, "Waiting: only")
     assert await counts(batch) == {"pending": 4}
     monkeypatch.setattr(disk_space, "LEAST_BYTES", 1)
@@ -239,30 +250,30 @@ async def test_a_wrong_key_pauses_the_job(make_batch: MakeBatch, server: Server)
     batch = await sync_to_async(make_batch)(5)
     server.set_key("wrong")
     await server.asave()
-    await run_pump(server)
+    await run_until_done(server)
     batch = await fresh(batch)
     assert batch.status == BatchStatus.PAUSED
     assert "key" in batch.reason
     assert await counts(batch) == {"pending": 5}
 
 
-async def failing(work: Work, context: Context) -> Outcome:
+async def failing(row: RowInput, context: JobContext[Any]) -> RowOutcome:
     """Fails as the batch's spec says: `transient` so many times, else for good."""
-    if work.attempt <= context.spec.get("times", 0):
+    if row.attempt <= context.spec.get("times", 0):
         raise errors.ServerFailed("The model server failed: a test.")
     if context.spec.get("permanent"):
         raise errors.PromptTooLong(9, 5)
     if context.spec.get("bug"):
         raise ValueError("a bug of ours")
-    return Outcome(Verdict.ACCEPTED, output={}, fingerprint=context.spec.get("fingerprint"))
+    return RowOutcome(Verdict.ACCEPTED, output={}, fingerprint=context.spec.get("fingerprint"))
 
 
-handlers.register("tests.failing", failing)
+register_handler("tests.failing", Handler(failing))
 
 
 @pytest.fixture
 def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "backoff", lambda attempt: 0.2)
+    monkeypatch.setattr(retry, "backoff_seconds", lambda attempt: 0.2)
 
 
 @pytest.mark.usefixtures("_quick_retries")
@@ -284,7 +295,7 @@ async def test_failures(
     reason: str,
 ) -> None:
     batch = await sync_to_async(make_batch)(4, handler="tests.failing", **spec)
-    await run_pump(server)
+    await run_until_done(server)
     async for item in batch.items.all():
         assert (item.status, item.attempts) == (status, attempts)
         assert item.reason.startswith(reason)
@@ -294,7 +305,7 @@ async def test_failures(
 
 async def test_rows_that_all_fail_alike_stop_the_job(make_batch: MakeBatch, server: Server) -> None:
     batch = await sync_to_async(make_batch)(200, handler="tests.failing", permanent=True)
-    await run_pump(server)
+    await run_until_done(server)
     batch = await fresh(batch)
     assert batch.status == BatchStatus.FAILED
     assert "20 consecutive rows failed permanently" in batch.reason
@@ -307,7 +318,7 @@ async def test_a_second_row_with_the_same_fingerprint_is_a_duplicate(
     make_batch: MakeBatch, server: Server
 ) -> None:
     batch = await sync_to_async(make_batch)(3, handler="tests.failing", fingerprint="same")
-    await run_pump(server)
+    await run_until_done(server)
     assert await counts(batch) == {"accepted": 1, "rejected": 2}
     first = await batch.items.aget(status=ItemStatus.ACCEPTED)
     async for item in batch.items.filter(status=ItemStatus.REJECTED):
@@ -316,7 +327,7 @@ async def test_a_second_row_with_the_same_fingerprint_is_a_duplicate(
 
 async def test_an_unknown_handler_fails_the_job(make_batch: MakeBatch, server: Server) -> None:
     batch = await sync_to_async(make_batch)(3, handler="tests.nobody")
-    await run_pump(server)
+    await run_until_done(server)
     batch = await fresh(batch)
     assert (batch.status, await counts(batch)) == (BatchStatus.FAILED, {"pending": 3})
 
@@ -325,15 +336,17 @@ async def test_jobs_take_turns(
     make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The small job, queued last, does not wait for the end of the large one."""
-    monkeypatch.setattr(pump, "Turns", lambda: Turns(quantum=500))
+    monkeypatch.setattr(
+        pump, "fair_queue", SimpleNamespace(FairQueue=lambda: FairQueue(quantum=500))
+    )
     large = await sync_to_async(make_batch)(400, max_tokens=50)
     small = await sync_to_async(make_batch)(6)
-    working = asyncio.create_task(run_pump(server))
+    working = asyncio.create_task(run_until_done(server))
     async with asyncio.timeout(60):
         while (await fresh(small)).status != BatchStatus.DONE:
             await asyncio.sleep(0.05)
     assert (await counts(large))["pending"] > 200
-    await in_db(services.cancel, large)
+    await in_db(services.cancel_batch, large)
     await working
 
 
@@ -344,7 +357,7 @@ async def test_orphans_of_a_cancelled_job_are_put_back(
     await batch.items.filter(index=0).aupdate(status=ItemStatus.RUNNING, attempts=1)
     await Batch.objects.filter(pk=batch.pk).aupdate(status=BatchStatus.CANCELLED)
     assert await in_db(services.servers_to_wake) == [server.pk]
-    await run_pump(server)
+    await run_until_done(server)
     assert await counts(batch) == {"pending": 3}
     assert await in_db(services.servers_to_wake) == []
 
@@ -354,7 +367,7 @@ async def test_a_row_that_takes_the_worker_down_three_times_has_failed(
 ) -> None:
     batch = await sync_to_async(make_batch)(3)
     await batch.items.filter(index=0).aupdate(status=ItemStatus.RUNNING, attempts=3)
-    await run_pump(server)
+    await run_until_done(server)
     assert await counts(batch) == {"accepted": 2, "failed": 1}
     assert "3 times" in (await batch.items.aget(index=0)).reason
 
@@ -369,21 +382,21 @@ async def test_which_width_is_best_is_measured_once(
     make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """1, half and all of the slots in turn; the next job on the server knows it."""
-    monkeypatch.setattr(pump_metrics, "TRIAL_ROWS", 30)
+    monkeypatch.setattr(pump_metrics, "MIN_PROBE_ROWS", 30)
     monkeypatch.setattr(
         concurrency_probe, "STEP_SECONDS", 0
     )  # a few rows are enough, however quick they are
-    monkeypatch.setattr(pump, "WATCH_SECONDS", 0.1)
+    monkeypatch.setattr(pump_state, "WATCH_SECONDS", 0.1)
     batch = await sync_to_async(make_batch)(80, max_tokens=20)
-    await run_pump(server)
-    course = await ThroughputHistory.objects.aget(batch=batch)
-    assert course.probe is not None
-    assert set(course.probe["rates"]) == {"1", "2", "4"}
-    assert all(rate > 0 for rate in course.probe["rates"].values())
-    assert sum(point[3] for point in course.points) <= 80
-    assert all(point[2] <= 4.5 * point[1] for point in course.points)
+    await run_until_done(server)
+    history = await ThroughputHistory.objects.aget(batch=batch)
+    assert history.probe is not None
+    assert set(history.probe["rates"]) == {"1", "2", "4"}
+    assert all(rate > 0 for rate in history.probe["rates"].values())
+    assert sum(point[3] for point in history.points) <= 80
+    assert all(point[2] <= 4.5 * point[1] for point in history.points)
     again = await sync_to_async(make_batch)(80)
-    await run_pump(server)
+    await run_until_done(server)
     assert await counts(again) == {"accepted": 80}
     assert (await ThroughputHistory.objects.aget(batch=again)).probe is None
 
@@ -391,33 +404,33 @@ async def test_which_width_is_best_is_measured_once(
 async def test_a_trial_that_ends_with_its_job_is_kept(
     make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pump_metrics, "TRIAL_ROWS", 30)
+    monkeypatch.setattr(pump_metrics, "MIN_PROBE_ROWS", 30)
     monkeypatch.setattr(
         concurrency_probe, "STEP_SECONDS", 0
     )  # a few rows are enough, however quick they are
-    monkeypatch.setattr(pump, "WATCH_SECONDS", 60)  # nobody looks before the end
+    monkeypatch.setattr(pump_state, "WATCH_SECONDS", 60)  # nobody looks before the end
     batch = await sync_to_async(make_batch)(40, max_tokens=20)
-    await run_pump(server)
-    trial = (await ThroughputHistory.objects.aget(batch=batch)).probe
-    assert trial is not None
-    assert set(trial["rates"]) == {"1", "2", "4"}
+    await run_until_done(server)
+    probe = (await ThroughputHistory.objects.aget(batch=batch)).probe
+    assert probe is not None
+    assert set(probe["rates"]) == {"1", "2", "4"}
 
 
 async def test_a_row_whose_slot_was_taken_is_the_next(
     make_batch: MakeBatch, server: Server
 ) -> None:
     await sync_to_async(make_batch)(6)
-    lease = await in_db(leases.take, server.pk)
+    lease = await in_db(leases.acquire, server.pk)
     assert lease is not None
-    jobs = Jobs(lease)
-    [job] = await jobs.look(server, finish=False)
-    await jobs.read(job, 4)
+    jobs = ActiveJobs(lease)
+    [job] = await jobs.refresh(server, finish=False)
+    await jobs.read_rows(job, 4)
     row = job.ready.popleft()
     job.drafts[row.pk] = ResumableCompletion()
-    jobs.written(row, went_back=True)
+    jobs.row_written(row, returned=True)
     assert job.ready[0] is row
-    await jobs.read(job, 4)
-    assert [row.index for row in job.ready] == [0, 1, 2, 3, 4, 5]  # nor is it Reprocessed
+    await jobs.read_rows(job, 4)
+    assert [row.index for row in job.ready] == [0, 1, 2, 3, 4, 5]  # and it is not read again
 
 
 async def test_what_its_rows_share_may_change_while_a_job_runs(
@@ -425,31 +438,31 @@ async def test_what_its_rows_share_may_change_while_a_job_runs(
 ) -> None:
     """A pump would otherwise go on by what it read when it found the job."""
     batch = await sync_to_async(make_batch)(4, max_tokens=40)
-    lease = await in_db(leases.take, server.pk)
+    lease = await in_db(leases.acquire, server.pk)
     assert lease is not None
-    jobs = Jobs(lease)
-    [job] = await jobs.look(server, finish=False)
-    assert job.context.once(dict) == {"max_tokens": 40}
+    jobs = ActiveJobs(lease)
+    [job] = await jobs.refresh(server, finish=False)
+    assert job.context.cached(dict) == {"max_tokens": 40}
     await Batch.objects.filter(pk=batch.pk).aupdate(spec={"max_tokens": 1})
-    assert await jobs.look(server, finish=False) == []
-    assert job.context.once(dict) == {"max_tokens": 1}
+    assert await jobs.refresh(server, finish=False) == []
+    assert job.context.cached(dict) == {"max_tokens": 1}
 
 
 async def test_what_a_model_is_may_be_known_only_when_it_was_loaded(
     make_batch: MakeBatch, server: Server
 ) -> None:
     await sync_to_async(make_batch)(4)
-    lease = await in_db(leases.take, server.pk)
+    lease = await in_db(leases.acquire, server.pk)
     assert lease is not None
-    jobs = Jobs(lease)
+    jobs = ActiveJobs(lease)
     server.facts = {"models": [{"id": "m", "state": "unloaded"}]}
-    [job] = await jobs.look(server, finish=False)
-    shared = job.context.once(dict)
+    [job] = await jobs.refresh(server, finish=False)
+    shared = job.context.cached(dict)
     assert not job.context.facts.get("reasoning")
     server.facts = {"models": [{"id": "m", "state": "loaded", "reasoning": True}]}
-    await jobs.look(server, finish=False)
+    await jobs.refresh(server, finish=False)
     assert job.context.facts["reasoning"] is True
-    assert job.context.once(dict) is shared  # what its rows share was not Reprocessed
+    assert job.context.cached(dict) is shared  # what its rows share was not built again
 
 
 async def test_a_mistake_in_comparing_rows_fails_its_job_alone(
@@ -457,7 +470,7 @@ async def test_a_mistake_in_comparing_rows_fails_its_job_alone(
 ) -> None:
     mistaken = await in_db(lambda: make_batch(2, handler="tests.mistaken"))
     other = await in_db(lambda: make_batch(2))
-    await run_pump(server)
+    await run_until_done(server)
     await mistaken.arefresh_from_db()
     await other.arefresh_from_db()
     assert (mistaken.status, other.status) == (BatchStatus.FAILED, BatchStatus.DONE)
@@ -514,7 +527,7 @@ async def test_a_disk_that_becomes_full_loses_nothing(
 
     connection_created.connect(connected)
     try:
-        working = asyncio.create_task(run_pump(server))
+        working = asyncio.create_task(run_until_done(server))
         await until(lambda: Item.objects.filter(status=ItemStatus.ACCEPTED).count() >= 5)
         is_full.set()
         if refused:

@@ -12,19 +12,27 @@ from asgiref.sync import sync_to_async
 from django.db import OperationalError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from apps.batch import handlers, services
-from apps.batch.handlers import Context, Outcome, Verdict, Work
+from apps.batch import services
+from apps.batch.handlers import (
+    Handler,
+    JobContext,
+    RowInput,
+    RowOutcome,
+    Verdict,
+    register_handler,
+)
 from apps.batch.models import Batch, BatchStatus, ItemStatus
-from apps.batch.pump import circuit_breaker, pump, retry
-from apps.batch.pump.circuit_breaker import Breaker
-from apps.batch.pump.jobs import Jobs
-from apps.batch.store import leases, store
+from apps.batch.pump import pump, retry, watcher
+from apps.batch.pump import state as pump_state
+from apps.batch.pump.active_jobs import ActiveJobs
+from apps.batch.scheduler import circuit_breaker
+from apps.batch.store import job_writes, leases
 from apps.llm import errors
 from apps.llm.permits import SlotTerms
 from apps.runtime.async_db import in_db
 from apps.servers.models import Kind, Server
 from apps.servers.services import slot_terms
-from tests.batch.conftest import MakeBatch, run_pump
+from tests.batch.conftest import MakeBatch, run_until_done
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,14 +50,14 @@ class Trouble:
 trouble = Trouble()
 
 
-async def troubled(work: Work, context: Context) -> Outcome:
+async def troubled(row: RowInput, context: JobContext[Any]) -> RowOutcome:
     trouble.asked += 1
     trouble.base_urls.append(context.client.endpoint.base_url)
     if trouble.gate is not None:
         await trouble.gate.wait()
     if trouble.error is not None:
         raise trouble.error
-    return Outcome(Verdict.ACCEPTED, output={"index": work.index}, raw="words " * 20)
+    return RowOutcome(Verdict.ACCEPTED, output={"index": row.index}, raw="words " * 20)
 
 
 def unreadable(batch_id: int, spec: dict[str, Any]) -> None:
@@ -57,16 +65,14 @@ def unreadable(batch_id: int, spec: dict[str, Any]) -> None:
         raise ValueError("“categories” is no kind of column.")
 
 
-handlers.register("tests.troubled", troubled)
-handlers.register(
-    "tests.unreadable", troubled, afterwards="tests.batch.pump.test_server_trouble.unreadable"
-)
+register_handler("tests.troubled", Handler(troubled))
+register_handler("tests.unreadable", Handler(troubled, post_process=unreadable))
 
 
 @pytest.fixture(autouse=True)
 def _well(monkeypatch: pytest.MonkeyPatch) -> None:
     trouble.__init__()  # type: ignore[misc]
-    monkeypatch.setattr(pump, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(pump_state, "WATCH_SECONDS", 0.05)
     monkeypatch.setattr(circuit_breaker, "PAUSE_SECONDS", (0.02, 0.05))
     monkeypatch.setattr(retry, "BACKOFF_SECONDS", 0.02)
 
@@ -95,7 +101,7 @@ async def test_no_row_fails_while_its_server_fails_them_all(
     """The model list still answers, as a proxy's does: only the rows tell."""
     trouble.error = error
     batch = await sync_to_async(make_batch)(100, handler="tests.troubled")
-    working = asyncio.create_task(run_pump(server))
+    working = asyncio.create_task(run_until_done(server))
     await until(lambda: str(error) in reason(batch) and trouble.asked >= 60)
     assert (await in_db(reason, batch)).startswith("Waiting for the model server: ")
     assert not await batch.items.filter(status=ItemStatus.FAILED).aexists()
@@ -103,41 +109,25 @@ async def test_no_row_fails_while_its_server_fails_them_all(
     assert await working is False
     assert await batch.items.filter(status=ItemStatus.ACCEPTED).acount() == 100
     paid = [item async for item in batch.items.filter(attempts__gt=1)]
-    assert len(paid) < circuit_breaker.ROWS
+    assert len(paid) < circuit_breaker.FAILED_ROWS_TO_OPEN
     assert (await Batch.objects.aget(pk=batch.pk)).reason == ""
 
 
 async def test_rows_that_fail_among_others_pay_themselves(
     make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fails_sometimes(work: Work, context: Context) -> Outcome:
-        if work.index % 3 == 0:
+    async def fails_sometimes(row: RowInput, context: JobContext[Any]) -> RowOutcome:
+        if row.index % 3 == 0:
             raise errors.ServerFailed("The model server failed: Compute error.")
-        return await troubled(work, context)
+        return await troubled(row, context)
 
-    monkeypatch.setitem(handlers._handlers, "tests.troubled", fails_sometimes)
-    batch = await sync_to_async(make_batch)(12, handler="tests.troubled")
-    await run_pump(server)
+    register_handler("tests.fails_sometimes", Handler(fails_sometimes))
+    batch = await sync_to_async(make_batch)(12, handler="tests.fails_sometimes")
+    await run_until_done(server)
     failed = [item.attempts async for item in batch.items.filter(status=ItemStatus.FAILED)]
     accepted = await batch.items.filter(status=ItemStatus.ACCEPTED).acount()
     assert accepted == 8
     assert failed == [3, 3, 3, 3]
-
-
-def test_after_a_failure_rows_start_slowly_and_the_pause_grows() -> None:
-    found = Breaker()
-    assert [found.row_failed(row) for row in (1, 1, 2, 3, 4, 5)] == [False] * 5 + [True]
-    found.begin_slowly()
-    widths = []
-    for _ in range(3):
-        widths.append(found.at_most)
-        found.tick()
-    assert widths == [1, 2, 4]
-    longest = circuit_breaker.PAUSE_SECONDS[1]
-    pauses = [found.pause() for _ in range(20)]
-    assert longest / 2 <= pauses[-1] <= longest
-    found.row_came_through()
-    assert (found.at_most, found.failed) == (None, set())
 
 
 @pytest.mark.parametrize("error", [errors.LoadFailed, errors.NotLoaded, errors.UnknownModel])
@@ -146,7 +136,7 @@ async def test_a_model_that_cannot_run_pauses_its_job_at_once(
 ) -> None:
     trouble.error = error("The model failed to start.")
     batch = await sync_to_async(make_batch)(30, handler="tests.troubled")
-    await run_pump(server)
+    await run_until_done(server)
     found = await Batch.objects.aget(pk=batch.pk)
     assert (found.status, found.reason) == (BatchStatus.PAUSED, "The model failed to start.")
     assert await batch.items.filter(status=ItemStatus.PENDING, attempts=0).acount() == 30
@@ -165,14 +155,14 @@ async def test_a_hiccup_while_an_error_is_noted_fails_no_row(
 
     monkeypatch.setattr("apps.servers.slots.back_off", refused)
     batch = await sync_to_async(make_batch)(5, handler="tests.troubled")
-    await run_pump(server)
+    await run_until_done(server)
     assert await batch.items.filter(status=ItemStatus.ACCEPTED).acount() == 5
 
 
 async def test_a_job_that_cannot_be_read_fails_alone(make_batch: MakeBatch, server: Server) -> None:
     bad = await sync_to_async(make_batch)(3, handler="tests.unreadable", unreadable=True)
     good = await sync_to_async(make_batch)(3, handler="tests.troubled")
-    await run_pump(server)
+    await run_until_done(server)
     bad = await Batch.objects.aget(pk=bad.pk)
     assert (bad.status, (await Batch.objects.aget(pk=good.pk)).status) == ("failed", "done")
     assert "“categories” is no kind of column." in bad.reason
@@ -181,7 +171,7 @@ async def test_a_job_that_cannot_be_read_fails_alone(make_batch: MakeBatch, serv
 async def test_a_new_address_reaches_a_pump_at_work(make_batch: MakeBatch, server: Server) -> None:
     trouble.gate = asyncio.Event()
     batch = await sync_to_async(make_batch)(40, handler="tests.troubled")
-    working = asyncio.create_task(run_pump(server))
+    working = asyncio.create_task(run_until_done(server))
     await until(lambda: trouble.asked == 4)
     other = server.base_url.replace("127.0.0.1", "localhost")
     await Server.objects.filter(pk=server.pk).aupdate(base_url=other, seen=None)
@@ -200,9 +190,9 @@ async def test_rows_that_wait_for_a_slot_do_not_start_once_their_job_is_paused(
     trouble.gate = asyncio.Event()
     monkeypatch.setattr("apps.servers.slots.slot_terms", _one_slot)
     batch = await sync_to_async(make_batch)(20, handler="tests.troubled")
-    working = asyncio.create_task(run_pump(server))
+    working = asyncio.create_task(run_until_done(server))
     await until(lambda: trouble.asked == 1)
-    await in_db(services.pause, batch)
+    await in_db(services.pause_batch, batch)
     await asyncio.sleep(0.2)  # a look or two of the pump
     trouble.gate.set()
     await working
@@ -231,10 +221,11 @@ async def test_a_row_may_take_hours(
     """Nothing ends a pump at work but its jobs and who stops it."""
     trouble.gate = asyncio.Event()
     batch = await sync_to_async(make_batch)(4, handler="tests.troubled")
-    working = asyncio.create_task(run_pump(server))
+    working = asyncio.create_task(run_until_done(server))
     await until(lambda: batch.items.filter(status=ItemStatus.RUNNING).count() == 4)
     later = SimpleNamespace(monotonic=lambda: time.monotonic() + 10 * 3600, time=time.time)
     monkeypatch.setattr(pump, "time", later)
+    monkeypatch.setattr(watcher, "time", later)
     await asyncio.sleep(0.5)  # ten looks of the watcher
     assert not working.done()
     trouble.gate.set()
@@ -248,7 +239,7 @@ async def test_a_server_that_refuses_is_named_at_the_job(
 ) -> None:
     trouble.error = errors.Busy("The server takes no more requests for now: 20 a minute.", 0.05)
     batch = await sync_to_async(make_batch)(4, handler="tests.troubled")
-    working = asyncio.create_task(run_pump(server))
+    working = asyncio.create_task(run_until_done(server))
     await until(lambda: reason(batch).startswith("Slowed down: The server takes no more requests"))
     trouble.error = None
     await working
@@ -262,23 +253,23 @@ async def test_a_job_is_not_done_while_a_row_is_not_written_yet(
 ) -> None:
     """Such a row may be accepted a moment later, and has then to be compared with the others."""
     batch = await sync_to_async(make_batch)(1, handler="tests.unreadable")
-    lease = await in_db(leases.take, server.pk)
+    lease = await in_db(leases.acquire, server.pk)
     assert lease is not None
-    jobs = Jobs(lease)
-    [job] = await jobs.look(server, finish=True)
-    await jobs.read(job, 10)
+    jobs = ActiveJobs(lease)
+    [job] = await jobs.refresh(server, finish=True)
+    await jobs.read_rows(job, 10)
     asked: list[list[int]] = []
 
     def finish_batches(lease: object, batch_ids: list[int]) -> list[int]:
         asked.append(list(batch_ids))
         return []
 
-    monkeypatch.setattr(store, "finish_batches", finish_batches)
-    await jobs.look(server, finish=True)
+    monkeypatch.setattr(job_writes, "finish_batches", finish_batches)
+    await jobs.refresh(server, finish=True)
     [row] = job.ready
     job.ready.clear()
-    jobs.written(row, went_back=False)
-    await jobs.look(server, finish=True)
+    jobs.row_written(row, returned=False)
+    await jobs.refresh(server, finish=True)
     assert asked == [[], [batch.pk]]
 
 
@@ -287,4 +278,4 @@ def test_the_width_of_a_job_behind_a_router_is_its_models(make_batch: MakeBatch)
     server = Server(kind=Kind.ROUTER, state="ready")
     server.facts = {"slots": 2, "models": [{"id": "a", "slots": 2}, {"id": "b", "slots": 4}]}
     batch.server, batch.model = server, "b"
-    assert services.progress(batch).width == 4
+    assert services.compute_progress(batch).width == 4

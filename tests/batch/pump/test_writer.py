@@ -7,25 +7,31 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import DataError
 
-from apps.batch import handlers
-from apps.batch.handlers import Context, Outcome, Verdict, Work
+from apps.batch.handlers import (
+    Handler,
+    JobContext,
+    RowInput,
+    RowOutcome,
+    Verdict,
+    register_handler,
+)
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
-from apps.batch.store import store
+from apps.batch.store import row_writes
 from apps.llm import errors
 from apps.llm.events import Usage
 from apps.servers.models import Server
-from tests.batch.conftest import MakeBatch, run_pump
+from tests.batch.conftest import MakeBatch, run_until_done
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 BAD = 3
 
 
-async def poisonous(work: Work, context: Context) -> Outcome:
+async def poisonous(row: RowInput, context: JobContext[Any]) -> RowOutcome:
     """One row of the job is as its spec says."""
     given: dict[str, Any] = {"output": {"x": 1}, "raw": "{}", "reason": ""}
     verdict = Verdict.ACCEPTED
-    if work.index == BAD:
+    if row.index == BAD:
         kind = context.spec["kind"]
         if kind == "infinite":
             given["output"] = {"x": math.inf}
@@ -36,10 +42,10 @@ async def poisonous(work: Work, context: Context) -> Outcome:
             given["usage"] = Usage(2**40, -1, 2**40)
         elif kind == "error":
             raise errors.BadRequest("The server says \0 and \ud800.")
-    return Outcome(verdict, **given)
+    return RowOutcome(verdict, **given)
 
 
-handlers.register("tests.poisonous", poisonous)
+register_handler("tests.poisonous", Handler(poisonous))
 
 
 async def rows_of(batch: Batch) -> dict[int, Item]:
@@ -59,7 +65,7 @@ async def test_a_value_the_database_does_not_take_costs_its_row_alone(
     make_batch: MakeBatch, server: Server, kind: str, status: str, reason: str
 ) -> None:
     batch = await sync_to_async(make_batch)(30, handler="tests.poisonous", kind=kind)
-    assert await run_pump(server) is False
+    assert await run_until_done(server) is False
     rows = await rows_of(batch)
     bad = rows.pop(BAD)
     assert bad.status == status
@@ -71,16 +77,16 @@ async def test_a_value_the_database_does_not_take_costs_its_row_alone(
 async def test_whatever_a_statement_raises_is_one_rows(
     make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish_row = store._finish_row
+    finish_row = row_writes._finish_row
 
     def refuses(lease: Any, entry: Any, *args: Any) -> bool:
         if entry.row.index == BAD:
             raise DataError("value too long for type character varying(30)")
         return finish_row(lease, entry, *args)
 
-    monkeypatch.setattr(store, "_finish_row", refuses)
+    monkeypatch.setattr(row_writes, "_finish_row", refuses)
     batch = await sync_to_async(make_batch)(30, handler="tests.poisonous", kind="")
-    await run_pump(server)
+    await run_until_done(server)
     rows = await rows_of(batch)
     assert "value too long" in rows.pop(BAD).reason
     assert {row.status for row in rows.values()} == {ItemStatus.ACCEPTED}

@@ -20,21 +20,21 @@ def test_a_machine_with_another_clock_takes_no_lease_away(
     make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch, minutes: int
 ) -> None:
     make_batch(1)
-    held = leases.take(server.pk)
+    held = leases.acquire(server.pk)
     assert held is not None
     now = timezone.now
     monkeypatch.setattr(timezone, "now", lambda: now() + timedelta(minutes=minutes))
-    assert leases.take(server.pk) is None
+    assert leases.acquire(server.pk) is None
     assert services.servers_to_wake() == []
     monkeypatch.undo()
-    leases.give_back(held)
+    leases.release(held)
     assert services.servers_to_wake() == [server.pk]
 
 
 def test_a_lease_that_nobody_renews_lapses(server: Server) -> None:
-    first = leases.take(server.pk)
+    first = leases.acquire(server.pk)
     PumpLease.objects.update(until=Now() - timedelta(seconds=1))
-    second = leases.take(server.pk)
+    second = leases.acquire(server.pk)
     assert first is not None
     assert second is not None
     assert second.token == first.token + 1

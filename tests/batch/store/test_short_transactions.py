@@ -17,9 +17,9 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.batch import services
-from apps.batch.handlers import Outcome, Verdict
+from apps.batch.handlers import RowOutcome, Verdict
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
-from apps.batch.store import leases, store
+from apps.batch.store import job_writes, leases, reads, row_events, row_writes
 from apps.batch.store.items import INSERT_ROWS
 from apps.core.models import ApiKey
 from apps.generation import services as services_of_jobs
@@ -90,9 +90,9 @@ def test_many_rows_are_changed_in_short_transactions(large: Batch, what: str) ->
             case "add":
                 services.add_rows(large, ROWS)
             case "retry":
-                assert services.retry_failed(large) == ROWS
+                assert services.retry_failed_rows(large) == ROWS
             case "delete":
-                services.delete(large)
+                services.delete_batch(large)
     assert 0 < largest() <= MOST_ROWS
 
 
@@ -141,16 +141,16 @@ def test_rows_are_made_fast(alice: User, server: Server) -> None:
 
 
 def test_what_a_pump_writes_at_once_is_short(server: Server, large: Batch) -> None:
-    lease = leases.take(server.pk)
+    lease = leases.acquire(server.pk)
     assert lease is not None
     large.items.filter(index__lt=2000).update(status=ItemStatus.REJECTED, finished=timezone.now())
     large.items.filter(index__lt=2000, index__gt=500).update(status=ItemStatus.ACCEPTED)
-    rows = store.pending(large.pk, limit=64, skip=frozenset())
-    outcome = Outcome(Verdict.ACCEPTED, output={"text": "word " * 500}, raw="word " * 500)
+    rows = reads.pending_rows(large.pk, limit=64, skip=frozenset())
+    outcome = RowOutcome(Verdict.ACCEPTED, output={"text": "word " * 500}, raw="word " * 500)
     with largest_transaction() as largest:
-        assert store.tend(lease) == [large.pk]
-        store.write(lease, [store.Started(row, "m") for row in rows])
-        store.write(lease, [store.Finished(row, outcome, 1.0) for row in rows])
-        store.rest(lease, [large.pk], status=BatchStatus.PAUSED, reason="x")
+        assert job_writes.enforce_policies(lease) == [large.pk]
+        row_writes.write_events(lease, [row_events.Started(row, "m") for row in rows])
+        row_writes.write_events(lease, [row_events.Finished(row, outcome, 1.0) for row in rows])
+        job_writes.set_status(lease, [large.pk], status=BatchStatus.PAUSED, reason="x")
     assert large.items.filter(status=ItemStatus.ACCEPTED).count() == 1499 + 64
     assert 0 < largest() <= MOST_ROWS

@@ -11,8 +11,9 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 
+from apps.batch import pump_heartbeat
 from apps.batch.models import Batch, Item, ItemStatus
-from apps.batch.pump import pump
+from apps.batch.pump.pump import run_pump
 from apps.classifiers.evaluation import row_results
 from apps.classifiers.evaluation.row_texts import load_texts
 from apps.classifiers.models import ChatTest, Classifier
@@ -32,10 +33,9 @@ from tests.tiny_gguf import THINKING_TEMPLATE, write_tiny_gguf
 
 @pytest.fixture(autouse=True)
 def woken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    from apps.batch import presence
 
     servers: list[int] = []
-    monkeypatch.setattr(presence, "call", servers.append)
+    monkeypatch.setattr(pump_heartbeat, "publish_work", servers.append)
     return servers
 
 
@@ -46,7 +46,7 @@ def made(alice: User, embedding_server: Server) -> Classifier:
 
 async def _work_off(server_id: int) -> None:
     try:
-        await pump.run(server_id)
+        await run_pump(server_id)
     finally:
         await close_clients()
         await close_async_redis()

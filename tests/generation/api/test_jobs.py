@@ -1,4 +1,4 @@
-"""Jobs over HTTP."""
+"""ActiveJobs over HTTP."""
 
 import io
 import json
@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
 from apps.batch.models import Batch, BatchStatus
-from apps.batch.pump import pump
+from apps.batch.pump.pump import run_pump
 from apps.datasets.services import create_dataset
 from apps.files import ExampleRow
 from apps.generation import services
@@ -40,7 +40,7 @@ def post(client: Client, path: str, data: Any = None) -> Any:
 
 @async_to_sync
 async def work(server: Server) -> None:
-    await pump.run(server.pk)
+    await run_pump(server.pk)
     await close_clients()
     await close_async_redis()
 

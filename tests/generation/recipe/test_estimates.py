@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from apps.batch.handlers import Outcome, Verdict
+from apps.batch.handlers import RowOutcome, Verdict
 from apps.batch.models import Batch, Item
 from apps.generation.recipe.estimates import Estimate, estimate, from_job, rates_of
 from apps.generation.rows.handler import Told
@@ -34,7 +34,7 @@ def tried(*seconds: float, written: int = 100, good: int | None = None) -> list[
     good = len(seconds) if good is None else good
     verdicts = ["" if at < good else "judged" for at in range(len(seconds))]
     return [
-        Preview(told, Outcome(Verdict.ACCEPTED, code=code), seconds=each)
+        Preview(told, RowOutcome(Verdict.ACCEPTED, code=code), seconds=each)
         for each, code in zip(seconds, verdicts, strict=True)
     ]
 

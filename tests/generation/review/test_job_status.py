@@ -8,13 +8,14 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.batch.models import Batch, ThroughputHistory
+from apps.batch.services import ProbeResult
 from apps.generation.models import Job
-from apps.generation.review.job_status import in_words, why_fewer
+from apps.generation.review.job_status import describe_probe, why_fewer
 from apps.llm.permits.keys import permit_key
 from apps.servers.models import Server
 from tests.environment import REDIS_SOCKET
 
-TRIAL = {"model": "m", "slots": 4, "rates": {"1": 30.0, "2": 55.4, "4": 80.0}, "best": 4}
+PROBE = {"model": "m", "slots": 4, "rates": {"1": 30.0, "2": 55.4, "4": 80.0}, "best": 4}
 
 
 @pytest.fixture
@@ -64,8 +65,8 @@ def test_a_server_that_does_not_report_its_slots(batch: Batch) -> None:
         (4, 2, "Best: 4 in parallel. You set 2."),
     ],
 )
-def test_the_trial_in_words(best: int, fixed: int | None, said: str) -> None:
-    assert said in in_words(TRIAL | {"best": best}, fixed)
+def test_describe_probe_names_the_best_width(best: int, fixed: int | None, said: str) -> None:
+    assert said in describe_probe(ProbeResult.from_json(PROBE | {"best": best}), fixed)
 
 
 def test_the_page_shows_both_and_the_chart_its_points(
@@ -73,7 +74,7 @@ def test_the_page_shows_both_and_the_chart_its_points(
 ) -> None:
     course = reverse("generation:throughput", args=[job.pk])
     assert browser.get(course).json() == {"points": [], "slots": 4}
-    ThroughputHistory.objects.create(batch=batch, points=[[100.0, 5.0, 20.0, 3, 60]], probe=TRIAL)
+    ThroughputHistory.objects.create(batch=batch, points=[[100.0, 5.0, 20.0, 3, 60]], probe=PROBE)
     Batch.objects.filter(pk=batch.pk).update(width=1)
     page = browser.get(reverse("generation:job", args=[job.pk])).content.decode()
     assert "You set 1" in page

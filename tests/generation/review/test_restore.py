@@ -11,9 +11,10 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
+from apps.batch.errors import WrongState
+from apps.batch.jobs import job_policies
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
-from apps.batch.pump import policies, pump
-from apps.batch.services import WrongState
+from apps.batch.pump.pump import run_pump
 from apps.generation.exports import to_dataset
 from apps.generation.exports.row_fields import full_row
 from apps.generation.models import Job
@@ -71,7 +72,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
 
 @async_to_sync
 async def work(server: Server) -> None:
-    await pump.run(server.pk)
+    await run_pump(server.pk)
     await close_clients()
     await close_async_redis()
 
@@ -225,7 +226,7 @@ class TestRestoring:
         asked, said = json.dumps(["Ask."]), json.dumps(["A bad question?"])
         for index in (0, 1):
             finish(job, index, ItemStatus.REJECTED, code="check_lacks", prompt=asked, raw=said)
-        policies.tend(server.pk)
+        job_policies.enforce_policies(server.pk)
         assert job.batch.items.count() == 4
         spare = job.batch.items.get(index=2)
         finish(job, 2, ItemStatus.REJECTED, code="check_lacks", prompt=asked, raw=said)

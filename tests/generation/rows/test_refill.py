@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.batch.models import Item, ItemStatus
-from apps.batch.pump import pump
+from apps.batch.pump.pump import run_pump
 from apps.generation.exports import to_dataset
 from apps.generation.exports.row_fields import full_row
 from apps.generation.models import Job
@@ -55,7 +55,7 @@ def echo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @async_to_sync
 async def work(server: Server) -> None:
-    await pump.run(server.pk)
+    await run_pump(server.pk)
     await close_clients()
     await close_async_redis()
 

@@ -20,7 +20,7 @@ from apps.generation.recipe.problems import RecipeError
 from apps.generation.rows.semantic_filter import Comparison, Kept
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
-from tests.batch.conftest import run_pump
+from tests.batch.conftest import run_until_done
 from tests.generation.conftest import finish
 from tests.generation.views.test_editor import FORM
 
@@ -60,7 +60,7 @@ class TestInAJob:
         job = await in_db(lambda: job_of(alice, server, texts, recipe=recipe, test_dataset=real))
         items = Item.objects.filter(batch_id=job.batch_id)
         await items.filter(index=5).aupdate(reviewed=True)
-        await run_pump(server)
+        await run_until_done(server)
         assert await in_db(said, job) == [
             *("accepted", "accepted"),
             "About 100% similar in meaning to row 1.",
@@ -76,7 +76,7 @@ class TestInAJob:
         self, alice: User, server: Server, embedding_server: Server
     ) -> None:
         job = await in_db(lambda: job_of(alice, server, ["The same", "The same"], refill=True))
-        await run_pump(server)
+        await run_until_done(server)
         made = Item.objects.filter(batch_id=job.batch_id, index__gt=1)
         assert await made.acount() > 0
         assert (await made.order_by("index").afirst()).original_index == 1  # type: ignore[union-attr]
@@ -97,7 +97,7 @@ class TestInAJob:
         away = Server.objects.filter(pk=embedding_server.pk)
         address = embedding_server.base_url
         await away.aupdate(base_url="http://127.0.0.1:9", **UNSEEN)
-        pump = asyncio.create_task(run_pump(server))
+        pump = asyncio.create_task(run_until_done(server))
         async with asyncio.timeout(60):
             async for batch in changes(job):
                 open_rows = Item.objects.filter(batch=batch, status__in=("pending", "running"))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from apps.generation.recipe.parse import parse
+from apps.generation.recipe.spec import Spec
 from apps.generation.rows.handler import row_tokens
 from apps.generation.rows.previews import Preview, preview
 from apps.llm.thinking import ROOM
@@ -104,7 +105,7 @@ async def test_a_thought_without_an_end_is_the_reason(always: LlamaProcess) -> N
 
 
 def test_the_thought_counts_where_slots_share_a_context() -> None:
-    spec = {"recipe": {"prompt": "Write."}, "seed": 1, "system": ""}
+    spec = Spec.read({"recipe": {"prompt": "Write."}, "seed": 1, "system": ""})
     always = {"reasoning": True, "thinking_switch": False, "thinking_off": False}
     assert row_tokens(spec, always) - row_tokens(spec, {}) == ROOM
 

@@ -7,8 +7,9 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import AsyncClient, Client
 
+from apps.batch import services
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
-from apps.batch.services import restore
+from apps.batch.services import accept_row
 from apps.generation.models import Job, StoredRows
 from apps.generation.review import measure, rejudge
 from apps.runtime.async_db import in_db
@@ -90,21 +91,25 @@ class TestByText:
         self, browser: Client, alike: Job, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A few rows a transaction; what becomes of them is the same."""
-        in_pieces, written = rejudge._parts, rejudge.for_each
-        pieces: list[tuple[int, int]] = []
+        sizes: list[int] = []
 
-        def counted(statement: str, rows: Any) -> int:
-            if rows:
-                pieces.append((len(rows), len(connection.savepoint_ids)))
-            return written(statement, rows)
+        def counted(function: Any, rows_at: int) -> Any:
+            def call(*args: Any) -> int:
+                assert not connection.in_atomic_block
+                sizes.append(len(args[rows_at]))
+                return int(function(*args))
 
-        monkeypatch.setattr(rejudge, "_parts", lambda rows: in_pieces(rows, 2))
-        monkeypatch.setattr(rejudge, "for_each", counted)
+            return call
+
+        reject, restore = services.reject_near_duplicates, services.restore_near_duplicates
+        monkeypatch.setattr(rejudge, "CHUNK", 2)
+        monkeypatch.setattr(services, "reject_near_duplicates", counted(reject, 0))
+        monkeypatch.setattr(services, "restore_near_duplicates", counted(restore, 1))
         apply(browser, alike, 70)
         assert states(alike) == ["accepted", NEAR, NEAR, "accepted", NEAR]
         apply(browser, alike, 101)
         assert states(alike) == ["accepted"] * 5
-        assert pieces == [(2, 0), (1, 0), (2, 0), (1, 0)]
+        assert sizes == [2, 1, 2, 1]
 
     def test_what_a_person_looked_at_stays(self, browser: Client, alike: Job) -> None:
         items = Item.objects.filter(batch_id=alike.batch_id)
@@ -208,7 +213,7 @@ def test_a_job_that_refills_goes_on(browser: Client, alike: Job) -> None:
     items = Item.objects.filter(batch_id=alike.batch_id)
     items.filter(index=1).update(replaced=True)
     Item.objects.create(batch_id=alike.batch_id, index=5, input={"for": 1})
-    restore(items.get(index=1))
+    accept_row(items.get(index=1))
     assert not items.filter(index=5).exists()
     assert not items.get(index=1).replaced
 

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from apps.batch.models import Item, ItemStatus
-from apps.batch.pump import pump
+from apps.batch.pump.pump import run_pump
 from apps.chat.models import Message, Status
 from apps.runtime.async_db import in_db
 from apps.servers.models import DefaultServer, Server, Use
@@ -51,7 +51,7 @@ async def test_chat(alice_api: AsyncClient, server: Server) -> None:
 async def test_a_job(alice: User, server: Server, strict: Standin) -> None:
     before = len(strict.asked)
     job = await in_db(lambda: new_job(alice, server, rows=3, params={"max_tokens": 60}))
-    await pump.run(server.pk)
+    await run_pump(server.pk)
     rows = [item async for item in Item.objects.filter(batch=job.batch_id)]
     assert all(row.status in {ItemStatus.ACCEPTED, ItemStatus.REJECTED} for row in rows), [
         row.reason for row in rows

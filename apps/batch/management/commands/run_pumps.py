@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from redis.exceptions import RedisError
 
-from apps.batch import presence
-from apps.batch.pumps import Pumps
+from apps.batch import pump_heartbeat
+from apps.batch.pump_pool import PumpPool
 from apps.llm.client import load_sdk
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
@@ -31,20 +31,20 @@ class Command(BaseCommand):
     def handle(self, *args: Any, check: bool, **options: Any) -> None:
         if check:
             sys.exit(0 if _is_alive() else 1)
-        load_sdk()  # no first row waits for it
+        load_sdk()  # before the first row needs it
         asyncio.run(_run())
 
 
 def _is_alive() -> bool:
     try:
-        return presence.anybody(here=True)
+        return pump_heartbeat.is_pump_alive(on_this_machine=True)
     except RedisError:
         return False
 
 
 async def _run() -> None:
     stopping = asyncio.Event()
-    pumps = Pumps(stopping.is_set)
+    pumps = PumpPool(stopping.is_set)
 
     def stop() -> None:
         stopping.set()

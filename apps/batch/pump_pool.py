@@ -1,7 +1,7 @@
-"""All pumps of one process: a task for each model server with work, side by side in one loop.
+"""The pumps of one process: a task for each model server with work, in one event loop.
 
-A job so never waits for another server's job to end. Any number of processes may do this: the
-lease of a server lets one pump work, and the process with the fewest pumps asks for it first.
+A job never waits for a job of another server. Any number of processes may run pumps: the lease of a
+server admits one pump, and the process with the fewest pumps asks for it first.
 """
 
 import asyncio
@@ -13,61 +13,62 @@ from asgiref.sync import ThreadSensitiveContext
 from django.db import DatabaseError, connections
 from redis.exceptions import RedisError
 
-from apps.batch import presence, services
-from apps.batch.pump import pump
-from apps.batch.store import store
+from apps.batch import pump_heartbeat, services
+from apps.batch.pump.pump import run_pump
+from apps.batch.pump.state import ShouldStop
+from apps.batch.store import job_writes
 from apps.llm.client import close_clients
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import async_redis, close_async_redis
 
 log = logging.getLogger(__name__)
 
-# What no message told of: jobs of a process that was killed, or queued while Redis was away.
-LOOK_SECONDS = 3.0
-# A process with pumps already lets others have the next one: so much later for each it has.
-LATER_SECONDS = 0.05
-# A pump that ended with an error starts again after so long, then twice as long each time.
-AGAIN_SECONDS = (2.0, 60.0)
+# Finds jobs without a message: of a killed process, or queued while Redis was away.
+POLL_SECONDS = 3.0
+# Delay per pump that this process has already, so that another process takes the next one.
+DELAY_PER_PUMP_SECONDS = 0.05
+# First and longest pause after a pump that ended with an error; doubles each time.
+RESTART_SECONDS = (2.0, 60.0)
 FAILED = (
     "Workbench failed while working on this server's rows. Details are in the worker log. "
     "Next try in {seconds:.0f} s."
 )
 
 
-class Pumps:
-    def __init__(self, should_stop: pump.Stop) -> None:
+class PumpPool:
+    def __init__(self, should_stop: ShouldStop) -> None:
         self._should_stop = should_stop
         self._pumps: dict[int, asyncio.Task[None]] = {}
         self._failures: dict[int, int] = {}
         self._not_before: dict[int, float] = {}
-        self._woken = asyncio.Event()
+        self._wake_event = asyncio.Event()
 
     def wake(self) -> None:
-        """Looks for work now instead of after the pause."""
-        self._woken.set()
+        """Look for work now."""
+        self._wake_event.set()
 
     async def run(self) -> None:
-        """Until `should_stop`; every pump has given its lease back then."""
+        """Run until `should_stop`; all leases are released then."""
         listener = asyncio.create_task(self._listen())
         try:
             while not self._should_stop():
-                self._woken.clear()
-                await self._look()
+                self._wake_event.clear()
+                await self._start_pumps()
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_SECONDS):
-                        await self._woken.wait()
-                await asyncio.sleep(LATER_SECONDS * len(self._pumps))
+                    async with asyncio.timeout(POLL_SECONDS):
+                        await self._wake_event.wait()
+                await asyncio.sleep(DELAY_PER_PUMP_SECONDS * len(self._pumps))
         finally:
             listener.cancel()
             await asyncio.gather(listener, *self._pumps.values(), return_exceptions=True)
             with suppress(RedisError, OSError):
-                await presence.leave()
+                await pump_heartbeat.sign_off()
             await close_clients()
             await close_async_redis()
 
-    async def _look(self) -> None:
+    async def _start_pumps(self) -> None:
         try:
-            await presence.tell()
+            await pump_heartbeat.beat()
         except (RedisError, OSError) as error:
             log.warning("Redis does not answer: %s", error)
         try:
@@ -78,38 +79,40 @@ class Pumps:
         now = time.monotonic()
         for server_id in waiting:
             if server_id not in self._pumps and self._not_before.get(server_id, now) <= now:
-                self._pumps[server_id] = asyncio.create_task(self._pump(server_id))
+                self._pumps[server_id] = asyncio.create_task(self._run_pump(server_id))
 
-    async def _pump(self, server_id: int) -> None:
+    async def _run_pump(self, server_id: int) -> None:
         try:
-            # A thread of its own for its queries: one that has to wait holds up no other pump.
+            # Queries in their own thread: a slow one does not delay other pumps.
             async with ThreadSensitiveContext():
                 try:
-                    await pump.run(server_id, should_stop=self._should_stop)
+                    await run_pump(server_id, should_stop=self._should_stop)
                     self._failures.pop(server_id, None)
                 except Exception:
                     log.exception("The pump of server %s", server_id)
-                    await self._rest(server_id)
+                    await self._schedule_restart(server_id)
                 finally:
                     await in_db(connections.close_all)
         finally:
             del self._pumps[server_id]
 
-    async def _rest(self, server_id: int) -> None:
-        """After an error of ours: the jobs say so, and the next pump starts a little later."""
-        first, longest = AGAIN_SECONDS
+    async def _schedule_restart(self, server_id: int) -> None:
+        """Show the error at the jobs and delay the next pump of the server."""
+        first, longest = RESTART_SECONDS
         self._failures[server_id] = failures = self._failures.get(server_id, 0) + 1
         seconds = min(longest, first * 2.0 ** min(failures - 1, 16))
         self._not_before[server_id] = time.monotonic() + seconds
         with suppress(DatabaseError):
-            await in_db(store.note_all, server_id, FAILED.format(seconds=seconds))
+            await in_db(
+                job_writes.set_server_wait_reason, server_id, FAILED.format(seconds=seconds)
+            )
 
     async def _listen(self) -> None:
-        """Is woken by who queues a job. A message that is missed costs a pause, no more."""
+        """Wake on messages about new work. A missed message costs one pause."""
         while True:
             with suppress(RedisError, OSError):
                 async with async_redis().pubsub() as pubsub:
-                    await pubsub.subscribe(presence.CHANNEL)
-                    async for _ in pubsub.listen():  # the first one says that it listens now
+                    await pubsub.subscribe(pump_heartbeat.CHANNEL)
+                    async for _ in pubsub.listen():  # the first message confirms the subscription
                         self.wake()
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)

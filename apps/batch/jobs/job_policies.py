@@ -1,7 +1,7 @@
-"""What is decided for a whole job while it runs: refill, yield, budget.
+"""Policies of a running job: refill, minimum yield, daily token limit.
 
-The pump calls `tend` every second, behind its lease's fence. Every step is one a second pump, or
-the same one after a crash, may repeat without harm.
+The pump enforces them every second, behind the fence of its lease. Another pump, or the same one
+after a crash, may repeat every step without harm.
 """
 
 from collections.abc import Sequence
@@ -16,39 +16,37 @@ from apps.batch.store.items import add_items, next_index
 
 BAD = (ItemStatus.REJECTED, ItemStatus.FAILED)
 REFILL_ROWS = 2_000
-# A goal of three rows may take more than three times as many tries.
-FEWEST_TRIES = 20
-# So many of the last rows are looked at, and at least that share of them must be accepted.
+# A goal of three rows may need more than five attempts per row.
+MIN_ROWS = 20
+# Of this many last rows at least the share `MIN_YIELD` must be accepted.
 YIELD_ROWS = 100
 ESTIMATED = " The server reports no usage: tokens are estimated from characters."
-LEAST_YIELD = 0.05
+MIN_YIELD = 0.05
 
 
-def tend(server_id: int) -> list[int]:
-    """One short look at the jobs of a server that have a goal or a budget.
+def enforce_policies(server_id: int) -> list[int]:
+    """Check the active jobs of a server that have a goal or a daily limit.
 
-    Returns those that were given new rows.
+    Returns the batches that got new rows.
     """
     batches = Batch.objects.filter(server_id=server_id, status__in=ACTIVE).filter(
         Q(goal__isnull=False) | Q(daily_tokens__isnull=False)
     )
-    batches = batches.defer("spec")  # as large as its values: nothing to read every second
+    batches = batches.defer("spec")  # too large to read every second
     refilled = []
     for batch in batches:
         if batch.goal is not None and _refill(batch):
             refilled.append(batch.pk)
         if batch.daily_tokens is not None:
-            _hold_to_budget(batch)
+            _enforce_daily_limit(batch)
     return refilled
 
 
 def _refill(batch: Batch) -> int:
-    """Makes a new row for each that was rejected or failed, or says why it goes on no longer.
+    """Create a row for each rejected or failed one, or fail the job with the reason.
 
-    Returns how many it made.
-
-    A replacement stands for the same first row as what it replaces, so each row asked for has one
-    chain of tries, and quotas come out exactly.
+    A replacement has the original index of the row that it replaces, so each row asked for has one
+    chain of attempts, and quotas come out exactly. Returns the number of new rows.
     """
     bad = list(
         Item.objects.filter(batch=batch, status__in=BAD, replaced=False).order_by("index")[
@@ -57,24 +55,25 @@ def _refill(batch: Batch) -> int:
     )
     if not bad:
         return 0
-    if sentence := _low_yield(batch):
-        _stop(batch, sentence)
+    if sentence := _low_yield_reason(batch):
+        _fail(batch, sentence)
         return 0
-    allowed = batch.rows_before_resume + max(batch.tries * batch.wanted, FEWEST_TRIES)
+    allowed = batch.rows_before_resume + max(batch.tries * batch.wanted, MIN_ROWS)
     room = max(0, allowed - batch.total)
     if not room:
         if not Item.objects.filter(batch=batch, status__in=OPEN).exists():
-            _stop(batch, f"The limit of {batch.total:,} attempts was reached.")
+            _fail(batch, f"The limit of {batch.total:,} attempts was reached.")
         return 0
-    return _replace(batch, bad[:room])
+    return create_replacements(batch, bad[:room])
 
 
 @transaction.atomic
-def _replace(batch: Batch, chosen: Sequence[Item]) -> int:
-    # Who adds rows right now takes the same indexes: the refill has time until the next second.
+def create_replacements(batch: Batch, chosen: Sequence[Item]) -> int:
+    """Create a replacement for each chosen row that is still bad. Returns their number."""
+    # Someone who adds rows now uses the same indexes. The refill can wait for the next second.
     if not Batch.objects.select_for_update(skip_locked=True).filter(pk=batch.pk).exists():
         return 0
-    # A person may have accepted one of them since they were read.
+    # Someone may have accepted one of them since they were read.
     keys = [item.pk for item in chosen]
     bad = Item.objects.filter(pk__in=keys, status__in=BAD, replaced=False)
     still = set(bad.values_list("pk", flat=True))
@@ -88,19 +87,19 @@ def _replace(batch: Batch, chosen: Sequence[Item]) -> int:
     return len(chosen)
 
 
-def _low_yield(batch: Batch) -> str:
-    """Why going on would be a waste, from the last rows; empty where it would not."""
+def _low_yield_reason(batch: Batch) -> str:
+    """Return why the yield of the last rows is too low; "" if it is not."""
     finished = Item.objects.filter(batch=batch, finished__isnull=False)
     if batch.yield_counted_since is not None:
         finished = finished.filter(finished__gt=batch.yield_counted_since)
     last = list(finished.order_by("-finished").values_list("status", flat=True)[:YIELD_ROWS])
     accepted = last.count(ItemStatus.ACCEPTED)
-    if len(last) < YIELD_ROWS or accepted >= LEAST_YIELD * YIELD_ROWS:
+    if len(last) < YIELD_ROWS or accepted >= MIN_YIELD * YIELD_ROWS:
         return ""
     return f"Only {accepted} of the last {YIELD_ROWS} rows were accepted."
 
 
-def _stop(batch: Batch, why: str) -> None:
+def _fail(batch: Batch, why: str) -> None:
     accepted = Item.objects.filter(batch=batch, status=ItemStatus.ACCEPTED).count()
     reason = (
         f"Stopped with {accepted:,} of {batch.goal:,} rows: {why} Check the reasons, change the "
@@ -111,8 +110,8 @@ def _stop(batch: Batch, why: str) -> None:
     )
 
 
-def _hold_to_budget(batch: Batch) -> None:
-    """Pauses a job that has used up its day's tokens."""
+def _enforce_daily_limit(batch: Batch) -> None:
+    """Pause a job that has used its tokens of today."""
     today = timezone.localdate()
     if batch.day != today:
         batch.day, batch.tokens_before_day = today, batch.spent_tokens
@@ -128,8 +127,8 @@ def _hold_to_budget(batch: Batch) -> None:
         )
 
 
-def resume_budgets() -> int:
-    """Jobs whose budget was used up on an earlier day go on. Returns how many."""
+def resume_after_daily_limit() -> int:
+    """Requeue jobs that reached their limit on an earlier day. Returns their number."""
     return Batch.objects.filter(
         status=BatchStatus.PAUSED, resumes_on__lte=timezone.localdate()
     ).update(status=BatchStatus.QUEUED, reason="", resumes_on=None, day=None)

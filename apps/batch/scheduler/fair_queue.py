@@ -1,30 +1,34 @@
-"""Whose row is next: deficit round robin over jobs, in tokens (pure)."""
+"""Deficit round robin over jobs, in tokens (pure)."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
 
-# A turn is long enough to stay on one prompt prefix for a run of rows, and short enough that the
-# other job is back within seconds.
+# A turn is long enough to reuse one prompt prefix for several rows, and short enough that the
+# next job starts within seconds.
 QUANTUM_TOKENS = 4000
 FIRST_GUESS_TOKENS = 200
 SMOOTHING = 0.2
 
 
-class Turns:
-    """Each job gets `weight` times the quantum in a turn and pays for its rows in tokens.
+class FairQueue:
+    """Gives each job `weight` quanta per turn and charges its rows in tokens.
 
-    What a row costs is known when it ends, so it is charged what the job's rows cost lately and
-    the difference is settled afterwards.
+    The cost of a row is known when it ends. At its start it is charged the recent average of its
+    job; the difference is corrected at the end.
     """
 
     def __init__(self, quantum: float = QUANTUM_TOKENS) -> None:
         self._quantum = quantum
         self._credit: dict[int, float] = {}
-        self._cost: dict[int, float] = {}
+        self._average: dict[int, float] = {}
         self._current: int | None = None
 
     def pick(self, weights: Mapping[int, int]) -> int:
-        """The job whose row starts now, of the jobs (id to weight) that have one ready."""
+        """Return the job whose row starts next.
+
+        Args:
+            weights: weight by job id, of the jobs that have a row ready.
+        """
         self._credit = {job: self._credit.get(job, 0.0) for job in weights}
         current = self._current
         if current is not None and self._credit.get(current, 0.0) > 0:
@@ -40,21 +44,26 @@ class Turns:
                 return job
             at += 1
 
+    def credit_of(self, job: int) -> float:
+        """Return the tokens that a job may still spend in its turn."""
+        return self._credit.get(job, 0.0)
+
     def _skip_rounds(self, weights: Mapping[int, int]) -> None:
-        """All rounds at once after which nobody has credit yet: a row may have cost millions."""
+        """Add all rounds at once that leave every job without credit: a row may cost millions."""
         turns = (-self._credit[job] // (self._quantum * weights[job]) for job in weights)
         if (rounds := min(turns)) > 0:
             for job, weight in weights.items():
                 self._credit[job] += rounds * self._quantum * weight
 
-    def start(self, job: int) -> float:
-        """Charges a row of `job` and returns what it was charged."""
-        cost = self._cost.setdefault(job, FIRST_GUESS_TOKENS)
+    def charge(self, job: int) -> float:
+        """Charge a row that starts. Returns the charged tokens."""
+        cost = self._average.setdefault(job, FIRST_GUESS_TOKENS)
         self._credit[job] = self._credit.get(job, 0.0) - cost
         return cost
 
-    def finish(self, job: int, *, charged: float, tokens: float) -> None:
-        """Settles what the row cost in truth."""
+    def correct(self, job: int, *, charged: float, tokens: float) -> None:
+        """Replace the charge of a finished row by its real cost."""
         if job in self._credit:
             self._credit[job] -= tokens - charged
-        self._cost[job] = (1 - SMOOTHING) * self._cost.get(job, tokens) + SMOOTHING * tokens
+        average = self._average.get(job, tokens)
+        self._average[job] = (1 - SMOOTHING) * average + SMOOTHING * tokens

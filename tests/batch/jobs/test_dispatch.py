@@ -4,15 +4,16 @@ import pytest
 from django.test import TestCase
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from apps.batch import presence, tasks
+from apps.batch import pump_heartbeat
+from apps.batch.services import wake_pump
 from apps.servers.models import Server
 
 
 def test_wake_waits_for_the_commit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
-    monkeypatch.setattr(presence, "call", sent.append)
+    monkeypatch.setattr(pump_heartbeat, "publish_work", sent.append)
     with TestCase.captureOnCommitCallbacks(execute=True):
-        tasks.wake(server.pk)
+        wake_pump(server.pk)
         assert sent == []
     assert sent == [server.pk]
 
@@ -23,7 +24,7 @@ def test_without_redis_the_job_is_queued_all_the_same(
     def refuse(server_id: int) -> None:
         raise RedisConnectionError("nobody there")
 
-    monkeypatch.setattr(presence, "call", refuse)
+    monkeypatch.setattr(pump_heartbeat, "publish_work", refuse)
     with TestCase.captureOnCommitCallbacks(execute=True):
-        tasks.wake(server.pk)
+        wake_pump(server.pk)
     assert "starts a little later" in caplog.text

@@ -8,15 +8,15 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apps.batch import services
+from apps.batch.errors import WrongState
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
-from apps.batch.services import WrongState
 from apps.servers.models import Server
 from tests.batch.conftest import MakeBatch
 
 ALLOWED = {
-    services.pause: {"queued", "running"},
-    services.resume: {"paused", "failed"},
-    services.cancel: {"queued", "running", "paused", "failed"},
+    services.pause_batch: {"queued", "running"},
+    services.resume_batch: {"paused", "failed"},
+    services.cancel_batch: {"queued", "running", "paused", "failed"},
 }
 
 
@@ -37,12 +37,12 @@ def test_what_can_be_done_in_which_state(make_batch: MakeBatch, action, status: 
 def test_retry_failed(make_batch: MakeBatch) -> None:
     batch = make_batch(3)
     with pytest.raises(WrongState):
-        services.retry_failed(batch)
+        services.retry_failed_rows(batch)
     batch.items.filter(index__lt=2).update(
         status=ItemStatus.FAILED, attempts=3, code="stalled", reason="x", finished=timezone.now()
     )
     Batch.objects.filter(pk=batch.pk).update(status=BatchStatus.DONE)
-    assert services.retry_failed(batch) == 2
+    assert services.retry_failed_rows(batch) == 2
     assert batch.status == BatchStatus.QUEUED
     assert set(batch.items.values_list("status", "attempts", "code")) == {("pending", 0, "")}
 
@@ -50,16 +50,16 @@ def test_retry_failed(make_batch: MakeBatch) -> None:
 def test_a_cancelled_job_is_not_retried(make_batch: MakeBatch) -> None:
     batch = make_batch(1)
     batch.items.update(status=ItemStatus.FAILED)
-    services.cancel(batch)
+    services.cancel_batch(batch)
     with pytest.raises(WrongState):
-        services.retry_failed(batch)
+        services.retry_failed_rows(batch)
 
 
 def test_which_servers_are_woken(make_batch: MakeBatch, server: Server) -> None:
     assert services.servers_to_wake() == []
     batch = make_batch(1)
     assert services.servers_to_wake() == [server.pk]
-    services.pause(batch)
+    services.pause_batch(batch)
     assert services.servers_to_wake() == []
 
 
@@ -79,7 +79,9 @@ def test_progress_costs_the_same_for_any_number_of_rows(make_batch: MakeBatch) -
     queries = []
     for batch in (few, many):
         with CaptureQueriesContext(connection) as captured:
-            progress = services.progress(Batch.objects.select_related("server").get(pk=batch.pk))
+            progress = services.compute_progress(
+                Batch.objects.select_related("server").get(pk=batch.pk)
+            )
         queries.append(len(captured))
         assert progress.reasons == [("rejected", "length", 1)]
         assert progress.finished + progress.open == batch.total
@@ -91,7 +93,10 @@ def test_many_rows_are_queued_fast(make_batch: MakeBatch) -> None:
     batch = make_batch(20_000)
     queued = time.process_time() - start
     start = time.process_time()
-    assert services.progress(Batch.objects.select_related("server").get(pk=batch.pk)).open == 20_000
+    assert (
+        services.compute_progress(Batch.objects.select_related("server").get(pk=batch.pk)).open
+        == 20_000
+    )
     counted = time.process_time() - start
     assert (queued < 10, counted < 1) == (True, True), (queued, counted)
 
@@ -99,7 +104,7 @@ def test_many_rows_are_queued_fast(make_batch: MakeBatch) -> None:
 def test_counts_of_several_jobs_are_one_query(make_batch: MakeBatch) -> None:
     batches = [make_batch(2), make_batch(3)]
     with CaptureQueriesContext(connection) as captured:
-        counts = services.counts_of(batches)
+        counts = services.count_rows_by_status(batches)
     assert len(captured) == 1
     assert [counts[batch.pk]["pending"] for batch in batches] == [2, 3]
     assert Item.objects.count() == 5

@@ -12,11 +12,13 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from apps.batch import presence, pumps, services, tasks
+from apps.batch import pump_heartbeat, pump_pool, services
+from apps.batch.jobs.progress import NO_WORKER
 from apps.batch.models import Batch, BatchStatus, ItemStatus
-from apps.batch.pump import pump
-from apps.batch.pumps import Pumps
-from apps.batch.store import store
+from apps.batch.pump import state as pump_state
+from apps.batch.pump_pool import PumpPool
+from apps.batch.services import wake_pump
+from apps.batch.store import row_writes
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State
 from tests.batch.conftest import MakeBatch
@@ -26,10 +28,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Pumps]:
+async def running() -> AsyncIterator[PumpPool]:
     """One process's pumps, while the block lasts."""
     stop = asyncio.Event()
-    found = Pumps(stop.is_set)
+    found = PumpPool(stop.is_set)
     task = asyncio.create_task(found.run())
     try:
         yield found
@@ -76,20 +78,20 @@ async def test_ten_servers_are_worked_on_at_the_same_time_by_one_process(
 
     async with running():
         await until(lambda: fewest() >= 20)
-        finished = [(await in_db(services.progress, job)).finished for job in jobs]
+        finished = [(await in_db(services.compute_progress, job)).finished for job in jobs]
     assert max(finished) <= 4 * min(finished), finished
 
 
 async def test_a_job_that_is_queued_meanwhile_starts_at_once(
     alice: User, llama: LlamaProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pumps, "LOOK_SECONDS", 600.0)  # it has to be woken
+    monkeypatch.setattr(pump_pool, "POLL_SECONDS", 600.0)  # it has to be woken
     one, other = await servers_like(llama, 2)
     first = await queued(alice, one, 10_000, max_tokens=40)
     async with running():
         await until(lambda: first.items.filter(status=ItemStatus.ACCEPTED).exists())
         second = await queued(alice, other, 4)
-        await in_db(tasks.wake, other.pk)
+        await in_db(wake_pump, other.pk)
         await until(lambda: Batch.objects.get(pk=second.pk).status == BatchStatus.DONE)
         assert (await Batch.objects.aget(pk=first.pk)).status == BatchStatus.RUNNING
 
@@ -97,7 +99,7 @@ async def test_a_job_that_is_queued_meanwhile_starts_at_once(
 async def test_what_no_message_told_of_is_found(
     make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pumps, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(pump_pool, "POLL_SECONDS", 0.05)
     async with running():
         batch = await sync_to_async(make_batch)(4)
         await until(lambda: Batch.objects.get(pk=batch.pk).status == BatchStatus.DONE)
@@ -118,16 +120,16 @@ async def test_two_processes_share_the_servers(alice: User, llama: LlamaProcess)
 async def test_an_error_of_ours_is_said_and_tried_again(
     make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recover, calls = store.recover, iter(range(10))
+    recover, calls = row_writes.recover_rows, iter(range(10))
 
     def fails_once(*args: Any) -> Any:
         if next(calls) == 0:
             raise DatabaseError("a column is missing")
         return recover(*args)
 
-    monkeypatch.setattr(store, "recover", fails_once)
-    monkeypatch.setattr(pumps, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(pumps, "AGAIN_SECONDS", (0.5, 0.5))
+    monkeypatch.setattr(row_writes, "recover_rows", fails_once)
+    monkeypatch.setattr(pump_pool, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(pump_pool, "RESTART_SECONDS", (0.5, 0.5))
     batch = await sync_to_async(make_batch)(4)
     async with running():
         await until(lambda: "worker log" in Batch.objects.get(pk=batch.pk).reason)
@@ -137,27 +139,27 @@ async def test_an_error_of_ours_is_said_and_tried_again(
 
 async def test_a_queued_job_says_what_it_waits_for(make_batch: MakeBatch, server: Server) -> None:
     batch = await sync_to_async(make_batch)(4)
-    assert await in_db(services.reason_of, batch) == services.NO_WORKER
-    await presence.tell()
-    assert await in_db(services.reason_of, batch) == "Waiting for a free worker."
-    assert await in_db(lambda: presence.anybody(here=True))
-    await presence.leave()
-    assert not await in_db(presence.anybody)
+    assert await in_db(services.wait_reason, batch) == NO_WORKER
+    await pump_heartbeat.beat()
+    assert await in_db(services.wait_reason, batch) == "Waiting for a free worker."
+    assert await in_db(lambda: pump_heartbeat.is_pump_alive(on_this_machine=True))
+    await pump_heartbeat.sign_off()
+    assert not await in_db(pump_heartbeat.is_pump_alive)
 
 
 async def test_a_job_whose_turn_has_not_come_says_so(
     alice: User, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.batch.pump.wait_reason.PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(pump, "WATCH_SECONDS", 0.05)
-    monkeypatch.setattr("apps.batch.pump.fair_queue.QUANTUM_TOKENS", 10**9)
+    monkeypatch.setattr("apps.batch.pump.wait_reason.MIN_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(pump_state, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr("apps.batch.scheduler.fair_queue.QUANTUM_TOKENS", 10**9)
     first = await queued(alice, server, 10_000, max_tokens=400)
     async with running():
         await until(lambda: first.items.filter(status=ItemStatus.RUNNING).count() == 4)
         second = await queued(alice, server, 4)
-        await in_db(tasks.wake, server.pk)
+        await in_db(wake_pump, server.pk)
         await until(lambda: Batch.objects.get(pk=second.pk).reason.startswith("Waiting for"))
-        await in_db(services.cancel, first)
+        await in_db(services.cancel_batch, first)
         await until(lambda: Batch.objects.get(pk=second.pk).status == BatchStatus.DONE)
     assert (await Batch.objects.aget(pk=second.pk)).reason == ""
 
@@ -173,7 +175,7 @@ async def test_a_page_of_jobs_waits_once_for_a_redis_that_is_away(
         asked += 1
         raise RedisConnectionError("nobody there")
 
-    monkeypatch.setattr(presence, "_away_until", 0.0)
-    monkeypatch.setattr(presence, "sync_redis", lambda: SimpleNamespace(time=away))
-    reasons = {await in_db(services.reason_of, batch) for _ in range(10)}
+    monkeypatch.setattr(pump_heartbeat, "_redis_down_until", 0.0)
+    monkeypatch.setattr(pump_heartbeat, "sync_redis", lambda: SimpleNamespace(time=away))
+    reasons = {await in_db(services.wait_reason, batch) for _ in range(10)}
     assert (reasons, asked) == ({"Waiting for Redis: it does not answer."}, 1)

@@ -1,0 +1,221 @@
+"""Creating, pausing, resuming, cancelling, extending and deleting jobs.
+
+Decisions about a running job (refill, yield, daily limit) are in `job_policies`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Case, F, QuerySet, When
+from django.utils import timezone
+
+from apps.batch.errors import WrongState
+from apps.batch.models import ACTIVE, Batch, BatchStatus, Item, ItemStatus
+from apps.batch.store.items import INSERT_ROWS, add_empty_items, add_items, next_index
+from apps.servers.models import Server
+
+CANCELLED = "This job was cancelled. Start a new one."
+
+
+@transaction.atomic
+def create_batch(
+    *,
+    owner: User,
+    server: Server,
+    handler: str,
+    spec: dict[str, Any],
+    inputs: Iterable[Any] | int,
+    name: str = "",
+    model: str = "",
+    weight: int = 1,
+    refill: bool = False,
+    tries: int = 5,
+    width: int | None = None,
+    daily_tokens: int | None = None,
+) -> Batch:
+    """Create a queued job with one pending row per input. 100,000 rows take seconds.
+
+    Args:
+        inputs: one per row; or the number of rows, where the index of a row is all it needs.
+        refill: replace rejected and failed rows until as many rows are accepted as there are
+            inputs. A replacement's input is `{"for": index of the row it replaces}`.
+        tries: max rows created per row wanted.
+        width: max rows in parallel; None for all slots.
+        daily_tokens: pause until tomorrow after this many tokens.
+    """
+    batch = Batch.objects.create(
+        owner=owner,
+        name=name[:200],
+        server=server,
+        model=model,
+        handler=handler,
+        spec=spec,
+        weight=weight,
+        tries=tries,
+        width=width,
+        daily_tokens=daily_tokens,
+    )
+    if isinstance(inputs, int):
+        add_empty_items(batch, inputs)
+        batch.total = inputs
+    else:
+        batch.total = add_items(batch, inputs)
+    batch.goal = batch.total if refill else None
+    batch.save(update_fields=["total", "goal"])
+    return batch
+
+
+def change_batch(batch: Batch, **values: str | int | None) -> None:
+    """Set `name`, `weight`, `width` or `daily_tokens`; a running job follows within a second."""
+    for name, value in values.items():
+        setattr(batch, name, value)
+    batch.save(update_fields=list(values))
+
+
+@transaction.atomic
+def update_spec(batch: Batch, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Store `change(spec)`; a running pump reads it again and drops what it derived from the old.
+
+    The batch stays locked until the end of the surrounding transaction.
+    """
+    locked = Batch.objects.select_for_update().get(pk=batch.pk)
+    batch.spec = locked.spec = change(locked.spec)
+    locked.save(update_fields=["spec"])
+
+
+def pause_batch(batch: Batch) -> None:
+    """Start no further row; rows in flight finish."""
+    _transition(batch, ACTIVE, BatchStatus.PAUSED, "Paused by you.")
+
+
+def resume_batch(batch: Batch) -> None:
+    """Continue a paused or failed job, with a fresh daily limit and yield."""
+    _transition(batch, (BatchStatus.PAUSED, BatchStatus.FAILED), BatchStatus.QUEUED, "")
+    reset_limits(batch)
+
+
+def reset_limits(batch: Batch) -> None:
+    """Count yield, attempts and today's tokens from now on.
+
+    A job that waits for tomorrow's limit goes on waiting.
+    """
+    Batch.objects.filter(pk=batch.pk).update(
+        yield_counted_since=timezone.now(),
+        rows_before_resume=F("total"),
+        day=None,
+        resumes_on=Case(When(status=BatchStatus.PAUSED, then=F("resumes_on"))),
+    )
+
+
+def cancel_batch(batch: Batch) -> None:
+    """Stop permanently. Requests in flight are closed within a second; finished rows stay."""
+    states = (*ACTIVE, BatchStatus.PAUSED, BatchStatus.FAILED)
+    _transition(batch, states, BatchStatus.CANCELLED, "")
+    Batch.objects.filter(pk=batch.pk).update(finished=timezone.now())
+
+
+def add_rows(batch: Batch, rows: int) -> None:
+    """Add rows, also to a finished job.
+
+    A few thousand per transaction: the pump and other people write in between.
+
+    Raises:
+        WrongState: the job was cancelled.
+    """
+    for done in range(0, rows, INSERT_ROWS):
+        _add_rows(batch.pk, min(INSERT_ROWS, rows - done))
+    batch.refresh_from_db()
+
+
+@transaction.atomic
+def _add_rows(batch_id: int, rows: int) -> None:
+    batch = Batch.objects.select_for_update().get(pk=batch_id)
+    if batch.status == BatchStatus.CANCELLED:
+        raise WrongState(CANCELLED)
+    # Numbered after the rows that were asked for: quotas continue where they ended.
+    inputs = [{"for": batch.wanted + at} for at in range(rows)]
+    first = next_index(batch)
+    add_items(batch, inputs, first=first)
+    batch.total = first + rows
+    batch.goal = None if batch.goal is None else batch.goal + rows
+    if batch.status in (BatchStatus.DONE, BatchStatus.FAILED):
+        batch.status, batch.reason, batch.finished = BatchStatus.QUEUED, "", None
+    batch.save(update_fields=["total", "goal", "status", "reason", "finished"])
+    reset_limits(batch)
+
+
+def retry_failed_rows(batch: Batch) -> int:
+    """Return failed rows to pending with all their attempts. Returns the number of rows.
+
+    Raises:
+        WrongState: the job was cancelled, or no row failed.
+    """
+    if batch.status == BatchStatus.CANCELLED:
+        raise WrongState(CANCELLED)
+    # A failed row with a replacement leaves no gap.
+    failed = Item.objects.filter(batch=batch, status=ItemStatus.FAILED, replaced=False)
+    count = 0
+    for keys in _keys_in_chunks(failed):
+        count += failed.filter(pk__in=keys).update(
+            status=ItemStatus.PENDING,
+            code="",
+            reason="",
+            attempts=0,
+            not_before=None,
+            finished=None,
+        )
+    if not count:
+        raise WrongState("No failed rows.")
+    Batch.objects.filter(pk=batch.pk, status__in=(BatchStatus.DONE, BatchStatus.FAILED)).update(
+        status=BatchStatus.QUEUED, reason="", finished=None
+    )
+    reset_limits(batch)
+    batch.refresh_from_db()
+    return count
+
+
+def continue_refill(batch: Batch) -> bool:
+    """Requeue a finished job that refills, after accepted rows were taken out.
+
+    These rows do not count towards the yield. Returns True if the job was requeued.
+    """
+    refilling = Batch.objects.filter(pk=batch.pk, goal__isnull=False)
+    refilling.update(yield_counted_since=timezone.now())
+    requeued = refilling.filter(status=BatchStatus.DONE).update(
+        status=BatchStatus.QUEUED, reason="", finished=None, rows_before_resume=F("total")
+    )
+    return bool(requeued)
+
+
+def delete_batch(batch: Batch) -> None:
+    """Delete a job with its rows. Requests in flight are closed within a second.
+
+    A few thousand rows per transaction: other people write in between. An interrupted deletion
+    leaves a cancelled job that can be deleted again.
+    """
+    Batch.objects.filter(pk=batch.pk).update(status=BatchStatus.CANCELLED)
+    for keys in _keys_in_chunks(Item.objects.filter(batch=batch)):
+        Item.objects.filter(pk__in=keys).delete()
+    batch.delete()
+
+
+def _keys_in_chunks(items: QuerySet[Item]) -> Iterator[list[int]]:
+    """Yield keys while rows match; the caller changes each chunk in a transaction of its own."""
+    while keys := list(items.order_by("pk").values_list("pk", flat=True)[:INSERT_ROWS]):
+        yield keys
+
+
+def _transition(batch: Batch, states: Iterable[str], to: BatchStatus, reason: str) -> None:
+    """Move a job between states by a conditional update, so that of two people one succeeds.
+
+    Raises:
+        WrongState: the job is in none of `states`.
+    """
+    moved = Batch.objects.filter(pk=batch.pk, status__in=tuple(states)).update(
+        status=to, reason=reason
+    )
+    batch.refresh_from_db(fields=["status", "reason"])
+    if not moved:
+        raise WrongState(f"The job is {batch.status}. This action is not available.")

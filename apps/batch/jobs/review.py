@@ -1,0 +1,204 @@
+"""Changes that people make to single rows, and bulk changes by a near-duplicate threshold."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from apps.batch.errors import WrongState
+from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
+
+ONLY_REJECTED = "The row is {}. Only rejected rows can be restored."
+ROWS_PER_QUERY = 500
+
+
+@transaction.atomic
+def accept_row(
+    item: Item, output: dict[str, Any] | None = None, fingerprint: str | None = None
+) -> None:
+    """Accept a rejected row and delete its replacement if that has not started.
+
+    Args:
+        output: stored as the row's output; None keeps what is there.
+
+    Raises:
+        WrongState: the row is not rejected.
+    """
+    # A refill reads the same row: the lock decides which of the two comes first.
+    Batch.objects.select_for_update().get(pk=item.batch_id)
+    values: dict[str, Any] = {} if output is None else {"output": output}
+    restored = Item.objects.filter(pk=item.pk, status=ItemStatus.REJECTED).update(
+        status=ItemStatus.ACCEPTED,
+        code="",
+        reason="",
+        reviewed=True,
+        finished=timezone.now(),
+        fingerprint=fingerprint,
+        **values,
+    )
+    item.refresh_from_db()
+    if not restored:
+        raise WrongState(ONLY_REJECTED.format(item.status))
+    _delete_unstarted_replacements(item.batch_id, [item])
+    item.refresh_from_db()
+
+
+@transaction.atomic
+def requeue_row(item: Item, given: Any, reason: str) -> None:
+    """Return a rejected row to pending with another input; a finished job continues.
+
+    Raises:
+        WrongState: the row is not rejected, or its job was cancelled.
+    """
+    batch = Batch.objects.select_for_update().get(pk=item.batch_id)
+    if batch.status == BatchStatus.CANCELLED:
+        raise WrongState("This job was cancelled. The rest of the row cannot be generated.")
+    requeued = Item.objects.filter(pk=item.pk, status=ItemStatus.REJECTED).update(
+        status=ItemStatus.PENDING,
+        code="",
+        reason=reason,
+        input=given,
+        reviewed=True,
+        attempts=0,
+        not_before=None,
+        finished=None,
+        minhash=None,
+    )
+    item.refresh_from_db()
+    if not requeued:
+        raise WrongState(ONLY_REJECTED.format(item.status))
+    _delete_unstarted_replacements(item.batch_id, [item])
+    Batch.objects.filter(pk=batch.pk, status=BatchStatus.DONE).update(
+        status=BatchStatus.QUEUED, reason="", finished=None
+    )
+    item.refresh_from_db()
+
+
+def reject_row(item: Item, reason: str = "Rejected by you.") -> None:
+    """Reject an accepted row; a running job that refills creates another.
+
+    Raises:
+        WrongState: the row is not accepted.
+    """
+    rejected = Item.objects.filter(pk=item.pk, status=ItemStatus.ACCEPTED).update(
+        status=ItemStatus.REJECTED, code="by_hand", reason=reason, fingerprint=None, reviewed=True
+    )
+    if not rejected:
+        raise WrongState(f"The row is {item.status}. Only accepted rows can be rejected.")
+    item.refresh_from_db()
+
+
+def edit_row(item: Item, edited: dict[str, Any] | None, fingerprint: str | None) -> None:
+    """Store edited fields beside the model's output; None takes the edit back.
+
+    The signature of the old text is dropped and computed again when it is needed.
+    """
+    item.edited, item.reviewed, item.minhash = edited, True, None
+    item.fingerprint = fingerprint
+    item.save(update_fields=["edited", "reviewed", "minhash", "fingerprint"])
+
+
+def mark_reviewed(item: Item) -> None:
+    Item.objects.filter(pk=item.pk).update(reviewed=True)
+
+
+def set_review_state(item: Item, expected: Sequence[str], values: dict[str, Any]) -> None:
+    """Put back what an undo remembers of a row.
+
+    Raises:
+        WrongState: the row has none of the `expected` statuses any more.
+    """
+    if not Item.objects.filter(pk=item.pk, status__in=expected).update(**values):
+        raise WrongState(f"The row is {item.status}. This cannot be undone.")
+    item.refresh_from_db()
+
+
+def reject_near_duplicates(rows: Sequence[tuple[str, str, int]]) -> int:
+    """Reject accepted rows that nobody reviewed, by (code, reason, key). Returns the number."""
+    with transaction.atomic():
+        return _update_each(
+            "status = 'rejected', code = %s, reason = %s",
+            "AND status = 'accepted' AND NOT reviewed",
+            rows,
+        )
+
+
+def restore_near_duplicates(batch_id: int, keys: Sequence[int], prints: dict[int, str]) -> int:
+    """Accept rejected rows, except those whose fingerprint an accepted row has already.
+
+    Args:
+        prints: fingerprint by row key; rows without free text have none.
+
+    Returns the number of restored rows.
+    """
+    with transaction.atomic():
+        rejected = Item.objects.filter(pk__in=keys, status=ItemStatus.REJECTED)
+        items = list(rejected.order_by("index").only("pk", "index", "input", "replaced"))
+        accepted = Item.objects.filter(
+            batch_id=batch_id, status=ItemStatus.ACCEPTED, fingerprint__in=set(prints.values())
+        )
+        taken = dict(accepted.values_list("fingerprint", "index"))
+        restored: list[tuple[str | None, int]] = []
+        duplicates: list[tuple[str, int]] = []
+        replaced: list[Item] = []
+        for item in items:
+            fingerprint = prints.get(item.pk)
+            if fingerprint is not None and fingerprint in taken:
+                duplicates.append((f"Duplicate of row {taken[fingerprint] + 1}.", item.pk))
+                continue
+            if fingerprint is not None:
+                taken[fingerprint] = item.index
+            restored.append((fingerprint, item.pk))
+            replaced += [item] if item.replaced else []
+        _update_each(
+            "status = 'accepted', code = '', reason = '', fingerprint = %s",
+            "AND status = 'rejected'",
+            restored,
+        )
+        _update_each("code = 'duplicate', reason = %s", "", duplicates)
+        _delete_unstarted_replacements(batch_id, replaced)
+    return len(restored)
+
+
+def store_minhashes(rows: Sequence[tuple[bytes, int]]) -> None:
+    """Store the signatures of rows that have none, by (signature, key)."""
+    _update_each("minhash = %s", "AND minhash IS NULL", rows)
+
+
+def _update_each(assignments: str, condition: str, rows: Sequence[tuple[Any, ...]]) -> int:
+    """Run one UPDATE per row, its key last; returns the number of changed rows.
+
+    One prepared statement: the ORM would compile a query for each of thousands of rows.
+    """
+    if not rows:
+        return 0
+    table = connection.ops.quote_name(Item._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            f"UPDATE {table} SET {assignments} WHERE id = %s {condition}",  # noqa: S608 - ours
+            rows,
+        )
+        changed: int = cursor.rowcount
+    return changed
+
+
+def _delete_unstarted_replacements(batch_id: int, items: Iterable[Item]) -> None:
+    """Delete replacements of restored rows that no pump has started."""
+    wanted = {item.original_index: item.pk for item in items if item.replaced}
+    for part in _chunks(sorted(wanted)):
+        # The pump holds a row that starts at this moment; that row stays.
+        spares = Item.objects.select_for_update(skip_locked=True).filter(
+            batch_id=batch_id,
+            status=ItemStatus.PENDING,
+            input__in=[{"for": index} for index in part],
+            prompt="",
+        )
+        found = {item.original_index: item.pk for item in spares.only("pk", "index", "input")}
+        Item.objects.filter(pk__in=found.values(), status=ItemStatus.PENDING).delete()
+        # Rejected again, the row needs a replacement again.
+        Item.objects.filter(pk__in=[wanted[index] for index in found]).update(replaced=False)
+
+
+def _chunks(keys: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (keys[start : start + ROWS_PER_QUERY] for start in range(0, len(keys), ROWS_PER_QUERY))

@@ -1,0 +1,144 @@
+"""An active job in the memory of its pump."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from apps.batch.handlers import Handler, JobContext, PostProcess, RunRow
+from apps.batch.models import Batch
+from apps.batch.store.row_events import PendingRow
+from apps.llm.stream.resume import ResumableCompletion
+from apps.servers.models import Server
+from apps.servers.services import target
+
+
+@dataclass
+class ActiveJob:
+    id: int
+    name: str
+    owner: int
+    weight: int
+    width: int | None
+    """Max rows in flight, set by the owner; None: as many as the server has slots."""
+    run_row: RunRow
+    context: JobContext[Any]
+    row_tokens: int
+    """Max tokens of one request."""
+    rows: int
+    """Rows in total."""
+    spec_hash: str = ""
+    """Hash of the stored spec that `context` was built from."""
+
+    ready: deque[PendingRow] = field(default_factory=deque)
+    exhausted: bool = False
+    """True if the last read found no further pending row."""
+    drafts: dict[int, ResumableCompletion] = field(default_factory=dict)
+    """Unfinished answers of rows whose slot was taken, by row key."""
+    running: int = 0
+    slots_held: int = 0
+    """Slots in use; the other rows in flight wait for one."""
+    last_held_at: float = field(default_factory=time.monotonic)
+    active_since: float = 0.0
+    """Start of the time that `active_seconds` does not include yet."""
+    consecutive_failures: int = 0
+    """Permanent failures since the last success."""
+    best_width: int | None = None
+    """Measured max rows in parallel, if fewer than all slots."""
+    model_wait_until: float = 0.0
+    """Until then another model is in use on a server that loads few at once."""
+
+    post_process: PostProcess | None = None
+    needs_post_processing: bool = False
+    """True if rows were accepted since post-processing last started."""
+    post_processing: "asyncio.Task[None] | None" = None
+    post_processing_blocked: bool = False
+    """True while post-processing waits and the job shows why."""
+
+    daily_tokens: int | None = None
+    day: date | None = None
+    """Day of `spent_today`."""
+    spent_today: int = 0
+    """Tokens of today, including rows that are not written yet."""
+    charged: float = 0.0
+    """Expected tokens of the rows in flight."""
+
+    refusal: str = ""
+    """Message of the server's last 429."""
+    refused_until: float = 0.0
+    """Until then the page shows the refusal."""
+    wait_reason: str = ""
+    """Sentence that the page shows now."""
+
+    @property
+    def model(self) -> str:
+        return self.context.model
+
+    @contextmanager
+    def holding_slot(self) -> Iterator[None]:
+        self.slots_held += 1
+        try:
+            yield
+        finally:
+            self.slots_held -= 1
+            self.last_held_at = time.monotonic()
+
+    def take_active_seconds(self) -> float:
+        """Return the seconds since the last call, which start again."""
+        now = time.monotonic()
+        seconds, self.active_since = now - self.active_since, now
+        return seconds
+
+    def stop_post_processing(self) -> None:
+        if self.post_processing is not None:
+            self.post_processing.cancel()
+
+    @property
+    def is_full(self) -> bool:
+        """True if no further row may start; the owner's limit goes before the measured one."""
+        limit = self.width or self.best_width
+        if limit is not None and self.running >= limit:
+            return True
+        # The last rows of a day run one by one, and none starts beyond the limit.
+        budget = self.daily_tokens
+        if budget is None:
+            return False
+        expected = self.spent_today + self.charged
+        return self.spent_today >= budget or (self.running > 0 and expected >= budget)
+
+    def update_limits(self, batch: Batch) -> None:
+        """Take over what people may change while the job runs, and the tokens committed today."""
+        self.weight, self.width = max(1, batch.weight), batch.width
+        self.daily_tokens = batch.daily_tokens
+        committed = batch.spent_today
+        is_new_day = batch.day != self.day
+        self.spent_today = committed if is_new_day else max(self.spent_today, committed)
+        self.day = batch.day
+
+
+def build_job(batch: Batch, spec_hash: str, handler: Handler, server: Server) -> ActiveJob:
+    """Build a job from its batch, whose spec is parsed here and nowhere else."""
+    chosen = target(server, batch.model)
+    facts = server.model(chosen.model) or {}
+    spec = handler.parse(batch.spec)
+    post_process = handler.post_processing(batch.pk, spec)
+    job = ActiveJob(
+        batch.pk,
+        batch.name or f"Job {batch.pk}",
+        batch.owner_id,
+        max(1, batch.weight),
+        batch.width,
+        handler.runner(),
+        JobContext(batch.pk, spec, chosen.model, chosen.client, facts),
+        handler.max_row_tokens(spec, facts),
+        batch.total,
+        spec_hash,
+        post_process=post_process,
+        needs_post_processing=post_process is not None,
+    )
+    job.update_limits(batch)
+    return job
