@@ -21,7 +21,7 @@ class ClassifiersConfig(AppConfig):
             "classifiers.chat_labels",
             Handler(
                 run_row="apps.classifiers.prediction.chat_labels.label_row",
-                read_spec="apps.classifiers.prediction.chat_labels.Spec.read",
+                read_spec="apps.classifiers.prediction.chat_labels.read_spec",
                 row_tokens="apps.classifiers.prediction.chat_labels.row_tokens",
             ),
         )

@@ -12,7 +12,7 @@ class GenerationConfig(AppConfig):
             "generation",
             Handler(
                 run_row="apps.generation.rows.handler.run_row",
-                read_spec="apps.generation.recipe.spec.Spec.read",
+                read_spec="apps.generation.rows.handler.read_spec",
                 row_tokens="apps.generation.rows.handler.row_tokens",
                 post_process="apps.generation.rows.semantic_filter.post_process",
             ),

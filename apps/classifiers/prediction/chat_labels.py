@@ -98,6 +98,10 @@ def request_for(spec: Spec, text: str, model: str) -> ChatRequest:
     )
 
 
+def read_spec(data: dict[str, Any]) -> Spec:
+    return Spec.read(data)
+
+
 def row_tokens(spec: Spec, facts: Mapping[str, Any]) -> int:
     """Return the max tokens of a row: the longest one is known."""
     return at_most(spec.system) + spec.longest + spec.max_tokens + plan(facts).room

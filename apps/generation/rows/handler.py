@@ -233,6 +233,10 @@ def replies_of(recipe: Recipe, prompt: str, raw: str) -> list[str]:
     return [reply for at, reply in enumerate(replies) if not (at < len(again) and again[at])]
 
 
+def read_spec(data: dict[str, Any]) -> Spec:
+    return Spec.read(data)
+
+
 def row_tokens(spec: Spec, facts: Mapping[str, Any]) -> int:
     """Return the max tokens of a row's requests, answers included."""
     return tokens_of(spec.recipe, facts, spec.prompt_tokens)

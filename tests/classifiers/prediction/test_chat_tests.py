@@ -180,7 +180,7 @@ def test_the_prompt_is_the_same_for_every_row() -> None:
     one, two = (chat_labels.request_for(spec, text, "m") for text in ("x", "y"))
     assert one.messages[0] == two.messages[0]
     assert one.response_format == two.response_format
-    assert chat_labels.row_tokens({"labels": ["a"], "system": system}, {}) > 1000
+    assert chat_labels.row_tokens(chat_labels.Spec(["a"], system), {}) > 1000
 
 
 @pytest.mark.django_db(transaction=True)
@@ -238,7 +238,7 @@ def test_the_chat_model_reads_the_whole_text(
         asked = chat_labels.request_for(spec, item.input["text"], "m").messages[1]["content"]
         assert len(asked) > 2_020
         assert asked.endswith("the end")
-    assert chat_labels.row_tokens(test.batch.spec, {}) > 2_020 // 3
+    assert chat_labels.row_tokens(spec, {}) > 2_020 // 3
 
 
 @pytest.mark.django_db(transaction=True)

@@ -23,6 +23,7 @@ from apps.servers.models import Server
 from tests.batch.conftest import run_until_done
 from tests.generation.conftest import finish
 from tests.generation.views.test_editor import FORM
+from tests.markup import one_line
 
 UNSEEN: dict[str, Any] = {"state": "unknown", "seen": None, "next_look": None, "failures": 0}
 PLAIN: dict[str, Any] = {"prompt": "Write a word.", "params": {"max_tokens": 4}}
@@ -89,7 +90,7 @@ class TestInAJob:
         embedding_server: Server,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(post_processing, "AGAIN_SECONDS", 0.2)
+        monkeypatch.setattr(post_processing, "BLOCKED_RETRY_SECONDS", 0.2)
         job = await in_db(lambda: job_of(alice, server, ["The same", "The same", "A lamp"]))
         await Item.objects.filter(batch_id=job.batch_id, index=2).aupdate(
             status=ItemStatus.PENDING, output=None, fingerprint=None, finished=None
@@ -166,7 +167,6 @@ def test_it_is_the_jobs(
     job = Job.objects.get()
     assert job.spec.filters.meaning == 0.9
     assert "(meaning) above 90%" in browser.get(f"/generate/{job.pk}/").content.decode()
-    assert (
-        'name="meaning" value="90"' in browser.get(f"/generate/new/?like={job.pk}").content.decode()
-    )
+    form = one_line(browser.get(f"/generate/new/?like={job.pk}").content.decode())
+    assert 'name="meaning" value="90"' in form
     assert services.duplicate(job).spec.filters.meaning == 0.9

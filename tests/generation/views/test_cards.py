@@ -40,7 +40,7 @@ def test_the_filters_of_the_table(browser: Client, job: Job) -> None:
     assert "Not generated yet." in page
     assert "Text 3." in page
     empty = browser.get(f"/generate/{job.pk}/cards/?status=failed&code=length").content.decode()
-    assert "No row is failed for this reason." in empty
+    assert "No failed rows with this reason." in empty
 
 
 @pytest.mark.parametrize("status", ["all", "newest", "accepted"])
@@ -84,7 +84,7 @@ def test_judging_leaves_the_card_where_it_is(browser: Client, job: Job) -> None:
     plain = browser.post(f"{address}?status=accepted", {"action": "accept"})
     assert plain["location"] == f"/generate/{job.pk}/cards/?status=accepted"
     twice = browser.post(f"/generate/{job.pk}/cards/5/judge/", {"action": "reject"}, follow=True)
-    assert "only an accepted one can be rejected" in twice.content.decode()
+    assert "Only accepted rows can be rejected" in twice.content.decode()
     assert browser.post(address, {"action": "x"}).status_code == 404
 
 
@@ -101,7 +101,7 @@ def test_editing(browser: Client, job: Job) -> None:
     card = browser.post(address, right, headers=HTMX).content.decode()
     assert "Better." in card
     whole = browser.get(f"/generate/{job.pk}/cards/0/?show=whole").content.decode()
-    assert "It was: Text 0." in whole
+    assert "Original: Text 0." in whole
 
 
 def test_long_texts_are_clipped_and_scores_shown(

@@ -59,7 +59,7 @@ class TestJob:
         assert "<strong>7</strong> of 10 rows" in page
         assert "Max tokens reached" in page
         assert "Server stopped responding" in page
-        assert "83 %" in page  # 250 of 300 tokens from the cache
+        assert "83%" in page  # 250 of 300 tokens from the cache
         assert "Text 3." in page
         assert 'hx-trigger="every 2s"' in page
 
@@ -143,7 +143,7 @@ class TestRow:
         assert "Cut off: too long." in page
 
     def test_a_row_that_was_not_asked(self, browser: Client, job: Job) -> None:
-        assert "not been asked yet" in browser.get(f"/generate/{job.pk}/rows/9/").content.decode()
+        assert "Not generated yet" in browser.get(f"/generate/{job.pk}/rows/9/").content.decode()
 
     def test_no_such_row(self, browser: Client, job: Job) -> None:
         assert browser.get(f"/generate/{job.pk}/rows/10/").status_code == 404
@@ -238,7 +238,7 @@ class TestDataset:
             {"text_field": "nothing", "label_field": "label"},
             follow=True,
         )
-        assert "There is no field “nothing”" in answer.content.decode()
+        assert "No field “nothing”" in answer.content.decode()
 
     def test_nothing_accepted(self, browser: Client, alice: User, server: Server) -> None:
         job = new_job(alice, server)
@@ -247,7 +247,7 @@ class TestDataset:
             {"text_field": "text", "label_field": "label"},
             follow=True,
         )
-        assert "no accepted row yet" in answer.content.decode()
+        assert "No accepted rows" in answer.content.decode()
 
 
 @pytest.mark.parametrize(
