@@ -15,7 +15,7 @@ from typing import Any, Protocol, TextIO, cast
 import httpx2
 from django.conf import settings
 
-from apps.core import addresses
+from apps.core.outgoing import Limits, OutgoingError, guarded_client
 from apps.mcp.models import Target, Transport
 
 CONNECT_SECONDS = 30.0
@@ -107,11 +107,11 @@ async def _transport(
         if response.status_code >= 400:
             refusals.append(response.status_code)
 
-    client = httpx2.AsyncClient(
+    client = guarded_client(
+        Limits(CONNECT_SECONDS, READ_SECONDS, MOST_BYTES),
+        allow_private=target.may_be_private,
         headers=dict(target.headers),
-        event_hooks={"response": [note]},
-        timeout=httpx2.Timeout(CONNECT_SECONDS, read=READ_SECONDS),
-        transport=_Bounded() if target.may_be_private else _PublicOnly(),
+        on_response=note,
     )
     await stack.enter_async_context(client)
     return streamable_http_client(target.url, http_client=client)
@@ -133,50 +133,6 @@ def _process(mcp: Any, target: Target, said: TextIO) -> Any:
     return stdio_client(parameters, errlog=said)
 
 
-class _Bounded(httpx2.AsyncHTTPTransport):
-    """What comes back may have been made to fill our memory: it is counted, and not unpacked."""
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        request.headers["Accept-Encoding"] = "identity"
-        response = await super().handle_async_request(request)
-        if response.headers.get("Content-Encoding", "identity") != "identity":
-            await response.aclose()
-            raise Away("The server sent a compressed reply, which is not supported.")
-        assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _Counted(response.stream)
-        return response
-
-
-class _PublicOnly(_Bounded):
-    """Connects to the address that was looked at, whatever the name says a moment later."""
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        url = request.url
-        port = url.port or (443 if url.scheme == "https" else 80)
-        address = await asyncio.to_thread(addresses.address_of, url.host, port, allow_private=False)
-        request.extensions = {**request.extensions, "sni_hostname": url.host}
-        request.url = url.copy_with(host=address)  # the Host header keeps the name
-        return await super().handle_async_request(request)
-
-
-class _Counted(httpx2.AsyncByteStream):
-    """The body of an answer, up to MOST_BYTES."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for piece in self._stream:
-            size += len(piece)
-            if size > MOST_BYTES:
-                raise Away(f"The reply is larger than {MOST_BYTES // 1024**2} MB.")
-            yield piece
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
 def _leaves(error: BaseException) -> Iterator[BaseException]:
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
@@ -194,7 +150,7 @@ def _last_words(said: TextIO) -> str:
 def _sentence(error: BaseException, target: Target, words: str, refusals: list[int]) -> str:
     found = list(_leaves(error))
     for leaf in found:
-        if isinstance(leaf, (Away, addresses.NotAllowed)):
+        if isinstance(leaf, Away | OutgoingError):
             return str(leaf)
     if refusals:
         return _refused(refusals[-1])

@@ -183,7 +183,7 @@ async def test_nobody_else_calls_it(alice: User, bob: User) -> None:
 
 @pytest.fixture
 def _as_if_public(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apps.core.addresses.is_public", lambda address: True)
+    monkeypatch.setattr("apps.core.outgoing.is_public", lambda address: True)
 
 
 @pytest.mark.usefixtures("_as_if_public")

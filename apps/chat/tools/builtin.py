@@ -1,9 +1,6 @@
 """The tools that the chat itself offers."""
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from functools import partial
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
@@ -15,8 +12,6 @@ from apps.core.tools import Arguments, Tool, ToolError, parameters, register
 from apps.runtime.async_db import in_db
 
 FOUND_AT_MOST = 10
-# Of its own: pages that are slow are not to hold the threads that look at model servers.
-_fetching = ThreadPoolExecutor(8, thread_name_prefix="fetch")
 
 
 async def calculator(user: User, arguments: Arguments) -> str:
@@ -49,8 +44,7 @@ async def search_conversations(user: User, arguments: Arguments) -> str:
 
 
 async def fetch_url(user: User, arguments: Arguments) -> str:
-    fetch = partial(fetching.fetch, arguments["url"], allow_private=settings.FETCH_PRIVATE_URLS)
-    return await asyncio.get_running_loop().run_in_executor(_fetching, fetch)
+    return await fetching.fetch(arguments["url"], allow_private=settings.FETCH_PRIVATE_URLS)
 
 
 def offer_all() -> None:
