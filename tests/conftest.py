@@ -27,8 +27,8 @@ from apps.mcp import connection as mcp_connection
 from apps.mcp import discovery
 from apps.runtime.handler import SingleThreadHandler
 from apps.runtime.redis import close_async_redis
-from apps.servers import refresh
 from apps.servers.models import DefaultServer, Server, State, Use
+from apps.servers.probing import refresh
 from tests.environment import FOLDER, REDIS_SOCKET
 from tests.llama_process import LlamaProcess
 from tests.tiny_gguf import write_tiny_gguf

@@ -23,7 +23,7 @@ from apps.llm import errors
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State, Use
-from apps.servers.services import Target, look_at
+from apps.servers.services import Target, refresh_server
 from apps.servers.services import target as choose
 
 LOOKUP_HASHES = 900  # SQLite's older limit is 999 parameters a statement
@@ -76,7 +76,7 @@ async def identify(
         Unreachable, Loading, Unauthorized: the server is not ready.
         LLMError: the server failed.
     """
-    server = await look_at(target.server)
+    server = await refresh_server(target.server)
     if server.state != State.READY:
         kind = {State.LOADING: errors.Loading, State.UNAUTHORIZED: errors.Unauthorized}
         reason = (

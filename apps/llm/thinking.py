@@ -1,10 +1,10 @@
-"""Requests of jobs to models that think first: kept from it, or given room for it.
+"""Turns thinking off in requests of jobs, or gives a thought room of its own.
 
 A job's answers are short and many: a thought of a thousand tokens before each would cost ten times
-as much as the rows, and eats what the answer may have. So thinking is off where the chat template
-can switch it off. Where it cannot, room for a thought is added to what the answer may have, and
-llama.cpp ends the thought there. Of servers that do not say what their model does, the first reply
-tells.
+as much as the rows, and would use up the answer's max tokens. So thinking is off where the chat
+template can switch it off. Where it cannot, tokens for a thought are added to the answer's, and
+llama.cpp ends the thought there. Where a server does not report what its model does, the first
+answer shows it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,8 +13,7 @@ from typing import Any
 
 from apps.llm.client import ChatRequest, Completion
 
-ROOM = 2_048  # tokens of a thought where nobody said how many
-FACTS = ("reasoning", "thinking_switch", "thinking_off")
+THINKING_TOKENS = 2_048  # room for a thought where nobody set a budget
 ADVICE = "Turn thinking off, give it a thinking budget, or raise max tokens."
 _OPEN, _CLOSE = "<think>", "</think>"
 
@@ -22,97 +21,110 @@ Complete = Callable[[ChatRequest], Awaitable[Completion]]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What a request carries for it, and how many tokens come on top of the answer's."""
+class ThinkingSupport:
+    """What a model's chat template can do; None: not reported."""
+
+    thinks: bool | None = None
+    can_switch: bool | None = None
+    """True if a request can turn thinking off or down."""
+    can_disable: bool | None = None
+    """True if a request can turn thinking off; else it can only set the effort."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingPlan:
+    """The parameters of a request, and the tokens on top of those for its answer."""
 
     params: Mapping[str, Any] = field(default_factory=dict)
-    room: int = 0
+    extra_tokens: int = 0
 
 
-def facts_of(model: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What is known of a model's thinking, of all that is known of it."""
-    return {name: (model or {}).get(name) for name in FACTS}
-
-
-def plan(
-    facts: Mapping[str, Any],
+def plan_thinking(
+    support: ThinkingSupport,
     wanted: str | int | None = None,
     effort: str = "",
     *,
-    seen: bool = False,
-) -> Plan:
-    """
+    has_overrun: bool = False,
+) -> ThinkingPlan:
+    """Decide how a request keeps a model from thinking, or gives a thought its own room.
+
     Args:
-        wanted: "off", "on", or so many tokens of thought; None: off where that can be.
+        wanted: "off", "on", or a budget in tokens; None: off where that is possible.
         effort: as OpenAI names them, for models that take one: low, medium, high.
-        seen: whether the model has spent all of an answer on a thought before.
+        has_overrun: True if the model has spent all of an answer on a thought before.
     """
-    thinks, can_switch = facts.get("reasoning"), facts.get("thinking_switch")
-    # Facts from before this one was kept: nearly all switches can.
-    can_end = can_switch if facts.get("thinking_off") is None else facts.get("thinking_off")
+    # Facts of versions that did not store the last one: nearly all switches can.
+    can_end = support.can_switch if support.can_disable is None else support.can_disable
     is_off = wanted in (0, "off") or (wanted is None and not effort)
-    room = wanted if isinstance(wanted, int) and not is_off else ROOM
-    if is_off and (can_end or (thinks is None and wanted is not None)):
-        # Who asked for it gets it sent to servers that do not say: vLLM and others know it.
-        return Plan({"chat_template_kwargs": {"enable_thinking": False}}, ROOM if seen else 0)
-    if not thinks:
-        params: dict[str, Any] = {"reasoning_effort": effort} if effort else {}
-        return Plan(params, 0 if not seen and (is_off or thinks is False) else room)
+    budget = wanted if isinstance(wanted, int) and not is_off else THINKING_TOKENS
+    if is_off and (can_end or (support.thinks is None and wanted is not None)):
+        # An explicit "off" is sent to servers that report nothing too: vLLM and others know it.
+        params = {"chat_template_kwargs": {"enable_thinking": False}}
+        return ThinkingPlan(params, THINKING_TOKENS if has_overrun else 0)
+    if not support.thinks:
+        needs_none = not has_overrun and (is_off or support.thinks is False)
+        return ThinkingPlan(
+            {"reasoning_effort": effort} if effort else {}, 0 if needs_none else budget
+        )
     kwargs: dict[str, Any] = {"enable_thinking": True} if can_end else {}
-    if effort or (can_switch and not can_end):  # a template that takes an effort alone
+    if effort or (support.can_switch and not can_end):  # a template that takes an effort alone
         kwargs["reasoning_effort"] = effort or ("low" if is_off else "medium")
     extra = {"chat_template_kwargs": kwargs} if kwargs else {}
-    return Plan({"reasoning_budget_tokens": room, **extra}, room)
+    return ThinkingPlan({"reasoning_budget_tokens": budget, **extra}, budget)
 
 
 class Thinking:
-    """What the requests of one job know of their model's thinking."""
+    """The thinking of the model of one job: what it reports, and what its answers have shown."""
 
-    def __init__(self, facts: Mapping[str, Any] | None = None) -> None:
-        self.facts = facts or {}
-        self.seen = False
+    def __init__(self, support: ThinkingSupport = ThinkingSupport()) -> None:
+        self.support = support
+        self.has_overrun = False
 
-    def prepared(
+    def prepare(
         self, request: ChatRequest, wanted: str | int | None = None, effort: str = ""
     ) -> ChatRequest:
-        found = plan(self.facts, wanted, effort, seen=self.seen)
+        plan = plan_thinking(self.support, wanted, effort, has_overrun=self.has_overrun)
         return replace(
             request,
-            max_tokens=None if request.max_tokens is None else request.max_tokens + found.room,
-            params={**request.params, **found.params},
+            max_tokens=None
+            if request.max_tokens is None
+            else request.max_tokens + plan.extra_tokens,
+            params={**request.params, **plan.params},
         )
 
-    async def ask(
+    async def complete(
         self,
         complete: Complete,
         request: ChatRequest,
         wanted: str | int | None = None,
         effort: str = "",
     ) -> Completion:
-        """The answer, without a thought in its text. A request that came to nothing but a thought,
-        because nobody knew that the model thinks, is sent once more with room for it.
+        """The answer, without a thought in its text.
+
+        A request that brought nothing but a thought, because the server did not report that the
+        model thinks, is sent once more with room for it.
 
         Raises:
-            LLMError: the server did not answer in full.
+            LLMError: anything short of a complete answer.
         """
-        first = self.prepared(request, wanted, effort)
-        completion = self._parted(await complete(first))
+        first = self.prepare(request, wanted, effort)
+        completion = self._split_thought(await complete(first))
         if not (is_all_thought(completion) and completion.finish_reason == "length"):
             return completion
-        self.seen = True
-        second = self.prepared(request, wanted, effort)
+        self.has_overrun = True
+        second = self.prepare(request, wanted, effort)
         if second == first:
             return completion
-        spent, completion = completion.usage, self._parted(await complete(second))
+        spent, completion = completion.usage, self._split_thought(await complete(second))
         return replace(completion, usage=spent + completion.usage)
 
-    def _parted(self, completion: Completion) -> Completion:
-        """A thought that the server left in the text is none of the answer."""
-        if completion.reasoning or self.facts.get("reasoning") is False:
+    def _split_thought(self, completion: Completion) -> Completion:
+        """Move a thought that the server left in the text out of the answer."""
+        if completion.reasoning or self.support.thinks is False:
             return completion
         thought, close, answer = completion.text.partition(_CLOSE)
         opened = thought.lstrip().startswith(_OPEN)
-        if close and (opened or self.facts.get("reasoning") is None):
+        if close and (opened or self.support.thinks is None):
             thought = thought.lstrip().removeprefix(_OPEN)
             return replace(completion, text=answer.lstrip(), reasoning=thought or _OPEN)
         if opened and completion.finish_reason == "length":
@@ -121,15 +133,15 @@ class Thinking:
 
 
 def is_all_thought(completion: Completion) -> bool:
-    """Whether there is nothing else. Some servers show no thought but count its tokens."""
+    """True if there is no answer. Some servers show no thought but count its tokens."""
     if completion.reasoning:
         return not completion.text.strip()
     is_cut = completion.finish_reason == "length" and completion.usage.completion_tokens > 0
     return is_cut and not completion.text
 
 
-def problem_of(completion: Completion, max_tokens: int | None) -> str:
-    """Why there is no answer, as a sentence; empty where a thought is not the reason."""
+def describe_missing_answer(completion: Completion, max_tokens: int | None) -> str:
+    """A sentence about an answer that is missing because of a thought; else ""."""
     if not is_all_thought(completion):
         return ""
     if completion.finish_reason != "length":

@@ -1,4 +1,4 @@
-"""Servers over HTTP."""
+"""The HTTP API of servers."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -23,17 +23,17 @@ from apps.servers.schemas import (
     ServerPatch,
     SlotOut,
 )
-from apps.servers.slots import slot_terms
+from apps.servers.slots.hold_slot import slot_terms
 
 router = Router(tags=["servers"])
 
 # Field of the API, field of the model.
-STATED = {"name": "name", "parallel": "parallel", "context": "context_stated"} | {
+STATED_FIELDS = {"name": "name", "parallel": "parallel", "context": "context_stated"} | {
     "unified": "kv_unified"
 }
 
-# What the environment says of a server, and says again at every start.
-SETTINGS_OWN = {"name", "base_url", "api_key"}
+# The environment sets these again at every start.
+ENVIRONMENT_FIELDS = {"name", "base_url", "api_key"}
 
 
 def _get(pk: int) -> Server:
@@ -48,7 +48,7 @@ def _staff(request: HttpRequest) -> None:
         raise ApiError(403, "staff_only", "Only admins can change servers.")
 
 
-def _of_the_settings(server: Server, what: str) -> ApiError:
+def _from_settings(server: Server, what: str) -> ApiError:
     return ApiError(409, "from_settings", f"“{server.name}” comes from the settings. {what}")
 
 
@@ -62,25 +62,25 @@ def _save(server: Server) -> None:
         ) from error
 
 
-def _shown(server: Server) -> dict[str, Any]:
-    return _all_shown([server])[0]
+def _server_out(server: Server) -> dict[str, Any]:
+    return _servers_out([server])[0]
 
 
-def _all_shown(servers: Sequence[Server]) -> list[dict[str, Any]]:
-    healths = services.health(servers)
+def _servers_out(servers: Sequence[Server]) -> list[dict[str, Any]]:
+    healths = services.read_health(servers)
     busy = permits.busy_slots([server.pk for server in servers])
-    return [schemas.show(s, healths[s.pk], busy[s.pk]) for s in servers]
+    return [schemas.server_out(s, healths[s.pk], busy[s.pk]) for s in servers]
 
 
 @router.get("/servers", response=Page[ServerOut])
 def list_servers(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
     rows = page(Server.objects.prefetch_related("defaults"), lambda s: s, limit=limit, after=after)
-    return rows | {"items": _all_shown(rows["items"])}
+    return rows | {"items": _servers_out(rows["items"])}
 
 
 @router.get("/servers/{pk}", response=ServerOut)
 def one_server(request: HttpRequest, pk: int) -> Any:
-    return _shown(_get(pk))
+    return _server_out(_get(pk))
 
 
 @router.post("/servers", response={201: ServerOut})
@@ -88,11 +88,11 @@ def one_server(request: HttpRequest, pk: int) -> Any:
 def add_server(request: HttpRequest, data: ServerIn) -> Any:
     _staff(request)
     server = Server(base_url=data.base_url)
-    for field, column in STATED.items():
+    for field, column in STATED_FIELDS.items():
         setattr(server, column, getattr(data, field))
     server.set_key(data.api_key)
     _save(server)
-    return Status(201, _shown(async_to_sync(services.look_at)(server)))
+    return Status(201, _server_out(async_to_sync(services.refresh_server)(server)))
 
 
 @router.patch("/servers/{pk}", response=ServerOut)
@@ -102,9 +102,10 @@ def change_server(request: HttpRequest, pk: int, data: ServerPatch) -> Any:
     _staff(request)
     server = _get(pk)
     given = data.dict(exclude_unset=True)
-    if server.from_settings and SETTINGS_OWN & {name for name in given if given[name] is not None}:
-        raise _of_the_settings(server, "Only its slots, context and cache can be changed here.")
-    for field, column in STATED.items():
+    changed = {name for name, value in given.items() if value is not None}
+    if server.from_settings and ENVIRONMENT_FIELDS & changed:
+        raise _from_settings(server, "Only its slots, context and cache can be changed here.")
+    for field, column in STATED_FIELDS.items():
         if field in given and (field != "name" or given["name"]):
             setattr(server, column, given[field])
     if given.get("base_url"):
@@ -113,7 +114,7 @@ def change_server(request: HttpRequest, pk: int, data: ServerPatch) -> Any:
         server.set_key(given["api_key"])
     server.forget_facts()
     _save(server)
-    return _shown(async_to_sync(services.look_at)(server))
+    return _server_out(async_to_sync(services.refresh_server)(server))
 
 
 @router.delete("/servers/{pk}", response={204: None})
@@ -121,7 +122,7 @@ def remove_server(request: HttpRequest, pk: int) -> Any:
     _staff(request)
     server = _get(pk)
     if server.from_settings:
-        raise _of_the_settings(server, "Remove it there.")
+        raise _from_settings(server, "Remove it there.")
     server.delete()
     return Status(204, None)
 
@@ -129,15 +130,15 @@ def remove_server(request: HttpRequest, pk: int) -> Any:
 @router.post("/servers/{pk}/probe", response=ServerOut)
 @limited("looks")
 def probe_server(request: HttpRequest, pk: int) -> Any:
-    return _shown(async_to_sync(services.look_at)(_get(pk), max_age=timedelta(0)))
+    return _server_out(async_to_sync(services.refresh_server)(_get(pk), max_age=timedelta(0)))
 
 
 @router.put("/servers/{pk}/defaults", response=ServerOut)
 def make_default(request: HttpRequest, pk: int, data: DefaultIn) -> Any:
     """Make this server and model the default for a use: chat, embeddings or generation."""
     _staff(request)
-    services.make_default(_get(pk), data.use, data.model)
-    return _shown(_get(pk))
+    services.set_default(_get(pk), data.use, data.model)
+    return _server_out(_get(pk))
 
 
 @router.post("/servers/{pk}/models/{action}", response={202: ActionOut})
@@ -160,18 +161,27 @@ def server_slots(request: HttpRequest, pk: int) -> Any:
     return async_to_sync(slots_with_users)(_get(pk), user.pk, user.is_staff)
 
 
-async def slots_with_users(server: Server, user_id: int, is_staff: bool) -> list[dict[str, Any]]:
-    """Each slot as `SlotOut`. Job names are shown only to their owner and to admins."""
-    server = await services.look_at(server)
-    found = await services.slots_of(server)
+async def slots_with_users(server: Server, user_id: int, is_staff: bool) -> list[SlotOut]:
+    """Each slot with its user. Job names are shown only to their owner and to admins."""
+    server = await services.refresh_server(server)
+    slots = await services.read_slots(server)
     occupancy = await permits.read_occupancy(slot_terms(server))
-    mine = [
+    labels = [
         entry.label if is_staff or entry.owner == user_id else entry.lane
         for entry in occupancy.held
     ]
-    # llama-server does not say whose request is in which slot. Those we hold fill the busy ones in
-    # the order in which they came; what is left over comes from other programs.
-    for slot in found:
-        if slot["busy"]:
-            slot["used_by"] = mine.pop(0) if mine else "another program"
-    return found
+    # llama-server does not report whose request is in which slot. Ours fill the busy ones in the
+    # order in which they came; the rest comes from other programs.
+    return [
+        SlotOut(
+            id=slot.id,
+            busy=slot.busy,
+            used_by=(labels.pop(0) if labels else "another program") if slot.busy else None,
+            model=slot.model,
+            prompt_tokens=slot.prompt_tokens,
+            cached_tokens=slot.cached_tokens,
+            decoded=slot.decoded,
+            context=slot.context,
+        )
+        for slot in slots
+    ]

@@ -1,8 +1,8 @@
-"""Signs of life: whether answers come, as those see it who ask for them. Kept in Redis.
+"""Whether a server answers, as those see it who ask it for tokens. In Redis.
 
 A server can say OK on every route and never answer a request. An arriving token is the only proof
-that it works, so whoever streams an answer notes the first one here, and notes when none came
-within the budget. Losing these notes with Redis loses nothing that the next answer does not tell.
+that it works, so whoever streams an answer records it here, and records when no token came within
+the budget. The next answer replaces what is lost with Redis.
 """
 
 import time
@@ -20,18 +20,18 @@ KEPT_SECONDS = 7 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class Liveness:
     last_token: datetime | None = None
     stuck_since: datetime | None = None
-    """Since when it takes requests and gives no token."""
+    """The start of the time in which it takes requests and returns no token."""
 
 
 def _key(server_id: int) -> str:
     return f"llm:signs:{server_id}"
 
 
-async def alive(server_id: int) -> None:
-    """A token has arrived. Never raises: no answer fails because it could not be noted."""
+async def record_token(server_id: int) -> None:
+    """A token has arrived. Never raises: no answer fails because this could not be recorded."""
     with suppress(RedisError):
         async with async_redis().pipeline(transaction=False) as pipe:
             pipe.hset(_key(server_id), "token", str(time.time()))
@@ -40,7 +40,7 @@ async def alive(server_id: int) -> None:
             await pipe.execute()
 
 
-async def stuck(server_id: int) -> None:
+async def record_stall(server_id: int) -> None:
     """A request was taken and no token came within its budget."""
     with suppress(RedisError):
         async with async_redis().pipeline(transaction=False) as pipe:
@@ -49,14 +49,14 @@ async def stuck(server_id: int) -> None:
             await pipe.execute()
 
 
-def restarted(server_id: int) -> None:
-    """It was away in between: what hung then hangs no more."""
+def clear_stall(server_id: int) -> None:
+    """Forget a stall, after a restart of the server. Blocks."""
     with suppress(RedisError):
         sync_redis().hdel(_key(server_id), "stuck")
 
 
-def read(server_ids: Sequence[int]) -> dict[int, Signs]:
-    """The signs of some servers, in one round trip. Blocks: from async code, in a thread."""
+def read_liveness(server_ids: Sequence[int]) -> dict[int, Liveness]:
+    """Read some servers' records in one round trip; {} without Redis. Blocks."""
     if not server_ids:
         return {}
     try:
@@ -67,10 +67,10 @@ def read(server_ids: Sequence[int]) -> dict[int, Signs]:
     except RedisError:
         return {}
     return {
-        server_id: Signs(_moment(found.get(b"token")), _moment(found.get(b"stuck")))
+        server_id: Liveness(_time(found.get(b"token")), _time(found.get(b"stuck")))
         for server_id, found in zip(server_ids, replies, strict=True)
     }
 
 
-def _moment(value: bytes | None) -> datetime | None:
+def _time(value: bytes | None) -> datetime | None:
     return datetime.fromtimestamp(float(value), UTC) if value else None

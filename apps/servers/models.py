@@ -1,15 +1,18 @@
-"""The model servers people talk to, and what was last seen of them."""
+"""Model servers, their last known facts, and the defaults of each use."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from django.core.validators import RegexValidator
-from django.db import models
+from django.db import models, transaction
 
 from apps.core import crypto
 from apps.llm.addresses import ADDRESS_PATTERN, EXAMPLE
 from apps.llm.endpoint import Endpoint
-from apps.servers.facts import capacity, learned
+from apps.runtime.async_db import in_db
+from apps.servers.facts import capacity
+from apps.servers.facts.server_facts import ModelFacts, ServerFacts
 
 ADDRESS = RegexValidator(ADDRESS_PATTERN, EXAMPLE)
 
@@ -30,15 +33,37 @@ class State(models.TextChoices):
     UNAUTHORIZED = "unauthorized", "Key rejected"
     UNKNOWN = "unknown", "Not checked"
     STUCK = "stuck"
-    """Says OK and gives no token. Shown, never stored: see `apps.servers.liveness`."""
+    """Reports ready and returns no token. Shown, never stored: see `apps.servers.liveness`."""
 
 
 class Use(models.TextChoices):
-    """What a server is asked for. Each use has one default server and model."""
+    """A purpose of requests. Each use has one default server and model."""
 
     CHAT = "chat"
     EMBEDDINGS = "embeddings"
     GENERATION = "generation"
+
+
+class ServerQuerySet(models.QuerySet["Server"]):
+    @transaction.atomic
+    def change_facts(self, pk: int, change: Callable[[ServerFacts], None]) -> None:
+        """Change some facts of one server; those that others change at the same time stay."""
+        server = self.select_for_update().filter(pk=pk).first()
+        if server is None:
+            return
+        facts = ServerFacts.from_json(server.stored_facts)
+        change(facts)
+        server.stored_facts = facts.to_json()
+        server.save(update_fields=["stored_facts"])
+
+    async def add_refused_fields(self, pk: int, model: str, names: frozenset[str]) -> None:
+        """Store which fields of a request for this model the server refuses."""
+
+        def add(facts: ServerFacts) -> None:
+            known = facts.refused_fields.get(model, [])
+            facts.refused_fields[model] = sorted(names.union(known))
+
+        await in_db(self.change_facts, pk, add)
 
 
 class Server(models.Model):
@@ -63,16 +88,18 @@ class Server(models.Model):
         null=True, blank=True, help_text="Whether its slots share one KV cache, stated by a person."
     )
 
-    # What discovery last saw. See `apps.servers.facts.server_facts.Facts` for the shape of `facts`.
+    # The last probe's outcome, see `apps.servers.probing.refresh`.
     kind = models.CharField(max_length=20, choices=Kind, default=Kind.OPENAI)
     state = models.CharField(max_length=20, choices=State, default=State.UNKNOWN)
     state_since = models.DateTimeField(null=True, blank=True)
-    facts = models.JSONField(default=dict)
-    seen = models.DateTimeField(null=True, blank=True, help_text="When the last look began.")
-    next_look = models.DateTimeField(
-        null=True, blank=True, help_text="Not to be asked again before; empty: by the facts' age."
+    stored_facts = models.JSONField(default=dict, help_text="See `facts`.")
+    checked_at = models.DateTimeField(null=True, blank=True, help_text="Start of the last probe.")
+    next_check_at = models.DateTimeField(
+        null=True, blank=True, help_text="No probe before this time; empty: by the facts' age."
     )
-    failures = models.PositiveIntegerField(default=0, help_text="Looks in a row that failed.")
+    failed_checks = models.PositiveIntegerField(default=0, help_text="Failed probes in a row.")
+
+    objects = ServerQuerySet.as_manager()
 
     class Meta:
         ordering = ["pk"]
@@ -81,27 +108,32 @@ class Server(models.Model):
         return self.name
 
     @property
+    def facts(self) -> ServerFacts:
+        """The parsed `stored_facts`. Write changes back with `ServerFacts.to_json`."""
+        parsed: tuple[dict[str, Any], ServerFacts] | None = vars(self).get("_parsed_facts")
+        if parsed is None or parsed[0] is not self.stored_facts:
+            parsed = self.stored_facts, ServerFacts.from_json(self.stored_facts)
+            vars(self)["_parsed_facts"] = parsed
+        return parsed[1]
+
+    @property
     def endpoint(self) -> Endpoint:
         return Endpoint(
             self.base_url,
             crypto.decrypt(self.encrypted_key),
             tells_progress=self.kind != Kind.OPENAI,
-            refuses={model: frozenset(names) for model, names in self.refused.items()},
-            on_refused=partial(learned.keep_refused, self.pk),
+            refuses={model: frozenset(names) for model, names in self.facts.refused_fields.items()},
+            on_refused=partial(Server.objects.add_refused_fields, self.pk),
         )
-
-    @property
-    def refused(self) -> dict[str, list[str]]:
-        """By model: the fields of requests that the server has refused, in alphabetical order."""
-        found: dict[str, list[str]] = self.facts.get(learned.REFUSED, {})
-        return found
 
     def set_key(self, key: str) -> None:
         self.encrypted_key = crypto.encrypt(key)
 
     def move_to(self, base_url: str) -> bool:
-        """Gives it another address. The key was for the old one: it is forgotten, never sent to the
-        new one. Returns whether there was a key to forget."""
+        """Change the address and delete the key, which belongs to the old one.
+
+        Returns: True if there was a key to delete.
+        """
         had_key = bool(self.encrypted_key) and base_url != self.base_url
         if base_url != self.base_url:
             self.encrypted_key = ""
@@ -109,113 +141,116 @@ class Server(models.Model):
         return had_key
 
     def forget_facts(self) -> None:
-        """It is another server now, or the same with another key."""
-        self.state, self.state_since, self.facts = State.UNKNOWN, None, {}
-        self.seen, self.next_look, self.failures = None, None, 0
+        """Drop all facts: it is another server now, or the same with another key."""
+        self.state, self.state_since, self.stored_facts = State.UNKNOWN, None, {}
+        self.checked_at, self.next_check_at, self.failed_checks = None, None, 0
 
-    # --- What is known of it. `capacity` says how it follows from the facts. ----
-
-    @property
-    def slots(self) -> int:
-        """How many requests it works on at once: what the server says, else a person, else one."""
-        return self.width()
+    # --- Models -----------------------------------------------------------------
 
     @property
-    def slots_source(self) -> str:
-        return self.width_source()
-
-    @property
-    def context(self) -> int | None:
-        """Tokens one slot holds."""
-        return self.context_of()
-
-    @property
-    def model_facts(self) -> list[dict[str, Any]]:
-        """Each as `apps.servers.facts.server_facts.ModelFacts`."""
-        found: list[dict[str, Any]] = self.facts.get("models", [])
-        return found
+    def model_facts(self) -> list[ModelFacts]:
+        return self.facts.models
 
     @property
     def model_ids(self) -> list[str]:
-        return [model["id"] for model in self.model_facts]
+        return [model.id for model in self.model_facts]
+
+    def model(self, name: str = "") -> ModelFacts | None:
+        """The facts about a model by id or alias; without a name, about the first."""
+        return self.facts.model(name)
+
+    def facts_of(self, name: str = "") -> ModelFacts:
+        """As `model`; a model that the server does not list has no known facts."""
+        return self.model(name) or ModelFacts(name)
+
+    def model_id(self, name: str) -> str:
+        """The id of a model that was named by an alias."""
+        found = self.model(name)
+        return found.id if found and name else name
 
     @property
     def swaps(self) -> bool:
-        """Whether only some of its models fit into memory at once."""
+        """True if only some of its models fit into memory at once."""
         return self.kind in {Kind.ROUTER, Kind.LLAMA_SWAP}
 
     @property
-    def goes_on(self) -> bool:
-        """Whether it continues an assistant's message that the prompt ends with.
+    def loaded_models(self) -> list[str]:
+        """The models that answer without being loaded first."""
+        if not self.swaps:
+            return self.model_ids
+        return [model.id for model in self.model_facts if model.is_loaded]
+
+    @property
+    def models_at_once(self) -> int:
+        """The most models in memory together; if not reported, as many as are loaded now."""
+        return self.facts.models_at_once or max(1, len(self.loaded_models))
+
+    @property
+    def continues_messages(self) -> bool:
+        """True if it continues an assistant's message at the end of the prompt.
 
         llama.cpp does; behind a proxy there may be anything.
         """
         return self.kind in {Kind.LLAMA_SERVER, Kind.ROUTER}
 
-    @property
-    def loaded_models(self) -> list[str]:
-        """Models that answer without being loaded first."""
-        if not self.swaps:
-            return self.model_ids
-        return [m["id"] for m in self.model_facts if m.get("state") in {"loaded", "sleeping"}]
+    # --- Capacity: see `apps.servers.facts.capacity` ------------------------------
 
     @property
-    def models_at_once(self) -> int:
-        """How many of its models it holds in memory together; where it does not say, as many as
-        were seen there."""
-        return self.facts.get("at_once") or max(1, len(self.loaded_models))
+    def slots(self) -> int:
+        """Requests it works on at once: as reported, else as stated by a person, else one."""
+        return self.slots_of()
 
-    def model(self, name: str = "") -> dict[str, Any] | None:
-        """The facts of a model by id or alias; without a name, of the first."""
-        return capacity.model(self, name)
+    def slots_of(self, model: str = "") -> int:
+        """Requests for a model to have in flight: its slots, never more than the limit."""
+        return capacity.slots(self, model).value
 
-    def model_id(self, name: str) -> str:
-        """The id of a model that was named by an alias."""
-        found = capacity.model(self, name)
-        return str(found["id"]) if found and name else name
+    def slots_source(self, model: str = "") -> str:
+        return capacity.slots(self, model).source
 
-    def scope(self, model: str = "") -> str:
-        """Whose slots a request takes: "" the server's, else those of this model's own process."""
+    def assumes_slots(self, model: str = "") -> bool:
+        """True if neither the server nor a person has stated the number of slots."""
+        return self.slots_source(model) == capacity.ASSUMED
+
+    @property
+    def concurrency_limit(self) -> tuple[int, str] | None:
+        """The most requests at a time for one model, slots or not, and why."""
+        return capacity.concurrency_limit(self)
+
+    def slot_scope(self, model: str = "") -> str:
+        """Whose slots a request uses: "" the server's, else those of this model's own process."""
         return self.model_id(model) if self.swaps else ""
 
     @property
-    def width_cap(self) -> tuple[int, str] | None:
-        """Most requests at a time for one model, slots or not, and why."""
-        return capacity.width_cap(self)
-
-    def width(self, model: str = "") -> int:
-        """How many requests for a model to have in flight: its slots, never more than the cap."""
-        return capacity.width(self, model).value
-
-    def width_source(self, model: str = "") -> str:
-        return capacity.width(self, model).source
+    def context(self) -> int | None:
+        """Tokens per slot."""
+        return self.context_of()
 
     def context_of(self, model: str = "") -> int | None:
-        """Tokens one slot of a model holds."""
+        """Tokens per slot of a model."""
         return capacity.context(self, model).value
 
     def context_source(self, model: str = "") -> str:
         return capacity.context(self, model).source
 
     def unified(self, model: str = "") -> bool | None:
-        """Whether the slots share one KV cache; None where nothing tells."""
+        """True if the slots share one KV cache; None if not known."""
         return capacity.unified(self, model).value
 
     def unified_source(self, model: str = "") -> str:
         return capacity.unified(self, model).source
 
+    def pool(self, model: str = "") -> int | None:
+        """Tokens that all requests in flight share; None when each slot has its own cache."""
+        return capacity.pool(self, model)
+
     @property
     def advice(self) -> list[str]:
-        """What who runs the server could do, as sentences."""
+        """Sentences for whoever runs the server."""
         return capacity.advice(self)
-
-    def pool(self, model: str = "") -> int | None:
-        """Tokens that all requests in flight share; None when each slot has its own share."""
-        return capacity.pool(self, model)
 
 
 class DefaultServer(models.Model):
-    """Which server and model a use gets when nothing else was chosen."""
+    """The server and model that a use gets when nothing else was chosen."""
 
     use = models.CharField(max_length=20, choices=Use, unique=True)
     server = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="defaults")

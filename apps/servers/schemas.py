@@ -1,4 +1,4 @@
-"""What the API says of servers."""
+"""The API's schemas of servers."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -7,8 +7,8 @@ from ninja import Field, Schema
 from pydantic import AfterValidator
 
 from apps.llm.addresses import UNSENDABLE_KEY, is_valid_key, validate_address
+from apps.servers.health import Health
 from apps.servers.models import Server, Use
-from apps.servers.refresh import Health
 
 
 def _sendable(key: str) -> str:
@@ -44,7 +44,7 @@ class SlotsOut(Schema):
     total: int
     source: str
     busy: int
-    """In use by this workbench."""
+    """Slots that Workbench uses."""
     unified: bool | None
     unified_source: str
     context: int | None
@@ -119,9 +119,9 @@ class SlotOut(Schema):
     context: int | None
 
 
-def show(server: Server, health: Health, busy: int) -> dict[str, Any]:
-    """A server as `ServerOut`. Its `defaults` are best prefetched."""
-    cap = server.width_cap
+def server_out(server: Server, health: Health, busy: int) -> dict[str, Any]:
+    """A server as `ServerOut`. Prefetch its `defaults`."""
+    limit = server.concurrency_limit
     return {
         "id": server.pk,
         "name": server.name,
@@ -129,22 +129,22 @@ def show(server: Server, health: Health, busy: int) -> dict[str, Any]:
         "kind": server.kind,
         "state": health.state,
         "since": health.since,
-        "seen": server.seen,
-        "next_look": health.next_look,
+        "seen": server.checked_at,
+        "next_look": health.next_check_at,
         "last_token": health.last_token,
         "error": health.error,
-        "models": server.model_facts,
+        "models": [ModelOut.from_orm(model) for model in server.model_facts],
         "slots": {
-            "total": server.width(),
-            "source": server.width_source(),
+            "total": server.slots,
+            "source": server.slots_source(),
             "busy": busy,
             "unified": server.unified(),
             "unified_source": server.unified_source(),
             "context": server.context_of(),
             "context_source": server.context_source(),
             "pool": server.pool(),
-            "cap": cap[0] if cap else None,
-            "cap_reason": cap[1] if cap else "",
+            "cap": limit[0] if limit else None,
+            "cap_reason": limit[1] if limit else "",
         },
         "defaults": [{"use": d.use, "model": d.model} for d in server.defaults.all()],
         "advice": server.advice,

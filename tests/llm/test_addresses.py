@@ -13,8 +13,8 @@ from apps.llm import errors
 from apps.llm.addresses import is_valid_key, normalised_base_url, validate_address
 from apps.llm.client import Client
 from apps.llm.endpoint import Endpoint
-from apps.servers.discovery import look
 from apps.servers.models import State
+from apps.servers.probing.discovery import look
 
 BAD = [
     "http://256.256.256.256/v1",

@@ -11,8 +11,8 @@ from apps.llm import errors
 from apps.llm.client import ChatRequest, Client
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Progress, Token, Usage
-from apps.servers.discovery import look, slot_states
 from apps.servers.models import Kind, State
+from apps.servers.probing.discovery import fetch_slots, look
 from tests.llama_process import LlamaProcess, free_port
 
 
@@ -28,7 +28,7 @@ def question(text: str = "Hello", max_tokens: int = 20) -> ChatRequest:
 
 
 async def busy_slots(client: Client) -> int:
-    return sum(slot["is_processing"] for slot in await slot_states(client) or [])
+    return sum(slot["is_processing"] for slot in await fetch_slots(client) or [])
 
 
 async def test_streams_typed_events_and_ends_with_usage(client: Client) -> None:

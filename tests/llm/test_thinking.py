@@ -114,8 +114,10 @@ async def test_one_that_thinks_beyond_all_room_is_said_to() -> None:
     thinking, model = Thinking(ALWAYS), Model(10_000)
     completion = await thinking.ask(model, REQUEST)
     assert len(model.asked) == 1  # the room was there already
-    assert problem_of(completion, 100).startswith("The model spent all 2,148 tokens thinking")
-    assert "Turn thinking off" in problem_of(completion, 100)
+    assert describe_missing_answer(completion, 100).startswith(
+        "The model spent all 2,148 tokens thinking"
+    )
+    assert "Turn thinking off" in describe_missing_answer(completion, 100)
 
 
 async def test_an_answer_that_is_merely_too_long_is_not_asked_again() -> None:
@@ -123,7 +125,7 @@ async def test_an_answer_that_is_merely_too_long_is_not_asked_again() -> None:
         return Completion("begun", "hm", "length", Usage(1, 0, 100))
 
     completion = await Thinking().ask(model, REQUEST)
-    assert problem_of(completion, 100) == ""
+    assert describe_missing_answer(completion, 100) == ""
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from apps.core.models import ApiKey
 from apps.llm import errors
 from apps.llm.client import ChatRequest, Client
 from apps.llm.endpoint import Endpoint
-from apps.servers.discovery import look
 from apps.servers.models import Server, State
-from apps.servers.refresh import look_at
+from apps.servers.probing.discovery import look
+from apps.servers.probing.refresh import refresh_server
 from tests.llama_process import LlamaProcess
 from tests.standins import Model, Standin
 
@@ -81,7 +81,7 @@ async def test_the_key_is_in_no_log_no_error_and_no_fact(
             server = Server(name=f"{kind} {SECRET[:5]}", base_url=standin.base_url)
             server.set_key(SECRET)
             await server.asave()
-            await look_at(server)
+            await refresh_server(server)
             told = [server.facts, str(server), repr(server), repr(server.endpoint)]
             assert SECRET not in json.dumps(told)
             assert SECRET not in server.encrypted_key

@@ -12,7 +12,7 @@ from apps.runtime.async_db import in_db
 from apps.servers import services
 from apps.servers.api import slots_with_users
 from apps.servers.models import Kind, Server, State, Use
-from apps.servers.refresh import look_at
+from apps.servers.probing.refresh import refresh_server
 from apps.servers.services import hold_slot
 from tests.llama_process import LlamaProcess
 from tests.servers.conftest import server_at
@@ -59,7 +59,7 @@ class TestDefaults:
 @pytest.mark.usefixtures("loop_closed")
 class TestSlots:
     async def test_llama_server(self, server: Server) -> None:
-        found = await services.slots_of(await look_at(server))
+        found = await services.slots_of(await refresh_server(server))
         assert [slot["id"] for slot in found] == [0, 1, 2, 3]
         assert {slot["model"] for slot in found} == set(server.model_ids)
         assert {slot["context"] for slot in found} == {4096}
@@ -75,7 +75,7 @@ class TestSlots:
             Model("asleep", slots=2, sleeping=True),
         ]
         with Standin("router", llama, models=models) as router:
-            server = await look_at(await in_db(server_at, router))
+            server = await refresh_server(await in_db(server_at, router))
             found = await services.slots_of(server)
             assert [(slot["model"], slot["id"]) for slot in found] == [("a", n) for n in range(3)]
             assert await services.slots_of(server, "b") == []
@@ -89,14 +89,14 @@ class TestSlots:
     ) -> None:
         models = [Model("a", slots=3, loaded=True, ttl=ttl), Model("b")]
         with Standin("llama-swap", llama, models=models) as swap:
-            server = await look_at(await in_db(server_at, swap))
+            server = await refresh_server(await in_db(server_at, swap))
             assert len(await services.slots_of(server)) == slots
             assert swap.loads == []
 
     async def test_a_sleeping_llama_server_is_not_woken(
         self, server: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        await look_at(server)
+        await refresh_server(server)
         asked: list[str] = []
 
         async def get(_: object, path: str) -> Any:
@@ -109,10 +109,10 @@ class TestSlots:
 
     async def test_olla_shows_none(self, llama: LlamaProcess) -> None:
         with Standin("olla", llama) as olla:
-            server = await look_at(await in_db(server_at, olla, parallel=3))
+            server = await refresh_server(await in_db(server_at, olla, parallel=3))
             assert await services.slots_of(server) == []
-            assert (server.kind, server.width("m")) == (Kind.OLLA, 3)
-            assert server.width_source("m") == "set by you"
+            assert (server.kind, server.slots_of("m")) == (Kind.OLLA, 3)
+            assert server.slots_source("m") == "set by you"
 
 
 class TestSettings:
@@ -164,5 +164,5 @@ class TestWhoUsesASlot:
     async def test_it_works(
         self, server: Server, user: int, staff: bool, ours: bool, told: str
     ) -> None:
-        await look_at(server)
+        await refresh_server(server)
         assert await self.used_by(server, user, staff=staff, ours=ours) == [told]

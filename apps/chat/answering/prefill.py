@@ -102,8 +102,10 @@ class _Reader:
 async def _read(conversation: Conversation, draft: str) -> None:
     try:
         ask = await in_db(build.for_next, conversation, draft)
-        server = await llm.look_at(ask.server)
-        if not server.goes_on:  # nothing is known of a cache that would make it worth while
+        server = await llm.refresh_server(ask.server)
+        if (
+            not server.continues_messages
+        ):  # nothing is known of a cache that would make it worth while
             return
         prepared = build.prepare(ask, server)
         if prepared.prompt_tokens < WORTH_TOKENS:
@@ -209,7 +211,7 @@ def allowed(person: int, server: Server | None) -> bool:
     Only llama.cpp's, whose slots are known to keep what they have read: anywhere else it would be a
     request more, perhaps one that is paid for, and nothing gained.
     """
-    if not settings.READ_AHEAD or server is None or not server.goes_on:
+    if not settings.READ_AHEAD or server is None or not server.continues_messages:
         return False
     return not Preferences.objects.filter(owner=person, prefill_drafts=False).exists()
 

@@ -94,7 +94,7 @@ def _ask(pk: int) -> build.Ask:
 
 
 async def _said(ask: build.Ask) -> str:
-    prepared = build.prepare(ask, await llm.look_at(ask.server))
+    prepared = build.prepare(ask, await llm.refresh_server(ask.server))
     while True:
         if not await in_db(_is_answering, ask.conversation):
             said = await _said_once(ask, prepared)

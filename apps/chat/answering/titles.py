@@ -82,7 +82,7 @@ async def _write(pk: int) -> None:
         if found is None:
             return
         called, ask = found
-        prepared = build.prepare(ask, await llm.look_at(ask.server))
+        prepared = build.prepare(ask, await llm.refresh_server(ask.server))
         counted = ask.counted.cut_before_message if ask.counted else None
         if prepared.target.is_demo or prepared.cut_before_message != counted:
             return  # another beginning would have to be read, and the next question's would be lost

@@ -40,7 +40,7 @@ async def write(answer_id: int, ask: build.Ask | None, log: AnswerLog, outcome: 
     if ask is None:
         ask = await in_db(_find, answer_id)
     await prefill.join(ask.conversation, ask.turns[-1].content if ask.turns else "")
-    server = await llm.look_at(ask.server, max_age=FACTS_AGE)
+    server = await llm.refresh_server(ask.server, max_age=FACTS_AGE)
     text, reasoning = ask.said
     if reasoning:
         log.think(reasoning)
@@ -122,7 +122,7 @@ async def _when_loaded(
             if pause is None or outcome.gathered:
                 raise
             if text := log.text[said:]:
-                if not prepared.target.server.goes_on:
+                if not prepared.target.server.continues_messages:
                     raise
                 prepared = replace(
                     prepared,
@@ -206,7 +206,7 @@ async def _stream(
 @asynccontextmanager
 async def _told_of_load(target: llm.Target, log: AnswerLog) -> AsyncIterator[None]:
     """Meanwhile it is said that the model is being loaded, and how far, if it is not in memory."""
-    if target.is_in_memory:
+    if target.is_loaded:
         yield
         return
     log.add("loading")
@@ -216,11 +216,11 @@ async def _told_of_load(target: llm.Target, log: AnswerLog) -> AsyncIterator[Non
     finally:
         telling.cancel()
         await asyncio.wait([telling])
-        await llm.look_soon(target.server)
+        await llm.mark_stale(target.server)
 
 
 async def _tell_of_load(target: llm.Target, log: AnswerLog) -> None:
-    async for share in llm.load_shares(target.server, target.model):
+    async for share in llm.loading_progress(target.server, target.model):
         log.add("loading", share=share)
 
 

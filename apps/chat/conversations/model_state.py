@@ -101,6 +101,6 @@ def head_now(conversation: Conversation, state_url: str = "") -> dict[str, Any]:
     """The same, for who waits for a model: its server is asked, as often as `llm` lets it be."""
     head = head_of(conversation, state_url)
     if target := head.get("target"):
-        server = async_to_sync(llm.look_at)(target.server)
+        server = async_to_sync(llm.refresh_server)(target.server)
         head["state"] = ModelState(llm.target(server, target.model))
     return head

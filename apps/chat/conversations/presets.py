@@ -112,7 +112,7 @@ def look_for_first_time(servers: Sequence[Server]) -> None:
 
 
 async def _look_at(servers: Sequence[Server]) -> None:
-    await asyncio.gather(*map(llm.look_at, servers))
+    await asyncio.gather(*map(llm.refresh_server, servers))
 
 
 def save(

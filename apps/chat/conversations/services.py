@@ -141,7 +141,7 @@ def target_of(conversation: Conversation) -> llm.Target:
     server, model = build.chosen(conversation)
     lately = server.seen is not None and timezone.now() - server.seen < llm.FRESH_FOR
     if not server.model_ids and not lately:
-        server = async_to_sync(llm.look_at)(server)
+        server = async_to_sync(llm.refresh_server)(server)
     return llm.target(server, model)
 
 

@@ -195,7 +195,11 @@ def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
     )
     params = dict(ask.params)
     max_tokens = answer_limit(server, target.model, params.pop("max_tokens", None))
-    if limit is not None and not server.goes_on and prompt.tokens + (max_tokens or 0) > limit:
+    if (
+        limit is not None
+        and not server.continues_messages
+        and prompt.tokens + (max_tokens or 0) > limit
+    ):
         max_tokens = (
             None  # it counts the answer in, and has just refused prompt and answer together
         )
@@ -227,9 +231,9 @@ def answer_limit(server: Server, model: str, wanted: int | None) -> int | None:
     """
     return context.answer_limit(
         wanted,
-        context=server.context_of(model) if server.goes_on else None,
+        context=server.context_of(model) if server.continues_messages else None,
         pool=server.pool(model),
-        slots=server.width(model),
+        slots=server.slots_of(model),
     )
 
 

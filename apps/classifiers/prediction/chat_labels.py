@@ -8,7 +8,7 @@ from typing import Any
 
 from apps.batch.handlers import JobContext, RowInput, RowOutcome, Verdict
 from apps.llm.client import ChatRequest, Completion
-from apps.llm.thinking import Thinking, plan, problem_of
+from apps.llm.thinking import Thinking, plan
 from apps.llm.token_bound import at_most
 
 HANDLER = "classifiers.chat_labels"
@@ -146,7 +146,7 @@ def _thinking(spec: Spec) -> Thinking:
 
 def _unfinished(completion: Completion, max_tokens: int) -> str:
     """Why an answer was not finished, as a sentence: no label was chosen then, not a wrong one."""
-    if nothing := problem_of(completion, max_tokens):
+    if nothing := describe_missing_answer(completion, max_tokens):
         return nothing
     match completion.finish_reason:
         case "stop":

@@ -62,7 +62,7 @@ def estimate(
     good = sum(1 for each in tried if each.outcome and not each.outcome.code)
     tries = min(MOST_TRIES, len(tried) / good if good else MOST_TRIES) if refill else 1.0
 
-    slots = target.server.width(target.model)
+    slots = target.server.slots_of(target.model)
     wide = min(slots, width or slots)
     seconds = [each.seconds for each in tried if each.seconds]
     fastest = slowest = None

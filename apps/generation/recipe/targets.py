@@ -121,6 +121,6 @@ def _group(server: Server, value: str) -> Group:
 
 def _option(server: Server, model: Mapping[str, Any]) -> Option:
     name = str(model["id"])
-    width = server.width(name)
+    width = server.slots_of(name)
     notes = [MODEL_WORDS.get(str(model.get("state")), ""), f"{width} slot{'s' * (width > 1)}"]
     return Option(f"{server.pk}:{name}", " · ".join([name, *filter(None, notes)]))

@@ -77,9 +77,9 @@ def why_fewer(batch: Batch, running: int) -> str:
     """Why fewer of a job's rows are at the server than it has slots; empty where that is not so."""
     server = batch.server
     assert server is not None
-    slots = server.width(batch.model)
+    slots = server.slots_of(batch.model)
     if running >= slots:
-        return ONE_BY_ONE if server.width_source(batch.model) == capacity.ASSUMED else ""
+        return ONE_BY_ONE if server.slots_source(batch.model) == capacity.ASSUMED else ""
     if batch.width is not None and running >= batch.width:
         return f"Max rows in parallel is set to {batch.width}. The server has {slots} slots."
     if sentence := _too_large(batch, server, slots):

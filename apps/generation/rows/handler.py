@@ -19,7 +19,7 @@ from apps.generation.rows.steps import Ask, Reply, Row, Steps, write
 from apps.llm.client import ChatRequest, Client, Message
 from apps.llm.events import Usage
 from apps.llm.stream.resume import ResumableCompletion
-from apps.llm.thinking import Thinking, plan, problem_of
+from apps.llm.thinking import Thinking, plan
 from apps.runtime.async_db import in_db
 
 Tables = Mapping[str, Table]
@@ -136,7 +136,7 @@ async def tell(
         )
         replies.append(completion.text)
         usage += completion.usage
-        nothing = problem_of(completion, request.max_tokens)
+        nothing = describe_missing_answer(completion, request.max_tokens)
         reply = Reply(completion.text, completion.finish_reason, nothing)
         ask = await advance(steps, reply)
     return Told(ask, asked, replies, usage, again)

@@ -10,8 +10,8 @@ import unicodedata
 
 from apps.llm.client import ChatRequest
 from apps.llm.permits import Lane
-from apps.llm.thinking import Thinking, plan, problem_of
-from apps.servers.services import Target, hold_slot, look_at
+from apps.llm.thinking import Thinking, plan
+from apps.servers.services import Target, hold_slot, refresh_server
 
 MOST = 100
 AT_ONCE = 20
@@ -32,7 +32,7 @@ async def write(target: Target, about: str, count: int, *, person: int | None = 
     Raises:
         NothingWritten, LLMError
     """
-    server = await look_at(target.server)
+    server = await refresh_server(target.server)
     target = Target(server, target.model)
     thinking = Thinking(server.model(target.model))
     found: dict[str, str] = {}
@@ -96,7 +96,7 @@ async def _ask(
     ) as held:
         completion = await thinking.ask(target.client.complete, request)
         held.record_usage(completion.usage)
-    if nothing := problem_of(completion, most):
+    if nothing := describe_missing_answer(completion, most):
         raise NothingWritten(nothing)
     try:
         people = json.loads(completion.text).get("people", [])

@@ -15,7 +15,7 @@ from apps.generation.rows.samplers import Draw
 from apps.llm.errors import LLMError
 from apps.llm.permits import Lane
 from apps.llm.thinking import Thinking
-from apps.servers.services import Target, hold_slot, look_at
+from apps.servers.services import Target, hold_slot, refresh_server
 
 PREVIEW_ROWS = 3
 
@@ -45,7 +45,7 @@ async def preview(
     tables: Mapping[str, Table] | None = None,
 ) -> list[Preview]:
     """The first rows, really asked for. Somebody waits, so they go before any job's rows."""
-    server = await look_at(target.server)
+    server = await refresh_server(target.server)
     chosen = Target(server, target.model)
     draws = [Draw(at, seed, tables=tables or {}) for at in range(rows)]
     thinking = Thinking(server.model(target.model))

@@ -1,15 +1,16 @@
-"""How much a server takes at once, from what is known of it (pure).
+"""How many requests and tokens a server takes at once, from what is known of it (pure).
 
-What the server says counts before what a person states, with one exception: whether the KV cache is
-shared. No route of llama-server tells, so there the person counts first. Unless something says that
-it is shared, each slot is taken to have its own: that is what a given -np makes. A first overflow
-shows that it is not so, and what was asked then is asked again (`apps.servers.retry`).
+A report of the server counts before a setting by a person, with one exception: whether the KV cache
+is shared. No route of llama-server reports that, so there the person counts first. Unless something
+shows that it is shared, each slot is taken to have its own: that is what a given -np makes. A first
+overflow proves the opposite, and the request that overflowed is repeated (`apps.servers.retry`).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from apps.servers.facts import learned
+from apps.servers.facts.server_facts import ModelFacts, ServerFacts
 
 T = TypeVar("T")
 
@@ -23,15 +24,16 @@ SLOTS_ADVICE = (
 )
 
 
-class Known(Protocol):
-    """What is read of a `Server`."""
+class CapacitySource(Protocol):
+    """The fields of a `Server` that its capacity follows from."""
 
-    kind: str
     parallel: int | None
     context_stated: int | None
     kv_unified: bool | None
     from_settings: bool
-    facts: dict[str, Any]
+
+    @property
+    def facts(self) -> ServerFacts: ...
 
     @property
     def swaps(self) -> bool: ...
@@ -39,91 +41,88 @@ class Known(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fact(Generic[T]):
-    """A value and who told it."""
+    """A value and its source."""
 
     value: T
     source: str
 
 
-def model(server: Known, name: str = "") -> dict[str, Any] | None:
-    models: list[dict[str, Any]] = server.facts.get("models", [])
-    if not name:
-        return models[0] if models else None
-    for found in models:
-        if found["id"] == name or name in found.get("aliases", ()):
-            return found
-    return None
+def concurrency_limit(server: CapacitySource) -> tuple[int, str] | None:
+    """The most requests at a time for one model, and why; None where nothing limits them."""
+    limit = server.facts.concurrency_limit
+    # A person who states more slots has raised the limit there.
+    return None if limit is None or (server.parallel or 0) > limit[0] else limit
 
 
-def width_cap(server: Known) -> tuple[int, str] | None:
-    cap = server.facts.get("width_cap")
-    if not cap or (server.parallel or 0) > cap[0]:  # who states more has raised the limit there
-        return None
-    return cap[0], cap[1]
+def slots(server: CapacitySource, model: str = "") -> Fact[int]:
+    """Requests for a model to have in flight: its slots, never more than the concurrency limit."""
+    found = _slots(server, model)
+    limit = concurrency_limit(server)
+    return Fact(*limit) if limit and limit[0] < found.value else found
 
 
-def width(server: Known, name: str = "") -> Fact[int]:
-    slots = _slots(server, name)
-    cap = width_cap(server)
-    return Fact(cap[0], cap[1]) if cap and cap[0] < slots.value else slots
-
-
-def _slots(server: Known, name: str) -> Fact[int]:
-    told = _of_models(server, name, "slots") if server.swaps else _of_server(server, "slots")
-    if told is not None:
-        return told
+def _slots(server: CapacitySource, model: str) -> Fact[int]:
+    if server.swaps:
+        reported = _smallest(_models(server, model), "slots")
+    else:
+        reported = _of_server(server, "slots")
+    if reported is not None:
+        return reported
     return Fact(server.parallel, STATED) if server.parallel else Fact(1, ASSUMED)
 
 
-def context(server: Known, name: str = "") -> Fact[int | None]:
-    told = None if server.swaps else _of_server(server, "context")
-    told = told or _of_models(server, name, "context")
-    if told is not None:
-        return Fact(told.value, told.source)
+def context(server: CapacitySource, model: str = "") -> Fact[int | None]:
+    """Tokens per slot."""
+    reported = None if server.swaps else _of_server(server, "context")
+    reported = reported or _smallest(_models(server, model), "context")
+    if reported is not None:
+        return Fact(reported.value, reported.source)
     return Fact(server.context_stated, STATED if server.context_stated else "")
 
 
-def unified(server: Known, name: str = "") -> Fact[bool | None]:
-    """In this order: a person, the command line, what was seen to happen, the number of slots."""
+def unified(server: CapacitySource, model: str = "") -> Fact[bool | None]:
+    """True if the slots share one KV cache.
+
+    In this order: a person, the command line, what requests have shown, the number of slots.
+    """
     if server.kv_unified is not None:
         return Fact(server.kv_unified, SETTINGS if server.from_settings else STATED)
-    found = model(server, name)
-    if found is not None and found.get("unified") is not None:
-        return Fact(found["unified"], _source(found, "unified"))
-    seen = server.facts.get(learned.UNIFIED, {}).get(found["id"] if server.swaps and found else "")
-    if seen is not None:
-        return Fact(bool(seen["value"]), str(seen["source"]))
-    if not server.swaps and server.facts.get("unified") is not None:
-        return Fact(server.facts["unified"], _source(server.facts, "unified"))
+    found = server.facts.model(model)
+    if found is not None and found.unified is not None:
+        return Fact(found.unified, found.sources.get("unified", ""))
+    observed = server.facts.observed_unified.get(found.id if server.swaps and found else "")
+    if observed is not None:
+        return Fact(observed.value, observed.source)
+    if not server.swaps and server.facts.unified is not None:
+        return Fact(server.facts.unified, server.facts.sources.get("unified", ""))
     return Fact(None, "")
 
 
-def pool(server: Known, name: str = "") -> int | None:
+def pool(server: CapacitySource, model: str = "") -> int | None:
     """Tokens that the requests in flight must fit into together, where the cache is shared."""
-    if not unified(server, name).value:
+    if not unified(server, model).value:
         return None
-    found = model(server, name) or {}
-    tokens: int | None = found.get("pool") or context(server, name).value
-    return tokens
+    found = server.facts.model(model)
+    return (found.pool if found else None) or context(server, model).value
 
 
-def advice(server: Known) -> list[str]:
-    """What who runs the server could do, as sentences."""
-    return [*server.facts.get("advice", []), *doubts(server)]
+def advice(server: CapacitySource) -> list[str]:
+    """Sentences for whoever runs the server."""
+    return [*server.facts.advice, *assumptions(server)]
 
 
-def doubts(server: Known) -> list[str]:
-    """What keeps it from full use: what nobody says of it or was seen of it, and what to do."""
-    models: list[dict[str, Any]] = server.facts.get("models", [])
+def assumptions(server: CapacitySource) -> list[str]:
+    """Sentences about what is assumed or was observed, and keeps the server from full use."""
     found = []
-    if server.facts.get(learned.UNIFIED, {}).get("", {}).get("value") and pool(server):
-        found.append(_pool_advice(width(server).value, pool(server)))
-    if models and not server.swaps and _slots(server, "").source == ASSUMED:
+    observed, tokens = server.facts.observed_unified.get(""), pool(server)
+    if observed is not None and observed.value and tokens:
+        found.append(_pool_advice(slots(server).value, tokens))
+    if server.facts.models and not server.swaps and _slots(server, "").source == ASSUMED:
         found.append(SLOTS_ADVICE)
     return found
 
 
-def _pool_advice(slots: int, tokens: int | None) -> str:
+def _pool_advice(slots: int, tokens: int) -> str:
     return (
         f"Its {slots} slots share one KV cache of {tokens:,} tokens, and requests have outgrown it "
         f"together: those in flight are kept within it. Start it with -np {slots} and a -c for all "
@@ -131,23 +130,22 @@ def _pool_advice(slots: int, tokens: int | None) -> str:
     )
 
 
-def _of_server(server: Known, key: str) -> Fact[int] | None:
-    value = server.facts.get(key)
-    return Fact(int(value), _source(server.facts, key)) if value else None
+def _of_server(server: CapacitySource, name: str) -> Fact[int] | None:
+    value = getattr(server.facts, name)
+    return Fact(value, server.facts.sources.get(name, "")) if value else None
 
 
-def _of_models(server: Known, name: str, key: str) -> Fact[int] | None:
-    """A model's value; without a name the smallest of all, which is safe whichever answers."""
-    models: list[dict[str, Any]] = server.facts.get("models", [])
-    if name:
-        found = model(server, name)
-        models = [found] if found else []
-    told = [m for m in models if m.get(key)]
-    if not told:
+def _models(server: CapacitySource, name: str) -> list[ModelFacts]:
+    """The named model; without a name all, of which the smallest is safe whichever answers."""
+    if not name:
+        return server.facts.models
+    found = server.facts.model(name)
+    return [found] if found else []
+
+
+def _smallest(models: Iterable[ModelFacts], name: str) -> Fact[int] | None:
+    reported = [(getattr(model, name), model) for model in models if getattr(model, name)]
+    if not reported:
         return None
-    least = min(told, key=lambda m: int(m[key]))
-    return Fact(int(least[key]), _source(least, key))
-
-
-def _source(facts: dict[str, Any], key: str) -> str:
-    return str(facts.get("sources", {}).get(key) or facts.get(f"{key}_source") or "")
+    value, model = min(reported, key=lambda pair: int(pair[0]))
+    return Fact(value, model.sources.get(name, ""))

@@ -1,116 +1,180 @@
-"""What is known of a model server and its models, and from where (pure).
+"""The facts about a model server and its models, each with its source, and their JSON (pure).
 
-Every value stands beside its source, in the words the page shows: "the server's /props". A value
-that nobody told is None and has no source.
+A source is text for the page: "the server's /props". A value that nobody reported is None and has
+no source.
 """
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
 
-# What stays true of a model while it is not in memory.
+from apps.llm.thinking import ThinkingSupport
+
+# Facts of a model that stay true while it is not in memory.
 LASTING = (
     *("slots", "context", "context_trained", "pool", "unified", "embeddings"),
     *("vision", "audio", "reasoning", "thinking_switch", "thinking_off", "abilities", "weights"),
 )
 REMEMBERED = " (from its last run)"
+IN_MEMORY = frozenset({"loaded", "sleeping"})
 
 
 @dataclass
 class ModelFacts:
-    """One model a server names."""
+    """One model that a server lists."""
 
     id: str
     name: str = ""
-    """For people, where the server gives one."""
+    """The display name, where the server gives one."""
     aliases: list[str] = field(default_factory=list)
     state: str = "unknown"
     """loaded, unloaded, loading, unloading, sleeping, failed, downloading; unknown: a proxy that
-    does not say."""
+    reports no state."""
     error: str = ""
     slots: int | None = None
     context: int | None = None
-    """Tokens one slot holds."""
+    """Tokens per slot."""
     context_trained: int | None = None
     pool: int | None = None
     """Tokens of the KV cache that its slots share, where they share one of known size."""
     unified: bool | None = None
     embeddings: bool | None = None
-    """None: nobody said."""
     vision: bool | None = None
     audio: bool | None = None
     reasoning: bool | None = None
-    """Whether its chat template knows of thinking."""
+    """True if its chat template has thinking."""
     thinking_switch: bool | None = None
-    """Whether thinking can be turned off or down for one request."""
+    """True if a request can turn thinking off or down."""
     thinking_off: bool | None = None
-    """Whether one request can do without any; else it can only be told how much effort to make."""
+    """True if a request can turn thinking off; else it can only set the effort."""
     abilities: dict[str, bool] = field(default_factory=dict)
     """llama-server's chat_template_caps, without "supports_"."""
     weights: list[int] = field(default_factory=list)
-    """Parameters, bytes and width of the model, where the server says: they tell one model from
-    another of the same name."""
+    """Parameters, bytes and embedding width, where reported: they tell models of one name apart."""
     actions: list[str] = field(default_factory=list)
-    """What the server does with it on request: load, unload, warm."""
+    """The actions the server offers for it: load, unload, warm."""
     ttl: int | None = None
-    """Seconds of quiet after which llama-swap unloads it."""
+    """Idle seconds after which llama-swap unloads it."""
     asked: str = ""
     """Fingerprint of the command whose process was asked for its /props: once is enough, and a
     request counts as use, which would keep the model in memory."""
     sources: dict[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        return cls(**{name: value for name, value in stored.items() if name in _MODEL_FIELDS})
+
+    @property
+    def is_loaded(self) -> bool:
+        """True if it answers without being loaded first; a sleeping server wakes up."""
+        return self.state in IN_MEMORY
+
+    @property
+    def thinking(self) -> ThinkingSupport:
+        return ThinkingSupport(self.reasoning, self.thinking_switch, self.thinking_off)
+
     def learn(self, source: str, **values: Any) -> None:
-        """Takes what is not known yet; what was told first counts."""
+        """Set what is not known yet: the first report of a fact counts."""
         for name, value in values.items():
             if value in (None, {}, []) or getattr(self, name) not in (None, {}, []):
                 continue
             setattr(self, name, value)
             self.sources[name] = source
 
-    def remember(self, earlier: dict[str, Any]) -> None:
-        """Takes from an earlier look what lasts and cannot be seen now, or is not asked again."""
-        note = "" if self.state in {"loaded", "sleeping"} else REMEMBERED
+    def remember(self, earlier: "ModelFacts") -> None:
+        """Take lasting facts from an earlier probe that this one could not see or did not ask."""
+        note = "" if self.is_loaded else REMEMBERED
         for name in LASTING:
-            source = str(earlier.get("sources", {}).get(name, "")).removesuffix(REMEMBERED)
+            source = earlier.sources.get(name, "").removesuffix(REMEMBERED)
             if source:
-                self.learn(source + note, **{name: earlier.get(name)})
+                self.learn(source + note, **{name: getattr(earlier, name)})
+
+
+_MODEL_FIELDS = frozenset(field.name for field in fields(ModelFacts))
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A fact that requests have shown."""
+
+    value: bool
+    source: str
 
 
 @dataclass
-class Facts:
-    """What one look at a server showed."""
+class ServerFacts:
+    """All that is known of a server: what one probe reported, and what requests have shown."""
 
-    state: str
+    state: str = "unknown"
     kind: str = "openai"
     models: list[ModelFacts] = field(default_factory=list)
     slots: int | None = None
-    """Of the server as a whole; None where each model has its own."""
+    """Slots of the server as a whole; None where each model has its own."""
     context: int | None = None
     unified: bool | None = None
-    at_once: int | None = None
-    """How many of its models are in memory together at most."""
-    width_cap: tuple[int, str] | None = None
-    """Most requests it takes at a time for one model, and why."""
+    models_at_once: int | None = None
+    """The most models in memory together."""
+    concurrency_limit: tuple[int, str] | None = None
+    """The most requests it takes at a time for one model, and why."""
     sleeping: bool = False
-    shows_slots: bool = False
-    shows_metrics: bool = False
+    shows_slots: bool | None = None
+    shows_metrics: bool | None = None
     keyless: bool | None = None
-    """Whether it was asked without a key and answered."""
+    """True if it answers requests without a key."""
     build: str = ""
     advice: list[str] = field(default_factory=list)
-    """Sentences for who runs the server."""
+    """Sentences for whoever runs the server."""
     error: str = ""
-    """Why it is not ready, as a sentence."""
+    """The reason why it is not ready, as a sentence."""
     sources: dict[str, str] = field(default_factory=dict)
+    observed_unified: dict[str, Observation] = field(default_factory=dict)
+    """By scope: a KV cache shared by all slots, as requests have shown it."""
+    refused_fields: dict[str, list[str]] = field(default_factory=dict)
+    """By model: the fields of requests that the server has refused, in alphabetical order."""
 
-    def as_dict(self) -> dict[str, Any]:
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """The facts as `to_json` wrote them, now or in an earlier version."""
+        known = {_FIELD_OF.get(key, key): value for key, value in stored.items()}
+        facts = cls(**{name: value for name, value in known.items() if name in _STORED})
+        facts.models = [ModelFacts.from_json(model) for model in known.get("models") or []]
+        if limit := known.get("concurrency_limit"):
+            facts.concurrency_limit = (int(limit[0]), str(limit[1]))
+        facts.observed_unified = {
+            scope: Observation(bool(seen["value"]), str(seen["source"]))
+            for scope, seen in (known.get("observed_unified") or {}).items()
+        }
+        facts.sources = {_FIELD_OF.get(key, key): value for key, value in facts.sources.items()}
+        if "slots_source" in stored:  # of versions that stored no sources
+            facts.sources = {"slots": stored["slots_source"], **facts.sources}
+        return facts
+
+    def to_json(self) -> dict[str, Any]:
         """For the database, without what has a column of its own."""
-        facts = asdict(self)
-        del facts["state"], facts["kind"]
-        return facts | {"slots_source": self.sources.get("slots", "")}
+        stored = asdict(self)
+        del stored["state"], stored["kind"]
+        return {_KEY_OF.get(name, name): value for name, value in stored.items()}
+
+    def model(self, name: str = "") -> ModelFacts | None:
+        """A model by id or alias; without a name, the first."""
+        if not name:
+            return self.models[0] if self.models else None
+        return next((m for m in self.models if name == m.id or name in m.aliases), None)
 
     def learn(self, source: str, **values: Any) -> None:
-        """Takes what was told."""
+        """Set what was reported."""
         for name, value in values.items():
             if value is not None:
                 setattr(self, name, value)
                 self.sources[name] = source
+
+
+# Keys of the stored JSON that differ from the field's name.
+_KEY_OF = {
+    "models_at_once": "at_once",
+    "concurrency_limit": "width_cap",
+    "observed_unified": "seen_unified",
+    "refused_fields": "refused",
+}
+_FIELD_OF = {key: name for name, key in _KEY_OF.items()}
+_STORED = frozenset(field.name for field in fields(ServerFacts)) - {"state", "kind"}

@@ -1,4 +1,4 @@
-"""GET /v1/models, which every kind answers, each with fields of its own."""
+"""GET /v1/models, which every kind answers with its own fields."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from apps.servers.facts.server_facts import ModelFacts
 
 SOURCE = "the server's /v1/models"
 
-# Names under which servers give the context of a model: llama-server's router, vLLM, LM Studio,
+# Field names for the context of a model: llama-server's router, vLLM, LM Studio,
 # OpenRouter.
 CONTEXT_FIELDS = ("context_length", "max_model_len", "max_context_length", "context_window")
 
@@ -19,7 +19,7 @@ def items_of(listing: Any) -> list[dict[str, Any]]:
 
 
 def model_of(item: dict[str, Any]) -> ModelFacts:
-    """What the listing itself says of a model."""
+    """The facts about a model in the listing itself."""
     meta = _dict(item.get("meta"))
     modalities = _dict(item.get("architecture")).get("input_modalities")
     model = ModelFacts(

@@ -1,11 +1,11 @@
-"""A llama-server with one model: the only kind that says exactly how many slots it has."""
+"""A llama-server with one model: the only kind that reports exactly how many slots it has."""
 
 from typing import Any
 
 from apps.llm import errors
 from apps.llm.client import Client
 from apps.servers.facts.command_line import AUTO_SLOTS
-from apps.servers.facts.server_facts import Facts, ModelFacts
+from apps.servers.facts.server_facts import ModelFacts, ServerFacts
 from apps.servers.kinds import props as read_props
 from apps.servers.kinds.listing import number
 from apps.servers.models import Kind, State
@@ -18,10 +18,10 @@ KEY_ADVICE = (
 )
 
 
-async def look(
-    client: Client, models: list[ModelFacts], props: dict[str, Any], known: dict[str, Any]
-) -> Facts:
-    facts = Facts(State.READY, Kind.LLAMA_SERVER, models)
+async def probe(
+    client: Client, models: list[ModelFacts], props: dict[str, Any], known: ServerFacts
+) -> ServerFacts:
+    facts = ServerFacts(State.READY, Kind.LLAMA_SERVER, models)
     facts.sleeping = props.get("is_sleeping") is True
     facts.shows_slots = props.get("endpoint_slots") is not False
     facts.shows_metrics = props.get("endpoint_metrics") is True
@@ -33,7 +33,7 @@ async def look(
         # Only a given -np makes another number of slots, and with it the cache is split.
         facts.learn("the slot count", unified=False)
     for model in models:
-        # What /v1/models says of the context is the whole cache, not a slot's share.
+        # The context in /v1/models is the whole cache, not a slot's share.
         if facts.context is not None:
             model.context = None
         read_props.learn(model, props, SOURCE)
@@ -44,18 +44,16 @@ async def look(
 
 
 async def _learn_embeddings(
-    client: Client, model: ModelFacts, facts: Facts, known: dict[str, Any]
+    client: Client, model: ModelFacts, facts: ServerFacts, known: ServerFacts
 ) -> None:
-    """Whether it embeds, of which it says nothing: an empty list is refused in two different ways.
+    """Find out if it embeds, which it does not report: it refuses an empty list in two ways.
 
-    The refusal uses no slot; but any request but a few wakes a sleeping server.
+    The refusal uses no slot; but all requests except a few wake a sleeping server.
     """
-    earlier: dict[str, Any] = next(
-        (m for m in known.get("models", []) if m.get("id") == model.id), {}
-    )
-    same = earlier.get("weights") == model.weights and known.get("build") == facts.build
-    if same and earlier.get("embeddings") is not None:
-        model.learn(earlier["sources"]["embeddings"], embeddings=earlier["embeddings"])
+    earlier = next((m for m in known.models if m.id == model.id), ModelFacts(model.id))
+    is_same = earlier.weights == model.weights and known.build == facts.build
+    if is_same and earlier.embeddings is not None:
+        model.learn(earlier.sources["embeddings"], embeddings=earlier.embeddings)
     elif not facts.sleeping:
         try:
             await client.post("/v1/embeddings", {"model": model.id, "input": []})

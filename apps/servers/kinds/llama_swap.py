@@ -7,7 +7,7 @@ from urllib.parse import quote
 from apps.llm import errors
 from apps.llm.client import Client
 from apps.servers.facts.command_line import CommandLine, parse
-from apps.servers.facts.server_facts import Facts, ModelFacts
+from apps.servers.facts.server_facts import ModelFacts, ServerFacts
 from apps.servers.kinds import props as read_props
 from apps.servers.kinds.listing import number
 from apps.servers.kinds.router import MODEL_PROPS, actions
@@ -16,7 +16,7 @@ from apps.servers.models import Kind, State
 METADATA = "llama-swap's metadata"
 COMMAND = "llama-swap's command line"
 
-# What people call it in `metadata:`, which is theirs to fill.
+# Usual names in `metadata:`, which people fill as they like.
 SLOT_FIELDS = ("slots", "parallel", "n_parallel", "np")
 CONTEXT_FIELDS = ("n_ctx", "context", "context_length", "ctx")
 
@@ -27,16 +27,20 @@ STATES = {
     "stopped": "unloaded",
     "shutdown": "unloaded",
 }
-# concurrencyLimit, where the config says nothing. It is told nowhere.
-WIDTH_CAP = (10, "llama-swap allows 10 requests per model at a time, including waiting ones.")
+# The default of concurrencyLimit in its configuration. No route reports it.
+CONCURRENCY_LIMIT = (
+    10,
+    "llama-swap allows 10 requests per model at a time, including waiting ones.",
+)
 
 
-async def look(
-    client: Client, models: list[ModelFacts], items: list[dict[str, Any]], known: dict[str, Any]
-) -> Facts:
-    facts = Facts(State.READY, Kind.LLAMA_SWAP, models, width_cap=WIDTH_CAP, shows_slots=True)
+async def probe(
+    client: Client, models: list[ModelFacts], items: list[dict[str, Any]], known: ServerFacts
+) -> ServerFacts:
+    facts = ServerFacts(State.READY, Kind.LLAMA_SWAP, models, shows_slots=True)
+    facts.concurrency_limit = CONCURRENCY_LIMIT
     running = await processes(client)
-    earlier = {model["id"]: model for model in known.get("models", [])}
+    earlier = {model.id: model for model in known.models}
     for model, item in zip(models, items, strict=True):
         process = running.get(model.id) if running is not None else None
         metadata = (item.get("meta") or {}).get("llamaswap") or {}
@@ -46,12 +50,12 @@ async def look(
             continue
         model.state = _state(process, running, item)
         model.actions = actions(model.state)
-        await _learn_process(client, model, process, earlier.get(model.id, {}))
+        await _learn_process(client, model, process, earlier.get(model.id, ModelFacts(model.id)))
     return facts
 
 
 async def processes(client: Client) -> dict[str, dict[str, Any]] | None:
-    """What runs now, by model; None where llama-swap does not say."""
+    """The running processes by model; None where llama-swap does not list them."""
     try:
         listing = await client.get("/running")
     except errors.LLMError:
@@ -90,7 +94,7 @@ async def _learn_process(
     client: Client,
     model: ModelFacts,
     process: dict[str, Any] | None,
-    earlier: dict[str, Any],
+    earlier: ModelFacts,
 ) -> None:
     text = str((process or {}).get("cmd") or "")
     command = parse(text) if text else None
@@ -98,7 +102,7 @@ async def _learn_process(
         _learn_command(model, command)
     model.ttl = number((process or {}).get("ttl"))
     fingerprint = command.fingerprint if command else "?"
-    if model.state == "loaded" and earlier.get("asked") != fingerprint:
+    if model.state == "loaded" and earlier.asked != fingerprint:
         # Once per command: a request counts as use and would keep the model from being unloaded.
         try:
             props = await client.get(upstream(model.id, "/props"))

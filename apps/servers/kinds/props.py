@@ -12,7 +12,7 @@ TEMPLATE = "its chat template"
 
 
 def learn(model: ModelFacts, props: dict[str, Any], source: str) -> None:
-    """Takes what one model's /props says."""
+    """Add one model's /props to its facts."""
     modalities = props.get("modalities") or {}
     model.learn(
         source,

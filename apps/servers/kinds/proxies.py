@@ -1,10 +1,10 @@
-"""Olla, LiteLLM and whatever else speaks OpenAI's protocol: they hide slots, people state them."""
+"""Olla, LiteLLM and all other OpenAI-compatible proxies: they hide slots, people state them."""
 
 from typing import Any
 
 from apps.llm import errors
 from apps.llm.client import Client
-from apps.servers.facts.server_facts import Facts, ModelFacts
+from apps.servers.facts.server_facts import ModelFacts, ServerFacts
 from apps.servers.kinds.listing import number
 from apps.servers.models import Kind, State
 
@@ -25,9 +25,9 @@ LITELLM_ADVICE = (
 )
 
 
-async def look(client: Client, models: list[ModelFacts]) -> Facts:
+async def probe(client: Client, models: list[ModelFacts]) -> ServerFacts:
     kind = await _kind(client)
-    facts = Facts(State.READY, kind, models)
+    facts = ServerFacts(State.READY, kind, models)
     for model in models:
         model.actions = ["warm"]
     if kind == Kind.OLLA:
@@ -43,7 +43,7 @@ def is_olla(base_url: str) -> bool:
 
 
 async def olla_address(client: Client) -> str | None:
-    """Where Olla's OpenAI route is, if it is an Olla whose address was given without its path."""
+    """The address of Olla's OpenAI route, if an Olla's address was given without its path."""
     try:
         health = await client.get("/internal/health")
         listing = await client.get("/olla/openai/v1/models")

@@ -6,7 +6,7 @@ from urllib.parse import quote
 from apps.llm import errors
 from apps.llm.client import Client
 from apps.servers.facts.command_line import parse, parse_preset
-from apps.servers.facts.server_facts import Facts, ModelFacts
+from apps.servers.facts.server_facts import IN_MEMORY, ModelFacts, ServerFacts
 from apps.servers.kinds import props as read_props
 from apps.servers.kinds.listing import SOURCE as LISTING
 from apps.servers.kinds.listing import number
@@ -16,27 +16,28 @@ ARGUMENTS = "the router's arguments"
 PRESET = "the router's preset"
 MODEL_PROPS = "the model's /props"
 ROUTER_PROPS = "the router's /props"
-RUNNING = {"loaded", "sleeping"}
 
 
-async def look(
+async def probe(
     client: Client,
     models: list[ModelFacts],
     items: list[dict[str, Any]],
     props: dict[str, Any],
-    known: dict[str, Any],
-) -> Facts:
-    facts = Facts(State.READY, Kind.ROUTER, models, build=str(props.get("build_info") or ""))
+    known: ServerFacts,
+) -> ServerFacts:
+    facts = ServerFacts(State.READY, Kind.ROUTER, models, build=str(props.get("build_info") or ""))
     facts.shows_slots = True
-    facts.learn(ROUTER_PROPS, at_once=number(props.get("max_instances")))
-    earlier = {model["id"]: model for model in known.get("models", [])}
+    facts.learn(ROUTER_PROPS, models_at_once=number(props.get("max_instances")))
+    earlier = {model.id: model for model in known.models}
     for model, item in zip(models, items, strict=True):
-        await _learn(client, model, item.get("status") or {}, earlier.get(model.id, {}))
+        await _learn(
+            client, model, item.get("status") or {}, earlier.get(model.id, ModelFacts(model.id))
+        )
     return facts
 
 
 async def _learn(
-    client: Client, model: ModelFacts, status: dict[str, Any], earlier: dict[str, Any]
+    client: Client, model: ModelFacts, status: dict[str, Any], earlier: ModelFacts
 ) -> None:
     model.state = _state(status)
     if model.state == "failed":
@@ -57,24 +58,24 @@ async def _learn(
         )
     model.learn(PRESET, slots=parse_preset(str(status.get("preset") or "")))
     fingerprint = command.fingerprint if command else "?"
-    if model.state == "loaded" and earlier.get("asked") != fingerprint:
+    if model.state == "loaded" and earlier.asked != fingerprint:
         if props := await props_of(client, model.id):
             _correct(model, props)
             read_props.learn(model, props, MODEL_PROPS)
             model.asked = fingerprint
     else:
-        model.asked = earlier.get("asked", "") if model.state in RUNNING else ""
+        model.asked = earlier.asked if model.is_loaded else ""
     model.remember(earlier)
     if model.unified is not False:
         model.learn(LISTING, context=listed)
 
 
 def _correct(model: ModelFacts, props: dict[str, Any]) -> None:
-    """The process knows better than its arguments, which may lean on its environment."""
-    told = ModelFacts(model.id)
-    read_props.learn(told, props, MODEL_PROPS)
+    """Prefer the process's own report to its arguments, which its environment may override."""
+    reported = ModelFacts(model.id)
+    read_props.learn(reported, props, MODEL_PROPS)
     for name in ("slots", "context"):
-        value = getattr(told, name)
+        value = getattr(reported, name)
         if value is not None and value != getattr(model, name):
             setattr(model, name, value)
             model.sources[name] = MODEL_PROPS
@@ -84,7 +85,7 @@ def _correct(model: ModelFacts, props: dict[str, Any]) -> None:
 
 
 async def props_of(client: Client, model: str) -> dict[str, Any] | None:
-    """A loaded model's /props. One that is not loaded stays so: the answer is an error."""
+    """A loaded model's /props. A model that is not loaded stays so: the answer is an error."""
     try:
         props = await client.get(f"/props?model={quote(model, safe='')}&autoload=false")
     except errors.LLMError:
@@ -97,8 +98,8 @@ def slots_path(model: str) -> str:
 
 
 def actions(state: str) -> list[str]:
-    """What can be done to a model in this state, where the server loads and unloads."""
-    if state in {"loaded", "sleeping"}:
+    """The actions for a model in this state, where the server loads and unloads."""
+    if state in IN_MEMORY:
         return ["unload", "warm"]
     return ["unload"] if state == "loading" else ["load"] if state in {"unloaded", "failed"} else []
 

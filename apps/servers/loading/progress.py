@@ -1,7 +1,7 @@
-"""How far a model is that is being brought into memory, where its server tells.
+"""The progress of loading a model, where its server reports it.
 
-llama-server's router does, in the feed it gives its own page (`/models/sse`): the model's status,
-and of each part (the text model, a draft model, the eyes) how much of it has been read.
+llama-server's router does, in the feed of its own page (`/models/sse`): the model's status, and the
+share of each part (the text model, a draft model, the vision encoder) that has been read.
 """
 
 import json
@@ -14,34 +14,34 @@ from apps.llm.client import client_for
 from apps.servers.models import Kind, Server
 
 FEED = "/models/sse"
-# What a part after the first is of the whole: pictures and drafts are small beside the text model.
+# Weight of each part after the first: vision encoders and draft models are small.
 LATER_PART = 0.1
 
 
-async def shares(server: Server, model: str) -> AsyncIterator[float]:
-    """What share of a model has been loaded, 0 to 1, until it is or nothing more is told.
+async def loading_progress(server: Server, model: str) -> AsyncIterator[float]:
+    """Yield the loaded share of a model, 0 to 1, until it is loaded or no more is reported.
 
-    Never raises an error of the server's: where it tells nothing, there is nothing.
+    Never raises an error of the server's; yields nothing where it reports nothing.
     """
     if server.kind != Kind.ROUTER:
         return
-    told = -1.0
+    reported = -1.0
     with suppress(errors.LLMError):
         async with aclosing(client_for(server.endpoint).lines(FEED)) as lines:
             async for line in lines:
-                status, share = read(line, model)
+                status, share = parse_line(line, model)
                 if status in {"loaded", "sleeping"}:
                     return
-                if share is not None and share > told:
-                    told = share
+                if share is not None and share > reported:
+                    reported = share
                     yield share
 
 
-def read(line: bytes, model: str) -> tuple[str, float | None]:
-    """What a line of the feed says of a model: its status, and the share that is loaded. Pure."""
+def parse_line(line: bytes, model: str) -> tuple[str, float | None]:
+    """A model's status and loaded share in one line of the feed; ("", None) for other lines."""
     try:
-        said = json.loads(line.removeprefix(b"data:"))
-        data = said["data"] if said["model"] == model else {}
+        event = json.loads(line.removeprefix(b"data:"))
+        data = event["data"] if event["model"] == model else {}
         status = str(data.get("status") or "")
         return status, _share(data.get("progress") or {})
     except (ValueError, KeyError, TypeError, AttributeError):  # a comment, or news of another kind

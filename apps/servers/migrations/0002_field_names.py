@@ -9,6 +9,10 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.RenameField("server", "facts", "stored_facts"),
+        migrations.RenameField("server", "seen", "checked_at"),
+        migrations.RenameField("server", "next_look", "next_check_at"),
+        migrations.RenameField("server", "failures", "failed_checks"),
         migrations.AlterField(
             model_name="server",
             name="state",

@@ -1,24 +1,24 @@
-"""The card of a server: everything its part of the page shows, as plain data."""
+"""The card of one server on the page, as plain data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.utils import timezone
 
 from apps.llm.permits import Lane, Occupancy, PermitInfo, UsageBucket
 from apps.servers.facts import capacity
+from apps.servers.facts.slot_status import SlotStatus
 from apps.servers.models import Kind, Server, State
 from apps.servers.pages.charts import Chart, charts, series
-from apps.servers.pages.fact_rows import Known, ModelLine, facts_of, models
-from apps.servers.pages.slot_view import Box, Holding, Occupant, Reading, boxes
-from apps.servers.pages.status_text import Moment, in_words, period
-from apps.servers.services import Activity, Health
+from apps.servers.pages.fact_rows import FactRow, ModelRow, fact_rows, model_rows
+from apps.servers.pages.slot_view import HeldPermit, Occupant, SlotView, slot_views
+from apps.servers.pages.status_text import ServerSnapshot, describe, format_duration
+from apps.servers.services import Health, ModelActivity
 
-# Above this, boxes are small squares with a letter, and words stand in a list below them.
-WIDE_BOXES = 12
+# Above this, boxes are small squares with a letter, and a list below them has the words.
+MAX_WIDE_BOXES = 12
 
 TONES = {
     "ready": "good",
@@ -31,28 +31,28 @@ TONES = {
 
 
 @dataclass(frozen=True)
-class Row:
-    """The slots that one model has, or all models of a server share."""
+class SlotRow:
+    """The slots of one model, or those that all models of a server share."""
 
     model: str
-    boxes: list[Box]
-    shown_by_server: bool
-    """False: only what the workbench itself has sent is known."""
+    views: list[SlotView]
+    is_reported: bool
+    """False: only the requests of Workbench itself are known."""
 
     @property
     def is_dense(self) -> bool:
-        return len(self.boxes) > WIDE_BOXES
+        return len(self.views) > MAX_WIDE_BOXES
 
     @property
-    def busy(self) -> list[Box]:
-        return [box for box in self.boxes if box.occupant is not Occupant.IDLE]
+    def busy(self) -> list[SlotView]:
+        return [view for view in self.views if view.occupant is not Occupant.IDLE]
 
     @property
-    def legend(self) -> list[tuple[Box, int]]:
-        """A box of each kind, and how many there are: for boxes too small for words."""
-        kinds: dict[tuple[Occupant, str], list[Box]] = {}
-        for box in self.boxes:
-            kinds.setdefault((box.occupant, box.who), []).append(box)
+    def legend(self) -> list[tuple[SlotView, int]]:
+        """One view of each kind with its count, for boxes too small for words."""
+        kinds: dict[tuple[Occupant, str], list[SlotView]] = {}
+        for view in self.views:
+            kinds.setdefault((view.occupant, view.owner), []).append(view)
         return [(alike[0], len(alike)) for alike in kinds.values()]
 
 
@@ -63,46 +63,46 @@ class Card:
     tone: str
     since: str
     words: str
-    rows: list[Row]
-    models: list[ModelLine]
-    facts: list[Known]
-    doubts: list[str]
-    """What is assumed of it because nobody says it, and how to say it."""
+    rows: list[SlotRow]
+    models: list[ModelRow]
+    facts: list[FactRow]
+    assumptions: list[str]
+    """Sentences about facts that are assumed, and how to state them."""
     advice: list[str]
     charts: list[Chart]
     series: str
-    """The numbers of the charts, in JSON."""
+    """The numbers of the charts as JSON."""
     uses: list[str]
 
     @property
-    def says_names_only(self) -> bool:
-        """A proxy that tells nothing of its models but what they are called."""
+    def lists_names_only(self) -> bool:
+        """True for a proxy that reports nothing about its models but their names."""
         return not any(
             m.state or m.context or m.abilities or m.actions or m.error for m in self.models
         )
 
 
-def card(
+def build_card(
     server: Server,
     *,
     health: Health,
     occupancies: Mapping[str, Occupancy],
-    slots: Mapping[str, Sequence[Mapping[str, Any]]],
+    slots: Mapping[str, Sequence[SlotStatus]],
     buckets: Sequence[UsageBucket],
-    activities: Mapping[str, Activity],
+    activities: Mapping[str, ModelActivity],
     viewer: User,
 ) -> Card:
-    """Puts together what was found out.
+    """Build the card from what was read.
 
     Args:
         occupancies: by scope: "" where all models share the slots, else the model's id.
-        slots: what the server says of its slots, by scope.
-        viewer: who looks. The name of a job is for its owner and staff.
+        slots: the server's report about its slots, by scope.
+        viewer: the user; names of jobs are for their owners and staff.
     """
     state = _state(server, health)
     reachable = state in {"ready", "stuck", "asleep"}
     rows = [
-        _row(server, scope, slots.get(scope, ()), occupancy, viewer)
+        _slot_row(server, scope, slots.get(scope, ()), occupancy, viewer)
         for scope, occupancy in occupancies.items()
         if reachable
     ]
@@ -111,54 +111,47 @@ def card(
         state=state,
         tone=TONES.get(state, ""),
         since=_since(health.since),
-        words=in_words(_moment(server, state, health, rows, occupancies)),
+        words=describe(_snapshot(server, state, health, rows, occupancies)),
         rows=rows,
-        models=models(server, activities) if reachable else [],
-        facts=facts_of(server),
-        doubts=capacity.doubts(server) if reachable else [],
-        advice=list(server.facts.get("advice", [])) if viewer.is_staff else [],
-        charts=charts(buckets, embeds=_embeds(server)),
+        models=model_rows(server, activities) if reachable else [],
+        facts=fact_rows(server),
+        assumptions=capacity.assumptions(server) if reachable else [],
+        advice=list(server.facts.advice) if viewer.is_staff else [],
+        charts=charts(buckets, embeds=_only_embeds(server)),
         series=series(buckets),
         uses=[default.use for default in server.defaults.all()],
     )
 
 
 def _state(server: Server, health: Health) -> str:
-    if health.state == State.READY and server.facts.get("sleeping"):
+    if health.state == State.READY and server.facts.sleeping:
         return "asleep"
     return str(health.state)
 
 
-def _row(
+def _slot_row(
     server: Server,
     scope: str,
-    slots: Sequence[Mapping[str, Any]],
+    slots: Sequence[SlotStatus],
     occupancy: Occupancy,
     viewer: User,
-) -> Row:
-    readings = [
-        Reading(
-            number=slot["id"],
-            busy=slot["busy"],
-            task=slot.get("task") or 0,
-            held=slot.get("held", slot.get("prompt_tokens")),
-            cached=slot.get("cached_tokens"),
-            decoded=slot.get("decoded"),
-            remain=slot.get("remain"),
-        )
-        for slot in slots
-    ]
+) -> SlotRow:
     held = [
-        _holding(entry, viewer) for entry in occupancy.held if server.scope(entry.model) == scope
+        _held_permit(entry, viewer)
+        for entry in occupancy.held
+        if server.slot_scope(entry.model) == scope
     ]
-    shows = bool(readings) or server.facts.get("shows_slots", server.kind == Kind.LLAMA_SERVER)
-    return Row(scope, boxes(readings, held, server.width(scope)), shows)
+    shows_slots = server.facts.shows_slots
+    if shows_slots is None:
+        shows_slots = server.kind == Kind.LLAMA_SERVER
+    views = slot_views(slots, held, server.slots_of(scope))
+    return SlotRow(scope, views, bool(slots) or shows_slots)
 
 
-def _holding(entry: PermitInfo, viewer: User) -> Holding:
+def _held_permit(entry: PermitInfo, viewer: User) -> HeldPermit:
     is_job = entry.lane in {Lane.BATCH, "revoked"}
     may_know = not is_job or viewer.is_staff or entry.owner == viewer.pk
-    return Holding(
+    return HeldPermit(
         Occupant.JOB if is_job else Occupant.CHAT,
         label=(entry.label if may_know else "") or ("a job" if is_job else ""),
         tokens=entry.tokens,
@@ -167,52 +160,55 @@ def _holding(entry: PermitInfo, viewer: User) -> Holding:
     )
 
 
-def _moment(
+def _snapshot(
     server: Server,
     state: str,
     health: Health,
-    rows: Sequence[Row],
+    rows: Sequence[SlotRow],
     occupancies: Mapping[str, Occupancy],
-) -> Moment:
-    known = server.model_facts
+) -> ServerSnapshot:
+    models = server.model_facts
     everyone = list(occupancies.values())
     cut = min(
         (found for found in everyone if found.limit is not None),
         key=lambda found: found.limit or 0,
         default=None,
     )
-    now = timezone.now()
-    return Moment(
+    return ServerSnapshot(
         state="sleeping" if state == "asleep" else state,
         kind=server.get_kind_display(),
         error=health.error,
-        slots=sum(len(row.boxes) for row in rows) or server.slots,
-        boxes=[box for row in rows for box in row.boxes],
+        slots=sum(len(row.views) for row in rows) or server.slots,
+        views=[view for row in rows for view in row.views],
         waiting=len(everyone[0].waiting) if everyone else 0,
         people=everyone[0].people if everyone else 0,
         wait_reason=everyone[0].wait_reason if everyone else "",
         limit=cut.limit if cut else None,
         limit_reason=cut.limit_reason if cut else "",
         limit_seconds=cut.limit_seconds if cut else None,
-        loading=[model["id"] for model in known if model.get("state") == "loading"],
-        sleeping=[model["id"] for model in known if model.get("state") == "sleeping"],
+        loading=[model.id for model in models if model.state == "loading"],
+        sleeping=[model.id for model in models if model.state == "sleeping"],
         swaps=server.swaps,
         silent_seconds=_seconds_since(health.since) if state == State.STUCK else None,
-        next_look=(health.next_look - now).total_seconds() if health.next_look else None,
+        next_check=_seconds_until(health.next_check_at),
     )
 
 
-def _embeds(server: Server) -> bool:
-    found = server.model_facts
-    return bool(found) and all(model.get("embeddings") for model in found)
+def _only_embeds(server: Server) -> bool:
+    models = server.model_facts
+    return bool(models) and all(model.embeddings for model in models)
 
 
 def _since(moment: datetime | None) -> str:
-    """In minutes: a number that changes with every look would be sent with every look."""
+    """The age in minutes: one in seconds would change the page with every poll."""
     seconds = _seconds_since(moment)
     if seconds is None:
         return ""
-    return "for less than a minute" if seconds < 60 else f"for {period(max(seconds, 90))}"
+    return "for less than a minute" if seconds < 60 else f"for {format_duration(max(seconds, 90))}"
+
+
+def _seconds_until(moment: datetime | None) -> float | None:
+    return (moment - timezone.now()).total_seconds() if moment else None
 
 
 def _seconds_since(moment: datetime | None) -> float | None:

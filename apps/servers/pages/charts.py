@@ -1,4 +1,4 @@
-"""What was counted of a server's requests, as small charts. Pure."""
+"""Small charts of a server's requests over the last 15 minutes. Pure."""
 
 import json
 from collections.abc import Sequence
@@ -11,18 +11,18 @@ NOW_SECONDS = 60  # the numbers beside the charts are of the last minute
 
 @dataclass(frozen=True)
 class Chart:
-    """One small chart: its name, and what a person reads without looking at the line."""
+    """One small chart: its name, and the numbers beside its line."""
 
     name: str
     title: str
     now: str
-    most: str
+    peak: str
 
 
 def charts(buckets: Sequence[UsageBucket], *, embeds: bool) -> list[Chart]:
-    """The four charts; a server that only embeds writes nothing and caches nothing.
+    """The four charts; a server that only embeds generates nothing and caches nothing.
 
-    None where nothing was asked in all that time: empty charts say less than a sentence.
+    No charts where there were no requests: the page has a sentence for that.
     """
     if not any(bucket.prompt or bucket.completion or bucket.waited for bucket in buckets):
         return []
@@ -62,7 +62,7 @@ def _share(buckets: Sequence[UsageBucket]) -> str:
 
 
 def series(buckets: Sequence[UsageBucket]) -> str:
-    """Per chart one number per bucket, oldest first; null where there was nothing to count."""
+    """JSON with one number per chart and bucket, oldest first; null where nothing was counted."""
     return json.dumps(
         {
             "start": buckets[0].start if buckets else 0,

@@ -1,19 +1,20 @@
-"""What is known of a server and its models, in rows for people: a value, and who said so."""
+"""Rows for the page about a server's facts and models, each with its source."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from apps.servers.facts import capacity
+from apps.servers.facts.server_facts import ModelFacts
 from apps.servers.models import Server
-from apps.servers.services import Action, Activity
+from apps.servers.services import Action, ModelActivity
 
 MODEL_TONES = {"loaded": "good", "failed": "bad", "loading": "warn", "unloading": "warn"}
 
 
 @dataclass(frozen=True)
-class ModelLine:
-    """One model of a server and what may be done with it."""
+class ModelRow:
+    """One model of a server and the actions for it."""
 
     id: str
     state: str
@@ -21,43 +22,43 @@ class ModelLine:
     error: str
     context: str
     abilities: list[str]
-    doing: str
-    """What is being done with it now, as a phrase: "loading"."""
+    running: str
+    """The action that runs now, as a phrase: "loading"."""
     button: str
-    """Which button was pressed for it: "warm" or "power"."""
+    """The button of that action: "warm" or "power"."""
     actions: list[str]
 
 
 @dataclass(frozen=True)
-class Known:
-    """A fact, and who said so."""
+class FactRow:
+    """A fact and its source."""
 
     label: str
     value: str
     source: str
 
 
-def models(server: Server, activities: Mapping[str, Activity]) -> list[ModelLine]:
-    lines = []
+def model_rows(server: Server, activities: Mapping[str, ModelActivity]) -> list[ModelRow]:
+    rows = []
     for model in server.model_facts:
-        activity = activities.get(model["id"])
-        state = model.get("state") or "unknown"
-        doing = _GERUNDS[activity.action] if activity and not activity.error else ""
-        lines.append(
-            ModelLine(
-                id=model["id"],
-                # A proxy does not say what is in memory: no badge is better than "unknown".
+        activity = activities.get(model.id)
+        state = model.state
+        running = _GERUNDS[activity.action] if activity and not activity.error else ""
+        rows.append(
+            ModelRow(
+                id=model.id,
+                # A proxy does not report what is in memory: no badge is better than "unknown".
                 state="" if state == "unknown" else state,
                 tone=MODEL_TONES.get(state, ""),
-                error=(activity.error if activity else "") or model.get("error", ""),
+                error=(activity.error if activity else "") or model.error,
                 context=_context(model, server),
                 abilities=_abilities(model),
-                doing=doing,
+                running=running,
                 button="warm" if activity and activity.action == Action.WARM else "power",
-                actions=[] if doing else _actions(model, state),
+                actions=[] if running else _actions(model, state),
             )
         )
-    return lines
+    return rows
 
 
 MODEL_FACTS = {
@@ -72,7 +73,7 @@ MODEL_FACTS = {
     "thinking_switch": "thinking can be turned on and off",
     "ttl": "unloads after (idle seconds)",
 }
-"""What is shown of a model, by the key of the fact."""
+"""The label of each fact about a model."""
 
 _GERUNDS = {
     Action.LOAD: "loading",
@@ -81,29 +82,31 @@ _GERUNDS = {
 }
 
 
-def _actions(model: Mapping[str, Any], state: str) -> list[str]:
-    """What makes sense now of what the server offers."""
+def _actions(model: ModelFacts, state: str) -> list[str]:
+    """The actions that the server offers and that make sense in this state."""
     useless = {
         "loaded": {"load"},
         "sleeping": {"load"},
         "unloaded": {"unload", "warm"},
         "failed": {"unload", "warm"},
     }.get(state, set())
-    return [action for action in model.get("actions", []) if action not in useless]
+    return [action for action in model.actions if action not in useless]
 
 
-def _context(model: Mapping[str, Any], server: Server) -> str:
-    context = model.get("context") or (None if server.swaps else server.context)
-    trained = model.get("context_trained")
+def _context(model: ModelFacts, server: Server) -> str:
+    context = model.context or (None if server.swaps else server.context)
+    trained = model.context_trained
     if not context:
         return f"trained with {trained:,} tokens" if trained else ""
     beyond = f", trained with {trained:,}" if trained and trained != context else ""
     return f"{context:,} tokens per slot{beyond}"
 
 
-def _abilities(model: Mapping[str, Any]) -> list[str]:
-    found = [name for name in ("embeddings", "vision", "audio", "reasoning") if model.get(name)]
-    return found + (["tools"] if (model.get("abilities") or {}).get("tools") else [])
+def _abilities(model: ModelFacts) -> list[str]:
+    names = ("embeddings", "vision", "audio", "reasoning")
+    return [name for name in names if getattr(model, name)] + (
+        ["tools"] if model.abilities.get("tools") else []
+    )
 
 
 KV_CACHE = {
@@ -118,47 +121,46 @@ SWITCHES = {
 }
 
 
-def facts_of(server: Server) -> list[Known]:
+def fact_rows(server: Server) -> list[FactRow]:
     facts = server.facts
-    known = [
-        Known("Address", server.base_url, "the settings" if server.from_settings else "set here"),
-        Known("Kind", server.get_kind_display(), "detected"),
-        Known("Slots", str(server.slots), server.slots_source),
+    rows = [
+        FactRow("Address", server.base_url, "the settings" if server.from_settings else "set here"),
+        FactRow("Kind", server.get_kind_display(), "detected"),
+        FactRow("Slots", str(server.slots), server.slots_source()),
     ]
     if server.context:
-        known.append(
-            Known("Context per slot", f"{server.context:,} tokens", server.context_source())
+        rows.append(
+            FactRow("Context per slot", f"{server.context:,} tokens", server.context_source())
         )
     if server.slots > 1:
         cache = KV_CACHE[server.unified()]
-        known.append(Known("KV cache", cache, server.unified_source() or capacity.ASSUMED))
-    if server.swaps and facts.get("at_once"):
-        sources: Mapping[str, str] = facts.get("sources") or {}
-        most = f"at most {facts['at_once']}"
-        known.append(Known("Models in memory", most, sources.get("at_once", "")))
-    if cap := server.width_cap:
-        known.append(Known("Max parallel requests", f"{cap[0]}", cap[1]))
-    if facts.get("build"):
-        known.append(Known("Build", facts["build"], "the server's /props"))
+        rows.append(FactRow("KV cache", cache, server.unified_source() or capacity.ASSUMED))
+    if server.swaps and facts.models_at_once:
+        most = f"at most {facts.models_at_once}"
+        rows.append(FactRow("Models in memory", most, facts.sources.get("models_at_once", "")))
+    if limit := server.concurrency_limit:
+        rows.append(FactRow("Max parallel requests", f"{limit[0]}", limit[1]))
+    if facts.build:
+        rows.append(FactRow("Build", facts.build, "the server's /props"))
     for name, label in SWITCHES.items():
-        if facts.get(name) is not None:
-            known.append(Known(label, _plain(facts[name]), "detected"))
-    for name, refused in sorted(server.refused.items()):
+        value = getattr(facts, name)
+        if value is not None:
+            rows.append(FactRow(label, _plain(value), "detected"))
+    for name, refused in sorted(facts.refused_fields.items()):
         label = f"{name}: fields not sent"
-        known.append(Known(label, ", ".join(refused), "the server refused them"))
+        rows.append(FactRow(label, ", ".join(refused), "the server refused them"))
     for model in server.model_facts:
-        known += _facts_of_model(server, model)
-    return known
+        rows += _model_fact_rows(server, model)
+    return rows
 
 
-def _facts_of_model(server: Server, model: Mapping[str, Any]) -> list[Known]:
-    # What all models share is the server's own and stands above.
+def _model_fact_rows(server: Server, model: ModelFacts) -> list[FactRow]:
+    # Facts that all models share are the server's own rows.
     shared = set() if server.swaps else {"slots", "context", "unified"}
-    sources: Mapping[str, str] = model.get("sources") or {}
     return [
-        Known(f"{model['id']}: {label}", _plain(model[name]), sources.get(name, ""))
+        FactRow(f"{model.id}: {label}", _plain(getattr(model, name)), model.sources.get(name, ""))
         for name, label in MODEL_FACTS.items()
-        if name not in shared and model.get(name) is not None
+        if name not in shared and getattr(model, name) is not None
     ]
 
 

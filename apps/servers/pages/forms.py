@@ -7,9 +7,9 @@ from apps.servers.models import Server
 
 
 class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs alone
-    """Adds a server, or edits one. The stored key is never shown.
+    """Add or edit a server. The stored key is never shown.
 
-    Left empty it stays, as long as the address does.
+    An empty field keeps it, as long as the address stays.
     """
 
     # Not the model's own field, which would refuse "localhost:8080" before its scheme is added.
@@ -58,7 +58,7 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         server: Server = self.instance
-        self.was = (server.base_url, server.encrypted_key)
+        self.before = (server.base_url, server.encrypted_key)
         self.lost_key = False
         """The address was changed and no new key entered: the stored one is gone."""
         if server.kv_unified is not None:
@@ -83,7 +83,7 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         return key
 
     def full_clean(self) -> None:
-        """The first field with an error has the focus, and with it is in view."""
+        """Focus the first field with an error, which also scrolls it into view."""
         super().full_clean()
         for name in self.errors:
             if name in self.fields:
@@ -93,12 +93,12 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
     def save(self, commit: bool = True) -> Any:
         server: Server = self.instance
         base_url = self.cleaned_data["base_url"]
-        server.base_url = self.was[0]  # validation has written the new one into it
+        server.base_url = self.before[0]  # validation has written the new one into it
         self.lost_key = server.move_to(base_url) and not self.cleaned_data["api_key"]
         if self.cleaned_data.get("forget_key"):
             server.set_key("")
         elif self.cleaned_data["api_key"] and not server.from_settings:
             server.set_key(self.cleaned_data["api_key"])
-        if (server.base_url, server.encrypted_key) != self.was:
+        if (server.base_url, server.encrypted_key) != self.before:
             server.forget_facts()
         return super().save(commit)

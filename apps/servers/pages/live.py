@@ -1,9 +1,8 @@
-"""What servers do now, for those who look at the page: asked seldom, however many look."""
+"""Reads what servers do now for the page, with few requests however many people watch."""
 
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from django.contrib.auth.models import User
 
@@ -12,14 +11,15 @@ from apps.runtime.async_db import in_db
 from apps.runtime.per_loop import PerLoop
 from apps.runtime.redis import async_redis
 from apps.servers import services
+from apps.servers.facts.slot_status import SlotStatus
 from apps.servers.models import Server, State
-from apps.servers.pages.cards import Card, card
-from apps.servers.slots import slot_terms
+from apps.servers.pages.cards import Card, build_card
+from apps.servers.slots.hold_slot import slot_terms
 
 # Polling /slots faster keeps requests alive at the server whose client is gone.
 ASK_EVERY_MS = 2_000
 REMEMBER_SECONDS = 10
-# Cards that are put together at once, whoever looks: each needs a few connections to Redis, and a
+# Cards that are built at once, for all viewers: each needs a few connections to Redis, and a
 # process has a hundred for everything.
 CARDS_AT_ONCE = 8
 MODELS_AT_ONCE = 4
@@ -32,16 +32,16 @@ async def _none(_: asyncio.Semaphore) -> None:
 _few_cards = PerLoop(lambda: asyncio.Semaphore(CARDS_AT_ONCE), _none)
 
 
-async def cards(servers: Sequence[Server], *, viewer: User, ask: bool = True) -> list[Card]:
+async def read_cards(servers: Sequence[Server], *, viewer: User, ask: bool = True) -> list[Card]:
     """The servers as they are now.
 
     Args:
-        viewer: who looks.
-        ask: False shows what is known, without a request to any server.
+        viewer: the user.
+        ask: False shows the known facts, without a request to any server.
     """
     if ask:
-        servers = await asyncio.gather(*map(services.look_at, servers))
-    health = await services.ahealth(servers)
+        servers = await asyncio.gather(*map(services.refresh_server, servers))
+    health = await services.aread_health(servers)
     return await asyncio.gather(
         *(_card(server, health[server.pk], viewer=viewer, ask=ask) for server in servers)
     )
@@ -50,10 +50,10 @@ async def cards(servers: Sequence[Server], *, viewer: User, ask: bool = True) ->
 async def _card(server: Server, health: services.Health, *, viewer: User, ask: bool) -> Card:
     # A router and llama-swap have slots per model; the others one row for all.
     scopes = server.loaded_models if server.swaps else [""]
-    may_ask = ask and health.state == State.READY and not server.facts.get("sleeping")
+    may_ask = ask and health.state == State.READY and not server.facts.sleeping
     few_models = asyncio.Semaphore(MODELS_AT_ONCE)
 
-    async def of_scope(scope: str) -> tuple[permits.Occupancy, list[dict[str, Any]]]:
+    async def of_scope(scope: str) -> tuple[permits.Occupancy, list[SlotStatus]]:
         async with few_models:
             return await permits.read_occupancy(slot_terms(server, scope)), await _slots(
                 server, scope, ask=may_ask
@@ -63,27 +63,26 @@ async def _card(server: Server, health: services.Health, *, viewer: User, ask: b
         found, buckets, activities = await asyncio.gather(
             asyncio.gather(*map(of_scope, scopes)),
             permits.usage_history(server.pk),
-            in_db(services.activities, server),
+            in_db(services.model_activities, server),
         )
-    occupancies, said = [one for one, _ in found], [one for _, one in found]
-    return card(
+    occupancies, slots = [one for one, _ in found], [one for _, one in found]
+    return build_card(
         server,
         health=health,
         occupancies=dict(zip(scopes, occupancies, strict=True)),
-        slots=dict(zip(scopes, said, strict=True)),
+        slots=dict(zip(scopes, slots, strict=True)),
         buckets=buckets,
         activities=activities,
         viewer=viewer,
     )
 
 
-async def _slots(server: Server, scope: str, *, ask: bool) -> list[dict[str, Any]]:
-    """What the server says of its slots, at most two seconds old: whoever asks in between is told
-    the same."""
+async def _slots(server: Server, scope: str, *, ask: bool) -> list[SlotStatus]:
+    """The server's report about its slots, at most two seconds old, shared by all viewers."""
     redis, name = async_redis(), f"slots-shown:{server.pk}:{scope}"
     if ask and await redis.set(f"{name}:asked", 1, nx=True, px=ASK_EVERY_MS):
-        shown = await services.slots_of(server, scope)
-        await redis.set(name, json.dumps(shown), ex=REMEMBER_SECONDS)
+        shown = await services.read_slots(server, scope)
+        await redis.set(name, json.dumps([slot.to_json() for slot in shown]), ex=REMEMBER_SECONDS)
         return shown
     known = await redis.get(name)
-    return json.loads(known) if known else []
+    return [SlotStatus.from_json(slot) for slot in json.loads(known)] if known else []

@@ -1,14 +1,16 @@
-"""The slots of a server as a row of boxes: who is in each, and how far it is. Pure.
+"""A row of boxes, one per slot: its occupant, and the progress of its request. Pure.
 
-A server says that a slot is busy, never for whom. The workbench knows which requests it has sent,
-not where they went. Both start their work in the order they came, so the oldest of ours is shown
-in the box with the oldest task, and busy boxes beyond what we hold belong to other programs: the
-counts are right, and which box is whose is a good guess.
+A server reports that a slot is busy, never for whom. Workbench knows which requests it has sent,
+not where they went. Both start in the order of arrival, so the oldest of ours is shown in the box
+with the oldest task, and busy boxes beyond our own belong to other programs: the counts are right,
+and which box is whose is a good guess.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from apps.servers.facts.slot_status import SlotStatus
 
 
 class Occupant(StrEnum):
@@ -17,39 +19,23 @@ class Occupant(StrEnum):
     """A person waits: chat, a preview, a single prediction."""
     JOB = "job"
     OTHER = "other"
-    """Other program: the slot is busy and we did not do it."""
+    """Another program: the slot is busy and the request is not ours."""
 
 
 class Phase(StrEnum):
     NONE = ""
     STARTING = "starting"
-    """Sent, and not in a slot yet as far as the server shows."""
+    """Sent, and not in a slot yet by the server's report."""
     SENT = "sent"
-    """At work where the server does not show its slots."""
-    READING = "reading"
-    WRITING = "writing"
+    """In progress, where the server does not show its slots."""
+    PROMPT = "prompt"
+    """The prompt is being processed."""
+    GENERATING = "generating"
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What the server says of one slot."""
-
-    number: int
-    busy: bool = False
-    task: int = 0
-    """Rises with every request the server takes."""
-    held: int | None = None
-    """Tokens in the slot so far: of the prompt while it is read, of prompt and answer later."""
-    cached: int | None = None
-    decoded: int | None = None
-    remain: int | None = None
-    """Tokens it may still write; -1 or None where nobody set an end."""
-    model: str = ""
-
-
-@dataclass(frozen=True)
-class Holding:
-    """A permit of ours."""
+class HeldPermit:
+    """A permit of ours, which stands for one request at the server."""
 
     occupant: Occupant
     label: str = ""
@@ -60,48 +46,52 @@ class Holding:
 
 
 @dataclass(frozen=True)
-class Box:
-    """One slot as it is drawn. Shares are between 0 and 1, None where nobody knows."""
+class SlotView:
+    """One slot as it is drawn. Shares are between 0 and 1, None where not known."""
 
     number: int
     occupant: Occupant = Occupant.IDLE
     label: str = ""
     phase: Phase = Phase.NONE
-    read: int | None = None
-    """Tokens of the prompt, as far as it was read."""
-    written: int | None = None
-    at_most: int | None = None
+    prompt_tokens: int | None = None
+    """Tokens of the prompt that are processed."""
+    generated: int | None = None
+    limit: int | None = None
     share: float | None = None
-    """How much of the prompt is read, or of the answer's limit is written."""
+    """The processed share of the prompt, or the generated share of the answer's limit."""
     cached_share: float | None = None
     model: str = ""
 
     @property
-    def who(self) -> str:
+    def owner(self) -> str:
         names = {Occupant.IDLE: "Free", Occupant.CHAT: "Chat", Occupant.JOB: "Job"}
         return self.label or names.get(self.occupant, "Other program")
 
     @property
     def letter(self) -> str:
-        """For a box too small for words."""
+        """A letter for a box too small for words."""
         letters = {Occupant.IDLE: "", Occupant.OTHER: "?"}
-        return letters.get(self.occupant, self.who[0].upper())
+        return letters.get(self.occupant, self.owner[0].upper())
 
     @property
     def details(self) -> list[str]:
-        """What it does, one short phrase for each thing known: "340 of 800 tokens"."""
+        """One short phrase for each known fact: "340 of 800 tokens"."""
         match self.phase:
             case Phase.STARTING:
                 return ["starting"]
             case Phase.SENT:
                 return ["processing"]
-            case Phase.READING:
+            case Phase.PROMPT:
                 known = "" if self.share is None else f", about {self.share * 100:.0f}%"
                 phrases = [f"processing prompt{known}"]
-                return [*phrases, f"{self.read:,} prompt tokens"] if self.read else phrases
-            case Phase.WRITING:
-                limit = f" of {self.at_most:,}" if self.at_most else ""
-                phrases = [f"{self.written or 0:,}{limit} tokens"]
+                return (
+                    [*phrases, f"{self.prompt_tokens:,} prompt tokens"]
+                    if self.prompt_tokens
+                    else phrases
+                )
+            case Phase.GENERATING:
+                limit = f" of {self.limit:,}" if self.limit else ""
+                phrases = [f"{self.generated or 0:,}{limit} tokens"]
                 if self.cached_share is not None:
                     phrases.append(f"{self.cached_share * 100:.0f}% cached")
                 return phrases
@@ -109,8 +99,8 @@ class Box:
 
     @property
     def sentence(self) -> str:
-        """All of it, for those who cannot see the box."""
-        return f"Slot {self.number}: " + ", ".join([self.who, *self.details])
+        """The owner and details in one sentence, for screen readers."""
+        return f"Slot {self.number}: " + ", ".join([self.owner, *self.details])
 
     @property
     def level(self) -> int | None:
@@ -118,58 +108,70 @@ class Box:
         return None if self.share is None else round(self.share * 20)
 
 
-def boxes(readings: Sequence[Reading], holdings: Iterable[Holding], width: int) -> list[Box]:
+def slot_views(
+    statuses: Sequence[SlotStatus], permits: Iterable[HeldPermit], slots: int
+) -> list[SlotView]:
     """One box per slot, in the server's order.
 
     Args:
-        readings: what the server shows; empty where it shows nothing, and then the boxes are as
-            many as `width` and hold what we sent.
+        statuses: the server's report; where it is empty, there are `slots` boxes, which hold our
+            permits.
     """
-    ours = sorted(holdings, key=lambda holding: holding.started)
-    if not readings:
-        held = [_ours(number, holding, Phase.SENT) for number, holding in enumerate(ours)]
-        return held + [Box(number) for number in range(len(held), width)]
-    busy = sorted((r for r in readings if r.busy), key=lambda reading: reading.task)
-    pairs = {reading.number: holding for reading, holding in zip(busy, ours, strict=False)}
+    ours = sorted(permits, key=lambda permit: permit.started)
+    if not statuses:
+        held = [_ours(number, permit, Phase.SENT) for number, permit in enumerate(ours)]
+        return held + [SlotView(number) for number in range(len(held), slots)]
+    busy = sorted((s for s in statuses if s.busy), key=lambda status: status.task)
+    pairs = {status.id: permit for status, permit in zip(busy, ours, strict=False)}
     # Sent, but not in a slot yet, or already out of it: shown in the first boxes that are free.
     starting = iter(ours[len(busy) :])
     row = []
-    for reading in readings:
-        if reading.busy:
-            row.append(_working(reading, pairs.get(reading.number)))
-        elif holding := next(starting, None):
-            row.append(_ours(reading.number, holding, Phase.STARTING))
+    for status in statuses:
+        if status.busy:
+            row.append(_busy(status, pairs.get(status.id)))
+        elif permit := next(starting, None):
+            row.append(_ours(status.id, permit, Phase.STARTING))
         else:
-            row.append(Box(reading.number, model=reading.model))
+            row.append(SlotView(status.id, model=status.model))
     return row
 
 
-def _ours(number: int, holding: Holding, phase: Phase) -> Box:
-    return Box(number, holding.occupant, holding.label, phase, model=holding.model)
+def _ours(number: int, permit: HeldPermit, phase: Phase) -> SlotView:
+    return SlotView(number, permit.occupant, permit.label, phase, model=permit.model)
 
 
-def _working(reading: Reading, holding: Holding | None) -> Box:
-    occupant = holding.occupant if holding else Occupant.OTHER
-    label = holding.label if holding else ""
-    decoded, remain = reading.decoded or 0, reading.remain
+def _busy(status: SlotStatus, permit: HeldPermit | None) -> SlotView:
+    view = SlotView(
+        status.id,
+        permit.occupant if permit else Occupant.OTHER,
+        permit.label if permit else "",
+        prompt_tokens=_prompt_tokens(status),
+        model=status.model,
+    )
+    decoded, remain = status.decoded or 0, status.remain
     limit = decoded + remain if remain is not None and remain >= 0 else None
-    prompt = None if reading.held is None else max(reading.held - decoded, 0)
-    box = Box(reading.number, occupant, label, read=prompt, model=reading.model)
     if decoded:
         return replace(
-            box,
-            phase=Phase.WRITING,
-            written=decoded,
-            at_most=limit,
+            view,
+            phase=Phase.GENERATING,
+            generated=decoded,
+            limit=limit,
             share=decoded / limit if limit else None,
-            cached_share=min(reading.cached / prompt, 1.0)
-            if prompt and reading.cached is not None
-            else None,
+            cached_share=_cached_share(status),
         )
-    # The server does not say how long the prompt is that it reads; of our own we have an estimate.
-    expected = holding.tokens - limit if holding and limit else 0
-    return replace(
-        box,
-        phase=Phase.READING,
-        share=min(prompt / expected, 0.99) if prompt is not None and expected > 0 else None,
-    )
+    # The server does not report the length of the prompt; of our own there is an estimate.
+    expected = permit.tokens - limit if permit and limit else 0
+    processed = view.prompt_tokens
+    share = min(processed / expected, 0.99) if processed is not None and expected > 0 else None
+    return replace(view, phase=Phase.PROMPT, share=share)
+
+
+def _prompt_tokens(status: SlotStatus) -> int | None:
+    return None if status.held is None else max(status.held - (status.decoded or 0), 0)
+
+
+def _cached_share(status: SlotStatus) -> float | None:
+    prompt = _prompt_tokens(status)
+    if not prompt or status.cached_tokens is None:
+        return None
+    return min(status.cached_tokens / prompt, 1.0)

@@ -1,13 +1,13 @@
-"""What is going on at a server, in words. Pure: a moment goes in, sentences come out."""
+"""Describes in sentences what a server is doing. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from apps.llm.permits import describe_backoff
-from apps.servers.pages.slot_view import Box, Occupant
+from apps.servers.pages.slot_view import Occupant, SlotView
 
-TRY_STUCK = "Warm up a model to test the server. If that fails, restart the server"
+STUCK_ADVICE = "Warm up a model to test the server. If that fails, restart the server"
 NAMED_JOBS = 2
 # Why a proxy refuses requests if it was not told otherwise.
 LIMITS = {
@@ -17,22 +17,22 @@ LIMITS = {
 
 
 @dataclass(frozen=True)
-class Moment:
-    """All that the line in words is made of."""
+class ServerSnapshot:
+    """The state of a server at one server."""
 
     state: str = "ready"
     """A `State` of the server: ready, loading, unreachable, unauthorized, unknown, sleeping."""
     kind: str = "llama-server"
-    """As people call it: "llama-swap"."""
+    """The display name: "llama-swap"."""
     error: str = ""
     slots: int = 1
-    boxes: Sequence[Box] = ()
+    views: Sequence[SlotView] = ()
     waiting: int = 0
     """Requests of ours that wait for a slot."""
     people: int = 0
     """Slots that jobs leave free because people are chatting."""
     wait_reason: str = ""
-    """Why rows of jobs wait, as in `Occupancy`: slots, people, tokens, restarted, model:<id>."""
+    """The refusal that rows of jobs got, as in `Occupancy`: slots, people, tokens, model:<id>."""
     limit: int | None = None
     """Fewer slots than there are, for now."""
     limit_reason: str = ""
@@ -41,32 +41,31 @@ class Moment:
     """Models on their way into memory."""
     sleeping: Sequence[str] = field(default_factory=tuple)
     swaps: bool = False
-    """Whether it loads models as they are asked for."""
+    """True if it loads models on demand."""
     silent_seconds: float | None = None
-    """How long it has had requests and given no token."""
-    next_look: float | None = None
-    """Seconds until it is asked again."""
+    """Seconds in which it has had requests and returned no token."""
+    next_check: float | None = None
+    """Seconds until the next probe."""
 
 
-def in_words(moment: Moment) -> str:
-    """What a person wants to know first: "4 of 4 slots busy with 'Reviews v2'; chat will take one
-    over"."""
-    sentences = _not_ready(moment) or _ready(moment)
+def describe(server: ServerSnapshot) -> str:
+    """Sentences such as "4 of 4 slots busy with 'Reviews v2'; chat takes priority."."""
+    sentences = _not_ready(server) or _ready(server)
     return " ".join(s if s.endswith(("?", "!")) else f"{s}." for s in sentences)
 
 
-def _not_ready(moment: Moment) -> list[str]:
-    error = moment.error.rstrip(". ")
+def _not_ready(server: ServerSnapshot) -> list[str]:
+    error = server.error.rstrip(". ")
     again = (
         []
-        if moment.next_look is None or moment.next_look < 1
-        else [f"Next check in {period(moment.next_look)}"]
+        if server.next_check is None or server.next_check < 1
+        else [f"Next check in {format_duration(server.next_check)}"]
     )
-    match moment.state:
+    match server.state:
         case "unknown":
             return ["Not checked yet"]
         case "loading":
-            return [f"Waiting: {moment.kind} is loading {_and(moment.loading) or 'its model'}"]
+            return [f"Waiting: {server.kind} is loading {_join(server.loading) or 'its model'}"]
         case "unreachable":
             return [error or "The server is not responding", *again]
         case "unauthorized":
@@ -74,116 +73,114 @@ def _not_ready(moment: Moment) -> list[str]:
         case "sleeping":
             return ["Sleeping. The next request wakes it"]
         case "stuck":
-            return [stuck(moment.silent_seconds), TRY_STUCK]
+            return [_stuck(server.silent_seconds), STUCK_ADVICE]
     return []
 
 
-def _ready(moment: Moment) -> list[str]:
+def _ready(server: ServerSnapshot) -> list[str]:
     sentences = []
-    if moment.loading:
-        sentences.append(f"Waiting: {moment.kind} is loading {_and(moment.loading)}")
-    if limit := _limit(moment):
+    if server.loading:
+        sentences.append(f"Waiting: {server.kind} is loading {_join(server.loading)}")
+    if limit := _limit(server):
         sentences.append(limit)
-    sentences += _busy(moment)
-    if moment.waiting:
+    sentences += _busy(server)
+    if server.waiting:
         sentences.append(
-            f"{count(moment.waiting, 'chat request')} {_waits(moment.waiting)} for a slot"
+            f"{count(server.waiting, 'chat request')} {_waits(server.waiting)} for a slot"
         )
-    if wait_reason := _rows_wait(moment):
+    if wait_reason := _wait_reason(server):
         sentences.append(wait_reason)
-    return sentences or [_idle(moment)]
+    return sentences or [_idle(server)]
 
 
-def _idle(moment: Moment) -> str:
-    if moment.sleeping:
-        return f"Idle. {_and(moment.sleeping)} is sleeping. The next request wakes it"
-    if moment.swaps and not moment.boxes:
+def _idle(server: ServerSnapshot) -> str:
+    if server.sleeping:
+        return f"Idle. {_join(server.sleeping)} is sleeping. The next request wakes it"
+    if server.swaps and not server.views:
         return "Idle. No model is loaded. The next request loads one"
     return "Idle"
 
 
-def _rows_wait(moment: Moment) -> str:
-    """Why rows wait though slots may be free; that all are busy can be seen."""
-    if moment.wait_reason == "tokens":
+def _wait_reason(server: ServerSnapshot) -> str:
+    """The reason why rows wait though slots may be free; busy slots need no words."""
+    if server.wait_reason == "tokens":
         return "Rows wait: the shared context is full"
-    if moment.wait_reason == "restarted":
+    if server.wait_reason == "restarted":
         return "Redis was restarted. Recovering slot usage"
-    if moment.wait_reason.startswith("limit:"):
-        return describe_backoff(moment.wait_reason).rstrip(".")
-    if moment.wait_reason.startswith("model:"):
-        other = moment.wait_reason.removeprefix("model:")
+    if server.wait_reason.startswith("limit:"):
+        return describe_backoff(server.wait_reason).rstrip(".")
+    if server.wait_reason.startswith("model:"):
+        other = server.wait_reason.removeprefix("model:")
         return f"Rows wait: someone is using {other}, and another model would unload it"
     return ""
 
 
-def stuck(seconds: float | None) -> str:
-    silence = f" for {period(seconds)}" if seconds else ""
+def _stuck(seconds: float | None) -> str:
+    silence = f" for {format_duration(seconds)}" if seconds else ""
     return f"Reports ready but has returned no tokens{silence}. It may be stuck"
 
 
-def _limit(moment: Moment) -> str:
-    if moment.limit is None or moment.limit >= moment.slots:
+def _limit(server: ServerSnapshot) -> str:
+    if server.limit is None or server.limit >= server.slots:
         return ""
-    until = f" for {period(moment.limit_seconds)} more" if moment.limit_seconds else " for now"
-    reason = moment.limit_reason.rstrip(". ") or "The server rejected a request"
+    until = (
+        f" for {format_duration(server.limit_seconds)} more" if server.limit_seconds else " for now"
+    )
+    reason = server.limit_reason.rstrip(". ") or "The server rejected a request"
     if "request limit" in reason:  # what is behind the refusal says more than the refusal
-        reason = LIMITS.get(moment.kind, reason)
-    return f"{reason}: {moment.limit} of {moment.slots} slots in use{until}"
+        reason = LIMITS.get(server.kind, reason)
+    return f"{reason}: {server.limit} of {server.slots} slots in use{until}"
 
 
-def _busy(moment: Moment) -> list[str]:
-    counts = Counter(box.occupant for box in moment.boxes)
+def _busy(server: ServerSnapshot) -> list[str]:
+    counts = Counter(view.occupant for view in server.views)
     jobs, chats, others = counts[Occupant.JOB], counts[Occupant.CHAT], counts[Occupant.OTHER]
     ours = jobs + chats
     if not ours and not others:
         return []
-    named = _names_of_jobs(moment.boxes)
+    named = _names_of_jobs(server.views)
     if not ours:
-        if others >= moment.slots:
+        if others >= server.slots:
             return [f"{_all(others)} used by other programs. Workbench has to wait"]
         return [f"{count(others, 'request')} from other programs"]
     if jobs and chats:
-        line = f"{ours} of {moment.slots} slots busy: {jobs} with {named}, {chats} with chat"
+        line = f"{ours} of {server.slots} slots busy: {jobs} with {named}, {chats} with chat"
     else:
-        line = f"{ours} of {moment.slots} slots busy with {named if jobs else 'chat'}"
-    full = ours + others >= moment.slots
+        line = f"{ours} of {server.slots} slots busy with {named if jobs else 'chat'}"
+    full = ours + others >= server.slots
     if full and jobs:
         line += "; chat takes priority"
     elif full and chats:
         line += "; the next message waits for a free slot"
-    elif jobs and moment.people and not chats:
-        line += f"; {moment.people} kept free for chat"
+    elif jobs and server.people and not chats:
+        line += f"; {server.people} kept free for chat"
     if others:
         return [line, f"{count(others, 'request')} from other programs"]
     return [line]
 
 
-def _names_of_jobs(boxes: Sequence[Box]) -> str:
+def _names_of_jobs(views: Sequence[SlotView]) -> str:
     """'Reviews v2', 'Tickets' and 2 more jobs: those with the most slots first."""
-    labels = Counter(box.label or "a job" for box in boxes if box.occupant is Occupant.JOB)
+    labels = Counter(view.label or "a job" for view in views if view.occupant is Occupant.JOB)
     shown = [label for label, _ in labels.most_common(NAMED_JOBS)]
     rest = len(labels) - len(shown)
-    words = [label if label in UNNAMED else f"'{label}'" for label in shown]
+    words = [label if label in DESCRIPTIONS else f"'{label}'" for label in shown]
     if rest:
         words.append(count(rest, "more job"))
-    return _and(words)
+    return _join(words)
 
 
 # Labels that are descriptions, not names that a person gave.
-UNNAMED = frozenset({"a job", "Embeddings"})
+DESCRIPTIONS = frozenset({"a job", "Embeddings"})
 
 
-def _and(words: Sequence[str]) -> str:
+def _join(words: Sequence[str]) -> str:
     """a, b and c."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _all(slots: int) -> str:
     return "The slot is" if slots == 1 else f"All {slots} slots are"
-
-
-def _comes(requests: int) -> str:
-    return "comes" if requests == 1 else "come"
 
 
 def _waits(requests: int) -> str:
@@ -195,8 +192,8 @@ def count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def period(seconds: float) -> str:
-    """As a person would say it: 40 s, 2 min, 3 h, 2 days."""
+def format_duration(seconds: float) -> str:
+    """A duration in one unit: 40 s, 2 min, 3 h, 2 days."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 90 * 60:

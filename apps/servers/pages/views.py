@@ -1,4 +1,4 @@
-"""The Servers page. Everybody sees it; staff changes what is on it."""
+"""The Servers page. Everyone sees it; admins change it."""
 
 import hashlib
 from datetime import timedelta
@@ -17,14 +17,14 @@ from apps.runtime.async_db import in_db
 from apps.servers import services
 from apps.servers.models import Server, State
 from apps.servers.pages import live
-from apps.servers.pages.choices import choices, parse
+from apps.servers.pages.choices import default_choices, parse_choice
 from apps.servers.pages.forms import ServerForm
 
 ADMINS_ALONE = "Only admins can change servers."
 
 
 def _viewer(request: HttpRequest) -> User:
-    """Who looks. No query, and none to wait for: the login was checked before the view."""
+    """The user, without a query: the login was checked before the view."""
     return cast(User, request.user)
 
 
@@ -34,27 +34,27 @@ async def _servers() -> list[Server]:
 
 @require_safe
 async def index(request: HttpRequest) -> HttpResponse:
-    return await _page(request)
+    return await _render_page(request)
 
 
-async def _page(
+async def _render_page(
     request: HttpRequest,
     *,
     form: ServerForm | None = None,
     refused: dict[str, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The whole page, from what is known: it waits for no server. The first poll follows at once.
+    """Render the whole page from known facts, without waiting for a server; a poll follows at once.
 
     Args:
-        form: a filled form that shows what is wrong with it.
-        refused: why the default of a use was not taken.
+        form: a filled form with its errors.
+        refused: by use, the reason why its default was not changed.
     """
     servers = await _servers()
     context = {
         "servers": servers,
-        "cards": await live.cards(servers, viewer=_viewer(request), ask=False),
-        "choices": choices(servers, refused),
+        "cards": await live.read_cards(servers, viewer=_viewer(request), ask=False),
+        "choices": default_choices(servers, refused),
         "form": form or await in_db(ServerForm),
     }
     return await in_db(render, request, "servers/index.html", context, status=status)
@@ -62,33 +62,33 @@ async def _page(
 
 @require_safe
 async def cards(request: HttpRequest) -> HttpResponse:
-    """The servers as they are now; 204 where they are as the page already shows them."""
-    html = await _cards(request)
-    if request.GET.get("seen") == _mark(html):
+    """The servers as they are now; 204 if the page already shows them so."""
+    html = await _render_cards(request)
+    if request.GET.get("seen") == _digest(html):
         return HttpResponse(status=204)
-    return HttpResponse(_marked(html))
+    return HttpResponse(_with_digest(html))
 
 
-async def _cards(request: HttpRequest) -> str:
+async def _render_cards(request: HttpRequest) -> str:
     viewer = _viewer(request)
-    shown = await live.cards(await _servers(), viewer=viewer)
+    shown = await live.read_cards(await _servers(), viewer=viewer)
     return await in_db(
         render_to_string, "servers/_server_list.html", {"cards": shown, "user": viewer}
     )
 
 
-def _mark(html: str) -> str:
+def _digest(html: str) -> str:
     return hashlib.sha256(html.encode()).hexdigest()[:16]
 
 
-def _marked(html: str) -> str:
-    """With a hidden field that htmx sends back, so that nothing is sent where nothing changed."""
-    return f'{html}<input type="hidden" id="seen" name="seen" value="{_mark(html)}">'
+def _with_digest(html: str) -> str:
+    """Add a hidden field that htmx sends back, so that unchanged cards are not sent again."""
+    return f'{html}<input type="hidden" id="seen" name="seen" value="{_digest(html)}">'
 
 
 @require_POST
 async def act(request: HttpRequest, pk: int) -> HttpResponse:
-    """Loads, unloads or warms up a model, where the server offers it."""
+    """Load, unload or warm up a model, where the server offers it."""
     require_admin(request, ADMINS_ALONE)
     server = await aget_object_or_404(Server, pk=pk)
     wanted, model = request.POST.get("action", ""), request.POST.get("model", "")
@@ -102,7 +102,7 @@ async def act(request: HttpRequest, pk: int) -> HttpResponse:
         said["said"] = f"{_STARTED[action]} {model}…"
     except errors.LLMError as error:
         said |= {"said": str(error), "refused": True}
-    html = _marked(await _cards(request))
+    html = _with_digest(await _render_cards(request))
     return HttpResponse(html + await in_db(render_to_string, "servers/_status_message.html", said))
 
 
@@ -115,24 +115,24 @@ _STARTED = {
 
 @require_POST
 async def defaults(request: HttpRequest) -> HttpResponse:
-    """Which server and model does what. A use that is not named stays as it is."""
+    """Set the default server and model of each use that the form has."""
     require_admin(request, ADMINS_ALONE)
     servers = await _servers()
     refused = {}
-    for choice in choices(servers):
+    for choice in default_choices(servers):
         value = request.POST.get(choice.use, "")
         if value in {"", choice.chosen}:
             continue
-        chosen = parse(value, servers)
+        chosen = parse_choice(value, servers)
         if chosen is None:
             refused[str(choice.use)] = "This server no longer exists. Choose another."
             continue
         server, model = chosen
-        await in_db(services.make_default, server, choice.use, model)
+        await in_db(services.set_default, server, choice.use, model)
         words = f"{choice.use.label}: {server.name}, {model or 'first available model'}."
         messages.success(request, words)
     if refused:
-        return await _page(request, refused=refused, status=422)
+        return await _render_page(request, refused=refused, status=422)
     return redirect("servers:index")
 
 
@@ -141,9 +141,9 @@ async def add(request: HttpRequest) -> HttpResponse:
     require_admin(request, ADMINS_ALONE)
     form = await in_db(ServerForm, request.POST)
     if not await in_db(form.is_valid):
-        return await _page(request, form=form, status=422)
-    server = await services.look_at(await in_db(form.save))
-    _say_how_it_is(request, server, "was added")
+        return await _render_page(request, form=form, status=422)
+    server = await services.refresh_server(await in_db(form.save))
+    _report_state(request, server, "was added")
     return redirect("servers:index")
 
 
@@ -158,8 +158,8 @@ async def edit(request: HttpRequest, pk: int) -> HttpResponse:
         context = {"server": server, "form": form}
         status = 422 if form.is_bound else 200
         return await in_db(render, request, "servers/edit.html", context, status=status)
-    server = await services.look_at(await in_db(form.save), max_age=timedelta(0))
-    _say_how_it_is(request, server, "was saved")
+    server = await services.refresh_server(await in_db(form.save), max_age=timedelta(0))
+    _report_state(request, server, "was saved")
     if form.lost_key:
         messages.warning(
             request,
@@ -168,14 +168,14 @@ async def edit(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("servers:index")
 
 
-def _say_how_it_is(request: HttpRequest, server: Server, done: str) -> None:
-    """Green only where it can be used."""
+def _report_state(request: HttpRequest, server: Server, done: str) -> None:
+    """Queue a message: a success only where the server can be used."""
     state = server.get_state_display().lower()
     if server.state == State.READY:
         messages.success(request, f"{server.name} {done}: {state}.")
         return
-    error = str(server.facts.get("error") or "")
-    messages.warning(request, " ".join(filter(None, [f"{server.name} {done}: {state}.", error])))
+    sentences = [f"{server.name} {done}: {state}.", server.facts.error]
+    messages.warning(request, " ".join(filter(None, sentences)))
 
 
 @require_POST

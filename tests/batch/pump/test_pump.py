@@ -37,8 +37,8 @@ from apps.llm import errors
 from apps.llm.permits import permits_in_flight
 from apps.llm.stream.resume import ResumableCompletion
 from apps.runtime.async_db import in_db
-from apps.servers.discovery import slot_states
 from apps.servers.models import Server
+from apps.servers.probing.discovery import fetch_slots
 from apps.servers.services import target
 from tests.batch.conftest import MakeBatch, run_until_done
 from tests.llama_process import LlamaProcess
@@ -88,7 +88,7 @@ async def test_never_more_in_flight_than_slots(
         await asyncio.sleep(0.02)
     await working
     assert (busiest, deferred, permits) == (4, 0, 4)
-    assert await slot_states(client)
+    assert await fetch_slots(client)
 
 
 async def test_only_one_of_two_pumps_works(make_batch: MakeBatch, server: Server) -> None:

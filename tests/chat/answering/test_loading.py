@@ -10,7 +10,7 @@ from django.test import AsyncClient
 from apps.chat.models import Message, Status
 from apps.runtime.async_db import in_db
 from apps.servers.models import DefaultServer, Server, Use
-from apps.servers.services import look_at
+from apps.servers.services import refresh_server
 from tests.chat.conftest import Event, ask, events_of, read_events, text_of
 from tests.chat.tools.tool_server import ToolServer, create_tool_server, say
 from tests.llama_process import LlamaProcess
@@ -51,7 +51,7 @@ async def asked_of_a_dead_server(alice_api: AsyncClient, process: LlamaProcess) 
     server.set_key(process.api_key)
     await in_db(server.save)
     await in_db(DefaultServer.objects.create, use=Use.CHAT, server=server)
-    await look_at(server)
+    await refresh_server(server)
     process.kill()
     _, answer = await ask(alice_api)
     return answer
@@ -92,7 +92,7 @@ async def test_a_router_says_how_far_it_is(alice_api: AsyncClient, llama: LlamaP
     with Standin("router", llama, models=[Model("big")], load_seconds=0.4) as router:
         server = await in_db(Server.objects.create, name="Router", base_url=router.base_url)
         await in_db(DefaultServer.objects.create, use=Use.CHAT, server=server, model="big")
-        await look_at(server)
+        await refresh_server(server)
         _, answer = await ask(alice_api)
         told = [event for event in await events_of(alice_api, answer) if event.name == "loading"]
         assert (await Message.objects.aget(pk=answer)).status == Status.COMPLETE

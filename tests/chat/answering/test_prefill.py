@@ -14,7 +14,7 @@ from apps.llm import permits
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
-from apps.servers.services import hold_slot, look_at, slot_terms
+from apps.servers.services import hold_slot, refresh_server, slot_terms
 from tests.chat.conftest import ask_in, events_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -82,7 +82,7 @@ async def test_what_only_a_read_prompt_is_worth_is_not_said_on_another(
     """Two conversations share a beginning at most: a title must not cost one its place."""
     conversation = await in_db(open_long, alice, "Somebody else has taken the place of this. ")
     ask = await in_db(lambda: build.aside(conversation, "A title?", max_tokens=4))
-    prepared = build.prepare(ask, await look_at(server))
+    prepared = build.prepare(ask, await refresh_server(server))
     with pytest.raises(prefill.NotRead):
         await prefill.said_aside(ask, prepared, label="Title", must_be_read=True)
     await prefill.said_aside(ask, prepared, label="Summary")
@@ -94,7 +94,7 @@ async def test_it_takes_no_slot_from_anybody(
 ) -> None:
     monkeypatch.setattr(prefill, "ASK_AGAIN_SECONDS", 0.05)
     conversation = await in_db(open_long, alice)
-    seen = await look_at(server)
+    seen = await refresh_server(server)
     async with AsyncExitStack() as others:
         for _ in range(seen.slots):
             await others.enter_async_context(hold_slot(seen, lane=Lane.BATCH))
@@ -109,7 +109,7 @@ async def test_a_short_prompt_is_not_worth_it(alice: User, server: Server) -> No
     conversation = await in_db(Conversation.objects.create, owner=alice)
     prefill._reader().read(conversation, "Hello")
     await prefill.join(conversation.pk, "Hello")
-    assert (await permits.read_occupancy(slot_terms(await look_at(server)))).people == 0
+    assert (await permits.read_occupancy(slot_terms(await refresh_server(server)))).people == 0
 
 
 def test_the_page_tells(browser: Client, alice: User, server: Server) -> None:

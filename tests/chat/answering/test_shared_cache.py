@@ -10,7 +10,7 @@ from django.test import AsyncClient
 from apps.chat.models import Message, Status
 from apps.runtime.async_db import in_db
 from apps.servers.models import DefaultServer, Server, Use
-from apps.servers.services import look_at
+from apps.servers.services import refresh_server
 from tests.chat.conftest import ask, events_of, text_of
 from tests.servers.shared_cache import SHARED_TOKENS, SharedCacheLlama
 
@@ -30,7 +30,9 @@ async def test_nobody_sees_the_first_overflow_and_it_is_learned(
     server.set_key(shared.api_key)
     await in_db(server.save)
     await in_db(DefaultServer.objects.create, use=Use.CHAT, server=server)
-    assert (await look_at(server)).pool() is None  # four slots of their own, as far as is known
+    assert (
+        await refresh_server(server)
+    ).pool() is None  # four slots of their own, as far as is known
 
     for _ in range(20):  # until answers were written at the same time
         asked = [await ask(alice_api, f"Question {n}", max_tokens=300) for n in range(4)]

@@ -9,9 +9,9 @@ from django.test import AsyncClient
 from apps.chat.models import Message, Status
 from apps.llm.permits import Lane
 from apps.runtime.redis import async_redis
-from apps.servers.discovery import slot_states
 from apps.servers.models import Server
-from apps.servers.services import hold_slot, look_at, target
+from apps.servers.probing.discovery import fetch_slots
+from apps.servers.services import hold_slot, refresh_server, target
 from tests.chat.conftest import ask, ask_in, events_of, read_events, text_of
 from tests.llama_process import LlamaProcess
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 async def busy_slots(server: Server) -> int:
-    states = await slot_states(target(server).client) or []
+    states = await fetch_slots(target(server).client) or []
     return sum(bool(state["is_processing"]) for state in states)
 
 
@@ -107,7 +107,7 @@ async def test_stop_frees_the_slot_and_keeps_the_text(
 
 
 async def test_stop_while_waiting_for_a_slot(alice_api: AsyncClient, server: Server) -> None:
-    server = await look_at(server)
+    server = await refresh_server(server)
     async with AsyncExitStack() as others:
         for _ in range(server.slots):
             others_permit = hold_slot(server, lane=Lane.INTERACTIVE)

@@ -16,8 +16,8 @@ from apps.chat.api.answers import MessageOut
 from apps.chat.models import Conversation, Message
 from apps.core.models import ApiKey
 from apps.runtime.thread_pool import RequestThreadPool, ThreadPoolMiddleware
-from apps.servers.discovery import slot_states
 from apps.servers.models import Server
+from apps.servers.probing.discovery import fetch_slots
 from apps.servers.services import target
 from tests.chat.conftest import Event, ask, events_of, read_events, text_of
 
@@ -91,7 +91,7 @@ async def test_stop_frees_the_slot_at_once(alice_api: AsyncClient, server: Serve
                 break
         began = time.perf_counter()
         stopping = asyncio.create_task(alice_api.post(f"/api/v1/answers/{answer}/stop"))
-        while any(slot["is_processing"] for slot in await slot_states(client) or []):
+        while any(slot["is_processing"] for slot in await fetch_slots(client) or []):
             await asyncio.sleep(0.005)
         times.append(time.perf_counter() - began)
         assert (await stopping).json()["status"] == "stopped"

@@ -23,7 +23,7 @@ from apps.core import tools
 from apps.core.tools import Tool, ToolError, parameters
 from apps.llm.client import ChatRequest, Message
 from apps.servers.models import Server
-from apps.servers.services import look_at, target
+from apps.servers.services import refresh_server, target
 from tests.chat.conftest import told
 from tests.conftest import NOBODY, create_server
 from tests.llama_process import LlamaProcess
@@ -343,7 +343,7 @@ class TestARealServer:
         self, llama_with_tools: LlamaProcess
     ) -> None:
         created = await sync_to_async(create_server)(llama_with_tools, "Tools")
-        chosen = target(await look_at(created))
+        chosen = target(await refresh_server(created))
         facts = chosen.server.model(chosen.model)
         assert facts is not None
         assert facts["abilities"]["tools"] is True
@@ -370,7 +370,7 @@ class TestARealServer:
         self, llama_with_tools: LlamaProcess
     ) -> None:
         created = await sync_to_async(create_server)(llama_with_tools, "Tools")
-        chosen = target(await look_at(created))
+        chosen = target(await refresh_server(created))
         wrong = ("", "{not json", "[1]", '{"x": NaN}', '{"x": "\\ud800"}', "[" * 1200)
         calls = tuple(context.Call(f"c{n}", "f", text) for n, text in enumerate(wrong))
         turns = [
@@ -384,7 +384,7 @@ class TestARealServer:
         assert (await chosen.client.complete(request)).usage.completion_tokens > 0
 
     async def test_an_answer_that_was_begun_goes_on(self, server: Server) -> None:
-        chosen = target(await look_at(server))
+        chosen = target(await refresh_server(server))
         offer = await sync_to_async(tool_settings.offer)({"use": {"calculator": "always"}}, NOBODY)
         begun: list[Message] = [
             {"role": "user", "content": "6 * 7?"}, {"role": "assistant", "content": "It is"},

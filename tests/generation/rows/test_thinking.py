@@ -113,7 +113,7 @@ def test_the_thought_counts_where_slots_share_a_context() -> None:
 async def _server(process: LlamaProcess) -> Server:
     from asgiref.sync import sync_to_async
 
-    from apps.servers.services import look_at
+    from apps.servers.services import refresh_server
 
     server = await sync_to_async(create_server)(process, "Thinker", Use.GENERATION)
-    return await look_at(server)
+    return await refresh_server(server)

@@ -68,7 +68,7 @@ async def later(server: Server, seconds: int) -> None:
     for part in ("people", "models"):
         for member in await redis.zrange(permit_key(server.pk, part), 0, -1):
             await redis.zincrby(permit_key(server.pk, part), back, member)
-    limit = permit_key(server.pk, f"limit:{server.scope('')}")
+    limit = permit_key(server.pk, f"limit:{server.slot_scope('')}")
     if await redis.exists(limit):
         await redis.hincrby(limit, "since", back)
         await redis.hincrby(limit, "until", back)

@@ -14,7 +14,7 @@ from apps.llm.client import ChatRequest, Client, Completion, PartialCompletion
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Usage
 from apps.llm.stream.resume import ResumableCompletion
-from apps.servers.discovery import slot_states
+from apps.servers.probing.discovery import fetch_slots
 from tests.llama_process import LlamaProcess
 
 LONG = ChatRequest("any", [{"role": "user", "content": "Say much."}], 900, {"seed": 5})
@@ -41,12 +41,12 @@ async def cut(client: Client, asking: Any, *, tokens: int = 50) -> None:
     """Cancels a request once so much of its answer is written."""
     task = asyncio.ensure_future(asking)
     async with asyncio.timeout(60):
-        while max(written(slot) for slot in await slot_states(client) or []) < tokens:
+        while max(written(slot) for slot in await fetch_slots(client) or []) < tokens:
             await asyncio.sleep(0.005)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        while any(slot["is_processing"] for slot in await slot_states(client) or []):
+        while any(slot["is_processing"] for slot in await fetch_slots(client) or []):
             await asyncio.sleep(0.005)
 
 

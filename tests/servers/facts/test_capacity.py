@@ -30,16 +30,16 @@ SWAP = {
 class TestWidth:
     def test_llama_server_says_it(self) -> None:
         found = server(facts=LLAMA, parallel=2)
-        assert (found.width("m"), found.width_source("m")) == (4, "told")
+        assert (found.width("m"), found.slots_source("m")) == (4, "told")
         assert found.scope("m") == ""
 
     def test_a_proxy_hides_it_so_a_person_states_it(self) -> None:
         found = server(Kind.OLLA, facts={"models": [{"id": "m"}]}, parallel=6)
-        assert (found.width("m"), found.width_source("m")) == (6, "set by you")
+        assert (found.width("m"), found.slots_source("m")) == (6, "set by you")
 
     def test_nobody_said(self) -> None:
         found = server(Kind.OPENAI)
-        assert (found.width(), found.width_source()) == (1, "assumed")
+        assert (found.width(), found.slots_source()) == (1, "assumed")
 
     @pytest.mark.parametrize(
         ("model", "width", "source"),
@@ -56,7 +56,7 @@ class TestWidth:
         self, model: str, width: int, source: str
     ) -> None:
         found = server(Kind.LLAMA_SWAP, facts=SWAP)
-        assert (found.width(model), found.width_source(model)) == (width, source)
+        assert (found.width(model), found.slots_source(model)) == (width, source)
 
     def test_who_states_more_than_the_cap_has_raised_it(self) -> None:
         found = server(Kind.LLAMA_SWAP, facts=SWAP, parallel=16)

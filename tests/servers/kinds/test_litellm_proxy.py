@@ -17,8 +17,8 @@ import pytest
 from apps.llm import errors
 from apps.llm.client import ChatRequest, Client
 from apps.llm.endpoint import Endpoint
-from apps.servers.discovery import look
 from apps.servers.models import Kind, State
+from apps.servers.probing.discovery import look
 from tests.llama_process import LlamaProcess, free_port
 
 COMMAND = os.environ.get("WORKBENCH_LITELLM", "")

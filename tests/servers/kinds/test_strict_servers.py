@@ -8,7 +8,7 @@ from apps.llm import errors
 from apps.llm.client import ChatRequest, Client, client_for
 from apps.runtime.async_db import in_db
 from apps.servers.models import Kind, Server, State
-from apps.servers.services import look_at
+from apps.servers.services import refresh_server
 from tests.llama_process import LlamaProcess
 from tests.servers.conftest import server_at
 from tests.standins import Standin
@@ -40,7 +40,7 @@ async def test_the_question_is_answered_and_the_fields_are_remembered(
 ) -> None:
     strict.change(dialect=dialect)
     server = await in_db(server_at, strict)
-    await look_at(server)
+    await refresh_server(server)
     assert (server.kind, server.state) == (Kind.OPENAI, State.READY)
     answer = await client_for(server.endpoint).complete(REQUEST)
     assert answer.usage.completion_tokens == 8
@@ -60,18 +60,18 @@ async def test_the_question_is_answered_and_the_fields_are_remembered(
 
 async def test_what_was_learned_outlasts_a_look(strict: Standin) -> None:
     server = await in_db(server_at, strict)
-    await look_at(server)
+    await refresh_server(server)
     await client_for(server.endpoint).complete(REQUEST)
     server = await in_db(Server.objects.get)
     await in_db(Server.objects.update, seen=None)
-    server = await look_at(await in_db(Server.objects.get))
+    server = await refresh_server(await in_db(Server.objects.get))
     assert "min_p" in server.refused["m"]
 
 
 async def test_embeddings(llama: LlamaProcess, llama_embeddings: LlamaProcess) -> None:
     with Standin("strict", llama_embeddings) as standin:
         server = await in_db(server_at, standin)
-        await look_at(server)
+        await refresh_server(server)
         vectors = await client_for(server.endpoint).embed("m", ["one", "two"])
         assert len(vectors) == 2
         assert (await in_db(Server.objects.get)).refused == {"m": ["encoding_format"]}

@@ -19,7 +19,7 @@ from apps.servers.loading.load_model import (
     warm_model,
 )
 from apps.servers.models import Server, State
-from apps.servers.refresh import health, look_at
+from apps.servers.probing.refresh import health, refresh_server
 from tests.llama_process import LlamaProcess
 from tests.servers.conftest import server_at
 from tests.standins import Model, Standin
@@ -33,7 +33,7 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def known(standin: Standin) -> Server:
-    return await look_at(await in_db(server_at, standin))
+    return await refresh_server(await in_db(server_at, standin))
 
 
 def state_of(server: Server, model: str) -> str:
@@ -50,7 +50,7 @@ class TestRouter:
             await load_model(server, "bee")
             assert state_of(server, "b") == "loaded"
             assert router.loads == [{"model": "b", "path": "/models/load"}]
-            assert server.width("b") == 2
+            assert server.slots_of("b") == 2
             await unload_model(server, "b")
             assert state_of(server, "b") == "unloaded"
             assert router.states == {"a": "loaded", "b": "unloaded"}
@@ -126,7 +126,7 @@ class TestLlamaSwap:
 
 class TestLlamaServer:
     async def test_warm_proves_that_it_answers(self, server: Server) -> None:
-        await look_at(server)
+        await refresh_server(server)
         await services.note_stuck(server)
         await warm_model(server, server.model_ids[0])
         found = (await asyncio.to_thread(health, [server]))[server.pk]
@@ -134,17 +134,17 @@ class TestLlamaServer:
         assert found.last_token is not None
 
     async def test_warm_an_embedding_server(self, embedding_server: Server) -> None:
-        await look_at(embedding_server)
+        await refresh_server(embedding_server)
         await warm_model(embedding_server, embedding_server.model_ids[0])
 
     @pytest.mark.parametrize("action", [load_model, unload_model])
     async def test_it_neither_loads_nor_unloads(self, server: Server, action: Any) -> None:
-        await look_at(server)
+        await refresh_server(server)
         with pytest.raises(errors.NotSupported, match="router mode"):
             await action(server, server.model_ids[0])
 
     async def test_a_model_it_does_not_name(self, server: Server) -> None:
-        await look_at(server)
+        await refresh_server(server)
         with pytest.raises(errors.UnknownModel, match="names no model 'x'"):
             await warm_model(server, "x")
 

@@ -16,10 +16,10 @@ from apps.llm import errors
 from apps.llm.client import close_clients
 from apps.llm.permits import Lane
 from apps.runtime.redis import close_async_redis, sync_redis
-from apps.servers import discovery, services
 from apps.servers.models import Server
 from apps.servers.pages import live
-from apps.servers.refresh import note_error
+from apps.servers.probing import discovery, services
+from apps.servers.probing.refresh import record_error
 from apps.servers.services import hold_slot
 from tests.llama_process import LlamaProcess, free_port
 from tests.markup import visible_text
@@ -63,13 +63,13 @@ def test_a_shared_cache_that_requests_outgrew_is_said_with_what_to_do(
     browser: Client, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Not what tests before this one have left in its slots: that may tell that it is split.
-    monkeypatch.setattr(discovery, "slot_states", holding(1024))
+    monkeypatch.setattr(discovery, "fetch_slots", holding(1024))
     browser.get("/servers/")
     shown = visible_text(cards(browser))
     assert "taken to be split until requests outgrow it together assumed" in shown
     assert "share one KV cache" not in shown
-    async_to_sync(note_error)(Server.objects.get(), errors.PoolExhausted("all were ended"))
-    shown = visible_text(cards(browser))
+    async_to_sync(record_error)(Server.objects.get(), errors.PoolExhausted("all were ended"))
+    shown = words(cards(browser))
     assert "Its 4 slots share one KV cache of 4,096 tokens" in shown
     assert "Start it with -np 4" in shown
 
@@ -77,8 +77,8 @@ def test_a_shared_cache_that_requests_outgrew_is_said_with_what_to_do(
 def test_slots_that_hold_more_than_one_cache_leave_nothing_to_assume(
     browser: Client, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(discovery, "slot_states", holding(1025))
-    shown = visible_text(cards(browser))
+    monkeypatch.setattr(discovery, "fetch_slots", holding(1025))
+    shown = words(cards(browser))
     assert "KV cache split (one per slot)" in shown
     assert "KV cache split (one per slot) seen: the slots hold more than one" in shown
 

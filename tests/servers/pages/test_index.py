@@ -11,10 +11,10 @@ from pytest_django import DjangoAssertNumQueries
 
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
-from apps.servers import discovery
 from apps.servers.facts.server_facts import Facts
 from apps.servers.models import DefaultServer, Kind, Server, State, Use
 from apps.servers.pages import live
+from apps.servers.probing import discovery
 from tests.llama_process import free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -73,7 +73,7 @@ def test_it_waits_for_no_server(browser: Client, monkeypatch: pytest.MonkeyPatch
         return Facts(State.UNREACHABLE)
 
     monkeypatch.setattr(discovery, "look", look)
-    monkeypatch.setattr(discovery, "slot_states", look)
+    monkeypatch.setattr(discovery, "fetch_slots", look)
     Server.objects.create(name="Away", base_url="http://10.255.255.1:9/v1")
     assert "Not checked yet" in browser.get("/servers/").content.decode()
     assert asked == []

@@ -7,7 +7,7 @@ import django
 
 
 async def look(pk: int) -> None:
-    server = await look_at(await Server.objects.aget(pk=pk))
+    server = await refresh_server(await Server.objects.aget(pk=pk))
     assert server.state == "ready"
     await close_clients()
     await close_async_redis()
@@ -18,7 +18,7 @@ if __name__ == "__main__":
     from apps.llm.client import close_clients
     from apps.runtime.redis import close_async_redis
     from apps.servers.models import Server
-    from apps.servers.refresh import look_at
+    from apps.servers.probing.refresh import refresh_server
 
     sys.stdout.write("ready\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""A server's slots for the rooms that send it requests: terms, permits, and outcomes."""
+"""Holds a server's slot for one request, and records on the server how the request ended."""
 
 import math
 import time
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from apps.llm import errors
 from apps.llm.permits import Lane, Permit, SlotTerms, back_off, permit
 from apps.servers.models import Server
-from apps.servers.refresh import note_alive, note_error
+from apps.servers.observations import record_answer, record_error
 
 # An answer proves that the server works; more often than this it need not be recorded.
 ALIVE_SECONDS = 1.0
@@ -17,12 +17,12 @@ _alive_at: dict[int, float] = {}
 
 
 def slot_terms(server: Server, model: str = "") -> SlotTerms:
-    """The slots that a request for this model may use, by what is known of the server."""
+    """The slots that a request for this model may use, by the server's facts."""
     return SlotTerms(
         server_id=server.pk,
         model=model,
-        scope=server.scope(model),
-        slots=server.width(model),
+        scope=server.slot_scope(model),
+        slots=server.slots_of(model),
         pool=server.pool(model),
         swaps=server.swaps,
         is_loaded=server.model_id(model) in server.loaded_models,
@@ -65,11 +65,11 @@ async def hold_slot(
             await _record_failure(server, error, model)
             raise
     if held.usage is not None and _is_due(server.pk):
-        await note_alive(server)
+        await record_answer(server)
 
 
 async def _record_failure(server: Server, error: errors.LLMError, model: str) -> None:
-    await note_error(server, error, model)
+    await record_error(server, error, model)
     # An overflow of a cache whose size is known is prevented by counting tokens.
     if isinstance(error, errors.Busy) or (
         isinstance(error, errors.PoolExhausted) and not server.pool(model)

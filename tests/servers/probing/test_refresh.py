@@ -18,17 +18,17 @@ from redis import asyncio as aioredis
 from apps.llm import errors
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import async_redis, sync_redis
-from apps.servers import discovery, liveness, refresh
 from apps.servers.facts.server_facts import Facts
 from apps.servers.models import Kind, Server, State
-from apps.servers.refresh import (
-    ahealth,
+from apps.servers.probing import discovery, liveness, refresh
+from apps.servers.probing.refresh import (
+    aread_health,
     health,
-    look_at,
-    note_alive,
-    note_error,
     note_stuck,
-    note_tokens_held,
+    record_answer,
+    record_error,
+    record_held_tokens,
+    refresh_server,
 )
 from tests.batch.pump.test_kill import database_url
 from tests.llama_process import LlamaProcess, free_port
@@ -73,7 +73,7 @@ async def again(server: Server) -> Server:
 
 
 async def test_it_works(server: Server) -> None:
-    found = await look_at(server)
+    found = await refresh_server(server)
     assert found is server
     assert (found.state, found.kind, found.slots) == (State.READY, Kind.LLAMA_SERVER, 4)
     kept = await again(server)
@@ -84,35 +84,35 @@ async def test_it_works(server: Server) -> None:
 async def test_fresh_facts_cost_nothing(
     server: Server, pretended: Pretended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await look_at(server)
+    await refresh_server(server)
     monkeypatch.setattr(refresh, "in_db", None)  # neither the database
     monkeypatch.setattr(refresh, "sync_redis", None)  # nor Redis
     for _ in range(100):
-        await look_at(server)
+        await refresh_server(server)
     assert pretended.looks == 1
 
 
 async def test_old_facts_are_asked_for_again(server: Server, pretended: Pretended) -> None:
-    await look_at(server)
+    await refresh_server(server)
     assert server.seen is not None
     server.seen -= timedelta(seconds=16)
     await in_db(server.save)
-    await look_at(server, max_age=timedelta(minutes=1))
+    await refresh_server(server, max_age=timedelta(minutes=1))
     assert pretended.looks == 1
-    await look_at(server)
+    await refresh_server(server)
     assert pretended.looks == 2
 
 
 async def test_zero_asks_now(server: Server, pretended: Pretended) -> None:
-    await look_at(server)
-    await look_at(server, max_age=NOW)
+    await refresh_server(server)
+    await refresh_server(server, max_age=NOW)
     assert pretended.looks == 2
 
 
 async def test_many_who_ask_at_once_share_one_look(server: Server, pretended: Pretended) -> None:
     pretended.seconds = 0.1
     askers = [await again(server) for _ in range(10)]
-    found = await asyncio.gather(*map(look_at, askers))
+    found = await asyncio.gather(*map(refresh_server, askers))
     assert pretended.looks == 1
     assert {one.state for one in found} == {State.READY}
 
@@ -120,15 +120,15 @@ async def test_many_who_ask_at_once_share_one_look(server: Server, pretended: Pr
 async def test_who_finds_known_facts_does_not_wait_for_the_look(
     server: Server, pretended: Pretended
 ) -> None:
-    await look_at(server)
+    await refresh_server(server)
     await Server.objects.aupdate(seen=timezone.now() - timedelta(seconds=20))
     pretended.seconds = 60
     first, second = await again(server), await again(server)
-    looker = asyncio.create_task(look_at(first))
+    looker = asyncio.create_task(refresh_server(first))
     while pretended.looks < 2:
         await asyncio.sleep(0.005)
     async with asyncio.timeout(60):
-        assert (await look_at(second)).state == State.READY
+        assert (await refresh_server(second)).state == State.READY
     assert pretended.looks == 2
     looker.cancel()
     await asyncio.wait({looker})
@@ -191,7 +191,7 @@ class TestFailing:
         monkeypatch.setattr(random, "uniform", lambda low, high: high)
         pauses = []
         for _ in range(7):
-            await look_at(away, max_age=NOW)
+            await refresh_server(away, max_age=NOW)
             assert away.next_look is not None
             assert away.seen is not None
             pauses.append((away.next_look - away.seen).total_seconds())
@@ -213,27 +213,27 @@ class TestFailing:
         pretended.facts = Facts(State.UNREACHABLE, error="Nobody answers.")
         server = await Server.objects.acreate(name="s", base_url="http://127.0.0.1:1/v1")
         for _ in range(5):
-            await look_at(await again(server))
+            await refresh_server(await again(server))
         assert pretended.looks == 1
 
     async def test_it_is_ready_again_and_what_was_known_stayed(self, pretended: Pretended) -> None:
         server = await Server.objects.acreate(name="s", base_url="http://127.0.0.1:1/v1")
-        await look_at(server)
+        await refresh_server(server)
         pretended.facts = Facts(State.UNREACHABLE, error="Nobody answers.")
-        await look_at(server, max_age=NOW)
+        await refresh_server(server, max_age=NOW)
         assert (server.state, server.slots) == (State.UNREACHABLE, 4)
         since = server.state_since
-        await look_at(server, max_age=NOW)
+        await refresh_server(server, max_age=NOW)
         assert server.state_since == since
         pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER, slots=4)
-        await look_at(server, max_age=NOW)
+        await refresh_server(server, max_age=NOW)
         assert (server.state, server.failures, server.next_look) == (State.READY, 0, None)
         assert "error" not in server.facts or not server.facts["error"]
 
     async def test_loading_is_asked_about_soon(self, pretended: Pretended) -> None:
         pretended.facts = Facts(State.LOADING, Kind.LLAMA_SERVER, error="It is loading.")
         server = await Server.objects.acreate(name="s", base_url="http://127.0.0.1:1/v1")
-        await look_at(server)
+        await refresh_server(server)
         assert server.next_look is not None
         assert server.seen is not None
         assert 1 <= (server.next_look - server.seen).total_seconds() <= 2
@@ -244,20 +244,20 @@ class TestFailing:
         monkeypatch.setattr(refresh, "LOOK_SECONDS", 0.05)
         pretended.seconds = 5
         server = await Server.objects.acreate(name="s", base_url="http://127.0.0.1:1/v1")
-        await look_at(server)
+        await refresh_server(server)
         assert server.state == State.UNREACHABLE
         assert "stuck" in server.facts["error"]
 
     async def test_a_server_that_was_removed(self, server: Server, pretended: Pretended) -> None:
         await Server.objects.all().adelete()
-        await look_at(server)
+        await refresh_server(server)
         assert pretended.looks == 0
 
     async def test_one_whose_address_was_changed_meanwhile_is_not_mixed_up(
         self, server: Server, pretended: Pretended
     ) -> None:
         pretended.may_end.clear()
-        looker = asyncio.create_task(look_at(await again(server)))
+        looker = asyncio.create_task(refresh_server(await again(server)))
         while not pretended.looks:
             await asyncio.sleep(0.005)
         await Server.objects.aupdate(base_url="http://127.0.0.1:2/v1")
@@ -270,15 +270,15 @@ class TestFailing:
     ) -> None:
         sync_redis().set(refresh._lock_key(server.pk), "of the dead", px=300)
         async with asyncio.timeout(60):
-            assert (await look_at(server)).state == State.READY
+            assert (await refresh_server(server)).state == State.READY
 
     async def test_without_redis_everybody_looks(
         self, server: Server, pretended: Pretended, settings: object, broken_redis: None
     ) -> None:
-        assert (await look_at(server)).state == State.READY
-        await note_alive(server)
+        assert (await refresh_server(server)).state == State.READY
+        await record_answer(server)
         await note_stuck(server)
-        assert (await ahealth([server]))[server.pk].state == State.READY
+        assert (await aread_health([server]))[server.pk].state == State.READY
 
 
 @pytest.fixture
@@ -293,22 +293,22 @@ class TestSigns:
     async def test_a_server_without_a_token_is_shown_as_stuck(
         self, server: Server, pretended: Pretended
     ) -> None:
-        await look_at(server)
-        await note_error(server, errors.Stalled("nothing came"))
-        found = (await ahealth([server]))[server.pk]
+        await refresh_server(server)
+        await record_error(server, errors.Stalled("nothing came"))
+        found = (await aread_health([server]))[server.pk]
         assert found.state == State.STUCK
         assert found.since is not None
         assert "without giving a token" in found.error
         # Shown, not treated as away: else nobody would send what proves that it works.
         assert (await again(server)).state == State.READY
-        await look_at(server, max_age=NOW)
-        assert (await ahealth([server]))[server.pk].state == State.STUCK
+        await refresh_server(server, max_age=NOW)
+        assert (await aread_health([server]))[server.pk].state == State.STUCK
 
     async def test_a_token_is_proof_of_life(self, server: Server, pretended: Pretended) -> None:
-        await look_at(server)
+        await refresh_server(server)
         await note_stuck(server)
-        await note_alive(server)
-        found = (await ahealth([server]))[server.pk]
+        await record_answer(server)
+        found = (await aread_health([server]))[server.pk]
         assert (found.state, found.error) == (State.READY, "")
         assert found.last_token is not None
         assert datetime.now(UTC) - found.last_token < timedelta(seconds=5)
@@ -320,20 +320,20 @@ class TestSigns:
         assert liveness.read([server.pk])[server.pk].stuck_since == first
 
     async def test_a_restart_is_a_new_beginning(self, server: Server, pretended: Pretended) -> None:
-        await look_at(server)
+        await refresh_server(server)
         await note_stuck(server)
         pretended.facts = Facts(State.UNREACHABLE, error="Nobody answers.")
-        await look_at(server, max_age=NOW)
+        await refresh_server(server, max_age=NOW)
         pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER)
-        await look_at(server, max_age=NOW)
-        assert (await ahealth([server]))[server.pk].state == State.READY
+        await refresh_server(server, max_age=NOW)
+        assert (await aread_health([server]))[server.pk].state == State.READY
 
     async def test_noting_writes_nothing_to_the_database(
         self, server: Server, pretended: Pretended, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        await look_at(server)
+        await refresh_server(server)
         monkeypatch.setattr(refresh, "in_db", None)
-        await note_alive(server)
+        await record_answer(server)
         await note_stuck(server)
         assert await async_redis().exists(f"llm:signs:{server.pk}")
 
@@ -341,10 +341,10 @@ class TestSigns:
         self, server: Server, pretended: Pretended
     ) -> None:
         pretended.facts = Facts(State.UNREACHABLE, error="Nobody answers.")
-        await look_at(server)
+        await refresh_server(server)
         pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER)
-        await note_alive(server)
-        assert (await look_at(await again(server))).state == State.READY
+        await record_answer(server)
+        assert (await refresh_server(await again(server))).state == State.READY
 
     @pytest.mark.parametrize(
         "error", [errors.Unreachable("x"), errors.Loading("x"), errors.Unauthorized("x")]
@@ -352,9 +352,9 @@ class TestSigns:
     async def test_a_failure_makes_the_next_look_due(
         self, server: Server, pretended: Pretended, error: errors.LLMError
     ) -> None:
-        await look_at(server)
-        await note_error(server, error)
-        await look_at(await again(server))
+        await refresh_server(server)
+        await record_error(server, error)
+        await refresh_server(await again(server))
         assert pretended.looks == 2
 
 
@@ -371,49 +371,49 @@ class TestUnified:
     async def test_an_overflow_proves_that_the_cache_is_shared(
         self, server: Server, pretended: Pretended
     ) -> None:
-        await look_at(server)
-        await note_error(server, errors.PoolExhausted("all were ended"))
+        await refresh_server(server)
+        await record_error(server, errors.PoolExhausted("all were ended"))
         found = await again(server)
         assert (found.unified(), found.unified_source()) == (
             True,
             "observed: requests exceeded the shared context",
         )
-        await look_at(found, max_age=NOW)
+        await refresh_server(found, max_age=NOW)
         assert found.unified() is True
 
     async def test_slots_that_hold_more_than_one_cache_prove_that_it_is_split(
         self, server: Server, pretended: Pretended
     ) -> None:
         pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER, slots=4, context=4096)
-        await look_at(server)
-        await note_tokens_held(server, 4096)
+        await refresh_server(server)
+        await record_held_tokens(server, 4096)
         assert server.unified() is None
-        await note_tokens_held(server, 4097)
+        await record_held_tokens(server, 4097)
         assert (await again(server)).unified() is False
         assert server.pool() is None
 
     async def test_other_slots_are_another_server(
         self, server: Server, pretended: Pretended
     ) -> None:
-        await look_at(server)
-        await note_error(server, errors.PoolExhausted("all were ended"))
+        await refresh_server(server)
+        await record_error(server, errors.PoolExhausted("all were ended"))
         pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER, slots=8)
-        await look_at(server, max_age=NOW)
+        await refresh_server(server, max_age=NOW)
         assert server.unified() is None
 
     async def test_so_is_another_build(self, server: Server, pretended: Pretended) -> None:
         pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER, build="b1")
-        await look_at(server)
-        await note_error(server, errors.PoolExhausted("all were ended"))
-        await look_at(server, max_age=NOW)
+        await refresh_server(server)
+        await record_error(server, errors.PoolExhausted("all were ended"))
+        await refresh_server(server, max_age=NOW)
         assert server.unified() is True
         pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER, build="b2")
-        await look_at(server, max_age=NOW)
+        await refresh_server(server, max_age=NOW)
         assert server.unified() is None
 
     async def test_it_is_learned_of_the_model_whose_slots_they_are(self, server: Server) -> None:
         server.kind = Kind.ROUTER
-        await note_error(server, errors.PoolExhausted("all were ended"), "big")
+        await record_error(server, errors.PoolExhausted("all were ended"), "big")
         server.facts["models"] = [{"id": "big"}, {"id": "small"}]
         assert (server.unified("big"), server.unified("small")) == (True, None)
 

@@ -6,10 +6,10 @@ import pytest
 
 from apps.llm.client import Client
 from apps.llm.endpoint import Endpoint
-from apps.servers.discovery import NOT_A_MODEL_SERVER, look
 from apps.servers.facts.server_facts import Facts
 from apps.servers.kinds import llama_server
 from apps.servers.models import Kind, State
+from apps.servers.probing.discovery import NOT_A_MODEL_SERVER, look
 from tests.llama_process import LlamaProcess
 from tests.standins import Model, Standin
 

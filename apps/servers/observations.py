@@ -1,0 +1,55 @@
+"""Records on a server what requests have shown about it."""
+
+from apps.llm import errors
+from apps.runtime.async_db import in_db
+from apps.servers import liveness
+from apps.servers.facts.server_facts import Observation, ServerFacts
+from apps.servers.models import Server, State
+from apps.servers.probing.refresh import mark_stale
+
+
+async def record_answer(server: Server) -> None:
+    """Record that the first token of an answer has arrived. Call it once for each answer."""
+    await liveness.record_token(server.pk)
+    if server.state != State.READY:
+        await mark_stale(server)
+
+
+async def record_error(server: Server, error: errors.LLMError, model: str = "") -> None:
+    """Record what a failed request for `model` shows about the server itself."""
+    match error:
+        case errors.Stalled():
+            await liveness.record_stall(server.pk)
+        case errors.PoolExhausted():
+            await record_unified(
+                server, True, "observed: requests exceeded the shared context", model
+            )
+        case errors.Unreachable() | errors.Loading() | errors.Unauthorized():
+            await mark_stale(server)
+
+
+async def record_held_tokens(server: Server, tokens: int, model: str = "") -> None:
+    """Record the tokens in all slots together: more than one slot's context, so no shared cache."""
+    context = server.context_of(model)
+    if context is not None and tokens > context and server.unified(model) is not False:
+        await record_unified(
+            server, False, "observed: slots hold more than one shared cache", model
+        )
+
+
+async def record_unified(server: Server, value: bool, source: str, model: str = "") -> None:
+    """Record if the slots share one KV cache. Kept while the number of slots stays the same.
+
+    Writes only news, so a caller may report it as often as it is seen.
+    """
+    scope = server.slot_scope(model)
+    known = server.facts.observed_unified.get(scope)
+    if known is not None and known.value == value:
+        return
+
+    def add(facts: ServerFacts) -> None:
+        facts.observed_unified[scope] = Observation(value, source)
+
+    add(server.facts)
+    server.stored_facts = server.facts.to_json()
+    await in_db(Server.objects.change_facts, server.pk, add)

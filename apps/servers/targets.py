@@ -1,0 +1,94 @@
+"""Chooses the server and model for a request, and stores the defaults of each use."""
+
+import re
+from dataclasses import dataclass
+
+from apps.llm.client import Client, client_for
+from apps.servers.errors import NoServer
+from apps.servers.facts.server_facts import ModelFacts
+from apps.servers.models import DefaultServer, Server, Use
+
+DEMO_MODEL = "workbench-demo"
+# Names of models that only embed, for servers that do not report what a model can do.
+_EMBEDDING_NAME = re.compile(
+    r"embed|(?:^|[/_:-])(?:bge|gte|e5|minilm|sentence-t5)(?:[_:.-]|$)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A server and the model to ask it for."""
+
+    server: Server
+    model: str
+
+    @property
+    def client(self) -> Client:
+        return client_for(self.server.endpoint)
+
+    @property
+    def is_loaded(self) -> bool:
+        """True if it answers without being loaded first, as far as is known."""
+        return (
+            not self.server.swaps or self.server.model_id(self.model) in self.server.loaded_models
+        )
+
+    @property
+    def is_demo(self) -> bool:
+        """True for the small model that ships with Workbench and can do little."""
+        return self.server.from_settings and DEMO_MODEL in self.model
+
+
+def is_embedding_model(model: ModelFacts) -> bool:
+    """True if a model is known to embed: by the server's report, else by its name."""
+    if model.embeddings is not None:
+        return model.embeddings
+    return bool(_EMBEDDING_NAME.search(model.id))
+
+
+def can_generate(server: Server, model: ModelFacts) -> bool:
+    """True if a model can write text, as far as is known.
+
+    By the server's report, else by its name, else by the use of the server, which comes with its
+    `defaults` prefetched.
+    """
+    if model.embeddings is not None or is_embedding_model(model):
+        return not is_embedding_model(model)
+    return {default.use for default in server.defaults.all()} != {Use.EMBEDDINGS}
+
+
+def set_default(server: Server, use: Use, model: str = "") -> None:
+    """Make this server and model the default of a use; no model: the first that suits the use."""
+    DefaultServer.objects.update_or_create(use=use, defaults={"server": server, "model": model})
+
+
+def default_target(use: Use) -> Target:
+    """The server and model a use gets when nothing else was chosen.
+
+    Raises:
+        NoServer: none is set.
+    """
+    default = DefaultServer.objects.select_related("server").filter(use=use).first()
+    if default is not None:
+        return choose_target(default.server, default.model, use)
+    raise NoServer(f"No server set for {use.label.lower()}. Choose one under Servers.")
+
+
+def choose_target(server: Server, model: str = "", use: Use | None = None) -> Target:
+    """`model` at `server`; without one, the first in its list that suits the use.
+
+    Args:
+        use: None: anything but embeddings.
+    """
+    return Target(server, model or _first_model(server, use) or "default")
+
+
+def _first_model(server: Server, use: Use | None) -> str:
+    """The first by the server's order, not by what is loaded now.
+
+    A choice that changes between requests would cost the prompt cache and mix models in a job.
+    """
+    for model in server.model_facts:
+        if is_embedding_model(model) == (use == Use.EMBEDDINGS):
+            return model.id
+    return next(iter(server.model_ids), "")
