@@ -199,11 +199,11 @@ def bare(train, test, server) -> None:  # type: ignore[no-untyped-def]
     from apps.llm.client import close_clients
     from apps.llm.permits import Lane
     from apps.runtime.redis import close_async_redis
-    from apps.servers.services import target
+    from apps.servers.services import choose_target
 
     async def vectors(texts: list[str]) -> np.ndarray:
         try:
-            return await embed_texts(target(server), texts, lane=Lane.BATCH)
+            return await embed_texts(choose_target(server), texts, lane=Lane.BATCH)
         finally:
             await close_clients()
             await close_async_redis()

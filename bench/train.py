@@ -127,7 +127,7 @@ def compare_embedding(server, process, count: int, *, four_times: bool) -> bool:
     from apps.llm.client import close_clients
     from apps.llm.permits import Lane
     from apps.runtime.redis import close_async_redis
-    from apps.servers.services import target
+    from apps.servers.services import choose_target
 
     with (DATA / "banking77_train.csv").open(encoding="utf-8", newline="") as file:
         texts = list(dict.fromkeys(row["text"] for row in csv.DictReader(file)))[: count * 3]
@@ -144,7 +144,7 @@ def compare_embedding(server, process, count: int, *, four_times: bool) -> bool:
 
     async def measure() -> int:
         try:
-            embedder = await identify(target(server))
+            embedder = await identify(choose_target(server))
             client, model = embedder.target.client, embedder.target.model
             await client.embed(model, ["warm", "up"])
             stats = Stats()

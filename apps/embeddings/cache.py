@@ -23,8 +23,7 @@ from apps.llm import errors
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State, Use
-from apps.servers.services import Target, refresh_server
-from apps.servers.services import target as choose
+from apps.servers.services import Target, choose_target, refresh_server
 
 LOOKUP_HASHES = 900  # SQLite's older limit is 999 parameters a statement
 ANSWERED_SECONDS = 0.05  # what is saved later waits so long, which an answer's way out takes
@@ -79,13 +78,11 @@ async def identify(
     server = await refresh_server(target.server)
     if server.state != State.READY:
         kind = {State.LOADING: errors.Loading, State.UNAUTHORIZED: errors.Unauthorized}
-        reason = (
-            server.facts.get("error") or "The embedding server is not ready. Try again in a moment."
-        )
+        reason = server.facts.error or "The embedding server is not ready. Try again in a moment."
         raise kind.get(State(server.state), errors.Unreachable)(reason)
     # A target chosen before the server was ever seen could not name its model.
     unnamed = target.model in {"", "default"}
-    model = choose(server, use=Use.EMBEDDINGS).model if unnamed else target.model
+    model = choose_target(server, use=Use.EMBEDDINGS).model if unnamed else target.model
     known = Target(server, model)
     told = fingerprint_of(server, model)
     return Embedder(known, await canary.fingerprint(known, told, lane=lane, anew=anew))
@@ -96,8 +93,7 @@ def fingerprint_of(server: Server, model: str) -> str:
 
     Models that look alike to the server are told apart by their vectors (`canary`).
     """
-    known = {facts["id"]: facts for facts in server.model_facts}
-    weights = known.get(model, {}).get("weights") or []
+    weights = next((facts.weights for facts in server.model_facts if facts.id == model), [])
     # Where the server says nothing of the weights, the address has to do.
     told = [model, *weights] if weights else [model, server.base_url]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()

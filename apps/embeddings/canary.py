@@ -39,7 +39,7 @@ async def fingerprint(target: Target, told: str, *, lane: Lane, anew: bool = Fal
         LLMError: the server failed.
     """
     server = target.server
-    key = (server.pk, server.base_url, target.model, told, server.facts.get("build"))
+    key = (server.pk, server.base_url, target.model, told, server.facts.build)
     found, until = _checked.get(key, ("", 0.0))
     if anew or not found or time.monotonic() >= until:
         vectors = await _vectors(target, lane)

@@ -31,6 +31,9 @@ class ThinkingSupport:
     """True if a request can turn thinking off; else it can only set the effort."""
 
 
+NOT_REPORTED = ThinkingSupport()
+
+
 @dataclass(frozen=True, slots=True)
 class ThinkingPlan:
     """The parameters of a request, and the tokens on top of those for its answer."""
@@ -76,7 +79,7 @@ def plan_thinking(
 class Thinking:
     """The thinking of the model of one job: what it reports, and what its answers have shown."""
 
-    def __init__(self, support: ThinkingSupport = ThinkingSupport()) -> None:
+    def __init__(self, support: ThinkingSupport = NOT_REPORTED) -> None:
         self.support = support
         self.has_overrun = False
 

@@ -17,6 +17,9 @@ from apps.servers.facts.server_facts import ModelFacts, ServerFacts
 ADDRESS = RegexValidator(ADDRESS_PATTERN, EXAMPLE)
 
 
+__all__ = ["DefaultServer", "Kind", "ModelFacts", "Server", "State", "Use"]
+
+
 class Kind(models.TextChoices):
     LLAMA_SERVER = "llama-server", "llama-server"
     ROUTER = "router", "llama-server router"

@@ -143,8 +143,8 @@ async def ask_in(
 def demo_server(db: None) -> Server:
     facts = {"models": [{"id": "workbench-demo"}], "slots": 4, "context": 2048}
     server = Server.objects.create(
-        name="Demo", base_url="http://127.0.0.1:9/v1", state=State.READY, facts=facts,
-        from_settings=True, seen=timezone.now(),
+        name="Demo", base_url="http://127.0.0.1:9/v1", state=State.READY, stored_facts=facts,
+        from_settings=True, checked_at=timezone.now(),
     )  # fmt: skip
     DefaultServer.objects.create(use=Use.CHAT, server=server)
     return server

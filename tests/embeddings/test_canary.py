@@ -57,7 +57,7 @@ async def test_a_model_is_the_same_whatever_its_server_tells_of_it(target: Targe
     """A router tells the size of a model only while it is loaded."""
     before = await identify(target)
     server = before.target.server
-    server.facts["models"][0]["weights"] = []
+    server.stored_facts["models"][0]["weights"] = []
     later = await identify(Target(server, before.target.model))
     assert later.fingerprint == before.fingerprint
 

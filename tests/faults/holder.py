@@ -31,7 +31,7 @@ async def in_flight(port: int, seconds: float) -> None:
 
 
 async def hold(port: int, lane: Lane, seconds: float) -> None:
-    server = Server(pk=SERVER, kind=Kind.LLAMA_SERVER, facts={"slots": SLOTS})
+    server = Server(pk=SERVER, kind=Kind.LLAMA_SERVER, stored_facts={"slots": SLOTS})
     while True:
         try:
             async with hold_slot(server, lane=lane):

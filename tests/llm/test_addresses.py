@@ -14,7 +14,7 @@ from apps.llm.addresses import is_valid_key, normalised_base_url, validate_addre
 from apps.llm.client import Client
 from apps.llm.endpoint import Endpoint
 from apps.servers.models import State
-from apps.servers.probing.discovery import look
+from apps.servers.probing.discovery import probe
 
 BAD = [
     "http://256.256.256.256/v1",
@@ -101,7 +101,7 @@ def test_no_key_is_more_than_an_error(key: str) -> None:
 
 
 async def test_a_look_says_what_is_wrong() -> None:
-    facts = await look(Client(Endpoint("http://256.256.256.256/v1")))
+    facts = await probe(Client(Endpoint("http://256.256.256.256/v1")))
     assert facts.state == State.UNREACHABLE
     assert "256.256.256.256" in facts.error
 

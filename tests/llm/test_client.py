@@ -12,7 +12,7 @@ from apps.llm.client import ChatRequest, Client
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Progress, Token, Usage
 from apps.servers.models import Kind, State
-from apps.servers.probing.discovery import fetch_slots, look
+from apps.servers.probing.discovery import fetch_slots, probe
 from tests.llama_process import LlamaProcess, free_port
 
 
@@ -75,7 +75,7 @@ async def test_wrong_key(llama: LlamaProcess) -> None:
     client = Client(Endpoint(llama.base_url, "wrong"))
     with pytest.raises(errors.Unauthorized):
         await client.complete(question())
-    assert (await look(client)).state == State.UNAUTHORIZED
+    assert (await probe(client)).state == State.UNAUTHORIZED
     await client.aclose()
 
 
@@ -148,7 +148,7 @@ async def test_counts_tokens(client: Client) -> None:
 
 
 async def test_look_finds_a_llama_server_and_its_slots(client: Client) -> None:
-    facts = await look(client)
+    facts = await probe(client)
     assert (facts.state, facts.kind, facts.slots, facts.context) == (
         State.READY,
         Kind.LLAMA_SERVER,

@@ -1,4 +1,4 @@
-"""Requests of jobs to models that think first: kept from it, or given room for it."""
+"""Thinking in requests of jobs: turned off, or given room of its own."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,26 +7,32 @@ import pytest
 
 from apps.llm.client import ChatRequest, Completion
 from apps.llm.events import Usage
-from apps.llm.thinking import ROOM, Thinking, plan, problem_of
+from apps.llm.thinking import (
+    THINKING_TOKENS,
+    Thinking,
+    ThinkingSupport,
+    describe_missing_answer,
+    plan_thinking,
+)
 
-SWITCH = {"reasoning": True, "thinking_switch": True, "thinking_off": True}
-OLD_FACTS = {"reasoning": True, "thinking_switch": True, "thinking_off": None}
-EFFORT = {"reasoning": True, "thinking_switch": True, "thinking_off": False}
-ALWAYS = {"reasoning": True, "thinking_switch": False, "thinking_off": False}
-NEVER = {"reasoning": False, "thinking_switch": False, "thinking_off": False}
-UNKNOWN: dict[str, Any] = {}
+SWITCH = ThinkingSupport(True, can_switch=True, can_disable=True)
+OLD_FACTS = ThinkingSupport(True, can_switch=True, can_disable=None)
+EFFORT = ThinkingSupport(True, can_switch=True, can_disable=False)
+ALWAYS = ThinkingSupport(True, can_switch=False, can_disable=False)
+NEVER = ThinkingSupport(False, can_switch=False, can_disable=False)
+UNKNOWN = ThinkingSupport()
 OFF = {"chat_template_kwargs": {"enable_thinking": False}}
 REQUEST = ChatRequest("m", [], 100)
 
 
 @pytest.mark.parametrize(
-    ("facts", "wanted", "params", "room"),
+    ("support", "wanted", "params", "extra_tokens"),
     [
         (SWITCH, None, OFF, 0),
         (SWITCH, "off", OFF, 0),
         (SWITCH, 0, OFF, 0),
         (OLD_FACTS, None, OFF, 0),
-        (ALWAYS, None, {"reasoning_budget_tokens": ROOM}, ROOM),
+        (ALWAYS, None, {"reasoning_budget_tokens": THINKING_TOKENS}, THINKING_TOKENS),
         (NEVER, None, {}, 0),
         (NEVER, "on", {}, 0),
         (UNKNOWN, None, {}, 0),  # a strict server takes nothing that nobody asked for
@@ -37,33 +43,33 @@ REQUEST = ChatRequest("m", [], 100)
             SWITCH,
             "on",
             {
-                "reasoning_budget_tokens": ROOM,
+                "reasoning_budget_tokens": THINKING_TOKENS,
                 "chat_template_kwargs": {"enable_thinking": True},
             },
-            ROOM,
+            THINKING_TOKENS,
         ),
         (
             EFFORT,
             None,
             {
-                "reasoning_budget_tokens": ROOM,
+                "reasoning_budget_tokens": THINKING_TOKENS,
                 "chat_template_kwargs": {"reasoning_effort": "low"},
             },
-            ROOM,
+            THINKING_TOKENS,
         ),
     ],
 )
-def test_what_a_request_carries(
-    facts: dict[str, Any], wanted: Any, params: dict[str, Any], room: int
+def test_plan_thinking_per_support(
+    support: ThinkingSupport, wanted: Any, params: dict[str, Any], extra_tokens: int
 ) -> None:
-    found = plan(facts, wanted)
-    assert (found.params, found.room) == (params, room)
+    found = plan_thinking(support, wanted)
+    assert (found.params, found.extra_tokens) == (params, extra_tokens)
 
 
 def test_an_effort_is_passed_on_and_gets_room() -> None:
-    assert plan(UNKNOWN, effort="high").params == {"reasoning_effort": "high"}
-    assert plan(UNKNOWN, effort="high").room == ROOM
-    assert plan(EFFORT, effort="high").params["chat_template_kwargs"] == {
+    assert plan_thinking(UNKNOWN, effort="high").params == {"reasoning_effort": "high"}
+    assert plan_thinking(UNKNOWN, effort="high").extra_tokens == THINKING_TOKENS
+    assert plan_thinking(EFFORT, effort="high").params["chat_template_kwargs"] == {
         "reasoning_effort": "high"
     }
 
@@ -88,12 +94,12 @@ class Model:
 @pytest.mark.parametrize("shows", [True, False])
 async def test_a_model_nobody_knew_to_think_is_asked_again_with_room(shows: bool) -> None:
     thinking, model = Thinking(), Model(300, shows=shows)
-    completion = await thinking.ask(model, REQUEST)
+    completion = await thinking.complete(model, REQUEST)
     assert completion.text == "the answer"
-    assert [request.max_tokens for request in model.asked] == [100, 100 + ROOM]
+    assert [request.max_tokens for request in model.asked] == [100, 100 + THINKING_TOKENS]
     assert completion.usage.completion_tokens == 100 + 305  # both were paid for
-    await thinking.ask(model, REQUEST)  # and remembered: the next request has the room at once
-    assert [request.max_tokens for request in model.asked[2:]] == [100 + ROOM]
+    await thinking.complete(model, REQUEST)  # and remembered: the next request has the room at once
+    assert [request.max_tokens for request in model.asked[2:]] == [100 + THINKING_TOKENS]
 
 
 @pytest.mark.parametrize("tells", [True, False])
@@ -105,14 +111,14 @@ async def test_what_both_answers_cost_says_whether_the_cache_was_told(tells: boo
         told = tells or len(model.asked) > 1  # the second answer tells
         return replace(completion, usage=replace(completion.usage, tells_cached=told))
 
-    completion = await Thinking().ask(complete, REQUEST)
+    completion = await Thinking().complete(complete, REQUEST)
     assert len(model.asked) == 2
     assert completion.usage.tells_cached is tells
 
 
 async def test_one_that_thinks_beyond_all_room_is_said_to() -> None:
     thinking, model = Thinking(ALWAYS), Model(10_000)
-    completion = await thinking.ask(model, REQUEST)
+    completion = await thinking.complete(model, REQUEST)
     assert len(model.asked) == 1  # the room was there already
     assert describe_missing_answer(completion, 100).startswith(
         "The model spent all 2,148 tokens thinking"
@@ -124,12 +130,12 @@ async def test_an_answer_that_is_merely_too_long_is_not_asked_again() -> None:
     async def model(request: ChatRequest) -> Completion:
         return Completion("begun", "hm", "length", Usage(1, 0, 100))
 
-    completion = await Thinking().ask(model, REQUEST)
+    completion = await Thinking().complete(model, REQUEST)
     assert describe_missing_answer(completion, 100) == ""
 
 
 @pytest.mark.parametrize(
-    ("facts", "text", "answer"),
+    ("support", "text", "answer"),
     [
         (UNKNOWN, "<think>\nhm\n</think>\n\nThe answer.", "The answer."),
         (UNKNOWN, "hm\n</think>\n\nThe answer.", "The answer."),
@@ -138,15 +144,15 @@ async def test_an_answer_that_is_merely_too_long_is_not_asked_again() -> None:
     ],
 )
 async def test_a_thought_that_the_server_left_in_the_text_is_no_part_of_the_answer(
-    facts: dict[str, Any], text: str, answer: str
+    support: ThinkingSupport, text: str, answer: str
 ) -> None:
     async def model(request: ChatRequest) -> Completion:
         return Completion(text, "", "stop", Usage(1, 0, 9))
 
-    assert (await Thinking(facts).ask(model, REQUEST)).text == answer
+    assert (await Thinking(support).complete(model, REQUEST)).text == answer
 
 
 def test_an_empty_answer_after_a_thought_has_its_reason() -> None:
-    found = problem_of(Completion(" ", "hm", "stop", Usage(1, 0, 9)), 100)
+    found = describe_missing_answer(Completion(" ", "hm", "stop", Usage(1, 0, 9)), 100)
     assert found.startswith("The model ended after its thinking")
-    assert problem_of(Completion("", "", "stop", Usage(1, 0, 0)), 100) == ""
+    assert describe_missing_answer(Completion("", "", "stop", Usage(1, 0, 0)), 100) == ""

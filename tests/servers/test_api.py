@@ -8,7 +8,7 @@ from django.test import Client
 from apps.core.models import ApiKey
 from apps.llm.permits import Lane
 from apps.runtime.redis import close_async_redis
-from apps.servers import services
+from apps.servers.liveness import record_stall
 from apps.servers.models import DefaultServer, Kind, Server
 from apps.servers.services import hold_slot
 from apps.servers.tasks import act_on_model
@@ -137,7 +137,7 @@ def test_a_stored_one_breaks_no_page(browser: Client, server: Server) -> None:
     for page in ("/chat/", "/servers/", "/servers/cards/"):
         assert browser.get(page).status_code == 200, page
     bad.refresh_from_db()
-    assert (bad.state, "256.256.256.256" in bad.facts["error"]) == ("unreachable", True)
+    assert (bad.state, "256.256.256.256" in bad.facts.error) == ("unreachable", True)
 
 
 def test_a_name_taken(staff_api: Client, server: Server) -> None:
@@ -184,9 +184,9 @@ def test_a_probe_asks_now_and_says_why_it_failed(api: Client) -> None:
     for _ in range(2):
         shown = api.post(f"/api/v1/servers/{away.pk}/probe").json()
         assert shown["state"] == "unreachable"
-        assert "Is it running?" in shown["error"]
+        assert "Check that it is running" in shown["error"]
         assert shown["next_look"] > shown["seen"]
-    assert Server.objects.get().failures == 2
+    assert Server.objects.get().failed_checks == 2
 
 
 def test_what_a_person_states_counts_where_the_server_says_nothing(staff_api: Client) -> None:
@@ -207,13 +207,13 @@ def test_what_a_person_states_counts_where_the_server_says_nothing(staff_api: Cl
 
 def test_a_stuck_server_is_shown_as_stuck(api: Client, server: Server) -> None:
     api.post(f"/api/v1/servers/{server.pk}/probe")
-    async_to_sync(note_stuck_and_close)(server)
+    async_to_sync(record_stall_and_close)(server)
     assert api.get(f"/api/v1/servers/{server.pk}").json()["state"] == "stuck"
     assert api.get("/api/v1/servers").json()["items"][0]["state"] == "stuck"
 
 
-async def note_stuck_and_close(server: Server) -> None:
-    await services.note_stuck(server)
+async def record_stall_and_close(server: Server) -> None:
+    await record_stall(server.pk)
     await close_async_redis()
 
 
@@ -258,7 +258,7 @@ class TestActions:
             name="swap",
             base_url="http://127.0.0.1:1/v1",
             kind=Kind.LLAMA_SWAP,
-            facts={"models": models},
+            stored_facts={"models": models},
         )
 
     def test_it_works(self, staff_api: Client, swap: Server, sent: list[Any]) -> None:

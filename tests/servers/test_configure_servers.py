@@ -37,5 +37,5 @@ def test_a_default_that_a_person_chose_stays(settings: Settings) -> None:
 
 
 def test_without_a_server_the_error_says_where_to_add_one() -> None:
-    with pytest.raises(NoServer, match="Add one under Servers"):
+    with pytest.raises(NoServer, match="Choose one under Servers"):
         default_target(Use.CHAT)

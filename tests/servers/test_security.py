@@ -15,7 +15,7 @@ from apps.llm import errors
 from apps.llm.client import ChatRequest, Client
 from apps.llm.endpoint import Endpoint
 from apps.servers.models import Server, State
-from apps.servers.probing.discovery import look
+from apps.servers.probing.discovery import probe
 from apps.servers.probing.refresh import refresh_server
 from tests.llama_process import LlamaProcess
 from tests.standins import Model, Standin
@@ -51,7 +51,7 @@ async def test_no_redirect_is_followed(status: str) -> None:
         outside = Answers(status, "", f"location: {target}/v1/models")
         async with outside.listening() as address:
             client = Client(Endpoint(f"{address}/v1", SECRET))
-            facts = await look(client)
+            facts = await probe(client)
             with pytest.raises(errors.LLMError):
                 await client.complete(ChatRequest("m", [{"role": "user", "content": "x"}], 5))
             await client.aclose()
@@ -63,9 +63,9 @@ async def test_markup_in_an_answer_is_not_passed_on() -> None:
     page = "<html><body><script>alert(1)</script><img src=x onerror=alert(2)></body></html>"
     async with Answers("500 Oops", page, "content-type: text/html").listening() as address:
         client = Client(Endpoint(f"{address}/v1"))
-        facts = await look(client)
+        facts = await probe(client)
         await client.aclose()
-    assert facts.error == "The model server failed: an HTML page"
+    assert facts.error == "Model server error: an HTML page"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -82,7 +82,7 @@ async def test_the_key_is_in_no_log_no_error_and_no_fact(
             server.set_key(SECRET)
             await server.asave()
             await refresh_server(server)
-            told = [server.facts, str(server), repr(server), repr(server.endpoint)]
+            told = [server.stored_facts, str(server), repr(server), repr(server.endpoint)]
             assert SECRET not in json.dumps(told)
             assert SECRET not in server.encrypted_key
             client = Client(server.endpoint)

@@ -27,17 +27,17 @@ def several_models(**fields: Any) -> Server:
         {"id": "chat", "embeddings": False},
         {"id": "other", "embeddings": None},
     ]
-    return Server.objects.create(name="s", facts={"models": models}, **fields)
+    return Server.objects.create(name="s", stored_facts={"models": models}, **fields)
 
 
 class TestDefaults:
     def test_a_server_and_a_model_for_each_use(self) -> None:
         server = several_models()
-        services.make_default(server, Use.CHAT, "other")
-        services.make_default(server, Use.GENERATION)
+        services.set_default(server, Use.CHAT, "other")
+        services.set_default(server, Use.GENERATION)
         assert services.default_target(Use.CHAT).model == "other"
         assert services.default_target(Use.GENERATION).model == "chat"
-        services.make_default(server, Use.CHAT)
+        services.set_default(server, Use.CHAT)
         assert services.default_target(Use.CHAT).model == "chat"
 
     @pytest.mark.parametrize(
@@ -45,28 +45,28 @@ class TestDefaults:
         [(Use.CHAT, "chat"), (Use.GENERATION, "chat"), (Use.EMBEDDINGS, "embed"), (None, "chat")],
     )
     def test_the_first_that_suits_the_use(self, use: Use | None, model: str) -> None:
-        assert services.target(several_models(), use=use).model == model
+        assert services.choose_target(several_models(), use=use).model == model
 
     def test_none_suits(self) -> None:
-        server = Server(facts={"models": [{"id": "m", "embeddings": False}]})
-        assert services.target(server, use=Use.EMBEDDINGS).model == "m"
-        assert services.target(Server(), use=Use.CHAT).model == "default"
+        server = Server(stored_facts={"models": [{"id": "m", "embeddings": False}]})
+        assert services.choose_target(server, use=Use.EMBEDDINGS).model == "m"
+        assert services.choose_target(Server(), use=Use.CHAT).model == "default"
 
     def test_a_model_that_was_chosen_is_taken(self) -> None:
-        assert services.target(several_models(), "x", Use.CHAT).model == "x"
+        assert services.choose_target(several_models(), "x", Use.CHAT).model == "x"
 
 
 @pytest.mark.usefixtures("loop_closed")
 class TestSlots:
     async def test_llama_server(self, server: Server) -> None:
-        found = await services.slots_of(await refresh_server(server))
-        assert [slot["id"] for slot in found] == [0, 1, 2, 3]
-        assert {slot["model"] for slot in found} == set(server.model_ids)
-        assert {slot["context"] for slot in found} == {4096}
+        found = await services.read_slots(await refresh_server(server))
+        assert [slot.id for slot in found] == [0, 1, 2, 3]
+        assert {slot.model for slot in found} == set(server.model_ids)
+        assert {slot.context for slot in found} == {4096}
 
     async def test_a_server_that_is_away_is_not_asked(self, server: Server) -> None:
         server.state = State.UNREACHABLE
-        assert await services.slots_of(server) == []
+        assert await services.read_slots(server) == []
 
     async def test_a_router_shows_those_of_loaded_models(self, llama: LlamaProcess) -> None:
         models = [
@@ -76,10 +76,10 @@ class TestSlots:
         ]
         with Standin("router", llama, models=models) as router:
             server = await refresh_server(await in_db(server_at, router))
-            found = await services.slots_of(server)
-            assert [(slot["model"], slot["id"]) for slot in found] == [("a", n) for n in range(3)]
-            assert await services.slots_of(server, "b") == []
-            assert len(await services.slots_of(server, "a")) == 3
+            found = await services.read_slots(server)
+            assert [(slot.model, slot.id) for slot in found] == [("a", n) for n in range(3)]
+            assert await services.read_slots(server, "b") == []
+            assert len(await services.read_slots(server, "a")) == 3
             assert router.loads == []
             assert router.states == {"a": "loaded", "b": "unloaded", "asleep": "sleeping"}
 
@@ -90,7 +90,7 @@ class TestSlots:
         models = [Model("a", slots=3, loaded=True, ttl=ttl), Model("b")]
         with Standin("llama-swap", llama, models=models) as swap:
             server = await refresh_server(await in_db(server_at, swap))
-            assert len(await services.slots_of(server)) == slots
+            assert len(await services.read_slots(server)) == slots
             assert swap.loads == []
 
     async def test_a_sleeping_llama_server_is_not_woken(
@@ -104,13 +104,13 @@ class TestSlots:
             return {"is_sleeping": True}
 
         monkeypatch.setattr("apps.llm.client.Client.get", get)
-        assert await services.slots_of(server) == []
+        assert await services.read_slots(server) == []
         assert asked == ["/props"]
 
     async def test_olla_shows_none(self, llama: LlamaProcess) -> None:
         with Standin("olla", llama) as olla:
             server = await refresh_server(await in_db(server_at, olla, parallel=3))
-            assert await services.slots_of(server) == []
+            assert await services.read_slots(server) == []
             assert (server.kind, server.slots_of("m")) == (Kind.OLLA, 3)
             assert server.slots_source("m") == "set by you"
 
@@ -150,7 +150,7 @@ class TestWhoUsesASlot:
                 if isinstance(event, Token):
                     break
             found = await slots_with_users(server, user, staff)
-        return [slot["used_by"] for slot in found if slot["busy"]]
+        return [slot.used_by for slot in found if slot.busy]
 
     @pytest.mark.parametrize(
         ("user", "staff", "ours", "told"),

@@ -310,7 +310,7 @@ def test_fill(
         state=State.READY,
         parallel=2,
         context_stated=8192,
-        facts={"slots": 2},
+        stored_facts={"slots": 2},
     )
     assert swap.pk
     DefaultServer.objects.get_or_create(use="titles", defaults={"server": server, "model": "demo"})

@@ -22,8 +22,7 @@ from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers import services as llm
 from apps.servers.models import Server
-from apps.servers.retry import Patience
-from apps.servers.services import hold_slot
+from apps.servers.services import RetryPolicy, hold_slot
 
 # Slots and context of a server seldom change; asking costs the first token some milliseconds.
 FACTS_AGE = timedelta(minutes=1)
@@ -74,7 +73,7 @@ async def _work_on(ask: build.Ask, server: Server, log: AnswerLog, outcome: Outc
         person=ask.person,
         offer=ask.offer,
         log=log,
-        context_size=server.context_of(llm.target(server, ask.model).model),
+        context_size=server.context_of(llm.choose_target(server, ask.model).model),
     )
     *_, part, _ = history.parts(*ask.said, ask.called)
     turns = history.of_round(part)
@@ -111,14 +110,14 @@ async def _when_loaded(
     ask: build.Ask, prepared: build.Prepared, log: AnswerLog, outcome: Outcome
 ) -> None:
     """Asks again where that helps: whoever asked sees why it takes longer."""
-    patience = Patience(prepared.target.server)
+    retry = RetryPolicy(prepared.target.server)
     while True:
         last_token, said = outcome.last_token, len(log.text)
         try:
             return await _stream(ask, prepared, log, outcome)
         except LLMError as error:
             has_begun = outcome.last_token != last_token
-            pause = patience.after(error, has_begun=has_begun)
+            pause = retry.next_pause(error, has_begun=has_begun)
             if pause is None or outcome.gathered:
                 raise
             if text := log.text[said:]:

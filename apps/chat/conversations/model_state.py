@@ -45,7 +45,7 @@ class ModelState:
         server = self.target.server
         if server.state != State.READY:
             return str(server.state)
-        state = str((server.model(self.target.model) or {}).get("state"))
+        state = server.facts_of(self.target.model).state
         return state if state in STATE_WORDS else "ready"
 
     @property
@@ -72,8 +72,7 @@ class ModelState:
                 return f"{server} loads this model when you send your first message."
             case "failed":
                 return f"{server} could not start this model. See the server’s log."
-        said = str(server.facts.get("error") or "")
-        return said or "The server did not respond to the last check."
+        return server.facts.error or "The server did not respond to the last check."
 
     @property
     def look_again(self) -> int | None:
@@ -102,5 +101,5 @@ def head_now(conversation: Conversation, state_url: str = "") -> dict[str, Any]:
     head = head_of(conversation, state_url)
     if target := head.get("target"):
         server = async_to_sync(llm.refresh_server)(target.server)
-        head["state"] = ModelState(llm.target(server, target.model))
+        head["state"] = ModelState(llm.choose_target(server, target.model))
     return head

@@ -13,7 +13,6 @@ from apps.chat.conversations.services import ChatError
 from apps.chat.models import Conversation, Preset, SystemPrompt
 from apps.servers import services as llm
 from apps.servers.models import Server, State
-from apps.servers.pages.choices import writes
 
 
 class NoName(ChatError):
@@ -73,9 +72,9 @@ def choices(keep: int | None = None) -> list[tuple[Server, list[Choice]]]:
 
 def _models(server: Server) -> list[Choice]:
     return [
-        Choice(server, model["id"], model.get("state") or "loaded", model.get("context"))
-        for model in server.facts.get("models", [])
-        if writes(server, model)
+        Choice(server, model.id, model.state or "loaded", model.context)
+        for model in server.model_facts
+        if llm.can_generate(server, model)
     ]
 
 
@@ -106,7 +105,7 @@ def begun_with(preset: Preset, key: str) -> tuple[Server | None, str]:
 
 def look_for_first_time(servers: Sequence[Server]) -> None:
     """Asks the servers nobody has looked at yet, all at once: their models are not known."""
-    unseen = [server for server in servers if server.seen is None]
+    unseen = [server for server in servers if server.checked_at is None]
     if unseen:
         async_to_sync(_look_at)(unseen)
 

@@ -139,10 +139,11 @@ def target_of(conversation: Conversation) -> llm.Target:
         NoServer: none was chosen and there is no default.
     """
     server, model = build.chosen(conversation)
-    lately = server.seen is not None and timezone.now() - server.seen < llm.FRESH_FOR
+    checked_at = server.checked_at
+    lately = checked_at is not None and timezone.now() - checked_at < llm.FRESH_FOR
     if not server.model_ids and not lately:
         server = async_to_sync(llm.refresh_server)(server)
-    return llm.target(server, model)
+    return llm.choose_target(server, model)
 
 
 def open_conversation(
@@ -230,7 +231,7 @@ def asked(content: str) -> str:
 
 def _check_seen(conversation: Conversation, question: Message) -> None:
     try:
-        target = llm.target(*build.chosen(conversation))
+        target = llm.choose_target(*build.chosen(conversation))
     except llm.NoServer:
         return  # the answer will say so
     attachments.check_seen(question, target)

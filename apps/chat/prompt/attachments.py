@@ -187,8 +187,7 @@ def claim(owner_id: int, ids: Sequence[str], message: Message) -> None:
 
 def check_seen(message: Message, target: llm.Target) -> None:
     """Raises BadAttachment where a message has a picture and its model is known to see none."""
-    facts = target.server.model(target.model) or {}
-    if facts.get("vision") is not False:
+    if target.server.facts_of(target.model).vision is not False:
         return
     picture = message.attachments.filter(kind=AttachmentKind.IMAGE).first()
     if picture is not None:

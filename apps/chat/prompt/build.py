@@ -161,7 +161,7 @@ def aside(
     ask = for_next(conversation, question, leaf)
     params = {name: value for name, value in ask.params.items() if name != "stop"}
     params["max_tokens"] = max_tokens
-    if (ask.server.model(ask.model) or {}).get("reasoning"):
+    if ask.server.facts_of(ask.model).reasoning:
         # Ends thinking where it would begin. Switching it off would change some templates' start.
         params["reasoning_budget_tokens"] = 0
     # With a format no tools are offered, here neither: their definitions stand at the start.
@@ -176,10 +176,9 @@ def prepare(ask: Ask, server: Server, *, limit: int | None = None) -> Prepared:
         server: the server with fresh facts.
         limit: tokens a slot holds, as the server said when it found the prompt too long.
     """
-    target = llm.target(server, ask.model, Use.CHAT)
-    facts = server.model(target.model) or {}
+    target = llm.choose_target(server, ask.model, Use.CHAT)
     size = limit or server.context_of(target.model)
-    abilities = facts.get("abilities") or {}
+    abilities = server.facts_of(target.model).abilities
     with_tools = takes_tools(server, target.model)
     offered = with_tools and ask.response_format is None
     prompt = context.build(
@@ -255,8 +254,7 @@ def _head(request: ChatRequest, prompt: context.Prompt) -> Head:
 
 def takes_tools(server: Server, model: str) -> bool:
     """False where the model's chat template knows no tools. Who does not say may know them."""
-    facts = server.model(model) or {}
-    return (facts.get("abilities") or {}).get("tools") is not False
+    return server.facts_of(model).abilities.get("tools") is not False
 
 
 def chosen(conversation: Conversation) -> tuple[Server, str]:

@@ -23,8 +23,7 @@ def _loss_of(answer: Message, server: Server) -> cache_loss.Loss | None:
     if earlier is None:
         return None
     system = answer.system_prompt.text if answer.system_prompt else ""
-    facts = server.model(answer.model) or {}
-    ttl = facts.get("ttl")
+    ttl = server.facts_of(answer.model).ttl
     return cache_loss.loss(
         _asked(answer),
         _asked(earlier),

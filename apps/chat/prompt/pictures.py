@@ -30,8 +30,8 @@ async def count(urls: Sequence[str], target: llm.Target) -> list[int | None]:
 
     None: it counts no pictures, or not soon, or the model would have to be loaded for that.
     """
-    facts = target.server.model(target.model) or {}
-    if not urls or facts.get("vision") is False or not target.is_loaded:
+    vision = target.server.facts_of(target.model).vision
+    if not urls or vision is False or not target.is_loaded:
         return [None] * len(urls)
     try:
         async with asyncio.timeout(COUNT_SECONDS):

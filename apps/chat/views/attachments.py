@@ -44,8 +44,7 @@ def attach(request: HttpRequest) -> HttpResponse:
 def _composed(
     request: HttpRequest, found: list[Attachment], target: llm.Target | None
 ) -> HttpResponse:
-    facts = (target.server.model(target.model) or {}) if target else {}
-    blind = facts.get("vision") is False
+    blind = target is not None and target.server.facts_of(target.model).vision is False
     context = {"attachments": found, "blind": blind, "target": target}
     if any(one.tokens is None for one in found) and not blind:
         context["unknown"] = pictures.unknown(owner(request), target)

@@ -154,7 +154,7 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
 def _limits(found: Conversation) -> dict[str, str]:
     """What holds where a field is left empty, as far as that is known."""
     try:
-        target = llm.target(*build.chosen(found))
+        target = llm.choose_target(*build.chosen(found))
     except llm.NoServer:
         return {}
     most = build.answer_limit(target.server, target.model, None)

@@ -17,7 +17,7 @@ from apps.classifiers.evaluation import mcnemar, metrics, row_results
 from apps.classifiers.evaluation.row_texts import GONE, load_texts
 from apps.classifiers.models import ChatTest, Run
 from apps.classifiers.prediction import chat_labels
-from apps.llm.token_bound import at_most
+from apps.llm.token_bound import max_tokens_of
 from apps.servers.models import Server
 
 MOST_ROWS = 2_000
@@ -80,7 +80,7 @@ def start_chat_test(
         spec={
             "labels": labels,
             "system": system,
-            "longest": max(at_most(row["text"]) for row in inputs),
+            "longest": max(max_tokens_of(row["text"]) for row in inputs),
             "asked_shots": shots,
         },
         inputs=inputs,

@@ -132,7 +132,7 @@ def warnings(card: predictor.ModelCard, server: Server) -> list[str]:
     """What is to be known of a classifier that was brought here, by what was last seen of the
     server it is to ask. Sends nothing."""
     name = card.embedding_model
-    others = [model["id"] for model in server.model_facts if model.get("embeddings")]
+    others = [model.id for model in server.model_facts if model.embeddings]
     if name not in server.model_ids:
         there = f"which offers {', '.join(others)}" if others else "which does not list this model"
         return [
@@ -153,7 +153,7 @@ def warnings(card: predictor.ModelCard, server: Server) -> list[str]:
 def _may_be(server: Server, card: predictor.ModelCard) -> bool:
     """Whether a server that tells nothing of its weights may have the model of a card."""
     name = card.embedding_model
-    told = any(model["id"] == name and model.get("weights") for model in server.model_facts)
+    told = any(model.id == name and model.weights for model in server.model_facts)
     here = EmbeddingModel.objects.filter(fingerprint=card.embedding_fingerprint, name=name)
     return not told and here.exists()
 

@@ -18,7 +18,7 @@ from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import DefaultServer, Use
-from apps.servers.services import NoServer, Target, default_target, target
+from apps.servers.services import NoServer, Target, choose_target, default_target
 from apps.similarity.cosine import NEAR, find_near_pairs
 from apps.similarity.text_key import text_key
 from apps.work.models import TaskState
@@ -94,7 +94,7 @@ def text_limit() -> TextLimit | None:
     default = DefaultServer.objects.select_related("server").filter(use=Use.EMBEDDINGS).first()
     if default is None or not default.server.context:
         return None
-    chosen = target(default.server, default.model, Use.EMBEDDINGS).model
+    chosen = choose_target(default.server, default.model, Use.EMBEDDINGS).model
     return TextLimit(
         "the embedding model" if chosen == "default" else chosen, default.server.context
     )

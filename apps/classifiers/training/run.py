@@ -419,7 +419,7 @@ def embedding_target(classifier: Classifier) -> llm.Target:
         raise llm.NoServer(
             "The embedding server of this classifier was removed. Train again with another one."
         )
-    return llm.target(classifier.server, classifier.model, llm.Use.EMBEDDINGS)
+    return llm.choose_target(classifier.server, classifier.model, llm.Use.EMBEDDINGS)
 
 
 class Reporter:

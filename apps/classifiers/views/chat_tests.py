@@ -15,7 +15,7 @@ from apps.classifiers.models import LARGE_FIELDS, ChatTest, Run
 from apps.classifiers.prediction import chat_labels, chat_tests
 from apps.classifiers.views.run_page import run_page
 from apps.servers.models import DefaultServer, Server, Use
-from apps.servers.pages.choices import writes
+from apps.servers.services import can_generate
 
 SHOWN = 10
 MAX_INSTRUCTIONS = 10_000  # characters
@@ -81,7 +81,7 @@ def target_choices() -> list[tuple[str, str]]:
     default = DefaultServer.objects.filter(use=Use.GENERATION).first()
     found: list[tuple[str, str]] = []
     for server in Server.objects.prefetch_related("defaults"):
-        names = [model["id"] for model in server.model_facts if writes(server, model)]
+        names = [model.id for model in server.model_facts if can_generate(server, model)]
         if default is not None and default.server_id == server.pk:
             chosen = default.model if default.model in names else next(iter(names), "")
             found.insert(0, (f"{server.pk}:{chosen}", f"{server.name}: {chosen or 'its model'}"))

@@ -1,12 +1,16 @@
 """Which server and model write the rows of a job: what there is to choose from, what was chosen."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from apps.servers.models import Server, State, Use
-from apps.servers.pages import choices
-from apps.servers.services import NoServer, Target, default_target, target
+from apps.servers.models import ModelFacts, Server, State, Use
+from apps.servers.services import (
+    NoServer,
+    Target,
+    can_generate,
+    choose_target,
+    default_target,
+    parse_choice,
+)
 
 SERVER_WORDS = {
     State.LOADING: "loading",
@@ -73,11 +77,11 @@ def chosen(value: str) -> Target:
     """
     if not value:
         return default_target(Use.GENERATION)
-    found = choices.parse(value, Server.objects.all())
+    found = parse_choice(value, Server.objects.all())
     if found is None:
         raise NoServer("This model server was removed. Choose another one.")
     server, model = found
-    return target(server, model[:300], Use.GENERATION)
+    return choose_target(server, model[:300], Use.GENERATION)
 
 
 def named(server: Server | None, model: str) -> Target:
@@ -87,7 +91,7 @@ def named(server: Server | None, model: str) -> Target:
         NoServer: no server was named and there is no default.
     """
     if server is not None:
-        return target(server, model, Use.GENERATION)
+        return choose_target(server, model, Use.GENERATION)
     default = default_target(Use.GENERATION)
     return Target(default.server, model) if model else default
 
@@ -106,9 +110,9 @@ def stored_model(found: Target) -> str:
 
 def _group(server: Server, value: str) -> Group:
     words = SERVER_WORDS.get(State(server.state), "")
-    models = [model for model in server.model_facts if choices.writes(server, model)]
+    models = [model for model in server.model_facts if can_generate(server, model)]
     options = [_option(server, model) for model in models]
-    names = {model["id"] for model in models}
+    names = {model.id for model in models}
     number, _, wanted = value.partition(":")
     if number == str(server.pk) and wanted not in names:
         options.append(
@@ -119,8 +123,8 @@ def _group(server: Server, value: str) -> Group:
     return Group(f"{server.name} · {words}" if words else server.name, options)
 
 
-def _option(server: Server, model: Mapping[str, Any]) -> Option:
-    name = str(model["id"])
+def _option(server: Server, model: ModelFacts) -> Option:
+    name = model.id
     width = server.slots_of(name)
-    notes = [MODEL_WORDS.get(str(model.get("state")), ""), f"{width} slot{'s' * (width > 1)}"]
+    notes = [MODEL_WORDS.get(model.state, ""), f"{width} slot{'s' * (width > 1)}"]
     return Option(f"{server.pk}:{name}", " · ".join([name, *filter(None, notes)]))

@@ -10,7 +10,7 @@ import unicodedata
 
 from apps.llm.client import ChatRequest
 from apps.llm.permits import Lane
-from apps.llm.thinking import Thinking, plan
+from apps.llm.thinking import Thinking, describe_missing_answer, plan_thinking
 from apps.servers.services import Target, hold_slot, refresh_server
 
 MOST = 100
@@ -34,7 +34,7 @@ async def write(target: Target, about: str, count: int, *, person: int | None = 
     """
     server = await refresh_server(target.server)
     target = Target(server, target.model)
-    thinking = Thinking(server.model(target.model))
+    thinking = Thinking(server.facts_of(target.model).thinking)
     found: dict[str, str] = {}
     for turn in range(2 * (count // AT_ONCE + 1)):
         wanted = min(AT_ONCE, count - len(found))
@@ -89,12 +89,12 @@ async def _ask(
         target.server,
         lane=Lane.INTERACTIVE,
         model=target.model,
-        tokens=most + plan(thinking.facts).room + 60 * count,
+        tokens=most + plan_thinking(thinking.support).extra_tokens + 60 * count,
         label="Personas",
         person=user,
         owner=user,
     ) as held:
-        completion = await thinking.ask(target.client.complete, request)
+        completion = await thinking.complete(target.client.complete, request)
         held.record_usage(completion.usage)
     if nothing := describe_missing_answer(completion, most):
         raise NothingWritten(nothing)

@@ -48,8 +48,8 @@ async def preview(
     server = await refresh_server(target.server)
     chosen = Target(server, target.model)
     draws = [Draw(at, seed, tables=tables or {}) for at in range(rows)]
-    thinking = Thinking(server.model(target.model))
-    tokens = await asyncio.to_thread(tokens_of, recipe, thinking.facts, None, tables or {})
+    thinking = Thinking(server.facts_of(target.model).thinking)
+    tokens = await asyncio.to_thread(tokens_of, recipe, thinking.support, None, tables or {})
     tried = (_try(chosen, recipe, draw, person, thinking, tokens) for draw in draws)
     return list(await asyncio.gather(*tried))
 

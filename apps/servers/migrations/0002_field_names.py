@@ -29,4 +29,28 @@ class Migration(migrations.Migration):
                 max_length=20,
             ),
         ),
+        migrations.AlterField(
+            model_name="server",
+            name="checked_at",
+            field=models.DateTimeField(blank=True, help_text="Start of the last probe.", null=True),
+        ),
+        migrations.AlterField(
+            model_name="server",
+            name="failed_checks",
+            field=models.PositiveIntegerField(default=0, help_text="Failed probes in a row."),
+        ),
+        migrations.AlterField(
+            model_name="server",
+            name="next_check_at",
+            field=models.DateTimeField(
+                blank=True,
+                help_text="No probe before this time; empty: by the facts' age.",
+                null=True,
+            ),
+        ),
+        migrations.AlterField(
+            model_name="server",
+            name="stored_facts",
+            field=models.JSONField(default=dict, help_text="See `facts`."),
+        ),
     ]

@@ -174,8 +174,8 @@ async def test_a_new_address_reaches_a_pump_at_work(make_batch: MakeBatch, serve
     working = asyncio.create_task(run_until_done(server))
     await until(lambda: trouble.asked == 4)
     other = server.base_url.replace("127.0.0.1", "localhost")
-    await Server.objects.filter(pk=server.pk).aupdate(base_url=other, seen=None)
-    await until(lambda: Server.objects.get(pk=server.pk).seen)  # it refreshed at the new one
+    await Server.objects.filter(pk=server.pk).aupdate(base_url=other, checked_at=None)
+    await until(lambda: Server.objects.get(pk=server.pk).checked_at)  # it refreshed at the new one
     trouble.gate.set()
     trouble.gate = None
     await working
@@ -276,6 +276,6 @@ async def test_a_job_is_not_done_while_a_row_is_not_written_yet(
 def test_the_width_of_a_job_behind_a_router_is_its_models(make_batch: MakeBatch) -> None:
     batch = make_batch(1)
     server = Server(kind=Kind.ROUTER, state="ready")
-    server.facts = {"slots": 2, "models": [{"id": "a", "slots": 2}, {"id": "b", "slots": 4}]}
+    server.stored_facts = {"slots": 2, "models": [{"id": "a", "slots": 2}, {"id": "b", "slots": 4}]}
     batch.server, batch.model = server, "b"
     assert services.compute_progress(batch).width == 4

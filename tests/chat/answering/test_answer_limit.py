@@ -33,7 +33,7 @@ async def _asked(client: AsyncClient, question: str) -> None:
 
 async def _facts(server: Server, kind: str, **known: object) -> None:
     server.kind = kind
-    server.facts = {**server.facts, **known}
+    server.stored_facts = {**server.stored_facts, **known}
     await in_db(server.save)
 
 
@@ -155,7 +155,9 @@ def test_the_panel_says_what_holds_where_nothing_is_set(
     conversation = told(alice, "Hello", "Yes.")
     client.force_login(alice)
     for kind, words in (("llama-server", "up to 4,096"), ("openai", "Server default")):
-        Server.objects.update(kind=kind, facts={**caller_server.facts, "context": 4096})
+        Server.objects.update(
+            kind=kind, stored_facts={**caller_server.stored_facts, "context": 4096}
+        )
         panel = client.get(f"/chat/{conversation.pk}/settings/").content.decode()
         field = panel.partition('name="max_tokens"')[2].partition(">")[0]
         assert f'placeholder="{words}"' in field

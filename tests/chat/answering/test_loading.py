@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 async def test_a_server_that_is_starting(
     alice_api: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.servers.retry.LOADING_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("apps.servers.retry.LOADING_RETRY_SECONDS", 0.05)
     with ToolServer([say("Good morning")], loads=2) as process:
         await in_db(create_tool_server, process)
         _, answer = await ask(alice_api)
@@ -60,7 +60,7 @@ async def asked_of_a_dead_server(alice_api: AsyncClient, process: LlamaProcess) 
 async def test_a_server_that_is_started_again_is_waited_for(
     alice_api: AsyncClient, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.servers.retry.AWAY_SECONDS", 120.0)
+    monkeypatch.setattr("apps.servers.retry.RESTART_SECONDS", 120.0)
     with LlamaProcess(tiny_model) as process:
         answer = await asked_of_a_dead_server(alice_api, process)
         response = await alice_api.get(f"/api/v1/answers/{answer}/events")
@@ -75,7 +75,7 @@ async def test_a_server_that_is_started_again_is_waited_for(
 async def test_but_not_for_long(
     alice_api: AsyncClient, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.servers.retry.AWAY_SECONDS", 0.0)
+    monkeypatch.setattr("apps.servers.retry.RESTART_SECONDS", 0.0)
     with LlamaProcess(tiny_model) as process:
         answer = await asked_of_a_dead_server(alice_api, process)
         assert (await events_of(alice_api, answer))[-1]["code"] == "unreachable"

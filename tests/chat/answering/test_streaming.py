@@ -11,7 +11,7 @@ from apps.llm.permits import Lane
 from apps.runtime.redis import async_redis
 from apps.servers.models import Server
 from apps.servers.probing.discovery import fetch_slots
-from apps.servers.services import hold_slot, refresh_server, target
+from apps.servers.services import choose_target, hold_slot, refresh_server
 from tests.chat.conftest import ask, ask_in, events_of, read_events, text_of
 from tests.llama_process import LlamaProcess
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 async def busy_slots(server: Server) -> int:
-    states = await fetch_slots(target(server).client) or []
+    states = await fetch_slots(choose_target(server).client) or []
     return sum(bool(state["is_processing"]) for state in states)
 
 

@@ -18,7 +18,7 @@ from apps.core.models import ApiKey
 from apps.runtime.thread_pool import RequestThreadPool, ThreadPoolMiddleware
 from apps.servers.models import Server
 from apps.servers.probing.discovery import fetch_slots
-from apps.servers.services import target
+from apps.servers.services import choose_target
 from tests.chat.conftest import Event, ask, events_of, read_events, text_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -82,7 +82,7 @@ async def test_errors_stay_json(
 
 
 async def test_stop_frees_the_slot_at_once(alice_api: AsyncClient, server: Server) -> None:
-    client = target(server).client
+    client = choose_target(server).client
     times = []
     for _ in range(3):
         _, answer = await ask(alice_api, max_tokens=4000)

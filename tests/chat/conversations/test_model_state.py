@@ -23,7 +23,8 @@ def other(db: None) -> Server:
     facts = {"models": [{"id": "qwen", "state": "unloaded"}, {"id": "phi", "state": "loaded"}]}
     return Server.objects.create(
         name="Other", base_url="http://127.0.0.1:9/v1", kind=Kind.ROUTER, state=State.READY,
-        facts=facts, seen=timezone.now(), next_look=timezone.now() + timedelta(hours=1),
+        stored_facts=facts, checked_at=timezone.now(),
+        next_check_at=timezone.now() + timedelta(hours=1),
     )  # fmt: skip
 
 
@@ -43,7 +44,8 @@ def test_what_is_said(
     server_state: State, model_state: str, status: str, words: str, look_again: int | None
 ) -> None:
     server = Server(
-        name="Big", state=server_state, facts={"models": [{"id": "m", "state": model_state}]},
+        name="Big", state=server_state,
+        stored_facts={"models": [{"id": "m", "state": model_state}]},
         state_since=timezone.now() - timedelta(seconds=7.5),
     )  # fmt: skip
     state = ModelState(llm.Target(server, "m"))

@@ -131,7 +131,7 @@ def test_its_bytes_are_its_owners_and_inert(
 
 
 def test_no_token_for_a_picture_on_a_blind_model(browser: Client, demo_server: Server) -> None:
-    demo_server.facts["models"][0]["vision"] = False
+    demo_server.stored_facts["models"][0]["vision"] = False
     demo_server.save()
     html = browser.post(reverse("chat:attach"), {"file": file("a.png", PNG)}).content.decode()
     assert "does not see pictures" in html
@@ -142,8 +142,8 @@ def test_a_picture_is_judged_by_the_model_that_is_chosen(
 ) -> None:
     facts = {"models": [{"id": "blind", "vision": False}]}
     other = Server.objects.create(
-        name="Other", base_url="http://127.0.0.1:8/v1", state=State.READY, facts=facts,
-        seen=timezone.now(),
+        name="Other", base_url="http://127.0.0.1:8/v1", state=State.READY, stored_facts=facts,
+        checked_at=timezone.now(),
     )  # fmt: skip
     preset = Preset.objects.create(owner=alice, name="Blind", server=other, model="blind")
     address, picture = reverse("chat:attach"), receive(alice, "a.png", PNG)
@@ -234,7 +234,7 @@ async def test_through_the_model(
 def test_no_picture_for_a_model_that_sees_none(
     alice: User, browser: Client, api: Client, demo_server: Server
 ) -> None:
-    demo_server.facts["models"][0]["vision"] = False
+    demo_server.stored_facts["models"][0]["vision"] = False
     demo_server.save()
     conversation = told(alice, "Hello", "Hi")
     picture = receive(alice, "cat.png", PNG)

@@ -125,8 +125,8 @@ def test_what_the_last_one_took(alice: User, bob: User) -> None:
 
 
 async def test_none_is_loaded_for_counting() -> None:
-    swapped = Server(kind="router", facts={"models": [{"id": "eyes", "state": "unloaded"}]})
-    blind = Server(facts={"models": [{"id": "eyes", "vision": False}]})
+    swapped = Server(kind="router", stored_facts={"models": [{"id": "eyes", "state": "unloaded"}]})
+    blind = Server(stored_facts={"models": [{"id": "eyes", "vision": False}]})
     for server in (swapped, blind):  # neither has an address that could be asked
         assert await pictures.count(["data:"], llm.Target(server, "eyes")) == [None]
 

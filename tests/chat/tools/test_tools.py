@@ -23,7 +23,7 @@ from apps.core import tools
 from apps.core.tools import Tool, ToolError, parameters
 from apps.llm.client import ChatRequest, Message
 from apps.servers.models import Server
-from apps.servers.services import refresh_server, target
+from apps.servers.services import choose_target, refresh_server
 from tests.chat.conftest import told
 from tests.conftest import NOBODY, create_server
 from tests.llama_process import LlamaProcess
@@ -273,7 +273,7 @@ class TestThePanel:
     def test_a_model_without_tools_is_said(
         self, alice: User, browser: Client, demo_server: Server
     ) -> None:
-        demo_server.facts["models"][0]["abilities"] = {"tools": False}
+        demo_server.stored_facts["models"][0]["abilities"] = {"tools": False}
         demo_server.save()
         conversation = services.open_conversation(owner=alice)
         panel = browser.get(reverse("chat:settings", args=[conversation.pk])).content.decode()
@@ -343,7 +343,7 @@ class TestARealServer:
         self, llama_with_tools: LlamaProcess
     ) -> None:
         created = await sync_to_async(create_server)(llama_with_tools, "Tools")
-        chosen = target(await refresh_server(created))
+        chosen = choose_target(await refresh_server(created))
         facts = chosen.server.model(chosen.model)
         assert facts is not None
         assert facts["abilities"]["tools"] is True
@@ -370,7 +370,7 @@ class TestARealServer:
         self, llama_with_tools: LlamaProcess
     ) -> None:
         created = await sync_to_async(create_server)(llama_with_tools, "Tools")
-        chosen = target(await refresh_server(created))
+        chosen = choose_target(await refresh_server(created))
         wrong = ("", "{not json", "[1]", '{"x": NaN}', '{"x": "\\ud800"}', "[" * 1200)
         calls = tuple(context.Call(f"c{n}", "f", text) for n, text in enumerate(wrong))
         turns = [
@@ -384,7 +384,7 @@ class TestARealServer:
         assert (await chosen.client.complete(request)).usage.completion_tokens > 0
 
     async def test_an_answer_that_was_begun_goes_on(self, server: Server) -> None:
-        chosen = target(await refresh_server(server))
+        chosen = choose_target(await refresh_server(server))
         offer = await sync_to_async(tool_settings.offer)({"use": {"calculator": "always"}}, NOBODY)
         begun: list[Message] = [
             {"role": "user", "content": "6 * 7?"}, {"role": "assistant", "content": "It is"},

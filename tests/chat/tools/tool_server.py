@@ -168,9 +168,9 @@ def create_tool_server(
         name="Caller",
         base_url=process.base_url,
         state=State.READY,
-        seen=timezone.now(),
-        next_look=timezone.now() + timedelta(hours=1),
-        facts={"models": [model], "slots": 2, "context": context},
+        checked_at=timezone.now(),
+        next_check_at=timezone.now() + timedelta(hours=1),
+        stored_facts={"models": [model], "slots": 2, "context": context},
     )
     DefaultServer.objects.create(use=Use.CHAT, server=server)
     return server

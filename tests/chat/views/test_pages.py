@@ -57,7 +57,7 @@ def test_without_a_server_it_says_what_to_do(browser: Client) -> None:
 
 
 def test_another_model_is_not_the_demo(browser: Client, demo_server: Server) -> None:
-    demo_server.facts = {"models": [{"id": "qwen"}]}
+    demo_server.stored_facts = {"models": [{"id": "qwen"}]}
     demo_server.save()
     assert "built-in demo" not in browser.get(reverse("chat:index")).content.decode()
 

@@ -161,7 +161,7 @@ def test_a_lost_file_and_a_lost_server_are_said(
     api: Client, alice: User, settings: Settings
 ) -> None:
     made = factories.trained(alice)
-    Server.objects.update(base_url="http://127.0.0.1:9/v1", seen=None)
+    Server.objects.update(base_url="http://127.0.0.1:9/v1", checked_at=None)
     answer = post(api, f"/classifiers/{made.pk}/predict", {"texts": ["never seen"]})
     assert (answer.status_code, answer.json()["code"]) == (502, "unreachable")
     assert made.current is not None

@@ -86,7 +86,7 @@ def test_a_message_of_an_older_version_searches(alice: User, embedding_server: S
 
 def test_the_limit_is_the_servers(embedding_server: Server) -> None:
     assert near_duplicate_search.text_limit() is None  # nobody has looked yet
-    Server.objects.update(facts={"context": 512, "models": [{"id": "m"}]})
+    Server.objects.update(stored_facts={"context": 512, "models": [{"id": "m"}]})
     found = text_limits.TextLimit("m", 512)
     assert near_duplicate_search.text_limit() == found
     DefaultServer.objects.all().delete()

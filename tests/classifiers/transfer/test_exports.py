@@ -362,7 +362,7 @@ def test_an_imported_classifier_answers_alike(
     assert np.array_equal(one.weights, other.weights)
     tried = factories.post(browser, f"/classify/{brought.pk}/try/", {"text": "HELLO THERE 1"})
     assert "hello" in tried.content.decode()
-    Server.objects.update(facts=Server.objects.get().facts | {"models": []})
+    Server.objects.update(stored_facts=Server.objects.get().stored_facts | {"models": []})
     refused = browser.post("/classify/import/", {"file": SimpleUploadedFile("a.json", b"{}")})
     assert refused.status_code == 422
     assert "not a classifier" in refused.content.decode()
@@ -385,7 +385,7 @@ def test_an_import_warns_of_another_embedding_model(
     answer = import_over_http(api, data)
     assert (answer.status_code, answer.json()["warnings"]) == (201, [])
     server = Server.objects.get()
-    mine = server.facts["models"][0]
+    mine = server.stored_facts["models"][0]
     other = mine | {"id": "other.gguf", "weights": [1, 2]}
     changed = mine | {"weights": [1, 2]}
     for models, sentence in (
@@ -394,7 +394,7 @@ def test_an_import_warns_of_another_embedding_model(
         ([changed], "Another model than at training answers under the name"),
         ([other, mine], "which is not the default embedding model (“other.gguf”)"),
     ):
-        Server.objects.update(facts=server.facts | {"models": models})
+        Server.objects.update(stored_facts=server.stored_facts | {"models": models})
         [warning] = import_over_http(api, data).json()["warnings"]
         assert sentence in warning
         assert trained_with in warning

@@ -30,7 +30,7 @@ def second(server: Server) -> Server:
         base_url="http://127.0.0.1:1/v1",
         state=State.UNREACHABLE,
         parallel=2,
-        facts={"models": MODELS},
+        stored_facts={"models": MODELS},
     )
 
 
@@ -49,7 +49,7 @@ def test_servers_and_models_that_write_with_their_states(browser: Client, second
 
 
 def test_a_server_of_embeddings_alone_is_not_offered(embedding_server: Server) -> None:
-    embedding_server.facts = {"models": [{"id": "minilm-l6"}, {"id": "whatever"}]}
+    embedding_server.stored_facts = {"models": [{"id": "minilm-l6"}, {"id": "whatever"}]}
     embedding_server.save()
     assert targets.offered("").groups == []
 

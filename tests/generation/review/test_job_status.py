@@ -22,7 +22,7 @@ PROBE = {"model": "m", "slots": 4, "rates": {"1": 30.0, "2": 55.4, "4": 80.0}, "
 def batch(job: Job) -> Batch:
     """On a server of four slots of 4,096 tokens each, not known to be apart."""
     facts: dict[str, Any] = {"slots": 4, "context": 4096}
-    Server.objects.filter(pk=job.batch.server_id).update(facts=facts, state="ready")
+    Server.objects.filter(pk=job.batch.server_id).update(stored_facts=facts, state="ready")
     return Batch.objects.select_related("server").get(pk=job.batch_id)
 
 
@@ -51,7 +51,7 @@ def test_other_reasons_and_none(batch: Batch) -> None:
 
 def test_a_server_that_does_not_report_its_slots(batch: Batch) -> None:
     assert batch.server is not None
-    batch.server.facts = {}
+    batch.server.stored_facts = {}
     assert "does not report how many requests it takes at once" in why_fewer(batch, 1)
     batch.server.parallel = 1
     assert why_fewer(batch, 1) == ""

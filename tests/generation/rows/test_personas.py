@@ -10,7 +10,7 @@ from apps.generation.rows.personas import NothingWritten
 from apps.llm.client import ChatRequest, Client, Completion
 from apps.llm.events import Usage
 from apps.servers.models import Server
-from apps.servers.services import target
+from apps.servers.services import choose_target
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -35,14 +35,14 @@ async def test_asks_again_until_there_are_enough(server: Server, answers: list[s
         "{",
         json.dumps({"people": ["a farmer of 60", "a boy of nine", "a judge on leave"]}),
     ]
-    assert await personas.write(target(server, "m"), "bank customers", 25) == [
+    assert await personas.write(choose_target(server, "m"), "bank customers", 25) == [
         *("a tired nurse", "a farmer of 60", "a boy of nine", "a judge on leave"),
     ]
 
 
 async def test_nothing_that_can_be_used(server: Server, answers: list[str]) -> None:
     with pytest.raises(NothingWritten):
-        await personas.write(target(server, "m"), "", 3)
+        await personas.write(choose_target(server, "m"), "", 3)
 
 
 async def test_the_page_gets_them_or_a_sentence(

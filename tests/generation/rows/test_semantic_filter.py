@@ -25,7 +25,12 @@ from tests.generation.conftest import finish
 from tests.generation.views.test_editor import FORM
 from tests.markup import one_line
 
-UNSEEN: dict[str, Any] = {"state": "unknown", "seen": None, "next_look": None, "failures": 0}
+UNSEEN: dict[str, Any] = {
+    "state": "unknown",
+    "checked_at": None,
+    "next_check_at": None,
+    "failed_checks": 0,
+}
 PLAIN: dict[str, Any] = {"prompt": "Write a word.", "params": {"max_tokens": 4}}
 
 

@@ -15,14 +15,16 @@ PATIENCE = 60.0  # seconds, for what takes milliseconds on a machine that has no
 def a_server(width: int = 4, *, pool: int | None = None) -> Server:
     facts = {"slots": width, "context": pool}
     unified = pool is not None
-    return Server(pk=7, kind=Kind.LLAMA_SERVER, state=State.READY, facts=facts, kv_unified=unified)
+    return Server(
+        pk=7, kind=Kind.LLAMA_SERVER, state=State.READY, stored_facts=facts, kv_unified=unified
+    )
 
 
 def a_swapping_server(*loaded: str, width: int = 4, at_once: int | None = None) -> Server:
     states = {name: "loaded" if name in loaded else "unloaded" for name in ("red", "blue")}
     models = [{"id": name, "state": state, "slots": width} for name, state in states.items()]
     facts = {"slots": width, "models": models, "at_once": at_once}
-    return Server(pk=7, kind=Kind.LLAMA_SWAP, facts=facts)
+    return Server(pk=7, kind=Kind.LLAMA_SWAP, stored_facts=facts)
 
 
 class Gauge:

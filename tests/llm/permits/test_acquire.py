@@ -44,7 +44,7 @@ async def test_the_batch_fills_every_slot_while_nobody_chats() -> None:
 
 
 async def test_servers_do_not_share_slots() -> None:
-    other = Server(pk=8, facts={"slots": 1})
+    other = Server(pk=8, stored_facts={"slots": 1})
     async with hold_slot(a_server(1), lane=Lane.BATCH), hold_slot(other, lane=Lane.BATCH):
         assert (await permits.permits_in_flight(7))[Lane.BATCH] == 1
 

@@ -93,7 +93,7 @@ async def test_a_question_ends_no_rows_where_there_is_room() -> None:
 async def test_a_third_model_waits_for_two_in_use(settings: Settings) -> None:
     settings.KEEP_MODEL_SECONDS = 60
     server = a_swapping_server("red", "blue", at_once=2)
-    server.facts["models"].append({"id": "green", "state": "unloaded", "slots": 4})
+    server.stored_facts["models"].append({"id": "green", "state": "unloaded", "slots": 4})
     async with hold_slot(server, lane=Lane.INTERACTIVE, model="red"):
         async with hold_slot(server, lane=Lane.INTERACTIVE, model="green"):
             pass

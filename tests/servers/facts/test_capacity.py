@@ -9,7 +9,7 @@ from apps.servers.models import Kind, Server
 
 
 def server(kind: Kind = Kind.LLAMA_SERVER, *, facts: Any = None, **fields: Any) -> Server:
-    return Server(name="s", kind=kind, facts=facts or {}, **fields)
+    return Server(name="s", kind=kind, stored_facts=facts or {}, **fields)
 
 
 def known(**values: Any) -> dict[str, Any]:
@@ -23,23 +23,23 @@ SWAP = {
         known(id="judge"),
         known(id="big", slots=16, context=8192, unified=True),
     ],
-    "width_cap": [10, "llama-swap takes 10."],
+    "concurrency_limit": [10, "llama-swap takes 10."],
 }
 
 
 class TestWidth:
     def test_llama_server_says_it(self) -> None:
         found = server(facts=LLAMA, parallel=2)
-        assert (found.width("m"), found.slots_source("m")) == (4, "told")
-        assert found.scope("m") == ""
+        assert (found.slots_of("m"), found.slots_source("m")) == (4, "told")
+        assert found.slot_scope("m") == ""
 
     def test_a_proxy_hides_it_so_a_person_states_it(self) -> None:
         found = server(Kind.OLLA, facts={"models": [{"id": "m"}]}, parallel=6)
-        assert (found.width("m"), found.slots_source("m")) == (6, "set by you")
+        assert (found.slots_of("m"), found.slots_source("m")) == (6, "set by you")
 
     def test_nobody_said(self) -> None:
         found = server(Kind.OPENAI)
-        assert (found.width(), found.slots_source()) == (1, "assumed")
+        assert (found.slots_of(), found.slots_source()) == (1, "assumed")
 
     @pytest.mark.parametrize(
         ("model", "width", "source"),
@@ -56,18 +56,22 @@ class TestWidth:
         self, model: str, width: int, source: str
     ) -> None:
         found = server(Kind.LLAMA_SWAP, facts=SWAP)
-        assert (found.width(model), found.slots_source(model)) == (width, source)
+        assert (found.slots_of(model), found.slots_source(model)) == (width, source)
 
     def test_who_states_more_than_the_cap_has_raised_it(self) -> None:
         found = server(Kind.LLAMA_SWAP, facts=SWAP, parallel=16)
-        assert found.width_cap is None
-        assert found.width("big") == 16
+        assert found.concurrency_limit is None
+        assert found.slots_of("big") == 16
 
 
 def test_scope_is_a_models_own_process() -> None:
     found = server(Kind.LLAMA_SWAP, facts=SWAP)
     assert found.swaps
-    assert (found.scope("c"), found.scope("judge"), found.scope("new")) == ("chat", "judge", "new")
+    assert (found.slot_scope("c"), found.slot_scope("judge"), found.slot_scope("new")) == (
+        "chat",
+        "judge",
+        "new",
+    )
     assert not server(Kind.LITELLM, facts=SWAP).swaps
 
 
@@ -124,7 +128,7 @@ class TestUnified:
     def test_other_programs_have_no_pool_unless_a_person_says_so(self) -> None:
         facts = {"models": [known(id="m", context=8192)]}
         found = server(Kind.OPENAI, facts=facts, parallel=64)
-        assert (found.width("m"), found.pool("m")) == (64, None)  # vLLM's max_model_len
+        assert (found.slots_of("m"), found.pool("m")) == (64, None)  # vLLM's max_model_len
         found.kv_unified = True
         assert found.pool("m") == 8192
 
@@ -134,7 +138,7 @@ class TestUnified:
 
 def test_facts_of_old_are_read_too() -> None:
     found = server(facts={"slots": 4, "slots_source": "the server's /props", "models": []})
-    assert (found.slots, found.slots_source) == (4, "the server's /props")
+    assert (found.slots, found.slots_source()) == (4, "the server's /props")
 
 
 class TestAdvice:

@@ -18,7 +18,7 @@ from apps.llm import errors
 from apps.llm.client import ChatRequest, Client
 from apps.llm.endpoint import Endpoint
 from apps.servers.models import Kind, State
-from apps.servers.probing.discovery import look
+from apps.servers.probing.discovery import probe
 from tests.llama_process import LlamaProcess, free_port
 
 COMMAND = os.environ.get("WORKBENCH_LITELLM", "")
@@ -82,14 +82,14 @@ def question(model: str = "m", text: str = "Hello") -> ChatRequest:
 
 
 async def test_it_is_known_as_what_it_is(client: Client) -> None:
-    facts = await look(client)
+    facts = await probe(client)
     assert (facts.state, facts.kind, facts.slots) == (State.READY, Kind.LITELLM, None)
     assert [model.id for model in facts.models] == ["m", "gone"]
 
 
 async def test_a_wrong_key(proxy: str) -> None:
     client = Client(Endpoint(proxy, "sk-wrong"))
-    assert (await look(client)).state == State.UNAUTHORIZED
+    assert (await probe(client)).state == State.UNAUTHORIZED
     with pytest.raises(errors.Unauthorized):
         await client.complete(question())
     await client.aclose()

@@ -45,7 +45,7 @@ async def test_the_question_is_answered_and_the_fields_are_remembered(
     answer = await client_for(server.endpoint).complete(REQUEST)
     assert answer.usage.completion_tokens == 8
     known = await in_db(Server.objects.get)
-    assert known.refused == {"m": ["cache_prompt", "max_tokens", "min_p", "top_k"]}
+    assert known.facts.refused_fields == {"m": ["cache_prompt", "max_tokens", "min_p", "top_k"]}
 
     before = len(strict.asked)
     await client_for(known.endpoint).complete(REQUEST)
@@ -63,9 +63,9 @@ async def test_what_was_learned_outlasts_a_look(strict: Standin) -> None:
     await refresh_server(server)
     await client_for(server.endpoint).complete(REQUEST)
     server = await in_db(Server.objects.get)
-    await in_db(Server.objects.update, seen=None)
+    await in_db(Server.objects.update, checked_at=None)
     server = await refresh_server(await in_db(Server.objects.get))
-    assert "min_p" in server.refused["m"]
+    assert "min_p" in server.facts.refused_fields["m"]
 
 
 async def test_embeddings(llama: LlamaProcess, llama_embeddings: LlamaProcess) -> None:
@@ -74,7 +74,7 @@ async def test_embeddings(llama: LlamaProcess, llama_embeddings: LlamaProcess) -
         await refresh_server(server)
         vectors = await client_for(server.endpoint).embed("m", ["one", "two"])
         assert len(vectors) == 2
-        assert (await in_db(Server.objects.get)).refused == {"m": ["encoding_format"]}
+        assert (await in_db(Server.objects.get)).facts.refused_fields == {"m": ["encoding_format"]}
 
 
 async def test_a_stream_of_tokens(strict: Standin) -> None:

@@ -9,17 +9,18 @@ from apps.llm import errors
 from apps.llm.permits import permits_in_flight
 from apps.runtime.async_db import in_db
 from apps.servers import services
+from apps.servers.health import read_health
 from apps.servers.loading import load_model as loading_load_model
 from apps.servers.loading.load_model import (
     Action,
-    activities,
-    carry_out,
     load_model,
+    model_activities,
+    run_started_action,
     unload_model,
     warm_model,
 )
 from apps.servers.models import Server, State
-from apps.servers.probing.refresh import health, refresh_server
+from apps.servers.probing.refresh import refresh_server
 from tests.llama_process import LlamaProcess
 from tests.servers.conftest import server_at
 from tests.standins import Model, Standin
@@ -29,7 +30,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading_load_model, "FOLLOW_SECONDS", 0.05)
+    monkeypatch.setattr(loading_load_model, "POLL_SECONDS", 0.05)
 
 
 async def known(standin: Standin) -> Server:
@@ -63,7 +64,7 @@ class TestRouter:
                 while state_of(server, "b") != "loading":
                     await asyncio.sleep(0.02)
             assert not load.done()
-            assert server.next_look is not None  # sooner than facts go stale
+            assert server.next_check_at is not None  # sooner than facts go stale
             await load
             assert state_of(server, "b") == "loaded"
 
@@ -73,7 +74,7 @@ class TestRouter:
             await load_model(server, "a")
             await unload_model(server, "b")
             # Loaded by somebody else since we looked.
-            server.facts["models"][0]["state"] = "unloaded"
+            server.stored_facts["models"][0]["state"] = "unloaded"
             await load_model(server, "a")
             assert router.loads == []
 
@@ -129,7 +130,7 @@ class TestLlamaServer:
         await refresh_server(server)
         await services.note_stuck(server)
         await warm_model(server, server.model_ids[0])
-        found = (await asyncio.to_thread(health, [server]))[server.pk]
+        found = (await asyncio.to_thread(read_health, [server]))[server.pk]
         assert found.state == State.READY
         assert found.last_token is not None
 
@@ -176,18 +177,18 @@ class TestOrders:
             server = await known(swap)
             sent = await asyncio.to_thread(self.start, monkeypatch, server, Action.LOAD)
             assert sent == [(server.pk, "bee", "load")]
-            activity = (await asyncio.to_thread(activities, server))["bee"]
+            activity = (await asyncio.to_thread(model_activities, server))["bee"]
             assert (activity.action, activity.state, activity.error) == ("load", "running", "")
             assert swap.loads == []
-            await carry_out(server, "bee", Action.LOAD)
-            assert await asyncio.to_thread(activities, server) == {}
+            await run_started_action(server, "bee", Action.LOAD)
+            assert await asyncio.to_thread(model_activities, server) == {}
             assert swap.states["bee"] == "loaded"
 
     async def test_a_failure_is_kept_to_be_read(self, llama: LlamaProcess) -> None:
         with Standin("llama-swap", llama, models=[Model("broken", fails=True)]) as swap:
             server = await known(swap)
-            await carry_out(server, "broken", Action.WARM)
-            activity = (await asyncio.to_thread(activities, server))["broken"]
+            await run_started_action(server, "broken", Action.WARM)
+            activity = (await asyncio.to_thread(model_activities, server))["broken"]
             assert activity.state == "failed"
             assert "exited prematurely" in activity.error
 
@@ -201,4 +202,4 @@ def test_the_task_does_it(llama: LlamaProcess, action: str) -> None:
         act_on_model(server.pk, "a", action)  # a server that was never Reviewed
         act_on_model(0, "a", action)  # one that was removed
         assert router.states == {"a": "unloaded" if action == "unload" else "loaded"}
-        assert activities(server) == {}
+        assert model_activities(server) == {}

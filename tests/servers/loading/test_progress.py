@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apps.servers.loading.progress import read
+from apps.servers.loading.progress import parse_line
 
 
 def line(model: str = "m", status: str = "loading", **progress: Any) -> bytes:
@@ -34,4 +34,4 @@ def line(model: str = "m", status: str = "loading", **progress: Any) -> bytes:
     ],
 )
 def test_a_line(told: bytes, status: str, share: float | None) -> None:
-    assert read(told, "m") == (status, share)
+    assert parse_line(told, "m") == (status, share)

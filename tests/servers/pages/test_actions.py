@@ -31,7 +31,7 @@ def swap(llama: LlamaProcess) -> Server:
         base_url=llama.base_url,
         kind=Kind.LLAMA_SWAP,
         state=State.READY,
-        facts={"models": models},
+        stored_facts={"models": models},
     )
 
 

@@ -16,10 +16,11 @@ from apps.llm import errors
 from apps.llm.client import close_clients
 from apps.llm.permits import Lane
 from apps.runtime.redis import close_async_redis, sync_redis
+from apps.servers import services
 from apps.servers.models import Server
+from apps.servers.observations import record_error
 from apps.servers.pages import live
-from apps.servers.probing import discovery, services
-from apps.servers.probing.refresh import record_error
+from apps.servers.probing import discovery
 from apps.servers.services import hold_slot
 from tests.llama_process import LlamaProcess, free_port
 from tests.markup import visible_text
@@ -69,7 +70,7 @@ def test_a_shared_cache_that_requests_outgrew_is_said_with_what_to_do(
     assert "taken to be split until requests outgrow it together assumed" in shown
     assert "share one KV cache" not in shown
     async_to_sync(record_error)(Server.objects.get(), errors.PoolExhausted("all were ended"))
-    shown = words(cards(browser))
+    shown = visible_text(cards(browser))
     assert "Its 4 slots share one KV cache of 4,096 tokens" in shown
     assert "Start it with -np 4" in shown
 
@@ -78,9 +79,9 @@ def test_slots_that_hold_more_than_one_cache_leave_nothing_to_assume(
     browser: Client, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(discovery, "fetch_slots", holding(1025))
-    shown = words(cards(browser))
+    shown = visible_text(cards(browser))
     assert "KV cache split (one per slot)" in shown
-    assert "KV cache split (one per slot) seen: the slots hold more than one" in shown
+    assert "KV cache split (one per slot) observed: slots hold more than one" in shown
 
 
 def holding(tokens: int) -> Callable[..., Awaitable[list[dict[str, Any]]]]:
@@ -130,7 +131,7 @@ def test_another_program_is_told_from_us(
     async def busy(*args: object) -> list[dict[str, Any]]:
         return [{"id": n, "busy": n < 2, "held": 90, "decoded": 30, "remain": 70} for n in range(4)]
 
-    monkeypatch.setattr(services, "slots_of", busy)
+    monkeypatch.setattr(services, "read_slots", busy)
     shown = cards(browser)
     assert "2 requests come from other programs." in shown
     assert visible_text(shown).count("Other program 30 of 100 tokens") == 2
@@ -145,7 +146,7 @@ def test_the_server_is_asked_once_for_all_who_look(
         asked.append(args)
         return [{"id": 0, "busy": True, "held": 5, "decoded": 0}]
 
-    monkeypatch.setattr(services, "slots_of", counted)
+    monkeypatch.setattr(services, "read_slots", counted)
     for who in (browser, bobs_browser, browser):
         assert "Other program" in cards(who)
     assert len(asked) == 1
@@ -156,9 +157,9 @@ def test_a_server_that_sleeps_is_not_woken(
 ) -> None:
     cards(browser)
     server.refresh_from_db()
-    Server.objects.update(facts=server.facts | {"sleeping": True})
+    Server.objects.update(stored_facts=server.stored_facts | {"sleeping": True})
     asked = []
-    monkeypatch.setattr(services, "slots_of", lambda *args: asked.append(args))
+    monkeypatch.setattr(services, "read_slots", lambda *args: asked.append(args))
     monkeypatch.setattr(live, "ASK_EVERY_MS", 1)
     shown = cards(browser)
     assert "Sleeping. The next request wakes it." in shown
@@ -184,8 +185,8 @@ def test_one_slot_and_sixty_four(browser: Client, server: Server) -> None:
     cards(browser)
     server.refresh_from_db()
     for number, dense in ((1, False), (64, True)):
-        facts = server.facts | {"slots": number, "shows_slots": False}
-        Server.objects.update(facts=facts)
+        facts = server.stored_facts | {"slots": number, "shows_slots": False}
+        Server.objects.update(stored_facts=facts)
         sync_redis().flushdb()  # what was shown a second ago
         shown = cards(browser)
         assert shown.count('<li class="box') == number

@@ -13,12 +13,12 @@ ASKED = [
 
 
 def test_four_charts_with_their_numbers() -> None:
-    said = {chart.title: (chart.now, chart.most) for chart in charts(ASKED, embeds=False)}
+    said = {chart.title: (chart.now, chart.peak) for chart in charts(ASKED, embeds=False)}
     assert said == {
-        "Prompt tokens/s": ("10", "at most 60"),
-        "Generated tokens/s": ("2", "at most 12"),
+        "Prompt tokens/s": ("10", "peak 60"),
+        "Generated tokens/s": ("2", "peak 12"),
         "Requests that waited": ("none", "in 15 minutes"),
-        "Prompt cache hits": ("90 %", "90 % in all"),
+        "Prompt cache hits": ("90 %", "90 % over 15 min"),
     }
 
 
@@ -39,5 +39,5 @@ def test_a_share_of_nothing_is_no_number() -> None:
 def test_what_the_server_does_not_tell_is_not_zero() -> None:
     silent = [*QUIET[:-1], UsageBucket(start=890, requests=1, prompt=600, completion=120)]
     chart = next(chart for chart in charts(silent, embeds=False) if chart.name == "cached")
-    assert (chart.now, chart.most) == ("not reported", "")
+    assert (chart.now, chart.peak) == ("not reported", "")
     assert json.loads(series(silent))["cached"][-1] is None

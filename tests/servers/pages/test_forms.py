@@ -35,7 +35,7 @@ def test_the_cache_may_be_shared_split_or_unknown(choice: str, value: bool | Non
 def server() -> Server:
     server = Server(name="Mine", base_url="http://127.0.0.1:1/v1", state=State.READY)
     server.set_key("secret")
-    server.seen = timezone.now()
+    server.checked_at = timezone.now()
     server.save()
     return server
 
@@ -54,7 +54,7 @@ def test_an_empty_key_keeps_the_stored_one(server: Server) -> None:
 def test_another_key_is_another_server(server: Server) -> None:
     changed = saved(ServerForm(given(api_key="other"), instance=server))
     assert (changed.endpoint.api_key, changed.state) == ("other", State.UNKNOWN)
-    assert changed.seen is None
+    assert changed.checked_at is None
 
 
 def test_another_address_is_another_server(server: Server) -> None:

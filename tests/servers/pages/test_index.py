@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
-from apps.servers.facts.server_facts import Facts
+from apps.servers.facts.server_facts import ServerFacts
 from apps.servers.models import DefaultServer, Kind, Server, State, Use
 from apps.servers.pages import live
 from apps.servers.probing import discovery
@@ -27,8 +27,12 @@ def create(name: str, number: int = 1) -> Server:
         base_url=f"http://127.0.0.1:{number}/v1",
         kind=Kind.LLAMA_SERVER,
         state=State.READY,
-        seen=timezone.now(),
-        facts={"models": [{"id": f"model-{number}"}], "slots": 2, "slots_source": "its /props"},
+        checked_at=timezone.now(),
+        stored_facts={
+            "models": [{"id": f"model-{number}"}],
+            "slots": 2,
+            "slots_source": "its /props",
+        },
     )
     return server
 
@@ -49,31 +53,31 @@ def test_many_servers_and_models_and_people_who_look(
     for number in range(64):
         create(f"Server {number}", number + 1)
     models = [{"id": f"model-{number}", "state": "loaded"} for number in range(60)]
-    Server.objects.filter(name="Server 0").update(kind=Kind.ROUTER, facts={"models": models})
+    Server.objects.filter(name="Server 0").update(kind=Kind.ROUTER, stored_facts={"models": models})
 
     @async_to_sync
-    async def look() -> list[int]:
+    async def probe() -> list[int]:
         viewer = await in_db(User.objects.get, username="alice")
         servers = await in_db(lambda: list(Server.objects.prefetch_related("defaults")))
         shown = await asyncio.gather(
-            *(live.cards(servers, viewer=viewer, ask=False) for _ in range(3))
+            *(live.read_cards(servers, viewer=viewer, ask=False) for _ in range(3))
         )
         await close_async_redis()
         return [len(cards) for cards in shown]
 
-    assert look() == [64, 64, 64]
+    assert probe() == [64, 64, 64]
     assert browser.get("/servers/").status_code == 200
 
 
 def test_it_waits_for_no_server(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    async def look(*server: object) -> Facts:
+    async def probe(*server: object) -> ServerFacts:
         asked.append(server)
-        return Facts(State.UNREACHABLE)
+        return ServerFacts(State.UNREACHABLE)
 
-    monkeypatch.setattr(discovery, "look", look)
-    monkeypatch.setattr(discovery, "fetch_slots", look)
+    monkeypatch.setattr(discovery, "probe", probe)
+    monkeypatch.setattr(discovery, "fetch_slots", probe)
     Server.objects.create(name="Away", base_url="http://10.255.255.1:9/v1")
     assert "Not checked yet" in browser.get("/servers/").content.decode()
     assert asked == []
@@ -93,7 +97,9 @@ def test_no_server_yet(staff_browser: Client, browser: Client) -> None:
 
 def test_only_staff_sees_what_changes_things(browser: Client, staff_browser: Client) -> None:
     server = create("Mine")
-    Server.objects.update(facts=server.facts | {"advice": ["Start it with --api-key."]})
+    Server.objects.update(
+        stored_facts=server.stored_facts | {"advice": ["Start it with --api-key."]}
+    )
     staff, others = (who.get("/servers/").content.decode() for who in (staff_browser, browser))
     for words in ("Add server", f"/servers/{server.pk}/", "/servers/defaults/", "--api-key"):
         assert words in staff
@@ -110,7 +116,7 @@ def test_the_key_is_nowhere_on_the_page(staff_browser: Client) -> None:
 def test_a_name_is_text(staff_browser: Client) -> None:
     server = create("<b>x</b>")
     facts = {"models": [{"id": "<script>x</script>", "actions": ["warm"]}], "build": "<i>b</i>"}
-    Server.objects.filter(pk=server.pk).update(facts=facts)
+    Server.objects.filter(pk=server.pk).update(stored_facts=facts)
     page = staff_browser.get("/servers/").content.decode()
     for markup in ("<b>x", "<script>x", "<i>b"):
         assert markup not in page

@@ -1,26 +1,33 @@
-"""Who is shown in which slot, from what the server says and what the workbench holds."""
+"""The views of slots, from the server's report and our permits."""
 
 import pytest
 
-from apps.servers.pages.slot_view import Box, Holding, Occupant, Phase, Reading, boxes
+from apps.servers.facts.slot_status import SlotStatus
+from apps.servers.pages.slot_view import (
+    HeldPermit,
+    Occupant,
+    Phase,
+    SlotView,
+    slot_views,
+)
 
-IDLE = Reading(0)
+IDLE = SlotStatus(0)
 
 
-def chat(started: float = 0.0, tokens: int = 0) -> Holding:
-    return Holding(Occupant.CHAT, "Chat", tokens, started)
+def chat(started: float = 0.0, tokens: int = 0) -> HeldPermit:
+    return HeldPermit(Occupant.CHAT, "Chat", tokens, started)
 
 
-def job(label: str = "Reviews v2", started: float = 0.0, tokens: int = 0) -> Holding:
-    return Holding(Occupant.JOB, label, tokens, started)
+def job(label: str = "Reviews v2", started: float = 0.0, tokens: int = 0) -> HeldPermit:
+    return HeldPermit(Occupant.JOB, label, tokens, started)
 
 
-def busy(number: int, task: int = 0, **known: int) -> Reading:
-    return Reading(number, True, task, **known)
+def busy(number: int, task: int = 0, **known: int) -> SlotStatus:
+    return SlotStatus(number, busy=True, task=task, **known)
 
 
 @pytest.mark.parametrize(
-    ("readings", "holdings", "expected"),
+    ("statuses", "permits", "expected"),
     [
         pytest.param([IDLE], [], ["Free"], id="idle"),
         pytest.param([busy(0)], [], ["Other program"], id="none of ours"),
@@ -32,13 +39,13 @@ def busy(number: int, task: int = 0, **known: int) -> Reading:
             id="the oldest of ours is in the slot with the oldest task",
         ),
         pytest.param(
-            [busy(0, task=1), busy(1, task=2), Reading(2)],
+            [busy(0, task=1), busy(1, task=2), SlotStatus(2)],
             [job()],
             ["Reviews v2", "Other program", "Free"],
             id="beyond what we hold is another program",
         ),
         pytest.param(
-            [Reading(0), Reading(1)],
+            [SlotStatus(0), SlotStatus(1)],
             [chat()],
             ["Chat", "Free"],
             id="sent and not in a slot yet",
@@ -47,67 +54,75 @@ def busy(number: int, task: int = 0, **known: int) -> Reading:
         pytest.param([], [job()] * 4, ["Reviews v2"] * 4, id="more in flight than its width now"),
     ],
 )
-def test_who_is_in_which_box(
-    readings: list[Reading], holdings: list[Holding], expected: list[str]
+def test_slot_views_name_the_owner(
+    statuses: list[SlotStatus], permits: list[HeldPermit], expected: list[str]
 ) -> None:
-    assert [box.who for box in boxes(readings, holdings, width=3)] == expected
+    assert [box.owner for box in slot_views(statuses, permits, slots=3)] == expected
 
 
 @pytest.mark.parametrize(
-    ("reading", "holding", "details"),
+    ("status", "permit", "details"),
     [
-        # llama-server tells how much it has read, never of how much.
-        pytest.param(busy(0, held=2048, decoded=0), None, ["reading", "2,048 tokens so far"]),
+        # llama-server reports the processed prompt tokens, never of how many.
+        pytest.param(
+            busy(0, held=2048, decoded=0), None, ["processing prompt", "2,048 prompt tokens"]
+        ),
         # Of ours the estimate is known: what is reserved, without the answer it leaves room for.
         pytest.param(
             busy(0, held=500, decoded=0, remain=400),
             chat(tokens=1400),
-            ["reading, about 50 %", "500 tokens so far"],
+            ["processing prompt, about 50%", "500 prompt tokens"],
         ),
         pytest.param(
             busy(0, held=2000, decoded=0, remain=400),
             chat(tokens=1400),
-            ["reading, about 99 %", "2,000 tokens so far"],
+            ["processing prompt, about 99%", "2,000 prompt tokens"],
         ),
         pytest.param(
-            busy(0, held=2459, decoded=40, remain=1460, cached=2418),
+            busy(0, held=2459, decoded=40, remain=1460, cached_tokens=2418),
             None,
-            ["40 of 1,500 tokens", "100 % cached"],
+            ["40 of 1,500 tokens", "100% cached"],
         ),
         pytest.param(busy(0, held=140, decoded=40, remain=-1), None, ["40 tokens"]),
-        pytest.param(busy(0, held=140, decoded=40, cached=25), None, ["40 tokens", "25 % cached"]),
-        pytest.param(busy(0), None, ["reading"]),  # an old build says that it is busy, and no more
+        pytest.param(
+            busy(0, held=140, decoded=40, cached_tokens=25), None, ["40 tokens", "25% cached"]
+        ),
+        pytest.param(
+            busy(0), None, ["processing prompt"]
+        ),  # an old build says that it is busy, and no more
     ],
 )
-def test_how_far_it_is(reading: Reading, holding: Holding | None, details: list[str]) -> None:
-    (box,) = boxes([reading], [holding] if holding else [], width=1)
+def test_slot_view_details(
+    status: SlotStatus, permit: HeldPermit | None, details: list[str]
+) -> None:
+    (box,) = slot_views([status], [permit] if permit else [], slots=1)
     assert box.details == details
 
 
-def test_the_bar_shows_the_answer() -> None:
-    (box,) = boxes([busy(0, held=300, decoded=100, remain=300)], [chat()], width=1)
-    assert (box.phase, box.share, box.level) == (Phase.WRITING, 0.25, 5)
+def test_slot_view_level_follows_the_answer() -> None:
+    (box,) = slot_views([busy(0, held=300, decoded=100, remain=300)], [chat()], slots=1)
+    assert (box.phase, box.share, box.level) == (Phase.GENERATING, 0.25, 5)
 
 
-def test_a_server_that_shows_nothing_says_that_we_are_at_work() -> None:
-    (box,) = boxes([], [job()], width=1)
-    assert box.details == ["at work"]
+def test_slot_views_without_a_report_show_our_permits() -> None:
+    (box,) = slot_views([], [job()], slots=1)
+    assert box.details == ["processing"]
 
 
-def test_said_aloud() -> None:
-    box = Box(3, Occupant.JOB, "Reviews v2", Phase.WRITING, written=12, at_most=80)
+def test_slot_view_sentence() -> None:
+    box = SlotView(3, Occupant.JOB, "Reviews v2", Phase.GENERATING, generated=12, limit=80)
     assert box.sentence == "Slot 3: Reviews v2, 12 of 80 tokens"
-    assert Box(0).sentence == "Slot 0: Free"
+    assert SlotView(0).sentence == "Slot 0: Free"
 
 
 @pytest.mark.parametrize(
     ("box", "letter"),
     [
-        (Box(0), ""),
-        (Box(0, Occupant.OTHER), "?"),
-        (Box(0, Occupant.CHAT), "C"),
-        (Box(0, Occupant.JOB, "reviews"), "R"),
+        (SlotView(0), ""),
+        (SlotView(0, Occupant.OTHER), "?"),
+        (SlotView(0, Occupant.CHAT), "C"),
+        (SlotView(0, Occupant.JOB, "reviews"), "R"),
     ],
 )
-def test_in_a_letter(box: Box, letter: str) -> None:
+def test_slot_view_letter(box: SlotView, letter: str) -> None:
     assert box.letter == letter

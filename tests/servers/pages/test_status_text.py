@@ -2,29 +2,29 @@
 
 import pytest
 
-from apps.servers.pages.slot_view import Box, Occupant
-from apps.servers.pages.status_text import Moment, in_words, period
+from apps.servers.pages.slot_view import Occupant, SlotView
+from apps.servers.pages.status_text import ServerSnapshot, describe, format_duration
 
-FREE = Box(0)
-OTHER = Box(0, Occupant.OTHER)
-CHAT = Box(0, Occupant.CHAT, "Chat")
-REVIEWS = Box(0, Occupant.JOB, "Reviews v2")
-TICKETS = Box(0, Occupant.JOB, "Tickets")
-NAMES = Box(0, Occupant.JOB, "Names")
-SOMEBODYS = Box(0, Occupant.JOB, "a job")
+FREE = SlotView(0)
+OTHER = SlotView(0, Occupant.OTHER)
+CHAT = SlotView(0, Occupant.CHAT, "Chat")
+REVIEWS = SlotView(0, Occupant.JOB, "Reviews v2")
+TICKETS = SlotView(0, Occupant.JOB, "Tickets")
+NAMES = SlotView(0, Occupant.JOB, "Names")
+SOMEBODYS = SlotView(0, Occupant.JOB, "a job")
 
 
-def four(*boxes: Box, **more: object) -> Moment:
+def four(*boxes: SlotView, **more: object) -> ServerSnapshot:
     """A server with four slots; those not named are free."""
     row = [*boxes, *[FREE] * (4 - len(boxes))]
-    return Moment(slots=4, boxes=row, **more)  # type: ignore[arg-type]
+    return ServerSnapshot(slots=4, views=row, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("moment", "words"),
     [
         (four(), "Idle."),
-        (Moment(slots=1, boxes=[FREE]), "Idle."),
+        (ServerSnapshot(slots=1, views=[FREE]), "Idle."),
         (
             four(REVIEWS, REVIEWS, REVIEWS, REVIEWS),
             "4 of 4 slots busy with 'Reviews v2'; chat takes priority.",
@@ -37,72 +37,73 @@ def four(*boxes: Box, **more: object) -> Moment:
         (
             four(REVIEWS, TICKETS, REVIEWS, CHAT, people=1),
             "4 of 4 slots busy: 3 with 'Reviews v2' and 'Tickets', 1 with chat; "
-            "chat will take one over.",
+            "chat takes priority.",
         ),
         (
             four(REVIEWS, TICKETS, REVIEWS, NAMES),
-            "4 of 4 slots busy with 'Reviews v2', 'Tickets' and 1 more job; "
-            "chat will take one over.",
+            "4 of 4 slots busy with 'Reviews v2', 'Tickets' and 1 more job; chat takes priority.",
         ),
         (four(SOMEBODYS), "1 of 4 slots busy with a job."),
         (four(CHAT), "1 of 4 slots busy with chat."),
         (
             four(CHAT, CHAT, CHAT, CHAT, waiting=1),
             "4 of 4 slots busy with chat; the next message waits for a free slot. "
-            "1 question waits for a slot.",
+            "1 chat request waits for a slot.",
         ),
-        (four(OTHER, OTHER), "2 requests come from other programs."),
-        (four(OTHER), "1 request comes from other programs."),
+        (four(OTHER, OTHER), "2 requests from other programs."),
+        (four(OTHER), "1 request from other programs."),
         (
             four(OTHER, OTHER, OTHER, OTHER),
             "All 4 slots are used by other programs. Workbench has to wait.",
         ),
         (
-            Moment(slots=1, boxes=[OTHER]),
+            ServerSnapshot(slots=1, views=[OTHER]),
             "The slot is used by other programs. Workbench has to wait.",
         ),
         (
             four(REVIEWS, REVIEWS, OTHER),
-            "2 of 4 slots busy with 'Reviews v2'. 1 request comes from other programs.",
+            "2 of 4 slots busy with 'Reviews v2'. 1 request from other programs.",
         ),
         (
-            Moment(kind="llama-swap", swaps=True, loading=["qwen-14b"]),
+            ServerSnapshot(kind="llama-swap", swaps=True, loading=["qwen-14b"]),
             "Waiting: llama-swap is loading qwen-14b.",
         ),
         (
-            Moment(kind="llama-swap", swaps=True),
+            ServerSnapshot(kind="llama-swap", swaps=True),
             "Idle. No model is loaded. The next request loads one.",
         ),
         (
-            Moment(kind="llama-swap", swaps=True, sleeping=["gemma"]),
-            "Idle: gemma is asleep, the next request wakes it.",
+            ServerSnapshot(kind="llama-swap", swaps=True, sleeping=["gemma"]),
+            "Idle. gemma is sleeping. The next request wakes it.",
         ),
-        (Moment(state="sleeping"), "Sleeping. The next request wakes it."),
-        (Moment(state="loading"), "Waiting: llama-server is loading its model."),
-        (Moment(state="unknown"), "Not checked yet."),
+        (ServerSnapshot(state="sleeping"), "Sleeping. The next request wakes it."),
+        (ServerSnapshot(state="loading"), "Waiting: llama-server is loading its model."),
+        (ServerSnapshot(state="unknown"), "Not checked yet."),
         (
-            Moment(state="unreachable", error="It cannot be reached. Is it running?", next_look=22),
-            "It cannot be reached. Is it running? It is asked again in 22 s.",
+            ServerSnapshot(
+                state="unreachable", error="It cannot be reached. Is it running?", next_check=22
+            ),
+            "It cannot be reached. Is it running? Next check in 22 s.",
         ),
-        (Moment(state="unreachable"), "The server is not responding."),
+        (ServerSnapshot(state="unreachable"), "The server is not responding."),
         (
-            Moment(
+            ServerSnapshot(
                 state="unauthorized", error="The API key was rejected. Update it under Servers."
             ),
             "The API key was rejected. Update it under Edit.",
         ),
         (
-            Moment(state="stuck", silent_seconds=70),
-            "Says it is ready, but gave no token for 70 s: it may be stuck. "
+            ServerSnapshot(state="stuck", silent_seconds=70),
+            "Reports ready but has returned no tokens for 70 s. It may be stuck. "
             "Warm up a model to test the server. If that fails, restart the server.",
         ),
         (
-            Moment(
+            ServerSnapshot(
                 kind="Olla",
                 slots=8,
-                boxes=[REVIEWS] * 3 + [FREE] * 5,
+                views=[REVIEWS] * 3 + [FREE] * 5,
                 limit=3,
-                limit_reason="The server takes no more requests for now: Rate limit exceeded",
+                limit_reason="The server’s request limit is reached: Rate limit exceeded",
                 limit_seconds=75,
             ),
             "Olla allows 100 requests per minute: 3 of 8 slots in use for 75 s more. "
@@ -119,13 +120,13 @@ def four(*boxes: Box, **more: object) -> Moment:
         ),
         (
             four(wait_reason="model:qwen-14b"),
-            "Rows wait: a person uses qwen-14b, and another model would take its place.",
+            "Rows wait: someone is using qwen-14b, and another model would unload it.",
         ),
         (four(wait_reason="slots"), "Idle."),
     ],
 )
-def test_in_words(moment: Moment, words: str) -> None:
-    assert in_words(moment) == words
+def test_in_words(moment: ServerSnapshot, words: str) -> None:
+    assert describe(moment) == words
 
 
 @pytest.mark.parametrize(
@@ -133,4 +134,4 @@ def test_in_words(moment: Moment, words: str) -> None:
     [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (4000, "67 min"), (7300, "2 h"), (2e5, "2 days")],
 )
 def test_period(seconds: float, words: str) -> None:
-    assert period(seconds) == words
+    assert format_duration(seconds) == words

@@ -6,7 +6,7 @@ import sys
 import django
 
 
-async def look(pk: int) -> None:
+async def probe(pk: int) -> None:
     server = await refresh_server(await Server.objects.aget(pk=pk))
     assert server.state == "ready"
     await close_clients()
@@ -23,4 +23,4 @@ if __name__ == "__main__":
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()
-    asyncio.run(look(int(sys.argv[1])))
+    asyncio.run(probe(int(sys.argv[1])))

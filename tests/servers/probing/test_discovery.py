@@ -6,18 +6,18 @@ import pytest
 
 from apps.llm.client import Client
 from apps.llm.endpoint import Endpoint
-from apps.servers.facts.server_facts import Facts
+from apps.servers.facts.server_facts import ServerFacts
 from apps.servers.kinds import llama_server
 from apps.servers.models import Kind, State
-from apps.servers.probing.discovery import NOT_A_MODEL_SERVER, look
+from apps.servers.probing.discovery import NOT_A_MODEL_SERVER, probe
 from tests.llama_process import LlamaProcess
 from tests.standins import Model, Standin
 
 
-async def facts_of(base_url: str, key: str = "", known: Facts | None = None) -> Facts:
+async def facts_of(base_url: str, key: str = "", known: ServerFacts | None = None) -> ServerFacts:
     client = Client(Endpoint(base_url, key))
     try:
-        return await look(client, known.as_dict() if known else None)
+        return await probe(client, known)
     finally:
         await client.aclose()
 
@@ -88,7 +88,7 @@ class TestRouter:
         assert (chat.state, chat.slots, chat.context, chat.unified) == ("loaded", 3, 2048, False)
         assert (chat.aliases, chat.actions) == (["c"], ["unload", "warm"])
         assert chat.sources["slots"] == "the router's arguments"
-        assert (facts.at_once, facts.sources["at_once"]) == (4, "the router's /props")
+        assert (facts.models_at_once, facts.sources["at_once"]) == (4, "the router's /props")
         assert chat.reasoning is False
         assert (judge.state, judge.slots, judge.actions) == ("unloaded", None, ["load"])
         assert (asleep.state, asleep.slots) == ("sleeping", 6)
@@ -109,12 +109,12 @@ class TestRouter:
         with Standin("router", llama, models=models) as router:
             client = Client(Endpoint(router.base_url))
             await client.post("/models/load", {"model": "broken"})
-            facts = await look(client)
+            facts = await probe(client)
             while facts.models[0].state == "loading":
-                facts = await look(client)
+                facts = await probe(client)
             await client.aclose()
         assert facts.models[0].state == "failed"
-        assert facts.models[0].error == "Its process ended with exit code 1."
+        assert facts.models[0].error == "The model process ended with exit code 1."
         assert facts.models[0].actions == ["load"]
 
     async def test_what_was_known_stays_when_it_is_unloaded(self, router: Standin) -> None:
@@ -147,8 +147,8 @@ class TestLlamaSwap:
     async def test_every_model_with_its_slots(self, swap: Standin) -> None:
         facts = await facts_of(swap.base_url, "k")
         assert (facts.state, facts.kind, facts.slots) == (State.READY, Kind.LLAMA_SWAP, None)
-        assert facts.width_cap is not None
-        assert facts.width_cap[0] == 10
+        assert facts.concurrency_limit is not None
+        assert facts.concurrency_limit[0] == 10
         chat, embed, far, stated = facts.models
         assert (chat.id, chat.state) == ("author/chat", "loaded")
         assert (chat.slots, chat.context, chat.unified) == (3, 2048, False)
@@ -171,7 +171,7 @@ class TestLlamaSwap:
 
     async def test_the_command_is_not_kept(self, swap: Standin) -> None:
         facts = await facts_of(swap.base_url, "k")
-        assert "not-for-you" not in str(facts.as_dict())
+        assert "not-for-you" not in str(facts.to_json())
 
     async def test_a_command_that_is_no_llama_server(self, llama: LlamaProcess) -> None:
         models = [Model("v", loaded=True, command="vllm serve qwen --port 8000")]
@@ -193,7 +193,7 @@ class TestProxies:
         with Standin("olla", llama) as olla:
             facts = await facts_of(f"{olla.root_url}/v1")
         assert facts.state == State.UNREACHABLE
-        assert facts.error == f"This is Olla. Its address goes on: {olla.base_url}"
+        assert facts.error == f"This is Olla. Use its full address: {olla.base_url}"
 
     async def test_litellm(self, llama: LlamaProcess) -> None:
         info = {"mode": "embedding", "max_input_tokens": 512, "supports_vision": False}

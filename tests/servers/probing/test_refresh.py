@@ -18,18 +18,14 @@ from redis import asyncio as aioredis
 from apps.llm import errors
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import async_redis, sync_redis
-from apps.servers.facts.server_facts import Facts
+from apps.servers import liveness
+from apps.servers.facts.server_facts import ServerFacts
+from apps.servers.health import aread_health, read_health
+from apps.servers.liveness import read_liveness, record_stall
 from apps.servers.models import Kind, Server, State
-from apps.servers.probing import discovery, liveness, refresh
-from apps.servers.probing.refresh import (
-    aread_health,
-    health,
-    note_stuck,
-    record_answer,
-    record_error,
-    record_held_tokens,
-    refresh_server,
-)
+from apps.servers.observations import record_answer, record_error, record_held_tokens
+from apps.servers.probing import discovery, refresh, refresh_lock
+from apps.servers.probing.refresh import refresh_server
 from tests.batch.pump.test_kill import database_url
 from tests.llama_process import LlamaProcess, free_port
 
@@ -43,12 +39,12 @@ class Pretended:
 
     def __init__(self) -> None:
         self.looks = 0
-        self.facts = Facts(State.READY, Kind.LLAMA_SERVER, slots=4)
+        self.facts = ServerFacts(State.READY, Kind.LLAMA_SERVER, slots=4)
         self.seconds = 0.0
         self.may_end = asyncio.Event()
         self.may_end.set()
 
-    async def __call__(self, client: object, known: object = None) -> Facts:
+    async def __call__(self, client: object, known: object = None) -> ServerFacts:
         self.looks += 1
         await asyncio.sleep(self.seconds)
         await self.may_end.wait()
@@ -58,7 +54,7 @@ class Pretended:
 @pytest.fixture
 def pretended(monkeypatch: pytest.MonkeyPatch) -> Pretended:
     found = Pretended()
-    monkeypatch.setattr(discovery, "look", found)
+    monkeypatch.setattr(discovery, "probe", found)
     return found
 
 
@@ -77,7 +73,11 @@ async def test_it_works(server: Server) -> None:
     assert found is server
     assert (found.state, found.kind, found.slots) == (State.READY, Kind.LLAMA_SERVER, 4)
     kept = await again(server)
-    assert (kept.state, kept.facts, kept.seen) == (found.state, found.facts, found.seen)
+    assert (kept.state, kept.stored_facts, kept.checked_at) == (
+        found.state,
+        found.stored_facts,
+        found.checked_at,
+    )
     assert kept.state_since is not None
 
 
@@ -86,7 +86,7 @@ async def test_fresh_facts_cost_nothing(
 ) -> None:
     await refresh_server(server)
     monkeypatch.setattr(refresh, "in_db", None)  # neither the database
-    monkeypatch.setattr(refresh, "sync_redis", None)  # nor Redis
+    monkeypatch.setattr(refresh_lock, "sync_redis", None)  # nor Redis
     for _ in range(100):
         await refresh_server(server)
     assert pretended.looks == 1
@@ -94,8 +94,8 @@ async def test_fresh_facts_cost_nothing(
 
 async def test_old_facts_are_asked_for_again(server: Server, pretended: Pretended) -> None:
     await refresh_server(server)
-    assert server.seen is not None
-    server.seen -= timedelta(seconds=16)
+    assert server.checked_at is not None
+    server.checked_at -= timedelta(seconds=16)
     await in_db(server.save)
     await refresh_server(server, max_age=timedelta(minutes=1))
     assert pretended.looks == 1
@@ -121,7 +121,7 @@ async def test_who_finds_known_facts_does_not_wait_for_the_look(
     server: Server, pretended: Pretended
 ) -> None:
     await refresh_server(server)
-    await Server.objects.aupdate(seen=timezone.now() - timedelta(seconds=20))
+    await Server.objects.aupdate(checked_at=timezone.now() - timedelta(seconds=20))
     pretended.seconds = 60
     first, second = await again(server), await again(server)
     looker = asyncio.create_task(refresh_server(first))
@@ -166,7 +166,7 @@ async def test_processes_share_one_look_too() -> None:
         }
         others = [
             await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "tests.servers.refresh_process", str(server.pk)),
+                *(sys.executable, "-m", "tests.servers.probing.refresh_process", str(server.pk)),
                 env=environment,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
@@ -192,17 +192,17 @@ class TestFailing:
         pauses = []
         for _ in range(7):
             await refresh_server(away, max_age=NOW)
-            assert away.next_look is not None
-            assert away.seen is not None
-            pauses.append((away.next_look - away.seen).total_seconds())
+            assert away.next_check_at is not None
+            assert away.checked_at is not None
+            pauses.append((away.next_check_at - away.checked_at).total_seconds())
         assert pauses == [1, 2, 4, 8, 16, 30, 30]
-        assert away.failures == 7
-        assert "Is it running?" in away.facts["error"]
+        assert away.failed_checks == 7
+        assert "Check that it is running" in away.facts.error
 
     async def test_the_pause_is_jittered(self, away: Server) -> None:
         pauses = set()
         for _ in range(5):
-            away.failures, away.state = 4, State.UNREACHABLE
+            away.failed_checks, away.state = 4, State.UNREACHABLE
             pause = refresh._pause(away)
             assert pause is not None
             assert timedelta(seconds=4) <= pause <= timedelta(seconds=8)
@@ -210,7 +210,7 @@ class TestFailing:
         assert len(pauses) > 1
 
     async def test_nobody_asks_before_the_time_has_come(self, pretended: Pretended) -> None:
-        pretended.facts = Facts(State.UNREACHABLE, error="Nobody answers.")
+        pretended.facts = ServerFacts(State.UNREACHABLE, error="Nobody answers.")
         server = await Server.objects.acreate(name="s", base_url="http://127.0.0.1:1/v1")
         for _ in range(5):
             await refresh_server(await again(server))
@@ -219,34 +219,34 @@ class TestFailing:
     async def test_it_is_ready_again_and_what_was_known_stayed(self, pretended: Pretended) -> None:
         server = await Server.objects.acreate(name="s", base_url="http://127.0.0.1:1/v1")
         await refresh_server(server)
-        pretended.facts = Facts(State.UNREACHABLE, error="Nobody answers.")
+        pretended.facts = ServerFacts(State.UNREACHABLE, error="Nobody answers.")
         await refresh_server(server, max_age=NOW)
         assert (server.state, server.slots) == (State.UNREACHABLE, 4)
         since = server.state_since
         await refresh_server(server, max_age=NOW)
         assert server.state_since == since
-        pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER, slots=4)
+        pretended.facts = ServerFacts(State.READY, Kind.LLAMA_SERVER, slots=4)
         await refresh_server(server, max_age=NOW)
-        assert (server.state, server.failures, server.next_look) == (State.READY, 0, None)
-        assert "error" not in server.facts or not server.facts["error"]
+        assert (server.state, server.failed_checks, server.next_check_at) == (State.READY, 0, None)
+        assert server.facts.error == ""
 
     async def test_loading_is_asked_about_soon(self, pretended: Pretended) -> None:
-        pretended.facts = Facts(State.LOADING, Kind.LLAMA_SERVER, error="It is loading.")
+        pretended.facts = ServerFacts(State.LOADING, Kind.LLAMA_SERVER, error="It is loading.")
         server = await Server.objects.acreate(name="s", base_url="http://127.0.0.1:1/v1")
         await refresh_server(server)
-        assert server.next_look is not None
-        assert server.seen is not None
-        assert 1 <= (server.next_look - server.seen).total_seconds() <= 2
+        assert server.next_check_at is not None
+        assert server.checked_at is not None
+        assert 1 <= (server.next_check_at - server.checked_at).total_seconds() <= 2
 
     async def test_a_server_that_says_nothing_is_given_up(
         self, pretended: Pretended, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(refresh, "LOOK_SECONDS", 0.05)
+        monkeypatch.setattr(refresh, "PROBE_SECONDS", 0.05)
         pretended.seconds = 5
         server = await Server.objects.acreate(name="s", base_url="http://127.0.0.1:1/v1")
         await refresh_server(server)
         assert server.state == State.UNREACHABLE
-        assert "stuck" in server.facts["error"]
+        assert "stuck" in server.facts.error
 
     async def test_a_server_that_was_removed(self, server: Server, pretended: Pretended) -> None:
         await Server.objects.all().adelete()
@@ -263,12 +263,12 @@ class TestFailing:
         await Server.objects.aupdate(base_url="http://127.0.0.1:2/v1")
         pretended.may_end.set()
         await looker
-        assert (await again(server)).seen is None
+        assert (await again(server)).checked_at is None
 
     async def test_a_look_that_was_killed_holds_nobody_up_for_long(
         self, server: Server, pretended: Pretended
     ) -> None:
-        sync_redis().set(refresh._lock_key(server.pk), "of the dead", px=300)
+        sync_redis().set(f"llm:look:{server.pk}", "of the dead", px=300)
         async with asyncio.timeout(60):
             assert (await refresh_server(server)).state == State.READY
 
@@ -277,19 +277,19 @@ class TestFailing:
     ) -> None:
         assert (await refresh_server(server)).state == State.READY
         await record_answer(server)
-        await note_stuck(server)
+        await record_stall(server.pk)
         assert (await aread_health([server]))[server.pk].state == State.READY
 
 
 @pytest.fixture
 def broken_redis(monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = "unix:///nonexistent/redis.sock"
-    monkeypatch.setattr(refresh, "sync_redis", lambda: Redis.from_url(nowhere))
+    monkeypatch.setattr(refresh_lock, "sync_redis", lambda: Redis.from_url(nowhere))
     monkeypatch.setattr(liveness, "sync_redis", lambda: Redis.from_url(nowhere))
     monkeypatch.setattr(liveness, "async_redis", lambda: aioredis.Redis.from_url(nowhere))
 
 
-class TestSigns:
+class TestLiveness:
     async def test_a_server_without_a_token_is_shown_as_stuck(
         self, server: Server, pretended: Pretended
     ) -> None:
@@ -306,7 +306,7 @@ class TestSigns:
 
     async def test_a_token_is_proof_of_life(self, server: Server, pretended: Pretended) -> None:
         await refresh_server(server)
-        await note_stuck(server)
+        await record_stall(server.pk)
         await record_answer(server)
         found = (await aread_health([server]))[server.pk]
         assert (found.state, found.error) == (State.READY, "")
@@ -314,17 +314,17 @@ class TestSigns:
         assert datetime.now(UTC) - found.last_token < timedelta(seconds=5)
 
     async def test_since_the_first_time(self, server: Server) -> None:
-        await note_stuck(server)
-        first = liveness.read([server.pk])[server.pk].stuck_since
-        await note_stuck(server)
-        assert liveness.read([server.pk])[server.pk].stuck_since == first
+        await record_stall(server.pk)
+        first = read_liveness([server.pk])[server.pk].stuck_since
+        await record_stall(server.pk)
+        assert read_liveness([server.pk])[server.pk].stuck_since == first
 
     async def test_a_restart_is_a_new_beginning(self, server: Server, pretended: Pretended) -> None:
         await refresh_server(server)
-        await note_stuck(server)
-        pretended.facts = Facts(State.UNREACHABLE, error="Nobody answers.")
+        await record_stall(server.pk)
+        pretended.facts = ServerFacts(State.UNREACHABLE, error="Nobody answers.")
         await refresh_server(server, max_age=NOW)
-        pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER)
+        pretended.facts = ServerFacts(State.READY, Kind.LLAMA_SERVER)
         await refresh_server(server, max_age=NOW)
         assert (await aread_health([server]))[server.pk].state == State.READY
 
@@ -334,15 +334,15 @@ class TestSigns:
         await refresh_server(server)
         monkeypatch.setattr(refresh, "in_db", None)
         await record_answer(server)
-        await note_stuck(server)
+        await record_stall(server.pk)
         assert await async_redis().exists(f"llm:signs:{server.pk}")
 
     async def test_a_token_from_a_server_that_was_thought_away(
         self, server: Server, pretended: Pretended
     ) -> None:
-        pretended.facts = Facts(State.UNREACHABLE, error="Nobody answers.")
+        pretended.facts = ServerFacts(State.UNREACHABLE, error="Nobody answers.")
         await refresh_server(server)
-        pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER)
+        pretended.facts = ServerFacts(State.READY, Kind.LLAMA_SERVER)
         await record_answer(server)
         assert (await refresh_server(await again(server))).state == State.READY
 
@@ -363,8 +363,8 @@ def test_many_servers_cost_one_query_and_one_round_trip(
 ) -> None:
     servers = [server, *(Server(pk=server.pk + n) for n in range(1, 11))]
     with django_assert_num_queries(0):
-        assert len(health(servers)) == 11
-    assert health([]) == {}
+        assert len(read_health(servers)) == 11
+    assert read_health([]) == {}
 
 
 class TestUnified:
@@ -384,7 +384,7 @@ class TestUnified:
     async def test_slots_that_hold_more_than_one_cache_prove_that_it_is_split(
         self, server: Server, pretended: Pretended
     ) -> None:
-        pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER, slots=4, context=4096)
+        pretended.facts = ServerFacts(State.READY, Kind.LLAMA_SERVER, slots=4, context=4096)
         await refresh_server(server)
         await record_held_tokens(server, 4096)
         assert server.unified() is None
@@ -397,31 +397,31 @@ class TestUnified:
     ) -> None:
         await refresh_server(server)
         await record_error(server, errors.PoolExhausted("all were ended"))
-        pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER, slots=8)
+        pretended.facts = ServerFacts(State.READY, Kind.LLAMA_SERVER, slots=8)
         await refresh_server(server, max_age=NOW)
         assert server.unified() is None
 
     async def test_so_is_another_build(self, server: Server, pretended: Pretended) -> None:
-        pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER, build="b1")
+        pretended.facts = ServerFacts(State.READY, Kind.LLAMA_SERVER, build="b1")
         await refresh_server(server)
         await record_error(server, errors.PoolExhausted("all were ended"))
         await refresh_server(server, max_age=NOW)
         assert server.unified() is True
-        pretended.facts = Facts(State.READY, Kind.LLAMA_SERVER, build="b2")
+        pretended.facts = ServerFacts(State.READY, Kind.LLAMA_SERVER, build="b2")
         await refresh_server(server, max_age=NOW)
         assert server.unified() is None
 
     async def test_it_is_learned_of_the_model_whose_slots_they_are(self, server: Server) -> None:
         server.kind = Kind.ROUTER
         await record_error(server, errors.PoolExhausted("all were ended"), "big")
-        server.facts["models"] = [{"id": "big"}, {"id": "small"}]
+        server.stored_facts["models"] = [{"id": "big"}, {"id": "small"}]
         assert (server.unified("big"), server.unified("small")) == (True, None)
 
 
 async def test_a_model_that_loads_is_looked_at_soon(
     llama: LlamaProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = Server(state=State.READY, facts={"models": [{"id": "m", "state": "loading"}]})
+    server = Server(state=State.READY, stored_facts={"models": [{"id": "m", "state": "loading"}]})
     assert refresh._pause(server) == refresh.MODEL_LOADING
-    server.facts["models"][0]["state"] = "loaded"
+    server.stored_facts = {"models": [{"id": "m", "state": "loaded"}]}
     assert refresh._pause(server) is None

@@ -15,7 +15,7 @@ from apps.generation.recipe.columns.written import Written
 from apps.generation.recipe.prompts import templates
 from apps.generation.recipe.prompts.budget import MAX_PROMPT
 from apps.generation.recipe.recipe import Recipe, fields_in_words
-from apps.llm.token_bound import ASCII_CHARACTERS, at_most
+from apps.llm.token_bound import ASCII_CHARACTERS, max_tokens_of
 
 DRAWN = 40  # tokens of a number, a date, an identifier
 MOST = MAX_PROMPT // ASCII_CHARACTERS
@@ -24,17 +24,17 @@ MOST = MAX_PROMPT // ASCII_CHARACTERS
 def prompt_tokens(recipe: Recipe, tables: Mapping[str, Table]) -> int:
     """The longest values, examples and earlier answers, each as often as a prompt names it."""
     longest: dict[str, int] = {}
-    total = at_most(recipe.system_message)
+    total = max_tokens_of(recipe.system_message)
     for column in recipe.columns:
         if isinstance(column, Written):
-            total += min(MOST, _of(column.prompt, longest) + at_most(fields_in_words(column)))
+            total += min(MOST, _of(column.prompt, longest) + max_tokens_of(fields_in_words(column)))
         longest |= _longest(recipe, column, tables, longest)
     return total
 
 
 def _of(template: str, longest: Mapping[str, int]) -> int:
     named = templates.names_in(template)
-    return at_most(template) + sum(longest.get(name, 0) for name in named)
+    return max_tokens_of(template) + sum(longest.get(name, 0) for name in named)
 
 
 def _longest(
@@ -45,12 +45,12 @@ def _longest(
         case Written():
             return dict.fromkeys(column.names, recipe.max_tokens_of(column))
         case Choice():
-            return {column.name: max(map(at_most, column.values), default=0)}
+            return {column.name: max(map(max_tokens_of, column.values), default=0)}
         case Seed():
             return _of_seed(column, tables.get(column.name))
         case Expression():
             named = templates.names_in(column.expression, expression=True)
-            whole = at_most(column.expression) + sum(known.get(name, 0) for name in named)
+            whole = max_tokens_of(column.expression) + sum(known.get(name, 0) for name in named)
             return {column.name: whole}
     return {column.name: DRAWN}
 
@@ -58,12 +58,12 @@ def _longest(
 def _of_seed(column: Seed, table: Table | None) -> dict[str, int]:
     rows = table.rows if table is not None else ()
     parts = {
-        part: max((at_most(row.get(part, "")) for row in rows), default=0)
+        part: max((max_tokens_of(row.get(part, "")) for row in rows), default=0)
         for part in column.row_fields
     }
     if column.example_template:
         example = _of(column.example_template, parts)
     else:
-        example = sum(parts.values()) + sum(map(at_most, parts))
+        example = sum(parts.values()) + sum(map(max_tokens_of, parts))
     fields = {f"{column.name}_{part}": tokens for part, tokens in parts.items()}
     return {column.name: column.count * example, **fields}
