@@ -1,6 +1,6 @@
 """The interface of features to the pump: one async function that works on a row."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -9,6 +9,7 @@ from django.utils.module_loading import import_string
 
 from apps.llm.events import Usage
 from apps.llm.stream.resume import ResumableCompletion
+from apps.llm.thinking import NOT_REPORTED, ThinkingSupport
 
 if TYPE_CHECKING:
     from apps.llm.client import Client
@@ -44,8 +45,8 @@ class JobContext(Generic[Spec]):
     """The stored spec, parsed once by the feature's `read_spec`."""
     model: str
     client: "Client"
-    facts: dict[str, Any] = field(default_factory=dict)
-    """Known facts about the model, a `ModelFacts`; empty if nothing is known."""
+    thinking: ThinkingSupport = NOT_REPORTED
+    """The thinking that the model's chat template supports."""
     _cache: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
 
     def cached(self, make: Callable[[Spec], T]) -> T:
@@ -119,9 +120,9 @@ class Handler:
     run_row: RunRow | str
     read_spec: Callable[[dict[str, Any]], Any] | str = dict
     """Parses the stored spec; its result is passed to the other functions."""
-    row_tokens: Callable[[Any, Mapping[str, Any]], int] | str | None = None
-    """Maps spec and model facts to the max tokens of one request, answer included. Needed where
-    requests in flight share one context; unknown parts count as 0."""
+    row_tokens: Callable[[Any, ThinkingSupport], int] | str | None = None
+    """Maps spec and thinking support to the max tokens of one request, answer included.
+    Needed where requests in flight share one context; unknown parts count as 0."""
     post_process: Callable[[int, Any], PostProcess | None] | str | None = None
     """Maps batch id and spec to a `PostProcess`, or None if the spec asks for none."""
 
@@ -131,9 +132,9 @@ class Handler:
     def runner(self) -> RunRow:
         return cast(RunRow, _imported(self.run_row))
 
-    def max_row_tokens(self, spec: Any, facts: Mapping[str, Any] | None) -> int:
+    def max_row_tokens(self, spec: Any, thinking: ThinkingSupport) -> int:
         """Return the max tokens of a row's request; 0 if the feature cannot tell."""
-        return 0 if self.row_tokens is None else int(_imported(self.row_tokens)(spec, facts or {}))
+        return 0 if self.row_tokens is None else int(_imported(self.row_tokens)(spec, thinking))
 
     def post_processing(self, batch_id: int, spec: Any) -> PostProcess | None:
         if self.post_process is None:

@@ -117,7 +117,7 @@ def _cached_share(batch: Batch) -> float | None:
 def _parallel_rows(batch: Batch) -> int:
     if batch.server is None:
         return 0
-    return min(batch.width or ALL_SLOTS, batch.server.width(batch.model))
+    return min(batch.width or ALL_SLOTS, batch.server.slots_of(batch.model))
 
 
 def _eta_seconds(

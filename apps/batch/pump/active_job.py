@@ -14,7 +14,7 @@ from apps.batch.models import Batch
 from apps.batch.store.row_events import PendingRow
 from apps.llm.stream.resume import ResumableCompletion
 from apps.servers.models import Server
-from apps.servers.services import target
+from apps.servers.services import choose_target
 
 
 @dataclass
@@ -122,8 +122,8 @@ class ActiveJob:
 
 def build_job(batch: Batch, spec_hash: str, handler: Handler, server: Server) -> ActiveJob:
     """Build a job from its batch, whose spec is parsed here and nowhere else."""
-    chosen = target(server, batch.model)
-    facts = server.model(chosen.model) or {}
+    chosen = choose_target(server, batch.model)
+    thinking = server.facts_of(chosen.model).thinking
     spec = handler.parse(batch.spec)
     post_process = handler.post_processing(batch.pk, spec)
     job = ActiveJob(
@@ -133,8 +133,8 @@ def build_job(batch: Batch, spec_hash: str, handler: Handler, server: Server) ->
         max(1, batch.weight),
         batch.width,
         handler.runner(),
-        JobContext(batch.pk, spec, chosen.model, chosen.client, facts),
-        handler.max_row_tokens(spec, facts),
+        JobContext(batch.pk, spec, chosen.model, chosen.client, thinking),
+        handler.max_row_tokens(spec, thinking),
         batch.total,
         spec_hash,
         post_process=post_process,

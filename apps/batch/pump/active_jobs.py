@@ -14,10 +14,9 @@ from apps.batch.pump.active_job import ActiveJob, build_job
 from apps.batch.store import job_writes, reads
 from apps.batch.store.leases import Lease, LeaseLost
 from apps.batch.store.row_events import PendingRow
-from apps.llm.thinking import facts_of
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
-from apps.servers.services import target
+from apps.servers.services import choose_target
 
 log = logging.getLogger(__name__)
 
@@ -179,7 +178,7 @@ class ActiveJobs:
     def use_server(self, server: Server) -> None:
         """Send rows that start from now on to the server's new address or with its new key."""
         for job in self:
-            job.context = replace(job.context, client=target(server, job.model).client)
+            job.context = replace(job.context, client=choose_target(server, job.model).client)
 
     def forget(self, batch_id: int) -> None:
         job = self._jobs.pop(batch_id)
@@ -199,5 +198,5 @@ class ActiveJobs:
 def _update_facts(job: ActiveJob, server: Server | None) -> None:
     """Take over facts about the model that became known when it was loaded for the first rows."""
     facts = None if server is None else server.model(job.model)
-    if facts and facts_of(facts) != facts_of(job.context.facts):
-        job.context = replace(job.context, facts=facts)
+    if facts is not None and facts.thinking != job.context.thinking:
+        job.context = replace(job.context, thinking=facts.thinking)

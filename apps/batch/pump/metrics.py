@@ -60,7 +60,7 @@ class PumpMetrics:
 
     async def start_probe(self, job: ActiveJob, jobs: ActiveJobs, server: Server) -> None:
         """Use a recent probe, or start one if the job is alone on its server."""
-        slots = server.width(job.model)
+        slots = server.slots_of(job.model)
         if job.width is not None or slots < 2:
             return
         recent = await in_db(throughput_store.recent_probe, server.pk, job.model, slots)

@@ -52,7 +52,9 @@ class RowRunner:
         state, server = self._state, self._state.server
         assert server is not None
         task = cast("asyncio.Task[RowEvent]", asyncio.current_task())
-        draft = job.drafts.pop(row.pk, None) or ResumableCompletion(can_continue=server.goes_on)
+        draft = job.drafts.pop(row.pk, None) or ResumableCompletion(
+            can_continue=server.continues_messages
+        )
         request = RowInput(row.index, row.attempts + 1, row.input, draft.restart())
         try:
             async with hold_slot(

@@ -12,11 +12,13 @@ from apps.batch.pump.state import PumpState
 from apps.batch.store import disk_space, job_writes, leases, reads
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State
-from apps.servers.services import look_at
+from apps.servers.services import refresh_server
 
 log = logging.getLogger(__name__)
 
 CHECK_EVERY_SECONDS = 30.0
+
+REJECTED_KEY = "The API key was rejected. Update it under Servers."
 
 
 class ServerCheck:
@@ -31,14 +33,14 @@ class ServerCheck:
             state.stopping = True
             return
         with state.noting_full_disk():
-            server = await look_at(server, max_age=max_age)
+            server = await refresh_server(server, max_age=max_age)
         state.server = server
         if server.state == State.UNAUTHORIZED:
             await state.refresh_jobs(finish=False)
-            reason = server.facts.get("error", "The API key was rejected. Update it under Servers.")
+            reason = server.facts.error or REJECTED_KEY
             await state.jobs.deactivate(state.jobs.ids, BatchStatus.PAUSED, reason)
         elif server.state != State.READY:
-            error = server.facts.get("error") or "The model server is not ready."
+            error = server.facts.error or "The model server is not ready."
             state.blocked_by = waiting_for_server(error)
 
     async def follow_address(self) -> None:

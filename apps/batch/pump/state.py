@@ -51,7 +51,7 @@ class PumpState:
     def width(self, model: str) -> int:
         """Return the max rows in flight for a model."""
         assert self.server is not None
-        width = self.metrics.limit_width(self.server.width(model))
+        width = self.metrics.limit_width(self.server.slots_of(model))
         limit = self.breaker.max_in_flight
         return width if limit is None else min(width, limit)
 

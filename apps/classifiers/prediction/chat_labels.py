@@ -8,8 +8,8 @@ from typing import Any
 
 from apps.batch.handlers import JobContext, RowInput, RowOutcome, Verdict
 from apps.llm.client import ChatRequest, Completion
-from apps.llm.thinking import Thinking, plan
-from apps.llm.token_bound import at_most
+from apps.llm.thinking import Thinking, ThinkingSupport, describe_missing_answer, plan_thinking
+from apps.llm.token_bound import max_tokens_of
 
 HANDLER = "classifiers.chat_labels"
 LONGEST_TEXT = 100_000  # characters: as long as a classifier takes it
@@ -39,7 +39,7 @@ class Spec:
 
     @property
     def max_tokens(self) -> int:
-        return 48 + max(at_most(label) for label in self.labels) * 2
+        return 48 + max(max_tokens_of(label) for label in self.labels) * 2
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -102,9 +102,10 @@ def read_spec(data: dict[str, Any]) -> Spec:
     return Spec.read(data)
 
 
-def row_tokens(spec: Spec, facts: Mapping[str, Any]) -> int:
+def row_tokens(spec: Spec, thinking: ThinkingSupport) -> int:
     """Return the max tokens of a row: the longest one is known."""
-    return at_most(spec.system) + spec.longest + spec.max_tokens + plan(facts).room
+    thought = plan_thinking(thinking).extra_tokens
+    return max_tokens_of(spec.system) + spec.longest + spec.max_tokens + thought
 
 
 async def label_row(row: RowInput, context: JobContext[Spec]) -> RowOutcome:
@@ -116,9 +117,9 @@ async def label_row(row: RowInput, context: JobContext[Spec]) -> RowOutcome:
     spec = context.spec
     text = str(row.input["text"])
     thinking = context.cached(_thinking)
-    thinking.facts = context.facts
+    thinking.support = context.thinking
     request = request_for(spec, text, context.model)
-    completion = await thinking.ask(partial(row.draft.complete, context.client), request)
+    completion = await thinking.complete(partial(row.draft.complete, context.client), request)
     if unfinished := _unfinished(completion, spec.max_tokens):
         return RowOutcome(
             Verdict.REJECTED,

@@ -9,7 +9,6 @@ from apps.batch.services import ProbeResult
 from apps.generation.models import Job
 from apps.generation.review.reasons import label_of
 from apps.llm.permits import batch_wait_reason, describe_backoff
-from apps.servers.facts import capacity
 from apps.servers.models import Server
 
 ONE_BY_ONE = (
@@ -79,7 +78,7 @@ def why_fewer(batch: Batch, running: int) -> str:
     assert server is not None
     slots = server.slots_of(batch.model)
     if running >= slots:
-        return ONE_BY_ONE if server.slots_source(batch.model) == capacity.ASSUMED else ""
+        return ONE_BY_ONE if server.assumes_slots(batch.model) else ""
     if batch.width is not None and running >= batch.width:
         return f"Max rows in parallel is set to {batch.width}. The server has {slots} slots."
     if sentence := _too_large(batch, server, slots):
@@ -114,4 +113,4 @@ def _row_tokens(batch: Batch, server: Server) -> int:
     handler = find_handler(batch.handler)
     if handler is None:
         return 0
-    return handler.max_row_tokens(handler.parse(batch.spec), server.model(batch.model))
+    return handler.max_row_tokens(handler.parse(batch.spec), server.facts_of(batch.model).thinking)

@@ -19,7 +19,7 @@ from apps.generation.rows.steps import Ask, Reply, Row, Steps, write
 from apps.llm.client import ChatRequest, Client, Message
 from apps.llm.events import Usage
 from apps.llm.stream.resume import ResumableCompletion
-from apps.llm.thinking import Thinking, plan
+from apps.llm.thinking import Thinking, ThinkingSupport, describe_missing_answer, plan_thinking
 from apps.runtime.async_db import in_db
 
 Tables = Mapping[str, Table]
@@ -131,7 +131,7 @@ async def tell(
             continue
         request = request_for(recipe, ask, model)
         given = recipe.params_of(ask.column)
-        completion = await thinking.ask(
+        completion = await thinking.complete(
             complete, request, given.get("thinking"), given.get("reasoning_effort", "")
         )
         replies.append(completion.text)
@@ -153,7 +153,7 @@ async def run_row(row: RowInput, context: JobContext[Spec]) -> RowOutcome:
     spec = shared.spec
     draw = draw_of(row.index, row.input, spec, shared.tables)
     passed = row.input.get("passed", ()) if isinstance(row.input, dict) else ()
-    shared.thinking.facts = context.facts
+    shared.thinking.support = context.thinking
     told = await tell(
         spec.recipe, draw, context.client, context.model, row.draft, passed, shared.thinking
     )
@@ -237,13 +237,16 @@ def read_spec(data: dict[str, Any]) -> Spec:
     return Spec.read(data)
 
 
-def row_tokens(spec: Spec, facts: Mapping[str, Any]) -> int:
+def row_tokens(spec: Spec, thinking: ThinkingSupport) -> int:
     """Return the max tokens of a row's requests, answers included."""
-    return tokens_of(spec.recipe, facts, spec.prompt_tokens)
+    return tokens_of(spec.recipe, thinking, spec.prompt_tokens)
 
 
 def tokens_of(
-    recipe: Recipe, facts: Mapping[str, Any], prompt: int | None = None, tables: Tables = NO_TABLES
+    recipe: Recipe,
+    thinking: ThinkingSupport,
+    prompt: int | None = None,
+    tables: Tables = NO_TABLES,
 ) -> int:
     """
     Args:
@@ -253,7 +256,8 @@ def tokens_of(
     thoughts = 0
     for column in recipe.written:
         given = recipe.params_of(column)
-        thoughts += plan(facts, given.get("thinking"), given.get("reasoning_effort", "")).room
+        effort = given.get("reasoning_effort", "")
+        thoughts += plan_thinking(thinking, given.get("thinking"), effort).extra_tokens
     told = prompt_tokens(recipe, tables) if prompt is None else prompt
     # An answer that is asked for again is rare and not counted: it would halve the width of all.
     return told + recipe.max_tokens + thoughts

@@ -14,9 +14,9 @@ from apps.llm import permits
 from apps.llm.client import client_for
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
-from apps.servers.discovery import slot_states
 from apps.servers.models import Server
-from apps.servers.services import hold_slot, look_at, slot_terms
+from apps.servers.probing.discovery import fetch_slots
+from apps.servers.services import hold_slot, refresh_server, slot_terms
 from tests.batch.conftest import MakeBatch, run_until_done
 from tests.llama_process import LlamaProcess
 from tests.standins import Model, Standin
@@ -46,7 +46,7 @@ async def until_written(server: Server, tokens: int) -> None:
     client = client_for(server.endpoint)
     async with asyncio.timeout(60):
         while True:
-            seen = await slot_states(client) or []
+            seen = await fetch_slots(client) or []
             if all(s["is_processing"] and s["next_token"][0]["n_decoded"] >= tokens for s in seen):
                 return
             await asyncio.sleep(0.005)
@@ -57,7 +57,7 @@ async def test_a_question_takes_a_rows_slot_and_the_row_goes_on_where_it_was(
 ) -> None:
     batch = await sync_to_async(make_batch)(5, max_tokens=900)
     working = asyncio.create_task(run_until_done(server))
-    seen = await look_at(server)
+    seen = await refresh_server(server)
     await until_written(server, 90)
     async with hold_slot(seen, lane=Lane.INTERACTIVE):
         assert (await permits.permits_in_flight(server.pk))[Lane.BATCH] == 3
@@ -80,7 +80,10 @@ async def test_on_one_slot_a_row_yields_as_well(
         batch = await sync_to_async(make_batch)(3, max_tokens=400)
         working = asyncio.create_task(run_until_done(server))
         await until_in_flight(server, 1)
-        async with asyncio.timeout(60), hold_slot(await look_at(server), lane=Lane.INTERACTIVE):
+        async with (
+            asyncio.timeout(60),
+            hold_slot(await refresh_server(server), lane=Lane.INTERACTIVE),
+        ):
             assert (await permits.permits_in_flight(server.pk))[Lane.BATCH] == 0
         await working
         await all_accepted(batch)
@@ -129,7 +132,7 @@ async def test_rows_leave_the_model_that_a_person_uses(
     alice: User, swap_server: Server, swap: Standin, settings: Settings
 ) -> None:
     settings.KEEP_MODEL_SECONDS = 2
-    seen = await look_at(swap_server)
+    seen = await refresh_server(swap_server)
     async with hold_slot(seen, lane=Lane.INTERACTIVE, model="red"):
         pass
     blue = await in_db(make_job, alice, swap_server, "blue", 2)

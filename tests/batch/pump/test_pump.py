@@ -39,7 +39,7 @@ from apps.llm.stream.resume import ResumableCompletion
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from apps.servers.probing.discovery import fetch_slots
-from apps.servers.services import target
+from apps.servers.services import choose_target
 from tests.batch.conftest import MakeBatch, run_until_done
 from tests.llama_process import LlamaProcess
 
@@ -78,7 +78,7 @@ async def test_never_more_in_flight_than_slots(
     """By the server's own view, and by ours."""
     await sync_to_async(make_batch)(60, max_tokens=60)
     busiest = deferred = permits = 0
-    client = target(server).client
+    client = choose_target(server).client
     working = asyncio.create_task(run_until_done(server))
     while not working.done():
         metrics = await in_db(llama.metrics)
@@ -455,13 +455,13 @@ async def test_what_a_model_is_may_be_known_only_when_it_was_loaded(
     lease = await in_db(leases.acquire, server.pk)
     assert lease is not None
     jobs = ActiveJobs(lease)
-    server.facts = {"models": [{"id": "m", "state": "unloaded"}]}
+    server.stored_facts = {"models": [{"id": "m", "state": "unloaded"}]}
     [job] = await jobs.refresh(server, finish=False)
     shared = job.context.cached(dict)
-    assert not job.context.facts.get("reasoning")
-    server.facts = {"models": [{"id": "m", "state": "loaded", "reasoning": True}]}
+    assert not job.context.thinking.thinks
+    server.stored_facts = {"models": [{"id": "m", "state": "loaded", "reasoning": True}]}
     await jobs.refresh(server, finish=False)
-    assert job.context.facts["reasoning"] is True
+    assert job.context.thinking.thinks is True
     assert job.context.cached(dict) is shared  # what its rows share was not built again
 
 

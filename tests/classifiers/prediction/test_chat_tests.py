@@ -21,7 +21,8 @@ from apps.classifiers.prediction import chat_labels, chat_tests
 from apps.classifiers.views.chat_tests import target_choices
 from apps.files import ExampleRow
 from apps.llm.client import close_clients
-from apps.llm.token_bound import at_most
+from apps.llm.thinking import NOT_REPORTED
+from apps.llm.token_bound import max_tokens_of
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
 from tests.classifiers import factories
@@ -180,7 +181,7 @@ def test_the_prompt_is_the_same_for_every_row() -> None:
     one, two = (chat_labels.request_for(spec, text, "m") for text in ("x", "y"))
     assert one.messages[0] == two.messages[0]
     assert one.response_format == two.response_format
-    assert chat_labels.row_tokens(chat_labels.Spec(["a"], system), {}) > 1000
+    assert chat_labels.row_tokens(chat_labels.Spec(["a"], system), NOT_REPORTED) > 1000
 
 
 @pytest.mark.django_db(transaction=True)
@@ -238,7 +239,7 @@ def test_the_chat_model_reads_the_whole_text(
         asked = chat_labels.request_for(spec, item.input["text"], "m").messages[1]["content"]
         assert len(asked) > 2_020
         assert asked.endswith("the end")
-    assert chat_labels.row_tokens(spec, {}) > 2_020 // 3
+    assert chat_labels.row_tokens(spec, NOT_REPORTED) > 2_020 // 3
 
 
 @pytest.mark.django_db(transaction=True)
@@ -283,9 +284,9 @@ def test_own_instructions_and_what_labels_mean(
 
 
 def test_models_that_only_embed_are_not_offered(embedding_server: Server, server: Server) -> None:
-    server.facts = {"models": [{"id": "text-embedding-strict"}, {"id": "writer"}]}
+    server.stored_facts = {"models": [{"id": "text-embedding-strict"}, {"id": "writer"}]}
     server.save()
-    embedding_server.facts = {"models": [{"id": "vectors"}]}
+    embedding_server.stored_facts = {"models": [{"id": "vectors"}]}
     embedding_server.save()
     assert [label for _, label in target_choices()] == ["Chat: writer"]
 
@@ -295,4 +296,4 @@ def test_models_that_only_embed_are_not_offered(embedding_server: Server, server
     [("word " * 300, 400), ("今天天气很好" * 100, 600), ("สวัสดีครับ" * 50, 500), ("", 0)],
 )
 def test_tokens_are_bounded_in_every_script(text: str, least: int) -> None:
-    assert least <= at_most(text) <= 2 * len(text) + 1
+    assert least <= max_tokens_of(text) <= 2 * len(text) + 1

@@ -10,9 +10,9 @@ from apps.generation.recipe.parse import parse
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows.handler import row_tokens
 from apps.generation.rows.previews import Preview, preview
-from apps.llm.thinking import ROOM
+from apps.llm.thinking import NOT_REPORTED, THINKING_TOKENS, ThinkingSupport
 from apps.servers.models import Server, Use
-from apps.servers.services import target
+from apps.servers.services import choose_target
 from tests.conftest import create_server
 from tests.environment import FOLDER
 from tests.llama_process import LlamaProcess
@@ -48,7 +48,7 @@ def always() -> Iterator[LlamaProcess]:
 
 async def tried(server: Server, **recipe: Any) -> Preview:
     body = {"prompt": "Write a review.", "schema": SCHEMA, **recipe}
-    (found,) = await preview(target(server), parse(body), 3, rows=1)
+    (found,) = await preview(choose_target(server), parse(body), 3, rows=1)
     assert found.outcome is not None, found.error
     return found
 
@@ -76,7 +76,7 @@ async def test_where_there_is_no_switch_the_thought_is_bounded_and_comes_on_top(
     found = await tried(server, params={"max_tokens": 120})
     assert found.outcome is not None
     assert found.outcome.code == ""
-    assert found.outcome.usage.completion_tokens > ROOM
+    assert found.outcome.usage.completion_tokens > THINKING_TOKENS
 
 
 async def test_a_judge_thinks_no_more_than_the_rest(thinker: LlamaProcess) -> None:
@@ -86,7 +86,7 @@ async def test_a_judge_thinks_no_more_than_the_rest(thinker: LlamaProcess) -> No
         {"name": "judge", "kind": "judge", "criteria": [criterion], "params": {"max_tokens": 900}},
     ]
     server = await _server(thinker)
-    (found,) = await preview(target(server), parse({"columns": columns}), 3, rows=1)
+    (found,) = await preview(choose_target(server), parse({"columns": columns}), 3, rows=1)
     assert found.told is not None, found.error
     scores = json.loads(found.told.replies[1])
     assert 1 <= scores["good"] <= 5
@@ -95,8 +95,8 @@ async def test_a_judge_thinks_no_more_than_the_rest(thinker: LlamaProcess) -> No
 async def test_a_thought_without_an_end_is_the_reason(always: LlamaProcess) -> None:
     """Where nobody knows that the model thinks, as behind a proxy, and it never ends."""
     server = await _server(always)
-    facts = server.facts | {"models": [{"id": "default"}]}
-    await Server.objects.filter(pk=server.pk).aupdate(facts=facts)
+    facts = server.stored_facts | {"models": [{"id": "default"}]}
+    await Server.objects.filter(pk=server.pk).aupdate(stored_facts=facts)
     await server.arefresh_from_db()
     found = await tried(server, params={"max_tokens": 20})
     assert found.outcome is not None
@@ -106,8 +106,8 @@ async def test_a_thought_without_an_end_is_the_reason(always: LlamaProcess) -> N
 
 def test_the_thought_counts_where_slots_share_a_context() -> None:
     spec = Spec.read({"recipe": {"prompt": "Write."}, "seed": 1, "system": ""})
-    always = {"reasoning": True, "thinking_switch": False, "thinking_off": False}
-    assert row_tokens(spec, always) - row_tokens(spec, {}) == ROOM
+    always = ThinkingSupport(True, can_switch=False, can_disable=False)
+    assert row_tokens(spec, always) - row_tokens(spec, NOT_REPORTED) == THINKING_TOKENS
 
 
 async def _server(process: LlamaProcess) -> Server:

@@ -12,6 +12,7 @@ from apps.generation.recipe.prompts.prompt_size import prompt_tokens
 from apps.generation.rows.handler import row_tokens
 from apps.generation.rows.samplers import Draw
 from apps.generation.rows.steps import Ask, Reply, write
+from apps.llm.thinking import NOT_REPORTED
 from apps.servers.models import Server
 from tests.generation.conftest import new_job
 
@@ -61,6 +62,7 @@ def test_a_job_keeps_what_its_seed_rows_come_to(alice: User, server: Server) -> 
     seed = {"name": "passage", "kind": "seed", "text": PASSAGE, "format": "lines"}
     text = {"name": "text", "kind": "text", "prompt": "{{ passage_text }}"}
     job = new_job(alice, server, prompt=None, schema=None, attributes={}, columns=[seed, text])
-    assert row_tokens(job.spec, {}) > len(PASSAGE) // 4
+    assert row_tokens(job.spec, NOT_REPORTED) > len(PASSAGE) // 4
     old = replace(job.spec, prompt_tokens=None)
-    assert row_tokens(old, {}) < 1_000  # of a job from before nothing is known of its rows
+    # A job of an earlier version stored nothing about its rows.
+    assert row_tokens(old, NOT_REPORTED) < 1_000
