@@ -11,9 +11,9 @@ class GenerationConfig(AppConfig):
         register_handler(
             "generation",
             Handler(
-                run_row="apps.generation.rows.handler.run_row",
-                read_spec="apps.generation.rows.handler.read_spec",
-                row_tokens="apps.generation.rows.handler.row_tokens",
+                run_row="apps.generation.rows.generate_row.run_row",
+                read_spec="apps.generation.rows.generate_row.read_spec",
+                row_tokens="apps.generation.rows.generate_row.row_tokens",
                 post_process="apps.generation.rows.semantic_filter.post_process",
             ),
         )

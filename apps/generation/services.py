@@ -22,9 +22,9 @@ from apps.generation.recipe.problems import Problem, RecipeError
 from apps.generation.recipe.prompts.prompt_size import prompt_tokens
 from apps.generation.recipe.recipe import MAX_SEED, Recipe
 from apps.generation.recipe.spec import HANDLER, Filters, Spec
-from apps.generation.review.measure import MEANING_ROWS
+from apps.generation.review.near_duplicates import MEANING_ROWS
 from apps.generation.review.restore import own_fingerprint
-from apps.generation.rows import validation
+from apps.generation.rows import answer_check
 from apps.servers.models import Server, Use
 from apps.servers.services import NoServer, default_target
 
@@ -241,7 +241,7 @@ def _like(old: Any, text: str, name: str) -> Any:
     if isinstance(old, str) or old is None:
         return text
     try:
-        return validation.decoded(text)
+        return answer_check.parse_json(text)
     except ValueError as error:
         message = f"“{name}” is not valid JSON: {error}."
         raise RecipeError([Problem((name,), message)]) from error

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.generation.rows.validation import fingerprint
+from apps.generation.rows.answer_check import fingerprint
 from apps.similarity.minhash import jaccard_similarity
 from apps.similarity.text_key import normalise_text, text_key, texts_fingerprint
 

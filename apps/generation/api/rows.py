@@ -23,8 +23,14 @@ from apps.generation.exports.downloads import export_response
 from apps.generation.exports.formats import Format
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.spec import Spec
-from apps.generation.review import measure, rejudge, restore
-from apps.generation.review.measure import By, Preparing, TooMany
+from apps.generation.review import restore
+from apps.generation.review.apply_threshold import apply_threshold
+from apps.generation.review.near_duplicates import (
+    By,
+    ComparisonPending,
+    TooMany,
+    compare_rows,
+)
 from apps.generation.rows.conversations import last_reply, messages_of
 from apps.runtime.async_db import in_db
 from apps.similarity import thresholds
@@ -194,8 +200,8 @@ class NearApplied(Schema):
 async def near_duplicates(request: HttpRequest, pk: int, by: By = By.TEXT) -> Any:
     """What each threshold would do to the rows. Ask again while `done` is less than `total`."""
     job = await in_db(get_job_of, request, pk)
-    found = await _compared(measure.measure(job, by))
-    if isinstance(found, Preparing):
+    found = await _compared(compare_rows(job, by))
+    if isinstance(found, ComparisonPending):
         return {"done": found.done, "total": found.total}
     shown = await in_db(found.as_dict)
     return {"done": shown["rows"], "total": shown["rows"], **shown}
@@ -206,8 +212,8 @@ async def judge_again(request: HttpRequest, pk: int, data: NearIn) -> Any:
     """Judges the stored rows by another threshold. Rejected rows are kept and can come back."""
     job = await in_db(get_job_of, request, pk)
     step = None if data.threshold is None else round(100 * data.threshold)
-    applied = await _compared(rejudge.apply(job, data.by, step))
-    if isinstance(applied, Preparing):
+    applied = await _compared(apply_threshold(job, data.by, step))
+    if isinstance(applied, ComparisonPending):
         raise ApiError(409, "not_ready", "Not all rows are compared yet. Poll with GET first.")
     if applied.goes_on:
         await in_db(wake_pump, job.batch.server_id)

@@ -9,8 +9,8 @@ from apps.generation.models import Job
 from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows.first_request import row_values
-from apps.generation.rows.handler import draw_of, replies_of
-from apps.generation.rows.steps import rebuilt
+from apps.generation.rows.generate_row import seed_of_row, used_replies
+from apps.generation.rows.row_steps import rebuild_row
 
 PIECE_ROWS = 500
 
@@ -23,11 +23,11 @@ def full_row(spec: Spec, item: Item) -> dict[str, Any]:
     if not missing:
         return fields
     # Old rows were stored without their drawn values: these are drawn and answered again.
-    draw = draw_of(item.index, item.input, spec, {})
+    row_seed = seed_of_row(item.index, item.input, spec, {})
     if recipe.is_plain:
-        known = row_values(recipe, draw.index, draw.seed, draw.stands_for)
+        known = row_values(recipe, row_seed.index, row_seed.seed, row_seed.stands_for)
         return {**fields, **{name: value for name, value in known.items() if name in missing}}
-    row, _ = rebuilt(recipe, draw, replies_of(recipe, item.prompt, item.raw))
+    row, _ = rebuild_row(recipe, row_seed, used_replies(recipe, item.prompt, item.raw))
     known = {**(row.output or {}), **fields}
     return {name: known[name] for name in recipe.field_names if name in known}
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from apps.batch.models import FINISHED, Batch, ItemStatus
 from apps.batch.services import rows_of
 from apps.generation.recipe.spec import HANDLER
-from apps.generation.rows.previews import Preview
+from apps.generation.rows.preview import Preview
 from apps.servers.models import Server
 from apps.servers.services import Target
 

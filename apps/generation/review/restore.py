@@ -10,11 +10,11 @@ from apps.batch.errors import WrongState
 from apps.batch.models import Item, ItemStatus
 from apps.generation.exports.row_fields import full_row, is_complete
 from apps.generation.recipe.spec import Spec
-from apps.generation.rows import validation
+from apps.generation.rows import answer_check
 from apps.generation.rows.conversations import last_reply
 from apps.generation.rows.duplicate_filter import stored_tables
-from apps.generation.rows.handler import draw_of, replies_of
-from apps.generation.rows.steps import rebuilt
+from apps.generation.rows.generate_row import seed_of_row, used_replies
+from apps.generation.rows.row_steps import rebuild_row
 
 UNREAD = ("length", "unfinished", "invalid_json", "schema", "empty")
 """Why an answer is no row: what else is wrong with one can be seen in its fields."""
@@ -34,8 +34,10 @@ def restore(item: Item, spec: Spec) -> None:
         return _accept(item, spec, full_row(spec, item))
     if item.code == "bad_prompt":
         raise WrongState(f"It cannot be written: {item.reason}")
-    replies = replies_of(spec.recipe, item.prompt, item.raw)
-    row, used = rebuilt(spec.recipe, draw_of(item.index, item.input, spec, _tables(spec)), replies)
+    replies = used_replies(spec.recipe, item.prompt, item.raw)
+    row, used = rebuild_row(
+        spec.recipe, seed_of_row(item.index, item.input, spec, _tables(spec)), replies
+    )
     if not row.code:
         return _accept(item, spec, row.output or {})
     if not used:
@@ -58,14 +60,16 @@ def can_restore(spec: Spec, item: Item) -> bool:
         return False
     if _is_as_judged(spec, item):
         return True
-    replies = replies_of(spec.recipe, item.prompt, item.raw)
+    replies = used_replies(spec.recipe, item.prompt, item.raw)
     if len(replies) != 1:
         return bool(replies)
     first = spec.recipe.written[0]
-    return not validation.judge(first.request_schema, replies[0], "stop", loosely=True).code
+    return not answer_check.check_answer(
+        first.request_schema, replies[0], "stop", loosely=True
+    ).code
 
 
-def unread(spec: Spec, item: Item) -> str:
+def unparsed_reply(spec: Spec, item: Item) -> str:
     """What the model wrote last, where it came to no field; else nothing."""
     if item.current_output is not None and item.code not in UNREAD:
         return ""
@@ -90,7 +94,7 @@ def _accept(item: Item, spec: Spec, output: Mapping[str, Any]) -> None:
 
 def own_fingerprint(item: Item, spec: Spec) -> str | None:
     """What a row is known by once it is accepted; None where another one has that already."""
-    found = validation.fingerprint(validation.texts_of(spec.recipe, item.current_output))
+    found = answer_check.fingerprint(answer_check.free_texts_of(spec.recipe, item.current_output))
     if found is None or batches.has_accepted_row(item.batch_id, found, other_than=item.pk):
         return None
     return found

@@ -15,13 +15,13 @@ SALT = "generation.review"
 KEPT = ("status", "code", "reason", "reviewed")
 
 
-def remembered(item: Item) -> str:
+def undo_token(item: Item) -> str:
     """What undo needs to know of a row, signed: the page keeps it and hands it back."""
     return signing.dumps([item.pk, *(getattr(item, name) for name in KEPT)], salt=SALT)
 
 
 @transaction.atomic
-def take_back(item: Item, before: str, spec: Spec) -> None:
+def undo_review(item: Item, before: str, spec: Spec) -> None:
     """The row is accepted, rejected or not yet looked at, as it was.
 
     Raises:

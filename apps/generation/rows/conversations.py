@@ -9,7 +9,7 @@ from apps.generation.recipe.columns.written import Judge
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.recipe.spec import Spec
-from apps.generation.rows.handler import parts_of, replies_of, second_questions
+from apps.generation.rows.generate_row import repeated_questions, split_texts, used_replies
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ class Sides:
 
 def messages_of(spec: Spec, item: Item) -> list[dict[str, str]]:
     """What was sent for this row; nothing for a row that was never asked."""
-    asked = parts_of(spec.recipe, item.prompt)
+    asked = split_texts(spec.recipe, item.prompt)
     if not asked:
         return []
-    replies = parts_of(spec.recipe, item.raw)
+    replies = split_texts(spec.recipe, item.raw)
     messages = [{"role": "system", "content": spec.system}] if spec.system else []
     for at, question in enumerate(asked):
         messages.append({"role": "user", "content": question})
@@ -67,7 +67,7 @@ def messages_of(spec: Spec, item: Item) -> list[dict[str, str]]:
 
 def last_reply(spec: Spec, item: Item) -> str:
     """What the model wrote last, to the letter."""
-    replies = parts_of(spec.recipe, item.raw)
+    replies = split_texts(spec.recipe, item.raw)
     return replies[-1] if replies else ""
 
 
@@ -77,11 +77,11 @@ def conversation(spec: Spec, item: Item) -> list[dict[str, str]]:
     An edited row ends with what the person made of it.
     """
     recipe = spec.recipe
-    asked = parts_of(recipe, item.prompt)
-    second = second_questions(recipe, item.prompt)
+    asked = split_texts(recipe, item.prompt)
+    second = repeated_questions(recipe, item.prompt)
     # An answer that was given a second time is the one that later questions went on from.
     questions = [text for text, again in zip(asked, second, strict=True) if not again]
-    replies = replies_of(recipe, item.prompt, item.raw)
+    replies = used_replies(recipe, item.prompt, item.raw)
     written = list(recipe.written)
     # Each column is a question and its answer, where no condition left one out.
     if len(questions) == len(written):

@@ -17,7 +17,7 @@ from apps.batch.services import accepted_rows_since, rows_of
 from apps.generation.models import StoredRows
 from apps.generation.recipe.columns.seeds import Table
 from apps.generation.recipe.spec import Spec
-from apps.generation.rows import validation
+from apps.generation.rows import answer_check
 from apps.runtime.async_db import in_db
 from apps.similarity.contamination import TestTextIndex
 from apps.similarity.dedup import Match, NearDuplicateIndex
@@ -28,7 +28,7 @@ CHUNK = 20_000
 
 
 @dataclass
-class Guard:
+class DuplicateFilter:
     """What a job's rows are held against."""
 
     spec: Spec
@@ -52,26 +52,26 @@ class Guard:
             self.known.extend(bytes(index + 1 - len(self.known)))
         self.known[index] = 1
 
-    def judge(self, index: int, texts: Sequence[str]) -> "Judged":
-        """What the row repeats; one that is new is remembered."""
+    def judge(self, index: int, texts: Sequence[str]) -> "DuplicateCheck":
+        """What the row repeats; one that is new is undo_token."""
         text = "\n".join(texts)
         if not text.strip():
-            return Judged()
+            return DuplicateCheck()
         if self.test_set is not None and (sentence := self.test_set.describe_overlap(text)):
-            return Judged("contaminated", sentence)
+            return DuplicateCheck("contaminated", sentence)
         near = self.spec.filters.near
         signature = minhash_signature(text) if near is not None else None
         if near is None or signature is None:
-            return Judged()
+            return DuplicateCheck()
         match = self.seeds.find_nearest_signature(signature)
         minhash = signature.tobytes()  # also of one that goes: another threshold brings it back
         if match is not None and match.similarity >= near:
-            return Judged("seed_duplicate", _same_as(match, "seed row"), minhash)
+            return DuplicateCheck("seed_duplicate", _same_as(match, "seed row"), minhash)
         match = self.rows.find_or_add(index, signature, near)
         if match is not None:
-            return Judged("near_duplicate", _same_as(match, "row"), minhash)
+            return DuplicateCheck("near_duplicate", _same_as(match, "row"), minhash)
         self.note(index)
-        return Judged(minhash=minhash)
+        return DuplicateCheck(minhash=minhash)
 
 
 def _same_as(match: Match, what: str) -> str:
@@ -79,7 +79,7 @@ def _same_as(match: Match, what: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class DuplicateCheck:
     """What a row repeats, as kind and sentence: empty where it is new."""
 
     code: str = ""
@@ -88,16 +88,18 @@ class Judged:
     """By which the row is known again when another process takes over."""
 
 
-_guards: OrderedDict[int, Guard] = OrderedDict()
+_guards: OrderedDict[int, DuplicateFilter] = OrderedDict()
 
 
-async def guard_for(batch_id: int, spec: Spec, tables: dict[str, Table]) -> Guard | None:
+async def filter_for_job(
+    batch_id: int, spec: Spec, tables: dict[str, Table]
+) -> DuplicateFilter | None:
     """The job's guard, up to date; None where nothing is compared."""
     if spec.filters.near is None and spec.filters.test_set is None:
         return None
     guard = _guards.get(batch_id)
     if guard is None or guard.spec != spec:
-        guard = Guard(spec)
+        guard = DuplicateFilter(spec)
         if spec.filters.test_set is not None:
             table = await in_db(stored_table, spec.filters.test_set)
             texts = [row.get("text", "") for row in table.rows]
@@ -120,13 +122,13 @@ def stored_tables(spec: Spec) -> dict[str, Table]:
     return {name: stored_table(pk) for name, pk in spec.stored.items()}
 
 
-def _add_seeds(guard: Guard, tables: dict[str, Table]) -> None:
+def _add_seeds(guard: DuplicateFilter, tables: dict[str, Table]) -> None:
     for table in tables.values():
         for place, text in enumerate(table.texts):
             guard.seeds.add(place, text)
 
 
-async def _catch_up(batch_id: int, guard: Guard) -> None:
+async def _catch_up(batch_id: int, guard: DuplicateFilter) -> None:
     """Reads the accepted rows that another process finished."""
     if guard.spec.filters.near is None:
         return
@@ -146,7 +148,7 @@ def _finished_since(batch_id: int, since: datetime | None, index: int) -> list[K
     return list(known.values_list("index", "finished", "minhash")[:CHUNK])
 
 
-def _add_rows(batch_id: int, guard: Guard, known: list[Known]) -> None:
+def _add_rows(batch_id: int, guard: DuplicateFilter, known: list[Known]) -> None:
     # All are there after a slice of this same process.
     new = [(index, minhash) for index, _, minhash in known if not guard.has(index)]
     kept = {index: minhash for index, minhash in new if minhash}
@@ -155,7 +157,7 @@ def _add_rows(batch_id: int, guard: Guard, known: list[Known]) -> None:
         guard.rows.add_signatures(list(kept), signatures.reshape(len(kept), HASHES))
     without = [index for index, _ in new if index not in kept]
     for index, output in _outputs(batch_id, without):
-        guard.rows.add(index, "\n".join(validation.texts_of(guard.spec.recipe, output)))
+        guard.rows.add(index, "\n".join(answer_check.free_texts_of(guard.spec.recipe, output)))
     for index, _ in new:
         guard.note(index)
 

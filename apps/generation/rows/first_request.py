@@ -8,8 +8,8 @@ from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts import templates
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.rows import samplers
-from apps.generation.rows.samplers import Draw
-from apps.generation.rows.steps import first_ask
+from apps.generation.rows.row_steps import first_ask
+from apps.generation.rows.samplers import RowSeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def render_row(recipe: Recipe, index: int, seed: int) -> RowPrompt:
     Raises:
         RecipeError: the prompt is too long or empty.
     """
-    ask = first_ask(recipe, Draw(index, seed))
+    ask = first_ask(recipe, RowSeed(index, seed))
     return RowPrompt(ask.messages, row_values(recipe, index, seed), ask.seed)
 
 
@@ -37,16 +37,15 @@ def row_values(
     """The category columns of row `index`, of a recipe that begins with these.
 
     Args:
-        stands_for: as in `Draw`. A row that replaces another draws everything by its own index but
-            what was promised of that one.
+        stands_for: as in `RowSeed`: the row it replaces, whose quota it takes over.
     """
     values: dict[str, Any] = {}
-    draw = Draw(index, seed, stands_for)
+    row_seed = RowSeed(index, seed, stands_for)
     for column in recipe.categories:
         if column.condition and not templates.evaluate(column.condition, values):
             values[column.name] = None
         else:
             with suppress(RecipeError):  # old jobs have values without options
                 values[column.name] = ""
-                samplers.fill(column, draw, values)
+                samplers.sample_column(column, row_seed, values)
     return values

@@ -22,7 +22,7 @@ _MARKUP = re.compile(r"[{}<>|\\`=\[\]]|https?://")
 SYSTEM = "You invent people. Each is one short phrase: age, work, situation, what is on their mind."
 
 
-class NothingWritten(Exception):
+class NoPersonas(Exception):
     """The model wrote nothing that can be used."""
 
 
@@ -30,7 +30,7 @@ async def write(target: Target, about: str, count: int, *, person: int | None = 
     """`count` different people, fewer if the model repeats itself.
 
     Raises:
-        NothingWritten, LLMError
+        NoPersonas, LLMError
     """
     server = await refresh_server(target.server)
     target = Target(server, target.model)
@@ -44,7 +44,7 @@ async def write(target: Target, about: str, count: int, *, person: int | None = 
         if len(found) >= count:
             break
     if not found:
-        raise NothingWritten("The model returned no usable people. Enter them yourself.")
+        raise NoPersonas("The model returned no usable people. Enter them yourself.")
     return list(found.values())[:count]
 
 
@@ -97,15 +97,15 @@ async def _ask(
         completion = await thinking.complete(target.client.complete, request)
         held.record_usage(completion.usage)
     if nothing := describe_missing_answer(completion, most):
-        raise NothingWritten(nothing)
+        raise NoPersonas(nothing)
     try:
         people = json.loads(completion.text).get("people", [])
     except (ValueError, AttributeError):
         return []
-    return [line for person in people if (line := cleaned(str(person)))]
+    return [line for person in people if (line := clean_persona(str(person)))]
 
 
-def cleaned(line: str) -> str:
+def clean_persona(line: str) -> str:
     """A person in one line, without a number or bullet before it; empty where it is none: markup, a
     heading, a single word, more signs than letters."""
     line = " ".join(line.split())

@@ -23,7 +23,7 @@ UNITS = 2.0**64
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class RowSeed:
     """Which row: its place, the job's seed, and the real rows it may use.
 
     `stands_for` is the row it replaces, if it does: it takes over what was promised of that one (a
@@ -41,17 +41,17 @@ class Draw:
     def place(self) -> int:
         return self.index if self.stands_for is None else self.stands_for
 
-    def number(self, what: str) -> int:
-        return number(self.seed, self.index, what)
+    def random_bits(self, what: str) -> int:
+        return random_bits(self.seed, self.index, what)
 
 
-def number(seed: int, index: int, what: str) -> int:
+def random_bits(seed: int, index: int, what: str) -> int:
     """64 random bits that are the same on every machine and in every version of Python."""
     key = f"{seed}\x1f{index}\x1f{what}".encode()
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big")
 
 
-def fill(column: Column, draw: Draw, values: Values) -> None:
+def sample_column(column: Column, row_seed: RowSeed, values: Values) -> None:
     """Puts the column's values into the row's.
 
     Raises:
@@ -59,26 +59,28 @@ def fill(column: Column, draw: Draw, values: Values) -> None:
     """
     match column:
         case Choice():
-            values[column.name] = _category(column, draw, values)
+            values[column.name] = _category(column, row_seed, values)
         case Number():
-            values[column.name] = _number(column, draw)
+            values[column.name] = _number(column, row_seed)
         case Date():
-            values[column.name] = _date(column, draw)
+            values[column.name] = _date(column, row_seed)
         case Uuid():
-            bits = draw.number(column.name) << 64 | draw.number(f"{column.name} low")
+            bits = row_seed.random_bits(column.name) << 64 | row_seed.random_bits(
+                f"{column.name} low"
+            )
             values[column.name] = str(uuid.UUID(int=bits, version=4))
         case Seed():
-            values.update(_seed(column, draw, values))
+            values.update(_seed(column, row_seed, values))
         case Expression():
             values[column.name] = templates.evaluate(column.expression, values)
         case _:
             raise TypeError(f"{type(column).__name__} is not drawn.")
 
 
-def _category(column: Choice, draw: Draw, values: Mapping[str, Any]) -> str:
-    order = _quota_order(column, draw.seed)
-    if draw.place < len(order):
-        return order[draw.place]
+def _category(column: Choice, row_seed: RowSeed, values: Mapping[str, Any]) -> str:
+    order = _quota_order(column, row_seed.seed)
+    if row_seed.place < len(order):
+        return order[row_seed.place]
     options = column.options
     if column.depends_on:
         above = values[column.depends_on]
@@ -90,15 +92,15 @@ def _category(column: Choice, draw: Draw, values: Mapping[str, Any]) -> str:
                 f"“{column.name}” has no values for “{str(above)[:60]}” of “{column.depends_on}”."
             )
     if not column.quotas:
-        return _choice(options, draw.number(column.name))
+        return _choice(options, row_seed.random_bits(column.name))
     places = [at for at, value in enumerate(options.values) if value not in column.quotas]
     if not places:  # rows beyond the quotas keep their proportions
-        return order[draw.place % len(order)]
+        return order[row_seed.place % len(order)]
     free = Options(
         tuple(options.values[at] for at in places),
         tuple(options.weights[at] for at in places) if options.weights else (),
     )
-    return _choice(free, draw.number(column.name))
+    return _choice(free, row_seed.random_bits(column.name))
 
 
 def _choice(options: Options, bits: int) -> str:
@@ -118,7 +120,9 @@ def _quota_order(column: Choice, seed: int) -> tuple[str, ...]:
         if len(_orders) > 64:
             _orders.clear()
         slots = [value for value, count in column.quotas.items() for _ in range(count)]
-        places = sorted(range(len(slots)), key=lambda at: number(seed, at, f"{column.name} order"))
+        places = sorted(
+            range(len(slots)), key=lambda at: random_bits(seed, at, f"{column.name} order")
+        )
         _orders[key] = tuple(slots[at] for at in places)
     return _orders[key]
 
@@ -126,8 +130,8 @@ def _quota_order(column: Choice, seed: int) -> tuple[str, ...]:
 _orders: dict[tuple[str, tuple[tuple[str, int], ...], int], tuple[str, ...]] = {}
 
 
-def _number(column: Number, draw: Draw) -> int | float:
-    unit = partial(_unit, draw, column.name)
+def _number(column: Number, row_seed: RowSeed) -> int | float:
+    unit = partial(_unit, row_seed, column.name)
     if (normal := column.normal) is not None:
         tries = (normal.inv_cdf(min(max(unit(turn), 1e-12), 1 - 1e-12)) for turn in range(100))
         value = next(
@@ -136,19 +140,19 @@ def _number(column: Number, draw: Draw) -> int | float:
         )
     elif not column.decimals:
         span = int(column.largest) - int(column.smallest) + 1
-        return int(column.smallest) + draw.number(column.name) % span
+        return int(column.smallest) + row_seed.random_bits(column.name) % span
     else:
         value = column.smallest + unit(0) * (column.largest - column.smallest)
     return round(value, column.decimals) if column.decimals else round(value)
 
 
-def _unit(draw: Draw, name: str, turn: int) -> float:
+def _unit(row_seed: RowSeed, name: str, turn: int) -> float:
     """From 0 to below 1."""
-    return draw.number(name if not turn else f"{name} {turn}") / UNITS
+    return row_seed.random_bits(name if not turn else f"{name} {turn}") / UNITS
 
 
-def _date(column: Date, draw: Draw) -> str:
-    bits = draw.number(column.name)
+def _date(column: Date, row_seed: RowSeed) -> str:
+    bits = row_seed.random_bits(column.name)
     if column.with_time:
         minutes = int((column.last - column.first) / timedelta(minutes=1)) + 1
         return (column.first + timedelta(minutes=bits % minutes)).isoformat(timespec="minutes")
@@ -156,8 +160,8 @@ def _date(column: Date, draw: Draw) -> str:
     return (column.first.date() + timedelta(days=bits % days)).isoformat()
 
 
-def _seed(column: Seed, draw: Draw, values: Mapping[str, Any]) -> Values:
-    table = draw.tables.get(column.name)
+def _seed(column: Seed, row_seed: RowSeed, values: Mapping[str, Any]) -> Values:
+    table = row_seed.tables.get(column.name)
     if table is None:
         raise RecipeError.of(f"The seed rows of “{column.name}” no longer exist.")
     places = None
@@ -170,11 +174,13 @@ def _seed(column: Seed, draw: Draw, values: Mapping[str, Any]) -> Values:
             )
     if column.order == "walk":
         total = len(table.rows) if places is None else len(places)
-        at = [(draw.place * column.count + turn) % total for turn in range(column.count)]
+        at = [(row_seed.place * column.count + turn) % total for turn in range(column.count)]
         rows = [table.rows[n if places is None else places[n]] for n in at]
     else:
         rows = table.pick(
-            places, column.count, lambda what, of: draw.number(f"{column.name} {what}") % of
+            places,
+            column.count,
+            lambda what, of: row_seed.random_bits(f"{column.name} {what}") % of,
         )
     found: Values = {column.name: "\n".join(_shown(column, row) for row in rows)}
     if column.count == 1:

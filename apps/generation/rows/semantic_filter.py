@@ -21,7 +21,7 @@ from apps.batch.models import Item
 from apps.batch.services import accepted_rows_since
 from apps.embeddings.cache import Embedder, TextsTooLarge, embed, identify
 from apps.generation.recipe.spec import Spec
-from apps.generation.rows import validation
+from apps.generation.rows import answer_check
 from apps.generation.rows.duplicate_filter import stored_table
 from apps.llm.errors import LLMError
 from apps.llm.permits import Lane
@@ -37,7 +37,7 @@ Vectors = NDArray[np.float32]
 
 def post_process(batch_id: int, spec: Spec) -> PostProcess | None:
     """Build the comparison of a job's rows; None if its spec sets no threshold."""
-    return None if spec.filters.meaning is None else Comparison(batch_id, spec)
+    return None if spec.filters.meaning is None else SemanticFilter(batch_id, spec)
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Kept:
         self.places += places
 
 
-class Comparison:
+class SemanticFilter:
     """A job's rows so far, in the memory of the pump that works on it."""
 
     def __init__(self, batch_id: int, spec: Spec) -> None:
@@ -121,7 +121,7 @@ class Comparison:
         return list(rows.only(*fields)[:ROWS_AT_ONCE])
 
     def _text(self, item: Item) -> str:
-        return "\n".join(validation.texts_of(self._spec.recipe, item.current_output))
+        return "\n".join(answer_check.free_texts_of(self._spec.recipe, item.current_output))
 
     def _judge(self, items: list[Item], vectors: Vectors) -> list[LateRejection]:
         """The rows that go, in the order in which they were accepted; the others are kept."""

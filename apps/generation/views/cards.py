@@ -12,9 +12,9 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.batch.models import Item, ItemStatus
 from apps.generation.recipe.columns.written import Criterion, Judge
 from apps.generation.recipe.spec import Spec
-from apps.generation.review import restore, review
-from apps.generation.review.listing import FILTERS, Shown
+from apps.generation.review import restore, similar_rows
 from apps.generation.review.reasons import label_of
+from apps.generation.review.row_filter import FILTERS, RowFilter
 from apps.generation.views.jobs import jobs_of
 from apps.generation.views.review import decide
 
@@ -36,7 +36,7 @@ class Card:
     """A row as its card shows it: clipped, in whole, or as a form."""
 
     item: Item
-    fields: list[review.Field]
+    fields: list[similar_rows.RowField]
     scores: list[Score]
     fields_left: int
     is_long: bool
@@ -55,7 +55,7 @@ class Card:
 
 
 def card_of(spec: Spec, item: Item, *, whole: bool = False, edits: bool = False) -> Card:
-    fields = review.fields_of(spec, item) if item.current_output is not None else []
+    fields = similar_rows.row_fields(spec, item) if item.current_output is not None else []
     order = {name: at for at, name in enumerate(spec.recipe.shown_first)}
     fields.sort(key=lambda field: order.get(field.name, len(order)))
     values = {field.name: field.value for field in fields}
@@ -72,7 +72,7 @@ def card_of(spec: Spec, item: Item, *, whole: bool = False, edits: bool = False)
     everything = whole or edits
     shown = fields if everything else fields[:FIELDS_SHOWN]
     left = len(fields) - len(shown)
-    said = restore.unread(spec, item)
+    said = restore.unparsed_reply(spec, item)
     texts = [*(field.value for field in fields), said]
     is_long = len(fields) > FIELDS_SHOWN or any(len(text) > CLIPPED for text in texts)
     is_new = item.status == ItemStatus.ACCEPTED and not item.reviewed
@@ -90,8 +90,8 @@ def _score(value: str, criterion: Criterion) -> Score:
 def page(request: HttpRequest, pk: int) -> HttpResponse:
     """A page of cards, by the filters of the table."""
     found = get_object_or_404(jobs_of(request), pk=pk)
-    shown = Shown.of(found, request.GET)
-    stretch = shown.stretch(found, request.GET, CARDS_A_PAGE)
+    shown = RowFilter.of(found, request.GET)
+    stretch = shown.page(found, request.GET, CARDS_A_PAGE)
     spec = found.spec
     context = {
         "job": found,

@@ -29,11 +29,11 @@ from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.recipe import MAX_ROWS
 from apps.generation.recipe.spec import Spec
 from apps.generation.recipe.starters import STARTERS
-from apps.generation.review.job_status import standing
-from apps.generation.review.listing import FILTERS, Shown
+from apps.generation.review.job_status import job_status
 from apps.generation.review.reasons import label_of
-from apps.generation.review.restore import can_restore, unread
-from apps.generation.rows import previews
+from apps.generation.review.restore import can_restore, unparsed_reply
+from apps.generation.review.row_filter import FILTERS, RowFilter
+from apps.generation.rows import preview
 from apps.generation.rows.conversations import Sides, last_reply, messages_of
 from apps.generation.views import thresholds
 
@@ -76,14 +76,14 @@ def job(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(jobs_of(request), pk=pk)
     spec = found.spec
     context = {
-        **standing(found),
+        **job_status(found),
         **_table(request, found),
         "spec": spec,
         "large": services.is_large(found.batch),
         "names": spec.recipe.field_names,
         "labels": spec.recipe.label_names,
         "sides": Sides.of(spec.recipe),
-        "recipe_json": previews.pretty(found.recipe),
+        "recipe_json": preview.format_json(found.recipe),
         "near_step": thresholds.step_of(spec.filters.near),
         "meaning_step": thresholds.step_of(spec.filters.meaning),
         "real": to_dataset.real_datasets(found.owner),
@@ -98,7 +98,7 @@ def job(request: HttpRequest, pk: int) -> HttpResponse:
 def progress(request: HttpRequest, pk: int) -> HttpResponse:
     """Asked again and again while the job runs. Tells the table when there are new rows."""
     found = get_object_or_404(jobs_of(request), pk=pk)
-    context = standing(found)
+    context = job_status(found)
     answer = render(request, "generation/_progress.html", context)
     if request.GET.get("seen") != str(context["progress"].finished) or not context["live"]:
         answer["HX-Trigger"] = "rows-changed"
@@ -125,7 +125,7 @@ def rows(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
     """One page of rows, perhaps of one state or one reason; while it runs, the newest first."""
-    chosen = Shown.of(found, request.GET)
+    chosen = RowFilter.of(found, request.GET)
     page = Paginator(chosen.rows(found), ROWS_A_PAGE).get_page(request.GET.get("page"))
     spec = found.spec
     names = spec.recipe.shown_first[:FIELDS_SHOWN]
@@ -148,7 +148,7 @@ def _cells(spec: Spec, item: Item, names: Sequence[str]) -> list[str] | None:
     if not item.reason:
         return cells
     said = [cell for cell in cells or [] if cell]
-    return [" · ".join([*said, *filter(None, [unread(spec, item)])])]
+    return [" · ".join([*said, *filter(None, [unparsed_reply(spec, item)])])]
 
 
 @require_safe
@@ -162,8 +162,8 @@ def row(request: HttpRequest, pk: int, index: int) -> HttpResponse:
         "item": item,
         "messages_sent": messages_of(spec, item),
         "reply": last_reply(spec, item),
-        "output": previews.pretty(_as_written(spec, item)),
-        "edited": previews.pretty(item.edited),
+        "output": preview.format_json(_as_written(spec, item)),
+        "edited": preview.format_json(item.edited),
         "before": items.filter(index__lt=index).order_by("-index").only("index").first(),
         "after": items.filter(index__gt=index).order_by("index").only("index").first(),
         "restorable": can_restore(spec, item),

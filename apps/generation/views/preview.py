@@ -14,7 +14,8 @@ from apps.core.quotas import limited
 from apps.generation import services
 from apps.generation.recipe import estimates, targets
 from apps.generation.recipe.problems import RecipeError
-from apps.generation.rows import personas, previews
+from apps.generation.rows import personas
+from apps.generation.rows.preview import generate_preview
 from apps.generation.views.draft import Draft
 from apps.llm.errors import LLMError
 from apps.runtime.async_db import in_db
@@ -36,7 +37,7 @@ async def preview(request: HttpRequest) -> HttpResponse:
         try:
             target = await in_db(targets.chosen, draft.target)
             tables = await in_db(services.tables_of, owner, job_request.recipe)
-            tried = await previews.preview(
+            tried = await generate_preview(
                 target,
                 job_request.recipe,
                 job_request.seed,
@@ -71,6 +72,6 @@ async def write_personas(request: HttpRequest) -> HttpResponse:
         target = await in_db(targets.chosen, request.POST.get("target", ""))
         person = (await request.auser()).pk
         values = await personas.write(target, about, number, person=person)
-    except (NoServer, LLMError, personas.NothingWritten) as error:
+    except (NoServer, LLMError, personas.NoPersonas) as error:
         return JsonResponse({"problem": str(error)}, status=200)
     return JsonResponse({"values": values})

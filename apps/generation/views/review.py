@@ -20,10 +20,10 @@ from apps.generation.models import Job
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.spec import Spec
-from apps.generation.review import diversity, restore, review
+from apps.generation.review import diversity, restore, similar_rows
 from apps.generation.review.restore import can_restore
-from apps.generation.review.undo import remembered, take_back
-from apps.generation.rows import validation
+from apps.generation.review.undo import undo_review, undo_token
+from apps.generation.rows import answer_check
 from apps.generation.rows.duplicate_filter import stored_tables
 from apps.generation.views.jobs import jobs_of
 from apps.llm.errors import LLMError
@@ -55,7 +55,7 @@ def judge(request: HttpRequest, pk: int, index: int) -> HttpResponse:
     """Accept, reject or change a row; the next one comes back."""
     found = get_object_or_404(jobs_of(request), pk=pk)
     item = get_object_or_404(Item, batch_id=found.batch_id, index=index)
-    before, action = remembered(item), request.POST.get("action")
+    before, action = undo_token(item), request.POST.get("action")
     if action == "undo":
         problem = _undo(found, item, request.POST.get("before", ""))
     else:
@@ -77,7 +77,7 @@ def judge(request: HttpRequest, pk: int, index: int) -> HttpResponse:
 def _undo(found: Job, item: Item, before: str) -> str:
     """Takes the last word about a row back; returns why that could not be done, or nothing."""
     try:
-        take_back(item, before, found.spec)
+        undo_review(item, before, found.spec)
     except WrongState as error:
         return str(error)
     wake_pump(found.batch.server_id)
@@ -131,20 +131,20 @@ def _filters(data: Any) -> dict[str, Any]:
 def _context(
     found: Job, filters: dict[str, Any], *, after: int, exact: int | None = None
 ) -> dict[str, Any]:
-    rows = review.queue(found, filters["status"], unseen=filters["unseen"])
+    rows = similar_rows.review_queue(found, filters["status"], unseen=filters["unseen"])
     item = rows.filter(index__gt=after).first()
     if exact is not None:  # a word about a row may have taken it out of those left
         item = batches.rows_of(found.batch_id).filter(index=exact).first() or item
     spec = found.spec
     context: dict[str, Any] = {"job": found, "item": item, **filters}
     if item is not None:
-        fields = review.fields_of(spec, item) if item.current_output is not None else []
+        fields = similar_rows.row_fields(spec, item) if item.current_output is not None else []
         context |= {
             "fields": fields,
             "can_edit": any(field.editable for field in fields),
-            "said": restore.unread(spec, item),
+            "said": restore.unparsed_reply(spec, item),
             "can_accept": item.status == ItemStatus.ACCEPTED or can_restore(spec, item),
-            "neighbours": review.neighbours(spec, item),
+            "neighbours": similar_rows.find_similar_rows(spec, item),
             "before": rows.filter(index__lt=item.index).order_by("-index").only("index").first(),
             "next": rows.filter(index__gt=item.index).only("index").first(),
             "left": rows.filter(index__gte=item.index).count(),
@@ -166,8 +166,10 @@ async def varied(request: HttpRequest, pk: int) -> HttpResponse:
     found = await aget_object_or_404(jobs, pk=pk)
     runs = found.batch.status in ACTIVE
     spec = found.spec
-    items = await in_db(review.sample, found)
-    texts = ["\n".join(validation.texts_of(spec.recipe, item.current_output)) for item in items]
+    items = await in_db(similar_rows.sample_rows, found)
+    texts = [
+        "\n".join(answer_check.free_texts_of(spec.recipe, item.current_output)) for item in items
+    ]
     groups = _by_label(spec, items, texts)
     seeds = await in_db(_seed_texts, spec, len(texts))
     measured = _without_vectors if runs and not request.GET.get("all") else _with_vectors

@@ -10,9 +10,13 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.batch.services import wake_pump
 from apps.embeddings.cache import TextsTooLarge
 from apps.generation.models import Job
-from apps.generation.review import measure, rejudge
-from apps.generation.review.measure import By, Preparing, TooMany
-from apps.generation.review.rejudge import Applied
+from apps.generation.review.apply_threshold import ThresholdResult, apply_threshold
+from apps.generation.review.near_duplicates import (
+    By,
+    ComparisonPending,
+    TooMany,
+    compare_rows,
+)
 from apps.llm.errors import LLMError
 from apps.runtime.async_db import in_db
 from apps.servers.services import NoServer
@@ -36,10 +40,10 @@ async def measured(request: HttpRequest, pk: int) -> HttpResponse:
     if by not in set(By):
         return JsonResponse({"error": "`by` must be “text” or “meaning”."}, status=400)
     try:
-        shown = await measure.measure(found, By(by))
+        shown = await compare_rows(found, By(by))
     except CANNOT as error:
         return JsonResponse({"error": str(error)})
-    if isinstance(shown, Preparing):
+    if isinstance(shown, ComparisonPending):
         return JsonResponse({"done": shown.done, "total": shown.total})
     return JsonResponse(await in_db(shown.as_dict))
 
@@ -55,11 +59,11 @@ async def apply(request: HttpRequest, pk: int) -> HttpResponse:
         messages.error(request, f"A threshold is a whole number from {first} to {last} percent.")
         return redirect("generation:job", pk)
     try:
-        applied = await rejudge.apply(found, By(by), None if step == OFF else step)
+        applied = await apply_threshold(found, By(by), None if step == OFF else step)
     except CANNOT as error:
         messages.error(request, str(error))
         return redirect("generation:job", pk)
-    if isinstance(applied, Preparing):
+    if isinstance(applied, ComparisonPending):
         messages.error(request, "The rows are still being compared. Wait for the histogram.")
         return redirect("generation:job", pk)
     messages.success(request, _said(applied))
@@ -68,7 +72,7 @@ async def apply(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("generation:job", pk)
 
 
-def _said(applied: Applied) -> str:
+def _said(applied: ThresholdResult) -> str:
     said = (
         f"{applied.rejected:,} row{'s' * (applied.rejected != 1)} rejected as near-duplicates, "
         f"{applied.restored:,} restored."

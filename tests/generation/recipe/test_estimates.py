@@ -9,9 +9,9 @@ from django.test import Client
 from apps.batch.handlers import RowOutcome, Verdict
 from apps.batch.models import Batch, Item
 from apps.generation.recipe.estimates import Estimate, estimate, from_job, rates_of
-from apps.generation.rows.handler import Told
-from apps.generation.rows.previews import Preview
-from apps.generation.rows.steps import Row
+from apps.generation.rows.generate_row import GeneratedRow
+from apps.generation.rows.preview import Preview
+from apps.generation.rows.row_steps import Row
 from apps.llm.events import Usage
 from apps.servers.models import Server
 from apps.servers.services import Target
@@ -30,7 +30,7 @@ def eight(server: Server) -> Target:
 
 def tried(*seconds: float, written: int = 100, good: int | None = None) -> list[Preview]:
     usage = Usage(40, 0, written)
-    told = Told(Row(), [], [], usage)
+    told = GeneratedRow(Row(), [], [], usage)
     good = len(seconds) if good is None else good
     verdicts = ["" if at < good else "judged" for at in range(len(seconds))]
     return [

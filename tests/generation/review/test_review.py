@@ -13,7 +13,7 @@ from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset
 from apps.files import ExampleRow
 from apps.generation.models import Job
-from apps.generation.rows import validation
+from apps.generation.rows import answer_check
 from apps.servers.models import Server
 from apps.similarity.minhash import jaccard_similarity, minhash_signature
 from tests.generation.conftest import finish, new_job
@@ -77,7 +77,7 @@ class TestReview:
             form = {"action": "edit", "field-text": text, "field-label": "negative"}
             browser.post(f"/generate/{job.pk}/review/{index}/", form)
         prints = [item(job, index).fingerprint for index in (0, 1)]
-        assert prints == [validation.fingerprint(["Better."]), None]  # no two share one
+        assert prints == [answer_check.fingerprint(["Better."]), None]  # no two share one
 
     def test_an_edit_that_does_not_fit(self, browser: Client, job: Job) -> None:
         answer = browser.post(

@@ -6,7 +6,7 @@ import pytest
 from django.test import AsyncClient
 
 from apps.generation.rows import personas
-from apps.generation.rows.personas import NothingWritten
+from apps.generation.rows.personas import NoPersonas
 from apps.llm.client import ChatRequest, Client, Completion
 from apps.llm.events import Usage
 from apps.servers.models import Server
@@ -41,7 +41,7 @@ async def test_asks_again_until_there_are_enough(server: Server, answers: list[s
 
 
 async def test_nothing_that_can_be_used(server: Server, answers: list[str]) -> None:
-    with pytest.raises(NothingWritten):
+    with pytest.raises(NoPersonas):
         await personas.write(choose_target(server, "m"), "", 3)
 
 

@@ -22,8 +22,8 @@ from apps.generation.exports.row_fields import full_row
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.spec import Spec
-from apps.generation.rows.samplers import Draw
-from apps.generation.rows.steps import first_ask
+from apps.generation.rows.row_steps import first_ask
+from apps.generation.rows.samplers import RowSeed
 from apps.generation.services import create_job
 from apps.llm.client import ChatRequest, Client, Completion, close_clients
 from apps.llm.events import Usage
@@ -119,7 +119,7 @@ def test_rows_from_before_values_were_kept_are_read_as_they_were_asked(
     spec = job.spec
     for place in range(20):
         old = Item(batch=job.batch, index=100 + place, input={"for": place})
-        asked = first_ask(spec.recipe, Draw(old.index, spec.seed, place)).messages[-1]["content"]
+        asked = first_ask(spec.recipe, RowSeed(old.index, spec.seed, place)).messages[-1]["content"]
         old.output = {"text": f"{asked} #1"}
         assert as_asked(full_row(spec, old))
 
@@ -145,13 +145,13 @@ names = st.sampled_from(["a", "b", "c", "d"])
 
 
 @st.composite
-def chains(draw: st.DrawFn) -> tuple[dict[str, int], int, int, list[int]]:
+def chains(row_seed: st.DrawFn) -> tuple[dict[str, int], int, int, list[int]]:
     """Quotas, the rows wanted, a seed, and how often each of them is rejected."""
-    quotas = draw(st.dictionaries(names, st.integers(0, 6), min_size=1, max_size=4))
+    quotas = row_seed(st.dictionaries(names, st.integers(0, 6), min_size=1, max_size=4))
     total = sum(quotas.values())
-    rows = total if len(quotas) == 4 else total + draw(st.integers(0, 6))
-    rejected = draw(st.lists(st.integers(0, 3), min_size=rows, max_size=rows))
-    return quotas, rows, draw(st.integers(0, 2**31 - 1)), rejected
+    rows = total if len(quotas) == 4 else total + row_seed(st.integers(0, 6))
+    rejected = row_seed(st.lists(st.integers(0, 3), min_size=rows, max_size=rows))
+    return quotas, rows, row_seed(st.integers(0, 2**31 - 1)), rejected
 
 
 @settings(max_examples=60, deadline=None)
@@ -178,7 +178,7 @@ def test_quotas_come_out_whatever_is_replaced(
         for _ in range(times):
             item, index = Item(index=index, input={"for": place}), index + 1
         stands_for = place if item.input else None
-        asked = first_ask(recipe, Draw(item.index, seed, stands_for)).messages[-1]["content"]
+        asked = first_ask(recipe, RowSeed(item.index, seed, stands_for)).messages[-1]["content"]
         item.output = {"text": asked}
         row = full_row(spec, item)
         assert asked == f"A {row['label']} of {row['other']}."

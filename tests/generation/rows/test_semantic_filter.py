@@ -17,7 +17,7 @@ from apps.generation import services
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.problems import RecipeError
-from apps.generation.rows.semantic_filter import Comparison, Kept
+from apps.generation.rows.semantic_filter import Kept, SemanticFilter
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from tests.batch.conftest import run_until_done
@@ -129,7 +129,7 @@ async def changes(job: Job) -> AsyncIterator[Batch]:
 def test_the_first_of_several_stays(alice: User, server: Server, embedding_server: Server) -> None:
     """Also of those that are compared at the same time, and whatever the order of the pairs."""
     job = job_of(alice, server, [f"Text {at}" for at in range(5)], meaning=0.9)
-    comparison = Comparison(job.batch_id, job.spec)
+    comparison = SemanticFilter(job.batch_id, job.spec)
     items = list(Item.objects.filter(batch_id=job.batch_id).order_by("index"))
     angles = np.array([0.0, 0.4, 0.8, 1.2, 0.01])  # 0.4 apart: a cosine of 0.92
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)

@@ -8,8 +8,8 @@ import pytest
 
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.spec import Spec
-from apps.generation.rows.handler import row_tokens
-from apps.generation.rows.previews import Preview, preview
+from apps.generation.rows.generate_row import row_tokens
+from apps.generation.rows.preview import Preview, generate_preview
 from apps.llm.thinking import NOT_REPORTED, THINKING_TOKENS, ThinkingSupport
 from apps.servers.models import Server, Use
 from apps.servers.services import choose_target
@@ -48,7 +48,7 @@ def always() -> Iterator[LlamaProcess]:
 
 async def tried(server: Server, **recipe: Any) -> Preview:
     body = {"prompt": "Write a review.", "schema": SCHEMA, **recipe}
-    (found,) = await preview(choose_target(server), parse(body), 3, rows=1)
+    (found,) = await generate_preview(choose_target(server), parse(body), 3, rows=1)
     assert found.outcome is not None, found.error
     return found
 
@@ -86,7 +86,7 @@ async def test_a_judge_thinks_no_more_than_the_rest(thinker: LlamaProcess) -> No
         {"name": "judge", "kind": "judge", "criteria": [criterion], "params": {"max_tokens": 900}},
     ]
     server = await _server(thinker)
-    (found,) = await preview(choose_target(server), parse({"columns": columns}), 3, rows=1)
+    (found,) = await generate_preview(choose_target(server), parse({"columns": columns}), 3, rows=1)
     assert found.told is not None, found.error
     scores = json.loads(found.told.replies[1])
     assert 1 <= scores["good"] <= 5

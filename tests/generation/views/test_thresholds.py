@@ -11,7 +11,7 @@ from apps.batch import services
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.batch.services import accept_row
 from apps.generation.models import Job, StoredRows
-from apps.generation.review import measure, rejudge
+from apps.generation.review import apply_threshold, near_duplicates
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from tests.generation.conftest import finish, new_job
@@ -102,7 +102,7 @@ class TestByText:
             return call
 
         reject, restore = services.reject_near_duplicates, services.restore_near_duplicates
-        monkeypatch.setattr(rejudge, "CHUNK", 2)
+        monkeypatch.setattr(apply_threshold, "CHUNK", 2)
         monkeypatch.setattr(services, "reject_near_duplicates", counted(reject, 0))
         monkeypatch.setattr(services, "restore_near_duplicates", counted(restore, 1))
         apply(browser, alike, 70)
@@ -145,14 +145,14 @@ class TestByText:
     def test_a_row_that_is_accepted_meanwhile_is_compared_the_next_time(
         self, browser: Client, alike: Job, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        minhash = measure._sketch
+        minhash = near_duplicates._sketch
 
         def and_one_more(*args: Any) -> int:
             left = minhash(*args)
             Item.objects.filter(batch_id=alike.batch_id, index=4).update(minhash=None)
             return left
 
-        monkeypatch.setattr(measure, "_sketch", and_one_more)
+        monkeypatch.setattr(near_duplicates, "_sketch", and_one_more)
         assert shown(browser, alike)["rows"] == 4
         monkeypatch.undo()
         assert shown(browser, alike)["rows"] == 5
@@ -160,7 +160,7 @@ class TestByText:
     def test_more_rows_than_memory_is_meant_for(
         self, browser: Client, api: Client, alike: Job, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(measure, "TEXT_ROWS", 4)
+        monkeypatch.setattr(near_duplicates, "TEXT_ROWS", 4)
         answer = api.get(f"/api/v1/jobs/{alike.pk}/near-duplicates")
         assert answer.status_code == 422
         assert "5 rows. The limit for comparing is 4." in answer.json()["detail"]
@@ -170,7 +170,7 @@ class TestByText:
     def test_many_rows_are_prepared_in_parts(
         self, browser: Client, alike: Job, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(measure, "SECONDS", -1)
+        monkeypatch.setattr(near_duplicates, "SECONDS", -1)
         assert shown(browser, alike) == {"done": 0, "total": 5}
         assert "still being compared" in apply(browser, alike, 70)
         assert states(alike) == ["accepted"] * 5
@@ -244,6 +244,6 @@ class TestByMeaning:
         embedding_server: Server,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(measure, "MEANING_ROWS", 4)
+        monkeypatch.setattr(near_duplicates, "MEANING_ROWS", 4)
         answer = await async_browser.get(f"/generate/{alike.pk}/near/?by=meaning")
         assert answer.json()["error"].startswith("Comparing by meaning is limited to 4 rows")

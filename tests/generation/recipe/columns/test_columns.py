@@ -14,8 +14,8 @@ from apps.generation.recipe.columns.written import Written
 from apps.generation.recipe.parse import parse, to_json
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.recipe import Recipe
-from apps.generation.rows.samplers import Draw, fill
-from apps.generation.rows.steps import Row, write
+from apps.generation.rows.row_steps import Row, write
+from apps.generation.rows.samplers import RowSeed, sample_column
 
 ASK = {"name": "text", "kind": "text", "prompt": "Write."}
 
@@ -27,7 +27,7 @@ def drawn(*columns: dict[str, Any], rows: int = 200, tables: Any = None) -> list
         values: dict[str, Any] = {}
         for column in recipe.columns:
             if not isinstance(column, Written):
-                fill(column, Draw(index, 7, tables=tables or {}), values)
+                sample_column(column, RowSeed(index, 7, tables=tables or {}), values)
         found.append(values)
     return found
 
@@ -154,15 +154,15 @@ def test_a_replacement_keeps_the_quota_and_the_seed_row_and_draws_the_rest_anew(
         rows=20,
     )
 
-    def row(draw: Draw) -> dict[str, Any]:
+    def row(row_seed: RowSeed) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for column in recipe.columns[:3]:
-            fill(column, draw, values)
+            sample_column(column, row_seed, values)
         return values
 
     tables = {"example": SEEDS}
-    first = [row(Draw(index, 7, tables=tables)) for index in range(20)]
-    again = [row(Draw(100 + index, 7, index, tables)) for index in range(20)]
+    first = [row(RowSeed(index, 7, tables=tables)) for index in range(20)]
+    again = [row(RowSeed(100 + index, 7, index, tables)) for index in range(20)]
     for name in ("label", "example_text"):
         assert [values[name] for values in first] == [values[name] for values in again]
     assert [values["topic"] for values in first] != [values["topic"] for values in again]
@@ -363,7 +363,7 @@ def test_a_stored_recipe_is_read_whatever_it_says_and_a_row_without_values_says_
 def next_row(recipe: Recipe, index: int) -> Row | None:
     """The row if it ends before the model is asked."""
     try:
-        next(write(recipe, Draw(index, 1)))
+        next(write(recipe, RowSeed(index, 1)))
     except StopIteration as end:
         row: Row = end.value
         return row

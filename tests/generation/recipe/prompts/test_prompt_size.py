@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from apps.generation.recipe.columns.seeds import Table
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.prompts.prompt_size import prompt_tokens
-from apps.generation.rows.handler import row_tokens
-from apps.generation.rows.samplers import Draw
-from apps.generation.rows.steps import Ask, Reply, write
+from apps.generation.rows.generate_row import row_tokens
+from apps.generation.rows.row_steps import Ask, Reply, write
+from apps.generation.rows.samplers import RowSeed
 from apps.llm.thinking import NOT_REPORTED
 from apps.servers.models import Server
 from tests.generation.conftest import new_job
@@ -37,7 +37,7 @@ def test_no_row_asks_for_more_than_was_said(text: str, template: str) -> None:
     said = prompt_tokens(recipe, tables)
     longest = 0
     for index in range(20):
-        steps = write(recipe, Draw(index, 7, tables=tables))
+        steps = write(recipe, RowSeed(index, 7, tables=tables))
         ask = next(steps)
         assert isinstance(ask, Ask)
         ask = steps.send(Reply("word " * 280, "stop"))

@@ -10,8 +10,14 @@ from typing import Any
 from apps.batch.handlers import RowOutcome
 from apps.generation.recipe.columns.seeds import Table
 from apps.generation.recipe.recipe import Recipe
-from apps.generation.rows.handler import Told, in_thread, outcome, tell, tokens_of
-from apps.generation.rows.samplers import Draw
+from apps.generation.rows.generate_row import (
+    GeneratedRow,
+    generate_row,
+    in_thread,
+    outcome,
+    tokens_of,
+)
+from apps.generation.rows.samplers import RowSeed
 from apps.llm.errors import LLMError
 from apps.llm.permits import Lane
 from apps.llm.thinking import Thinking
@@ -24,18 +30,18 @@ PREVIEW_ROWS = 3
 class Preview:
     """One row as the job would make it, or why it could not be asked for."""
 
-    told: Told | None
+    told: GeneratedRow | None
     outcome: RowOutcome | None
     error: str = ""
     seconds: float | None = None
     """How long its slot was taken."""
 
     @property
-    def pretty(self) -> str:
-        return "" if self.outcome is None else pretty(self.outcome.output)
+    def format_json(self) -> str:
+        return "" if self.outcome is None else format_json(self.outcome.output)
 
 
-async def preview(
+async def generate_preview(
     target: Target,
     recipe: Recipe,
     seed: int,
@@ -47,17 +53,17 @@ async def preview(
     """The first rows, really asked for. Somebody waits, so they go before any job's rows."""
     server = await refresh_server(target.server)
     chosen = Target(server, target.model)
-    draws = [Draw(at, seed, tables=tables or {}) for at in range(rows)]
+    draws = [RowSeed(at, seed, tables=tables or {}) for at in range(rows)]
     thinking = Thinking(server.facts_of(target.model).thinking)
     tokens = await asyncio.to_thread(tokens_of, recipe, thinking.support, None, tables or {})
-    tried = (_try(chosen, recipe, draw, person, thinking, tokens) for draw in draws)
+    tried = (_try(chosen, recipe, row_seed, person, thinking, tokens) for row_seed in draws)
     return list(await asyncio.gather(*tried))
 
 
 async def _try(
     target: Target,
     recipe: Recipe,
-    draw: Draw,
+    row_seed: RowSeed,
     person: int | None,
     thinking: Thinking,
     tokens: int,
@@ -73,9 +79,9 @@ async def _try(
             owner=person,
         ) as held:
             began = time.monotonic()
-            told = await tell(
+            told = await generate_row(
                 recipe,
-                draw,
+                row_seed,
                 target.client,
                 target.model,
                 thinking=thinking,
@@ -88,5 +94,5 @@ async def _try(
     return Preview(told, await asyncio.to_thread(outcome, recipe, told), seconds=seconds)
 
 
-def pretty(output: Any) -> str:
+def format_json(output: Any) -> str:
     return "" if output is None else json.dumps(output, ensure_ascii=False, indent=2)

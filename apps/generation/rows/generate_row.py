@@ -12,10 +12,10 @@ from apps.generation.recipe.columns.seeds import Table
 from apps.generation.recipe.prompts.prompt_size import prompt_tokens
 from apps.generation.recipe.recipe import Recipe, response_format
 from apps.generation.recipe.spec import Spec
-from apps.generation.rows import validation
-from apps.generation.rows.duplicate_filter import Guard, guard_for, stored_tables
-from apps.generation.rows.samplers import Draw
-from apps.generation.rows.steps import Ask, Reply, Row, Steps, write
+from apps.generation.rows import answer_check
+from apps.generation.rows.duplicate_filter import DuplicateFilter, filter_for_job, stored_tables
+from apps.generation.rows.row_steps import Ask, Reply, Row, Steps, write
+from apps.generation.rows.samplers import RowSeed
 from apps.llm.client import ChatRequest, Client, Message
 from apps.llm.events import Usage
 from apps.llm.stream.resume import ResumableCompletion
@@ -34,7 +34,7 @@ class Shared:
 
     spec: Spec
     tables: dict[str, Table] = field(default_factory=dict)
-    guard: Guard | None = None
+    guard: DuplicateFilter | None = None
     thinking: Thinking = field(default_factory=Thinking)
     _ready: bool = False
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -46,12 +46,12 @@ class Shared:
         async with self._lock:
             if not self._ready:
                 self.tables = await in_db(stored_tables, self.spec)
-                self.guard = await guard_for(batch_id, self.spec, self.tables)
+                self.guard = await filter_for_job(batch_id, self.spec, self.tables)
                 self._ready = True
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class GeneratedRow:
     """A row that was asked for: how it came out, what was said, what it cost."""
 
     row: Row
@@ -92,16 +92,16 @@ async def in_thread(steps: Steps, reply: Reply | None) -> Ask | Row:
     return await asyncio.to_thread(_step, steps, reply)
 
 
-async def tell(
+async def generate_row(
     recipe: Recipe,
-    draw: Draw,
+    row_seed: RowSeed,
     client: Client,
     model: str,
     draft: ResumableCompletion | None = None,
     passed: Sequence[str] = (),
     thinking: Thinking | None = None,
     advance: Advance = here,
-) -> Told:
+) -> GeneratedRow:
     """Asks the model for one row.
 
     Args:
@@ -114,7 +114,7 @@ async def tell(
     Raises:
         LLMError: the server did not answer in full.
     """
-    steps = write(recipe, draw)
+    steps = write(recipe, row_seed)
     draft, thinking = draft or ResumableCompletion(), thinking or Thinking()
     complete = partial(draft.complete, client)
     asked: list[str] = []
@@ -139,7 +139,7 @@ async def tell(
         nothing = describe_missing_answer(completion, request.max_tokens)
         reply = Reply(completion.text, completion.finish_reason, nothing)
         ask = await advance(steps, reply)
-    return Told(ask, asked, replies, usage, again)
+    return GeneratedRow(ask, asked, replies, usage, again)
 
 
 async def run_row(row: RowInput, context: JobContext[Spec]) -> RowOutcome:
@@ -151,24 +151,24 @@ async def run_row(row: RowInput, context: JobContext[Spec]) -> RowOutcome:
     shared = context.cached(Shared)
     await shared.prepare(context.batch_id)
     spec = shared.spec
-    draw = draw_of(row.index, row.input, spec, shared.tables)
+    row_seed = seed_of_row(row.index, row.input, spec, shared.tables)
     passed = row.input.get("passed", ()) if isinstance(row.input, dict) else ()
     shared.thinking.support = context.thinking
-    told = await tell(
-        spec.recipe, draw, context.client, context.model, row.draft, passed, shared.thinking
+    told = await generate_row(
+        spec.recipe, row_seed, context.client, context.model, row.draft, passed, shared.thinking
     )
     return outcome(spec.recipe, told, guard=shared.guard, index=row.index)
 
 
-def draw_of(index: int, given: Any, spec: Spec, tables: Mapping[str, Table]) -> Draw:
+def seed_of_row(index: int, given: Any, spec: Spec, tables: Mapping[str, Table]) -> RowSeed:
     """A row as it is drawn, from its index and input."""
     if not isinstance(given, dict):
-        return Draw(index, spec.seed, None, tables)
-    return Draw(index, spec.seed, given["for"], tables, given.get("turn", 0))
+        return RowSeed(index, spec.seed, None, tables)
+    return RowSeed(index, spec.seed, given["for"], tables, given.get("turn", 0))
 
 
 def outcome(
-    recipe: Recipe, told: Told, *, guard: Guard | None = None, index: int = 0
+    recipe: Recipe, told: GeneratedRow, *, guard: DuplicateFilter | None = None, index: int = 0
 ) -> RowOutcome:
     """What a row comes to. A rejected one keeps what was said and its reason."""
     row = told.row
@@ -188,7 +188,7 @@ def outcome(
         reason=reason,
         usage=told.usage,
         prompt=_joined(recipe, marked),
-        fingerprint=None if code else validation.fingerprint(list(row.texts)),
+        fingerprint=None if code else answer_check.fingerprint(list(row.texts)),
         minhash=minhash,
     )
 
@@ -215,21 +215,21 @@ def _read(recipe: Recipe, kept: str) -> list[Any]:
     return parts if isinstance(parts, list) else [kept]
 
 
-def parts_of(recipe: Recipe, kept: str) -> list[str]:
+def split_texts(recipe: Recipe, kept: str) -> list[str]:
     """The questions or the replies of a row, from its `prompt` or its `raw`."""
     parts = _read(recipe, kept)
     return [str(part[AGAIN] if isinstance(part, dict) else part) for part in parts]
 
 
-def second_questions(recipe: Recipe, prompt: str) -> list[bool]:
+def repeated_questions(recipe: Recipe, prompt: str) -> list[bool]:
     """Of each question of a row: whether it is about the answer to the one before."""
     return [isinstance(part, dict) for part in _read(recipe, prompt)]
 
 
-def replies_of(recipe: Recipe, prompt: str, raw: str) -> list[str]:
+def used_replies(recipe: Recipe, prompt: str, raw: str) -> list[str]:
     """The replies of a row, of a question that was asked a second time the second one."""
-    replies = parts_of(recipe, raw)
-    again = second_questions(recipe, prompt)[1:]
+    replies = split_texts(recipe, raw)
+    again = repeated_questions(recipe, prompt)[1:]
     return [reply for at, reply in enumerate(replies) if not (at < len(again) and again[at])]
 
 

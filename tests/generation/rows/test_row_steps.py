@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.recipe import Recipe
-from apps.generation.rows import handler
-from apps.generation.rows.samplers import Draw
-from apps.generation.rows.steps import Ask, Reply, Row, rebuilt, write
+from apps.generation.rows import generate_row as rows
+from apps.generation.rows.row_steps import Ask, Reply, Row, rebuild_row, write
+from apps.generation.rows.samplers import RowSeed
 from apps.llm.client import ChatRequest, Client, Completion
 from apps.llm.events import Usage
 from apps.llm.stream.resume import ResumableCompletion
@@ -54,9 +54,9 @@ TICKETS: dict[str, Any] = {
 }
 
 
-def tell(recipe: Recipe, *replies: Any, index: int = 0) -> tuple[list[Ask], Row]:
+def play(recipe: Recipe, *replies: Any, index: int = 0) -> tuple[list[Ask], Row]:
     """Plays the model: texts, objects or (text, finish reason)."""
-    steps = write(recipe, Draw(index, 7))
+    steps = write(recipe, RowSeed(index, 7))
     asks: list[Ask] = []
     left = iter(replies)
     try:
@@ -77,7 +77,7 @@ GOOD = {"judge_reason": "Fine.", "quality": 4}
 
 
 def test_later_columns_go_on_in_the_same_conversation() -> None:
-    asks, row = tell(parse(TICKETS), TICKET, " Restart it. ", GOOD)
+    asks, row = play(parse(TICKETS), TICKET, " Restart it. ", GOOD)
     assert [len(ask.messages) for ask in asks] == [2, 4, 6]
     for earlier, later in pairwise(asks):
         assert later.messages[: len(earlier.messages)] == earlier.messages
@@ -101,7 +101,7 @@ def test_later_columns_go_on_in_the_same_conversation() -> None:
 def test_what_all_rows_share_comes_first_byte_for_byte() -> None:
     recipe = parse(TICKETS)
     systems = {
-        tell(recipe, TICKET, "x", GOOD, index=at)[0][0].messages[0]["content"] for at in [0, 1]
+        play(recipe, TICKET, "x", GOOD, index=at)[0][0].messages[0]["content"] for at in [0, 1]
     }
     assert systems == {
         "You write support tickets.\n\nAnswer with one JSON object with these fields:\n"
@@ -126,7 +126,7 @@ def test_what_all_rows_share_comes_first_byte_for_byte() -> None:
     ],
 )
 def test_the_first_bad_answer_ends_the_row(replies: list[Any], code: str, reason: str) -> None:
-    asks, row = tell(parse(TICKETS), *replies)
+    asks, row = play(parse(TICKETS), *replies)
     assert len(asks) == len(replies)
     assert row.code == code
     assert row.reason.startswith(reason)
@@ -134,7 +134,7 @@ def test_the_first_bad_answer_ends_the_row(replies: list[Any], code: str, reason
 
 def test_an_answer_that_cannot_be_read_is_asked_for_once_more_with_what_is_wrong() -> None:
     wrong = '{"title": "x"'
-    asks, row = tell(parse(TICKETS), wrong, TICKET, "Restart it.", GOOD)
+    asks, row = play(parse(TICKETS), wrong, TICKET, "Restart it.", GOOD)
     assert not row.code
     assert row.output is not None
     assert row.output["title"] == TICKET["title"]
@@ -160,7 +160,7 @@ def test_a_condition_leaves_a_column_out() -> None:
     recipe = parse(TICKETS | {"columns": columns})
     seen = set()
     for index in range(20):
-        asks, row = tell(recipe, TICKET, "Sorry.", index=index)
+        asks, row = play(recipe, TICKET, "Sorry.", index=index)
         angry = row.values["angry"]
         seen.add(angry)
         assert len(asks) == (2 if angry == "yes" else 1)
@@ -175,7 +175,7 @@ def test_a_column_that_only_helps_is_not_in_the_row() -> None:
         {"name": "plan", "kind": "text", "prompt": "Plan it.", "keep": False},
         {"name": "text", "kind": "text", "prompt": "Write it."},
     ]
-    _, row = tell(parse({"columns": columns}), "First this.", "Done.")
+    _, row = play(parse({"columns": columns}), "First this.", "Done.")
     assert row.output == {"text": "Done."}
     assert row.texts == ("Done.",)
 
@@ -193,24 +193,24 @@ def test_candidates_one_is_drawn_by_their_probabilities() -> None:
     }
     found = []
     for index in range(200):
-        asks, row = tell(recipe, told, index=index)
+        asks, row = play(recipe, told, index=index)
         assert row.output is not None
         found.append(row.output["joke"])
     assert "Give 3 different answers" in asks[0].messages[-1]["content"]
     assert set(found) == {"common", "less so"}
     assert 20 < found.count("less so") < 80
     nothing = {"candidates": [{"answer": a, "probability": 0} for a in "abc"]}
-    drawn = {str((tell(recipe, nothing, index=at)[1].output or {})["joke"]) for at in range(50)}
+    drawn = {str((play(recipe, nothing, index=at)[1].output or {})["joke"]) for at in range(50)}
     assert drawn == {"a", "b", "c"}
 
 
 def test_candidates_of_objects() -> None:
     recipe = parse({"prompt": "Go.", "schema": SCHEMA, "candidates": 2})
     told = {"candidates": [{"answer": TICKET, "probability": 0.5}] * 2}
-    _, row = tell(recipe, told)
+    _, row = play(recipe, told)
     assert row.output == TICKET
     wrong = {"candidates": [{"answer": {"title": 1}, "probability": 1}] * 2}
-    _, row = tell(recipe, wrong, wrong)
+    _, row = play(recipe, wrong, wrong)
     assert row.code == "schema"
 
 
@@ -219,7 +219,7 @@ def test_a_row_that_cannot_be_put_together_is_rejected() -> None:
         {"name": "n", "kind": "number", "min": 0, "max": 0},
         {"name": "m", "kind": "expression", "expression": "1 / n"},
     ]
-    asks, row = tell(parse({"columns": columns, "prompt": "{{ m }}"}))
+    asks, row = play(parse({"columns": columns, "prompt": "{{ m }}"}))
     assert (asks, row.code, row.reason) == ([], "bad_prompt", "Division by zero.")
 
 
@@ -259,7 +259,7 @@ async def test_a_rows_cost_says_whether_the_cache_was_told(tells: bool) -> None:
             return Completion("Well.", "", "stop", usage)
 
     recipe = parse({"columns": columns})
-    row = await handler.tell(recipe, Draw(0, 7), cast(Client, None), "m", Script())
+    row = await rows.generate_row(recipe, RowSeed(0, 7), cast(Client, None), "m", Script())
     assert (row.usage, row.usage.tells_cached) == (Usage(20, 0, 10), tells)
 
 
@@ -271,10 +271,10 @@ def answered(ask: Ask, choice: int) -> Reply:
 
 
 def told(
-    recipe: Recipe, draw: Draw, passed: list[str], choices: Iterator[int]
+    recipe: Recipe, row_seed: RowSeed, passed: list[str], choices: Iterator[int]
 ) -> tuple[Row, list[str]]:
     """A row, and the last reply to each of its questions."""
-    steps, replies = write(recipe, draw), list[str]()
+    steps, replies = write(recipe, row_seed), list[str]()
     try:
         ask = next(steps)
         while True:
@@ -301,20 +301,20 @@ def test_a_row_that_is_wanted_after_all_comes_out_whole(
     """Wherever it was given up: what was drawn and said stays, what is missing is asked for."""
     columns = [{"name": "first", "values": ["a", "b"]}, {"name": "begin", **KINDS["text"]}]
     recipe = parse({"columns": [*columns, *({"name": kind, **KINDS[kind]} for kind in kinds)]})
-    draw = Draw(index, 7)
-    row, replies = told(recipe, draw, [], iter(choices))
+    row_seed = RowSeed(index, 7)
+    row, replies = told(recipe, row_seed, [], iter(choices))
     first = row.output or {}
     for turn in range(1, 9):
         if not row.code:
             break
-        again, used = rebuilt(recipe, draw, replies)
+        again, used = rebuild_row(recipe, row_seed, replies)
         if not again.code:
             row = again
             break
         if not used:
             return  # nothing in it could be read
-        draw = replace(draw, turn=turn)
-        row, replies = told(recipe, draw, replies[:used], itertools.repeat(0))
+        row_seed = replace(row_seed, turn=turn)
+        row, replies = told(recipe, row_seed, replies[:used], itertools.repeat(0))
     assert not row.code
     assert row.output is not None
     assert list(row.output) == recipe.field_names

@@ -11,7 +11,7 @@ from apps.generation.exports.row_fields import full_row, is_complete
 from apps.generation.models import Job
 from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.spec import Spec
-from apps.generation.rows import validation
+from apps.generation.rows import answer_check
 from apps.similarity.minhash import HASHES, Signature, jaccard_similarity, minhash_signature
 
 LOOKED_UP = 20_000  # by their signatures: 5 MB
@@ -22,7 +22,7 @@ SAMPLE = 1_000
 
 
 @dataclass(frozen=True)
-class Field:
+class RowField:
     """A field of a row as the page shows it."""
 
     name: str
@@ -38,32 +38,32 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Neighbour:
+class SimilarRow:
     index: int
     text: str
     share: float
 
 
 @dataclass(frozen=True)
-class Neighbours:
-    rows: list[Neighbour]
+class SimilarRows:
+    rows: list[SimilarRow]
     """The most similar first."""
     among: int
     """How many accepted rows were looked at."""
 
 
-def queue(job: Job, status: str, *, unseen: bool) -> Any:
+def review_queue(job: Job, status: str, *, unseen: bool) -> Any:
     """The rows to look through, in order."""
     items = rows_of(job.batch_id).filter(status=status).order_by("index")
     return items.filter(reviewed=False) if unseen else items
 
 
-def fields_of(spec: Spec, item: Item) -> list[Field]:
+def row_fields(spec: Spec, item: Item) -> list[RowField]:
     original = item.output if isinstance(item.output, dict) else {}
     whole = is_complete(spec, item)
     by_model = {name for column in spec.recipe.written for name in column.names}
     return [
-        Field(
+        RowField(
             name,
             to_text(value),
             to_text(original.get(name, value)),
@@ -74,7 +74,7 @@ def fields_of(spec: Spec, item: Item) -> list[Field]:
     ]
 
 
-def neighbours(spec: Spec, item: Item) -> Neighbours:
+def find_similar_rows(spec: Spec, item: Item) -> SimilarRows:
     """The accepted rows it has most in common with.
 
     Of rows whose signature is kept (comparing near duplicates keeps it) the likeliest are looked
@@ -83,7 +83,7 @@ def neighbours(spec: Spec, item: Item) -> Neighbours:
     text = _text_of(spec, item)
     signature = minhash_signature(text)
     if signature is None:
-        return Neighbours([], 0)
+        return SimilarRows([], 0)
     others = (
         rows_of(item.batch_id)
         .filter(status=ItemStatus.ACCEPTED)
@@ -94,17 +94,17 @@ def neighbours(spec: Spec, item: Item) -> Neighbours:
     minhashes = others.exclude(minhash=None).values_list("pk", "minhash")[:LOOKED_UP]
     kept = [(pk, bytes(minhash)) for pk, minhash in minhashes if minhash]
     unknown = list(others.filter(minhash=None).values_list("pk", flat=True)[:COMPARED])
-    read = others.filter(pk__in=[*_likeliest(signature, kept), *unknown])
+    read = others.filter(pk__in=[*_most_similar(signature, kept), *unknown])
     found = []
     for other in read.only("index", "output", "edited"):
         other_text = _text_of(spec, other)
-        found.append(Neighbour(other.index, other_text, jaccard_similarity(text, other_text)))
+        found.append(SimilarRow(other.index, other_text, jaccard_similarity(text, other_text)))
     found.sort(key=lambda neighbour: neighbour.share, reverse=True)
     alike = [neighbour for neighbour in found[:NEIGHBOURS] if neighbour.share > LEAST_SHARE]
-    return Neighbours(alike, len(kept) + len(unknown))
+    return SimilarRows(alike, len(kept) + len(unknown))
 
 
-def _likeliest(signature: Signature, kept: list[tuple[int, bytes]]) -> list[int]:
+def _most_similar(signature: Signature, kept: list[tuple[int, bytes]]) -> list[int]:
     """The keys of the signatures that agree with this one most."""
     if not kept:
         return []
@@ -114,10 +114,10 @@ def _likeliest(signature: Signature, kept: list[tuple[int, bytes]]) -> list[int]
 
 
 def _text_of(spec: Spec, item: Item) -> str:
-    return "\n".join(validation.texts_of(spec.recipe, item.current_output))
+    return "\n".join(answer_check.free_texts_of(spec.recipe, item.current_output))
 
 
-def sample(job: Job, size: int = SAMPLE) -> list[Item]:
+def sample_rows(job: Job, size: int = SAMPLE) -> list[Item]:
     """Accepted rows by chance, in their order."""
     items = rows_of(job.batch_id).filter(status=ItemStatus.ACCEPTED)
     chosen = items.exclude(fingerprint=None).order_by("fingerprint")

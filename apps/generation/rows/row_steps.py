@@ -15,8 +15,8 @@ from apps.generation.recipe.columns.written import Answer, Text, Written
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts import templates
 from apps.generation.recipe.recipe import Recipe, fields_in_words
-from apps.generation.rows import samplers, validation
-from apps.generation.rows.samplers import Draw, Values, number
+from apps.generation.rows import answer_check, samplers
+from apps.generation.rows.samplers import RowSeed, Values, random_bits
 
 PLAIN = "Answer with plain text this time."
 # What is wrong with an answer that is asked for a second time, and so much of it is shown.
@@ -74,7 +74,7 @@ class _Rejected(Exception):
         self.code, self.fields = code, fields
 
 
-def write(recipe: Recipe, draw: Draw) -> Steps:
+def write(recipe: Recipe, row_seed: RowSeed) -> Steps:
     """Yields what to ask, is sent the answer, and returns the row."""
     values: Values = {}
     messages = _beginning(recipe)
@@ -83,15 +83,15 @@ def write(recipe: Recipe, draw: Draw) -> Steps:
             if column.condition and not templates.evaluate(column.condition, values):
                 values.update(dict.fromkeys(column.names))
             elif isinstance(column, Written):
-                ask = _ask(recipe, column, draw, messages, values)
+                ask = _ask(recipe, column, row_seed, messages, values)
                 reply = yield ask
                 if fault := _fault(column, reply):
                     reply = yield _again(ask, reply, fault)
                 # Later columns are asked as if the good answer had been the first one.
-                values.update(_answer(recipe, column, reply, draw, values))
+                values.update(_answer(recipe, column, reply, row_seed, values))
                 messages = [*ask.messages, {"role": "assistant", "content": reply.text}]
             else:
-                samplers.fill(column, draw, values)
+                samplers.sample_column(column, row_seed, values)
     except RecipeError as error:
         return Row(_fields(recipe, values) or None, "bad_prompt", str(error), values=values)
     except _Rejected as rejected:
@@ -101,7 +101,7 @@ def write(recipe: Recipe, draw: Draw) -> Steps:
     output = _fields(recipe, values)
     if not recipe.is_plain:
         output = {name: values.get(name) for name in recipe.field_names}
-    return Row(output, texts=tuple(validation.texts_of(recipe, output)), values=values)
+    return Row(output, texts=tuple(answer_check.free_texts_of(recipe, output)), values=values)
 
 
 def _fields(recipe: Recipe, values: Values) -> dict[str, Any]:
@@ -110,12 +110,12 @@ def _fields(recipe: Recipe, values: Values) -> dict[str, Any]:
     return {name: values[name] for name in recipe.field_names if name in values}
 
 
-def rebuilt(recipe: Recipe, draw: Draw, replies: Sequence[str]) -> tuple[Row, int]:
+def rebuild_row(recipe: Recipe, row_seed: RowSeed, replies: Sequence[str]) -> tuple[Row, int]:
     """The row that a person lets pass, and how many of its replies can be used.
 
     It is complete if its `code` is empty; else columns are left to be written.
     """
-    steps = write(recipe, draw)
+    steps = write(recipe, row_seed)
     told = [*(Reply(text, "stop", passed=True) for text in replies), Reply("", "unfinished")]
     sent = 0
     try:
@@ -128,13 +128,13 @@ def rebuilt(recipe: Recipe, draw: Draw, replies: Sequence[str]) -> tuple[Row, in
         return row, max(0, sent - bool(row.code))
 
 
-def first_ask(recipe: Recipe, draw: Draw) -> Ask:
+def first_ask(recipe: Recipe, row_seed: RowSeed) -> Ask:
     """The row's first request.
 
     Raises:
         RecipeError: it cannot be put together.
     """
-    steps = write(recipe, draw)
+    steps = write(recipe, row_seed)
     try:
         return next(steps)
     except StopIteration as end:
@@ -152,7 +152,11 @@ def _beginning(recipe: Recipe) -> list[dict[str, str]]:
 
 
 def _ask(
-    recipe: Recipe, column: Written, draw: Draw, messages: list[dict[str, str]], values: Values
+    recipe: Recipe,
+    column: Written,
+    row_seed: RowSeed,
+    messages: list[dict[str, str]],
+    values: Values,
 ) -> Ask:
     question = _question(column, values)
     if column is not recipe.written[0]:
@@ -162,15 +166,15 @@ def _ask(
     asked = (*messages, {"role": "user", "content": question})
     # The first column's seed has always been drawn like this: the same rows as ever.
     what = " request" if column is recipe.written[0] else f" request {column.name}"
-    what = f"{what} {draw.turn}" if draw.turn else what
-    return Ask(column, asked, number(draw.seed, draw.index, what) % 2**31)
+    what = f"{what} {row_seed.turn}" if row_seed.turn else what
+    return Ask(column, asked, random_bits(row_seed.seed, row_seed.index, what) % 2**31)
 
 
 def _fault(column: Written, reply: Reply) -> str:
     """Why an answer cannot be read, where the model may do better if it is told; else nothing."""
     if reply.passed or column.request_schema is None:
         return ""
-    judgement = validation.judge(column.request_schema, reply.text, reply.finish_reason)
+    judgement = answer_check.check_answer(column.request_schema, reply.text, reply.finish_reason)
     return judgement.reason if judgement.code in SAID_AGAIN else ""
 
 
@@ -196,11 +200,11 @@ def _question(column: Written, values: Values) -> str:
 
 
 def _answer(
-    recipe: Recipe, column: Written, reply: Reply, draw: Draw, values: Values
+    recipe: Recipe, column: Written, reply: Reply, row_seed: RowSeed, values: Values
 ) -> dict[str, Any]:
     """The fields an answer comes to, checked."""
     where = f"“{column.name}”: " if recipe.is_conversation and column.name else ""
-    judgement = validation.judge(
+    judgement = answer_check.check_answer(
         column.request_schema,
         reply.text,
         reply.finish_reason,
@@ -215,24 +219,24 @@ def _answer(
             found = {column.name: fields["text"]}
         raise _Rejected(judgement.code, f"{where}{judgement.reason}", found)
     if column.candidates > 1:
-        answer = _drawn(column, answer["candidates"], draw)
+        answer = _drawn(column, answer["candidates"], row_seed)
     if isinstance(column, Text):
         text = answer["text"] if isinstance(answer, dict) else answer
         answer = {column.name: str(text).strip()}
     fields = dict(answer)
     if not isinstance(column, Answer | Text):
         fields = {name: answer.get(name) for name in schemas.field_names(column.answer_schema)}
-    problem = None if reply.passed else validation.first_problem(column, answer, values)
+    problem = None if reply.passed else answer_check.first_failed_check(column, answer, values)
     if problem is not None:
         raise _Rejected(problem.code, f"{where}{problem.message}", fields)
     return fields
 
 
-def _drawn(column: Written, candidates: list[dict[str, Any]], draw: Draw) -> Any:
+def _drawn(column: Written, candidates: list[dict[str, Any]], row_seed: RowSeed) -> Any:
     """One of the candidates, by their probabilities; by turns where those say nothing."""
     weights = [max(0.0, float(candidate["probability"])) for candidate in candidates]
     total = sum(weights)
-    at = draw.number(f"{column.name} candidate") / 2.0**64 * (total or len(candidates))
+    at = row_seed.random_bits(f"{column.name} candidate") / 2.0**64 * (total or len(candidates))
     answer = candidates[-1]["answer"]
     for candidate, weight in zip(candidates, weights, strict=True):
         at -= weight if total else 1

@@ -14,8 +14,15 @@ from django.db import transaction
 
 from apps.batch import services as batches
 from apps.generation.models import Job
-from apps.generation.review.measure import CHUNK, CODES, By, Measured, Preparing, measure
-from apps.generation.rows import validation
+from apps.generation.review.near_duplicates import (
+    CHUNK,
+    CODES,
+    By,
+    ComparisonPending,
+    RowComparison,
+    compare_rows,
+)
+from apps.generation.rows import answer_check
 from apps.runtime.async_db import in_db
 
 T = TypeVar("T")
@@ -24,31 +31,33 @@ ALIKE = {By.TEXT: "similar to", By.MEANING: "similar in meaning to"}
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class ThresholdResult:
     rejected: int
     restored: int
     goes_on: bool
     """The job was done and makes new rows for those that went."""
 
 
-async def apply(job: Job, by: By, step: int | None) -> Applied | Preparing:
+async def apply_threshold(
+    job: Job, by: By, step: int | None
+) -> ThresholdResult | ComparisonPending:
     """Rejects and brings back what a threshold (in percent; None: none) says. If it is broken off
     some rows are judged and the threshold is as it was; to be asked again.
 
     Raises:
-        as `measure`
+        as `compare_rows`
     """
-    measured = await measure(job, by)
+    measured = await compare_rows(job, by)
     return (
         measured
-        if isinstance(measured, Preparing)
+        if isinstance(measured, ComparisonPending)
         else await in_db(_apply, job, by, step, measured)
     )
 
 
-def _apply(job: Job, by: By, step: int | None, measured: Measured) -> Applied:
+def _apply(job: Job, by: By, step: int | None, measured: RowComparison) -> ThresholdResult:
     goes, comes = measured.changes(step)
-    cause = {} if step is None else measured.verdicts.duplicates_at(step)
+    cause = {} if step is None else measured.outcomes.duplicates_at(step)
     out = [
         (*_reason(measured, by, *cause[place]), measured.keys[place])
         for place in np.flatnonzero(goes).tolist()
@@ -59,7 +68,7 @@ def _apply(job: Job, by: By, step: int | None, measured: Measured) -> Applied:
     with transaction.atomic():
         batches.update_spec(job.batch, partial(_with_threshold, by=by, step=step))
         goes_on = batches.continue_refill(job.batch) if rejected else False
-    return Applied(rejected, restored, goes_on)
+    return ThresholdResult(rejected, restored, goes_on)
 
 
 def _with_threshold(spec: dict[str, Any], *, by: By, step: int | None) -> dict[str, Any]:
@@ -70,7 +79,7 @@ def _with_threshold(spec: dict[str, Any], *, by: By, step: int | None) -> dict[s
     return {**spec, "filters": filters}
 
 
-def _reason(measured: Measured, by: By, place: int, share: float) -> tuple[str, str]:
+def _reason(measured: RowComparison, by: By, place: int, share: float) -> tuple[str, str]:
     seed = place < measured.seeds
     code = CODES[by][1 if seed else 0]
     what = "seed row" if seed else "row"
@@ -85,7 +94,7 @@ def _restore(job: Job, keys: list[int]) -> int:
     for part in _chunks(keys):
         items = batches.rows_of(job.batch_id).filter(pk__in=part).only("pk", "output")
         prints = {
-            item.pk: validation.fingerprint(validation.texts_of(recipe, item.output))
+            item.pk: answer_check.fingerprint(answer_check.free_texts_of(recipe, item.output))
             for item in items
         }
         known = {key: found for key, found in prints.items() if found is not None}

@@ -21,7 +21,7 @@ from apps.batch.services import rows_of, store_minhashes
 from apps.embeddings.cache import embed_texts
 from apps.generation.models import Job
 from apps.generation.recipe.spec import Spec
-from apps.generation.rows import validation
+from apps.generation.rows import answer_check
 from apps.generation.rows.duplicate_filter import stored_table
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
@@ -61,7 +61,7 @@ class TooMany(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Preparing:
+class ComparisonPending:
     """Not all rows can be compared yet; to be asked again."""
 
     done: int
@@ -69,7 +69,7 @@ class Preparing:
 
 
 @dataclass(frozen=True)
-class Measured:
+class RowComparison:
     """A job's rows, seed rows first and then as they were judged, and what thresholds do to them.
 
     The arrays have one place for each row that has a text.
@@ -81,7 +81,7 @@ class Measured:
     accepted: NDArray[np.bool_]
     fixed: NDArray[np.bool_]
     """A person has accepted it, or it is a seed row: it stays."""
-    verdicts: ThresholdOutcomes
+    outcomes: ThresholdOutcomes
 
     @property
     def rows(self) -> NDArray[np.bool_]:
@@ -95,7 +95,7 @@ class Measured:
             goes, comes = self.changes(step)
             out.append(int(goes.sum()))
             back.append(int(comes.sum()))
-        counts = thresholds.histogram(self.rows, self.verdicts.pairs)
+        counts = thresholds.histogram(self.rows, self.outcomes.pairs)
         rows = int(self.rows.sum())
         return {
             "steps": list(steps),
@@ -111,13 +111,13 @@ class Measured:
 
     def changes(self, step: int | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which accepted rows go at a threshold, and which rejected ones come back."""
-        stays = np.ones(len(self.keys), dtype=bool) if step is None else self.verdicts.kept_at(step)
+        stays = np.ones(len(self.keys), dtype=bool) if step is None else self.outcomes.kept_at(step)
         movable = self.rows & ~self.fixed
         return movable & self.accepted & ~stays, self.rows & ~self.accepted & stays
 
 
-async def measure(job: Job, by: By) -> Measured | Preparing:
-    """How alike the rows are. Bounded: what takes long is done in parts, see `Preparing`.
+async def compare_rows(job: Job, by: By) -> RowComparison | ComparisonPending:
+    """How alike the rows are. Bounded: what takes long is done in parts, see `ComparisonPending`.
 
     Raises:
         TooMany: so many rows are not compared.
@@ -130,7 +130,7 @@ async def measure(job: Job, by: By) -> Measured | Preparing:
             raise TooMany(f"{count:,} rows. The limit for comparing is {TEXT_ROWS:,}.")
         left = await in_db(_sketch, job.batch_id, spec, time.monotonic() + SECONDS)
         if left:
-            return Preparing(max(0, count - left), count)
+            return ComparisonPending(max(0, count - left), count)
         return await in_db(_by_text, job.batch_id, spec)
     return await _by_meaning(job.batch_id, spec)
 
@@ -143,7 +143,7 @@ def _candidates(batch_id: int, by: By) -> QuerySet[Item]:
 
 
 def _text(spec: Spec, item: Item) -> str:
-    return "\n".join(validation.texts_of(spec.recipe, item.current_output))
+    return "\n".join(answer_check.free_texts_of(spec.recipe, item.current_output))
 
 
 # --- By text ------------------------------------------------------------------
@@ -163,7 +163,7 @@ def _sketch(batch_id: int, spec: Spec, deadline: float) -> int:
     return 0
 
 
-def _by_text(batch_id: int, spec: Spec) -> Measured:
+def _by_text(batch_id: int, spec: Spec) -> RowComparison:
     seeds = _seed_signatures(tuple(spec.stored.values()))
     signatures = [signature for _, signature in seeds]
     # One that was accepted since has no signature yet, and is compared when this is asked again.
@@ -206,7 +206,7 @@ class _NotYet(Exception):
         self.left = left
 
 
-async def _by_meaning(batch_id: int, spec: Spec) -> Measured | Preparing:
+async def _by_meaning(batch_id: int, spec: Spec) -> RowComparison | ComparisonPending:
     target = await in_db(default_target, Use.EMBEDDINGS)
     seeds, rows, texts = await in_db(_texts, batch_id, spec)
     if not texts:
@@ -220,7 +220,7 @@ async def _by_meaning(batch_id: int, spec: Spec) -> Measured | Preparing:
     try:
         vectors = await embed_texts(target, texts, lane=Lane.INTERACTIVE, progress=watch)
     except _NotYet as ended:
-        return Preparing(len(texts) - ended.left, len(texts))
+        return ComparisonPending(len(texts) - ended.left, len(texts))
     return await asyncio.to_thread(_measured, seeds, rows, vectors, By.MEANING)
 
 
@@ -248,7 +248,7 @@ def _texts(batch_id: int, spec: Spec) -> tuple[list[int], list[tuple[Any, ...]],
 
 def _measured(
     seeds: list[int], rows: list[tuple[Any, ...]], array: NDArray[Any], by: By
-) -> Measured:
+) -> RowComparison:
     """Rows a person has accepted are judged first: what resembles them goes."""
     known = [(0, at, ItemStatus.ACCEPTED, True) for at in seeds] + rows
     accepted = np.array([row[2] == ItemStatus.ACCEPTED for row in known], bool)
@@ -256,12 +256,12 @@ def _measured(
     order = np.argsort(~fixed, kind="stable")
     of = thresholds.pair_signatures if by is By.TEXT else thresholds.pair_vectors
     fixed = fixed[order]
-    verdicts = thresholds.evaluate(len(known), of(array[order]), fixed.tolist())
-    return Measured(
+    outcomes = thresholds.evaluate(len(known), of(array[order]), fixed.tolist())
+    return RowComparison(
         len(seeds),
         [known[at][0] for at in order],
         [known[at][1] for at in order],
         accepted[order],
         fixed,
-        verdicts,
+        outcomes,
     )

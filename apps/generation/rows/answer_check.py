@@ -16,7 +16,7 @@ MAX_JSON_DEPTH = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class AnswerCheck:
     """`code` and `reason` are empty when the row is good."""
 
     output: Any = None
@@ -24,14 +24,14 @@ class Judgement:
     reason: str = ""
 
 
-def judge(
+def check_answer(
     schema: Mapping[str, Any] | None,
     text: str,
     finish_reason: str,
     only_thought: str = "",
     *,
     loosely: bool = False,
-) -> Judgement:
+) -> AnswerCheck:
     """What becomes of an answer. Nothing is repaired: a row is what the model wrote, or none. Of
     JSON in a fenced block the block is read, which is how models mark what they were asked for.
 
@@ -40,44 +40,44 @@ def judge(
         loosely: a person wants it: it needs what is required and the right types, no more.
     """
     if only_thought:
-        return Judgement(code="thinking", reason=only_thought)
+        return AnswerCheck(code="thinking", reason=only_thought)
     if finish_reason == "length":
-        return Judgement(
+        return AnswerCheck(
             output=None if schema else {"text": text.strip()},
             code="length",
             reason="Max tokens reached before the answer was complete.",
         )
     if finish_reason != "stop":
-        return Judgement(code="unfinished", reason=f"The model stopped with “{finish_reason}”.")
+        return AnswerCheck(code="unfinished", reason=f"The model stopped with “{finish_reason}”.")
     if schema is None:
         output: Any = {"text": text.strip()}
     else:
         try:
-            output = decoded(_unfenced(text))
+            output = parse_json(_unfenced(text))
         except ValueError as error:
-            return Judgement(code="invalid_json", reason=f"Not valid JSON: {error}.")
+            return AnswerCheck(code="invalid_json", reason=f"Not valid JSON: {error}.")
         if problem := schemas.first_error(schema, output, loosely=loosely):
-            return Judgement(output=output, code="schema", reason=problem)
+            return AnswerCheck(output=output, code="schema", reason=problem)
     texts = schemas.free_texts(schema, output)
     if texts and not any(part.strip() for part in texts):
-        return Judgement(output=output, code="empty", reason="The text is empty.")
-    return Judgement(output=output)
+        return AnswerCheck(output=output, code="empty", reason="The text is empty.")
+    return AnswerCheck(output=output)
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class FailedCheck:
     code: str
     message: str
 
 
-def first_problem(
+def first_failed_check(
     column: Written, answer: Mapping[str, Any], values: Mapping[str, Any]
-) -> Complaint | None:
+) -> FailedCheck | None:
     """Why an answer of the right shape is not good enough: scores too low, or a check."""
     if isinstance(column, Judge):
         for criterion in column.criteria:
             if answer[criterion.name] < criterion.at_least:
-                return Complaint(
+                return FailedCheck(
                     "judged",
                     f"{criterion.name} {answer[criterion.name]} of {criterion.largest}, minimum "
                     f"{criterion.at_least}. {answer[column.reason_name]}",
@@ -86,7 +86,7 @@ def first_problem(
         text = _checked_text(column, check.field, answer)
         if problem := check.problem(text, {**values, **answer}):
             name = check.field or (column.name if isinstance(column, Text) else "")
-            return Complaint(f"check_{check.kind}", f"{f'{name}: ' if name else ''}{problem}")
+            return FailedCheck(f"check_{check.kind}", f"{f'{name}: ' if name else ''}{problem}")
     return None
 
 
@@ -101,7 +101,7 @@ def free_texts(column: Written, answer: Mapping[str, Any]) -> list[str]:
     return schemas.free_texts(column.answer_schema, dict(answer))
 
 
-def texts_of(recipe: Recipe, output: Any) -> list[str]:
+def free_texts_of(recipe: Recipe, output: Any) -> list[str]:
     """What the model was free to write in a finished row, of the columns that are kept."""
     if not isinstance(output, dict):
         return []
@@ -133,7 +133,7 @@ def _unfenced(text: str) -> str:
     return text[line + 1 : end] if language in {"", "json"} else text
 
 
-def decoded(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """The value of a JSON text, if it can be kept.
 
     Raises:

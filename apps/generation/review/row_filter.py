@@ -25,14 +25,14 @@ _TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RowFilter:
     """Rows of a filter, perhaps only those with one kind of reason."""
 
     name: str
     code: str = ""
 
     @classmethod
-    def of(cls, job: Job, query: Mapping[str, str]) -> "Shown":
+    def of(cls, job: Job, query: Mapping[str, str]) -> "RowFilter":
         """What an address asks for; of a job that is at work the newest rows, else all."""
         name = query.get("status", "")
         if name not in FILTERS:
@@ -49,7 +49,7 @@ class Shown:
             items = items.filter(status=self.name)
         return items.filter(code=self.code) if self.code else items
 
-    def stretch(self, job: Job, query: Mapping[str, str], size: int) -> "Stretch":
+    def page(self, job: Job, query: Mapping[str, str], size: int) -> "RowPage":
         """`size` rows from the place that the address names, `after` it or `before` it.
 
         By place and not by page number: rows that are taken out while one goes through them move
@@ -63,10 +63,10 @@ class Shown:
             after = self._beyond(query.get("after", ""))
             items = list(rows.filter(after or Q())[:size])
         if not items:
-            return Stretch([], 0, rows.count(), "", "")
+            return RowPage([], 0, rows.count(), "", "")
         first, last = self._place(items[0]), self._place(items[-1])
         earlier = rows.filter(self._beyond(first, back=True) or Q()).count()
-        return Stretch(items, earlier, rows.count(), first, last)
+        return RowPage(items, earlier, rows.count(), first, last)
 
     def _place(self, item: Item) -> str:
         """Where a row stands in this order, as an address names it."""
@@ -90,7 +90,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RowPage:
     """Some rows that follow each other."""
 
     items: list[Item]

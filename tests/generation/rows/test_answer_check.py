@@ -3,7 +3,7 @@
 import pytest
 
 from apps.generation.recipe.parse import parse
-from apps.generation.rows.validation import fingerprint, judge, texts_of
+from apps.generation.rows.answer_check import check_answer, fingerprint, free_texts_of
 from tests.generation.recipe.columns.test_schemas import LABELLED
 
 
@@ -28,18 +28,18 @@ from tests.generation.recipe.columns.test_schemas import LABELLED
     ],
 )
 def test_with_a_schema(text: str, finish_reason: str, code: str) -> None:
-    judgement = judge(LABELLED, text, finish_reason)
+    judgement = check_answer(LABELLED, text, finish_reason)
     assert judgement.code == code
     assert bool(judgement.reason) == bool(code)
 
 
 def test_without_a_schema_the_text_is_the_row() -> None:
-    assert judge(None, " Hello \n", "stop").output == {"text": "Hello"}
-    assert judge(None, " \n", "stop").code == "empty"
+    assert check_answer(None, " Hello \n", "stop").output == {"text": "Hello"}
+    assert check_answer(None, " \n", "stop").code == "empty"
 
 
 def test_half_a_surrogate_pair_becomes_a_replacement() -> None:
-    output = judge(LABELLED, '{"text": "a\\ud800", "label": "positive"}', "stop").output
+    output = check_answer(LABELLED, '{"text": "a\\ud800", "label": "positive"}', "stop").output
     assert output["text"] == "a\ufffd"
 
 
@@ -56,5 +56,5 @@ def test_other_texts_differ() -> None:
 def test_labels_alone_may_come_twice() -> None:
     schema = {"type": "object", "properties": {"label": {"enum": ["a", "b"]}}}
     recipe = parse({"prompt": "x", "schema": schema})
-    assert texts_of(recipe, {"label": "a"}) == []
+    assert free_texts_of(recipe, {"label": "a"}) == []
     assert fingerprint([]) is None
