@@ -46,8 +46,8 @@ class ColumnTypes:
     def narrow(self, row: Mapping[str, Any]) -> None:
         """Gives up the types that a row's values do not fit."""
         for name, kinds in self._left.items():
-            while len(kinds) > 1 and not _fits(row.get(name), kinds[0]):
-                del kinds[0]
+            if len(kinds) > 1:
+                kinds[:] = [kind for kind in kinds if _fits(row.get(name), kind)]
 
     def schema(self) -> Any:
         return pa.schema([(name, kinds[0]) for name, kinds in self._left.items()])

@@ -109,7 +109,8 @@ class Part(BaseModel):
 
     def to_json(self) -> dict[str, Any]:
         """The keys that were given, by their names in JSON."""
-        return self.model_dump(by_alias=True, exclude_unset=True, exclude=set(self.INTERNAL))
+        internal = set(self.INTERNAL)
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=internal)
 
 
 String = Annotated[StrictStr, Says("Must be a string.")]

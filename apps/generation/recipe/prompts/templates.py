@@ -7,7 +7,7 @@ neither reach the machine nor keep it busy.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jinja2 import TemplateError, nodes
+from jinja2 import TemplateError, Undefined, nodes
 
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts.budget import MAX_PROMPT, Budget, budget
@@ -90,7 +90,12 @@ def evaluate(source: str, values: Mapping[str, Any]) -> Any:
         raise RecipeError.of(
             f"The result of the expression is longer than {MAX_PROMPT:,} characters."
         )
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        value = list(value)
+    for part in value if isinstance(value, list) else [value]:
+        if isinstance(part, Undefined):
+            raise RecipeError.of("The expression could not be evaluated: a column is missing.")
+    return value
 
 
 def _check_names(tree: nodes.Node, columns: Sequence[str] | None) -> None:
