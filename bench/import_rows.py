@@ -101,10 +101,12 @@ def child(path: Path) -> None:
     owner = User.objects.create_user("bench")
     with path.open("rb") as file:
         upload = services.store_upload(owner=owner, files=[File(file, name=path.name)])
-    importing.enqueue(upload, services.Plan("bench", files.ColumnMapping("text", "label")))
+    importing.enqueue_import(
+        upload, services.ImportOptions("bench", files.ColumnMapping("text", "label"))
+    )
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     begun = time.perf_counter()
-    importing.run(str(upload.pk))
+    importing.run_import(str(upload.pk))
     seconds = time.perf_counter() - begun
     upload = Upload.objects.get()
     assert upload.state == "done", upload.error

@@ -3,8 +3,8 @@ from typing import TYPE_CHECKING, Any
 from django.apps import AppConfig
 
 if TYPE_CHECKING:
+    from apps.datasets.hooks import TextLimit
     from apps.datasets.models import Dataset
-    from apps.datasets.text_limits import TextLimit
 
 
 class ClassifiersConfig(AppConfig):
@@ -14,7 +14,7 @@ class ClassifiersConfig(AppConfig):
         from apps.batch.handlers import Handler, register_handler
         from apps.classifiers.models import TaskKind
         from apps.core.accounts.removal import removing
-        from apps.datasets import near_duplicates, text_limits, training
+        from apps.datasets import hooks
         from apps.work import services as work
 
         register_handler(
@@ -30,10 +30,10 @@ class ClassifiersConfig(AppConfig):
             TaskKind.FILE_PREDICTION, "apps.classifiers.prediction.file_predictions.predict_file"
         )
         work.register(
-            near_duplicates.SEARCH, "apps.classifiers.training.near_duplicate_search.find"
+            hooks.NEAR_DUPLICATE_SEARCH, "apps.classifiers.training.near_duplicate_search.find"
         )
-        text_limits.register(_text_limit)
-        training.register(_is_trained_on)
+        hooks.register_text_limit(_text_limit)
+        hooks.register_trained_on(_is_trained_on)
         removing.connect(_delete_classifiers)
         _offer_tools()
 

@@ -10,7 +10,7 @@ from kombu.exceptions import OperationalError
 from apps.classifiers.models import Run, TaskKind
 from apps.classifiers.prediction import predictor
 from apps.classifiers.transfer import convert as transfer_convert
-from apps.datasets.near_duplicates import SEARCH
+from apps.datasets.hooks import NEAR_DUPLICATE_SEARCH
 from apps.work import services as work
 
 log = logging.getLogger(__name__)
@@ -44,8 +44,8 @@ def convert(run_id: int) -> None:
 @shared_task(name="apps.classifiers.tasks.find_near_copies")
 def find_near_copies(dataset_id: int) -> None:
     """Search as a message of an older version asked."""
-    work.enqueue(SEARCH, dataset_id, send=False)
-    work.run_subject(SEARCH, dataset_id)
+    work.enqueue(NEAR_DUPLICATE_SEARCH, dataset_id, send=False)
+    work.run_subject(NEAR_DUPLICATE_SEARCH, dataset_id)
 
 
 def wake_converting(run: Run) -> None:

@@ -19,10 +19,12 @@ async def export(dataset: Dataset, *, form: str) -> AsyncIterator[bytes]:
     JSONL and Parquet are exact; in CSV a cell that a spreadsheet would run gets an apostrophe.
     """
     writer = create_writer(form, [*COLUMNS, *_extra_names(dataset.extra_columns).values()])
-    yield writer.header()
+    if header := writer.header():
+        yield header
     async for rows in _pieces(dataset, PARQUET_ROWS if form == "parquet" else EXPORT_ROWS):
         yield writer.encode(map(record, rows))
-    yield writer.footer()
+    if footer := writer.footer():
+        yield footer
 
 
 async def export_rejections(dataset: Dataset) -> AsyncIterator[bytes]:

@@ -6,18 +6,16 @@ from typing import Any
 
 from django.db import transaction
 
+from apps.datasets.hooks import NEAR_DUPLICATE_SEARCH
 from apps.datasets.models import Dataset, Example, NearCopy
 from apps.datasets.rows.history import SnapshotRef
 from apps.work import services as work
 from apps.work.models import TaskState
 
-SEARCH = "datasets.near_duplicates"
-"""The kind of the durable task. Its handler ends with `record`, or fails the task."""
-
 
 @dataclass(frozen=True, slots=True)
-class Near:
-    """Two rows by their places; `index` is the test row where one of them is."""
+class NearPair:
+    """Two rows by their index; `index` is the test row if one of them is."""
 
     index: int
     other_index: int
@@ -25,7 +23,7 @@ class Near:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PairRows:
     """Two rows side by side."""
 
     row: Example
@@ -38,23 +36,26 @@ class Shown:
 
     @property
     def differ(self) -> bool:
-        """Their labels do: one of them may be wrong."""
+        """Their labels differ: one of them may be wrong."""
         return self.row.label != self.other.label
 
 
-def is_available() -> bool:
+def is_search_available() -> bool:
     """True if a room with vectors has registered a handler for the search."""
-    return work.is_registered(SEARCH)
+    return work.is_registered(NEAR_DUPLICATE_SEARCH)
 
 
 def start_search(dataset: Dataset) -> bool:
     """Queue a search; False if one is active or no handler is registered."""
-    return is_available() and work.enqueue(SEARCH, dataset.pk, owner=dataset.owner) is not None
+    return (
+        is_search_available()
+        and work.enqueue(NEAR_DUPLICATE_SEARCH, dataset.pk, owner=dataset.owner) is not None
+    )
 
 
 def search_status(dataset: Dataset) -> dict[str, Any]:
-    """The `state` of the last search, with its progress, its error or what `record` stored."""
-    task = work.find(SEARCH, dataset.pk)
+    """Return the `state` of the last search, with its progress, its error or its result."""
+    task = work.find(NEAR_DUPLICATE_SEARCH, dataset.pk)
     if task is not None and task.is_active:
         return {"state": "running", "done": task.done, "total": task.total}
     if task is not None and task.state == TaskState.FAILED:
@@ -64,7 +65,9 @@ def search_status(dataset: Dataset) -> dict[str, Any]:
 
 
 @transaction.atomic
-def record(ref: SnapshotRef, pairs: Sequence[Near], *, model: str, threshold: float) -> None:
+def store_near_duplicates(
+    ref: SnapshotRef, pairs: Sequence[NearPair], *, model: str, threshold: float
+) -> None:
     """Store the pairs found in a version, in place of earlier ones.
 
     Args:
@@ -94,13 +97,13 @@ def record(ref: SnapshotRef, pairs: Sequence[Near], *, model: str, threshold: fl
     )
 
 
-def side_by_side(dataset: Dataset, *, after: int = 0, limit: int = 50) -> list[Shown]:
-    """The pairs from place `after` on whose rows are both still there, the nearest first."""
+def list_pairs(dataset: Dataset, *, after: int = 0, limit: int = 50) -> list[PairRows]:
+    """Return pairs whose rows both still exist, the nearest first, from position `after` on."""
     pairs = list(dataset.near_copies.all()[after : after + limit])
     places = {place for pair in pairs for place in (pair.index, pair.other_index)}
     rows = {row.index: row for row in dataset.examples.filter(index__in=places)}
     return [
-        Shown(rows[pair.index], rows[pair.other_index], pair.cosine)
+        PairRows(rows[pair.index], rows[pair.other_index], pair.cosine)
         for pair in pairs
         if pair.index in rows and pair.other_index in rows
     ]

@@ -1,4 +1,4 @@
-"""The door of this room: what other rooms, pages and routes call."""
+"""The services of this room: what other rooms, pages and routes call."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,51 +6,46 @@ from pathlib import Path
 from django.contrib.auth.models import User
 
 from apps import files
+from apps.datasets.errors import BeingChanged, NothingUsable, SnapshotGone, UploadTooLarge
 from apps.datasets.exporting import export, export_rejections
-from apps.datasets.imports.importing import Plan, check_mapping, import_upload
-from apps.datasets.imports.uploads import TooLarge, remove_upload, store_upload
-from apps.datasets.imports.writer import NothingUsable, create_dataset
+from apps.datasets.hooks import TextLimit, is_trained_on
+from apps.datasets.imports.create import create_dataset
+from apps.datasets.imports.importing import import_upload
+from apps.datasets.imports.options import ImportOptions, check_mapping
+from apps.datasets.imports.uploads import remove_upload, store_upload
 from apps.datasets.models import BulkChange, Dataset, Example
-from apps.datasets.rows.changes import BeingChanged
-from apps.datasets.rows.editing import (
+from apps.datasets.near_duplicates import NearPair, store_near_duplicates
+from apps.datasets.rows.bulk_edits import (
     Changed,
-    add_rows,
-    can_undo,
     change_matching,
     delete_duplicates,
-    delete_rows,
     make_split,
     merge_labels,
-    relabel,
-    relabel_rows,
-    set_split,
     undo,
 )
-from apps.datasets.rows.history import (
-    SnapshotGone,
-    SnapshotRef,
-    SnapshotRow,
-    read_snapshot,
-    snapshot,
-)
+from apps.datasets.rows.edits import add_rows, delete_rows, relabel, relabel_rows, set_split
+from apps.datasets.rows.history import SnapshotRef, SnapshotRow, read_snapshot, snapshot
 from apps.datasets.rows.queues import QueueEntry, create_queue
-from apps.datasets.rows.reports import exact_leaks, report
-from apps.datasets.rows.reports import variants as label_variants
+from apps.datasets.rows.reports import LabelCount, exact_leaks, label_variants, report
+from apps.datasets.rows.revisions import last_undoable
+from apps.datasets.rows.splitting import hold_out
 from apps.files import ColumnMapping
 
 __all__ = [
     "BeingChanged",
     "BulkChange",
     "Changed",
+    "ImportOptions",
+    "LabelCount",
+    "NearPair",
     "NothingUsable",
-    "Plan",
     "QueueEntry",
     "SnapshotGone",
     "SnapshotRef",
     "SnapshotRow",
-    "TooLarge",
+    "TextLimit",
+    "UploadTooLarge",
     "add_rows",
-    "can_undo",
     "change_matching",
     "check_mapping",
     "create_dataset",
@@ -61,8 +56,11 @@ __all__ = [
     "exact_leaks",
     "export",
     "export_rejections",
+    "hold_out",
     "import_upload",
+    "is_trained_on",
     "label_variants",
+    "last_undoable",
     "make_split",
     "merge_labels",
     "read_examples",
@@ -73,6 +71,7 @@ __all__ = [
     "report",
     "set_split",
     "snapshot",
+    "store_near_duplicates",
     "store_upload",
     "undo",
 ]

@@ -9,34 +9,34 @@ from kombu.exceptions import OperationalError
 
 from apps.datasets.imports import importing
 from apps.datasets.models import BulkChange, Dataset, Upload
-from apps.datasets.rows import bulk, editing, removal
+from apps.datasets.rows import bulk_changes, change_plans, removal
 
 log = logging.getLogger(__name__)
 
 
 @shared_task(name="apps.datasets.tasks.import_upload")
 def import_upload(upload_id: str) -> None:
-    importing.run(upload_id)
+    importing.run_import(upload_id)
 
 
 @shared_task(name="apps.datasets.tasks.remove_dataset")
 def remove_dataset(dataset_id: int) -> None:
-    removal.finish(dataset_id)
+    removal.finish_removal(dataset_id)
 
 
 @shared_task(name="apps.datasets.tasks.change_rows")
 def change_rows(change_id: int) -> None:
-    bulk.run(change_id, editing.PLANS)
+    bulk_changes.run_change(change_id, change_plans.PLANNERS)
 
 
 @shared_task(name="apps.datasets.tasks.resume_imports")
 def resume_imports() -> None:
     """Tells the workers again of imports, changes and removals that nobody works on."""
-    for change_id in bulk.forgotten():
+    for change_id in bulk_changes.abandoned_changes():
         change_rows.delay(change_id)
-    for upload_id in importing.forgotten_imports():
+    for upload_id in importing.abandoned_imports():
         import_upload.delay(upload_id)
-    for dataset_id in removal.unfinished():
+    for dataset_id in removal.unfinished_removals():
         remove_dataset.delay(dataset_id)
 
 

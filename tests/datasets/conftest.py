@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from apps.datasets import near_duplicates, text_limits
+from apps.datasets import hooks, near_duplicates
 
 
 @pytest.fixture(autouse=True)
 def _by_itself(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.UPLOADS_DIR = tmp_path / "uploads"
-    monkeypatch.setattr(text_limits, "_providers", [])
-    monkeypatch.setattr(near_duplicates, "is_available", lambda: False)
+    monkeypatch.setattr(hooks, "_text_limit", [])
+    monkeypatch.setattr(near_duplicates, "is_search_available", lambda: False)

@@ -203,7 +203,7 @@ def test_more_than_an_upload_may_have(alice: User, settings: Settings, tmp_path:
     with path.open("wb") as file:
         file.truncate(settings.UPLOAD_LIMIT_BYTES + 1)
     settings.UPLOAD_LIMIT_BYTES = 3 << 20
-    with path.open("rb") as file, pytest.raises(services.TooLarge, match="3 MB"):
+    with path.open("rb") as file, pytest.raises(services.UploadTooLarge, match="3 MB"):
         services.store_upload(owner=alice, files=[File(file, name="huge.csv")])
     assert list(Path(settings.UPLOADS_DIR).iterdir()) == []
 
@@ -387,5 +387,5 @@ def test_a_wrong_mapping_says_which_columns_there_are(alice: User, tmp_path: Pat
         ColumnMapping("text", "label", second_label="label"),
     ):
         with pytest.raises(FormatError):
-            importing.import_upload(upload, services.Plan("x", mapping))
+            importing.import_upload(upload, services.ImportOptions("x", mapping))
     assert not Dataset.objects.exists()

@@ -4,11 +4,16 @@ import asyncio
 
 import numpy as np
 
-from apps.datasets import near_duplicates
+from apps.datasets.errors import SnapshotGone
+from apps.datasets.hooks import TextLimit
 from apps.datasets.models import Dataset, Split
-from apps.datasets.rows.history import SnapshotGone, SnapshotRow
-from apps.datasets.services import read_snapshot, snapshot
-from apps.datasets.text_limits import TextLimit
+from apps.datasets.services import (
+    NearPair,
+    SnapshotRow,
+    read_snapshot,
+    snapshot,
+    store_near_duplicates,
+)
 from apps.embeddings.cache import identify
 from apps.embeddings.preparation import Preparation, embed_prepared
 from apps.embeddings.sender import Vectors
@@ -33,7 +38,7 @@ class TooManyRows(Exception):
 
 
 def find(held: HeldTask) -> None:
-    """Embed what is unseen, compare, and record: the handler of `near_duplicates.SEARCH`.
+    """Embed what is unseen, compare, and record: the handler of `NEAR_DUPLICATE_SEARCH`.
 
     Compares test rows with training rows if there is a test split, else every row with every other.
     """
@@ -52,7 +57,7 @@ def find(held: HeldTask) -> None:
         vectors, model = asyncio.run(_embed(held, target, [row.text for row in rows]))
         pairs = _pairs(rows, vectors)
         with held.fence():
-            near_duplicates.record(ref, pairs, model=model, threshold=NEAR)
+            store_near_duplicates(ref, pairs, model=model, threshold=NEAR)
             held.end(TaskState.DONE)
     except (LLMError, NoServer, SnapshotGone, TooManyRows) as error:
         held.end(TaskState.FAILED, str(error))
@@ -74,7 +79,7 @@ async def _embed(held: HeldTask, target: Target, texts: list[str]) -> tuple[Vect
         await close_async_redis()
 
 
-def _pairs(rows: list[SnapshotRow], vectors: Vectors) -> list[near_duplicates.Near]:
+def _pairs(rows: list[SnapshotRow], vectors: Vectors) -> list[NearPair]:
     keys = np.asarray([text_key(row.text) for row in rows], dtype=np.int64)
     test = np.asarray([row.split == Split.TEST for row in rows], dtype=np.bool_)
     if test.any() and not test.all():
@@ -84,8 +89,7 @@ def _pairs(rows: list[SnapshotRow], vectors: Vectors) -> list[near_duplicates.Ne
         left = right = np.arange(len(rows))
         found = find_near_pairs(vectors, same=(keys, keys))
     return [
-        near_duplicates.Near(rows[left[pair.a]].index, rows[right[pair.b]].index, pair.cosine)
-        for pair in found
+        NearPair(rows[left[pair.a]].index, rows[right[pair.b]].index, pair.cosine) for pair in found
     ]
 
 

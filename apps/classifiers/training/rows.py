@@ -14,8 +14,7 @@ from apps.classifiers.models import Classifier
 from apps.classifiers.training import trainer
 from apps.classifiers.training.folds import text_groups
 from apps.datasets.models import Change, Dataset, Split
-from apps.datasets.rows.splitting import hold_out
-from apps.datasets.services import BeingChanged, make_split, read_snapshot, snapshot
+from apps.datasets.services import BeingChanged, hold_out, make_split, read_snapshot, snapshot
 from apps.similarity.text_key import normalise_text
 
 HELD_OUT = 0.2

@@ -18,8 +18,7 @@ from apps.classifiers.training.trainer import MIN_TEXTS
 from apps.classifiers.views.run_page import EXPECTED, get_classifier, parse_number, signed_in_user
 from apps.core.quotas import limited
 from apps.datasets.models import Dataset
-from apps.datasets.rows.reports import LabelCount
-from apps.datasets.services import label_variants
+from apps.datasets.services import LabelCount, label_variants
 from apps.embeddings.preparation import Preparation
 from apps.runtime.async_db import in_db
 from apps.servers.services import NoServer

@@ -103,7 +103,7 @@ def get_dataset(request: HttpRequest, pk: int) -> Any:
 @router.delete("/datasets/{int:pk}", response={204: None})
 def delete_dataset(request: HttpRequest, pk: int) -> Any:
     dataset = get_mine(request, pk)
-    if not removal.remove(dataset):
+    if not removal.remove_dataset(dataset):
         tasks.wake_removal(dataset)
     return Status(204, None)
 

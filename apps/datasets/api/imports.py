@@ -13,7 +13,7 @@ from apps.core.quotas import limited
 from apps.datasets import services, tasks
 from apps.datasets.api.datasets import DatasetDetail, router, show_with_rejected
 from apps.datasets.imports import importing
-from apps.datasets.imports.importing import Plan
+from apps.datasets.imports.options import ImportOptions
 from apps.datasets.models import Upload, UploadState
 from apps.files import ColumnMapping, FormatError, Quoting, ReadOptions
 
@@ -41,7 +41,7 @@ class DatasetForm(Schema):
     keep_unlabelled: bool = False
     keep_extra: bool = True
     encoding: str | None = Field(
-        None, description=f"Found out unless given: {', '.join(files.ENCODINGS)}."
+        None, description=f"Detected if not given. One of: {', '.join(files.ENCODINGS)}."
     )
     quoting: Literal["auto", "standard", "none"] = Field(
         "auto",
@@ -79,14 +79,14 @@ def add_dataset(
     """
     try:
         upload = services.store_upload(owner=owner(request), files=file)
-    except services.TooLarge as error:
+    except services.UploadTooLarge as error:
         raise ApiError(413, "too_large", str(error)) from error
     keep = False
     try:
-        plan = _plan(upload, form)
-        if not form.background and importing.is_small(upload, plan.said):
-            return Status(201, show_with_rejected(services.import_upload(upload, plan)))
-        importing.enqueue(upload, plan)
+        options = _import_options(upload, form)
+        if not form.background and importing.is_small(upload, options.read):
+            return Status(201, show_with_rejected(services.import_upload(upload, options)))
+        importing.enqueue_import(upload, options)
         keep = True
         tasks.wake_import(upload)
         upload.refresh_from_db()
@@ -104,14 +104,14 @@ def add_dataset(
             services.remove_upload(upload)
 
 
-def _plan(upload: Upload, form: DatasetForm) -> Plan:
+def _import_options(upload: Upload, form: DatasetForm) -> ImportOptions:
     if form.encoding is not None and form.encoding not in files.ENCODINGS:
         there = ", ".join(files.ENCODINGS)
         raise FormatError(f"Unsupported encoding “{form.encoding[:40]}”. Use {there}.")
     quoting = None if form.quoting == "auto" else Quoting(form.quoting)
-    said = ReadOptions(encoding=form.encoding, quoting=quoting, sheet=form.sheet or None)
+    read = ReadOptions(encoding=form.encoding, quoting=quoting, sheet=form.sheet or None)
     first = upload.files[0]["name"]
-    layout = files.detect_layout(upload.path, name=first, options=said)
+    layout = files.detect_layout(upload.path, name=first, options=read)
     if form.sheet and form.sheet != layout.sheet:
         there = ", ".join(f"“{name}”" for name in layout.sheets[:20])
         raise FormatError(
@@ -129,7 +129,9 @@ def _plan(upload: Upload, form: DatasetForm) -> Plan:
         keep_unlabelled=form.keep_unlabelled,
         keep_extra=form.keep_extra,
     )
-    return Plan(form.name.strip() or (first if upload.parts else upload.file_name), mapping, said)
+    return ImportOptions(
+        form.name.strip() or (first if upload.parts else upload.file_name), mapping, read
+    )
 
 
 @router.get("/imports/{uuid:pk}", response=ImportOut)
@@ -142,7 +144,7 @@ def cancel_import(request: HttpRequest, pk: UUID) -> Any:
     """Cancel an import and delete its rows."""
     upload = _get_upload(request, pk)
     if upload.is_active:
-        importing.cancel(upload)
+        importing.cancel_import(upload)
     else:
         services.remove_upload(upload)
     return Status(204, None)

@@ -1,4 +1,4 @@
-"""Files that were sent and are not a dataset yet."""
+"""Uploaded files that are not a dataset yet."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,27 +10,24 @@ from django.core.files.base import File
 from django.utils import timezone
 
 from apps import files as apps_files
+from apps.datasets.errors import UploadTooLarge
 from apps.datasets.models import IN_PROGRESS, Upload, UploadState
 
-# What somebody uploaded and never imported is removed at a later upload.
+# An upload that is never imported is removed at a later upload.
 UPLOAD_LIFETIME = timedelta(days=1)
 MAX_FILES = 20
 
 
-class TooLarge(Exception):
-    """The files are larger than an upload may be."""
-
-
 def store_upload(*, owner: User, files: "Sequence[File[bytes]]") -> Upload:
-    """Keeps the sent files, under names of our own, until they are imported.
+    """Store uploaded files, under names of our own, until they are imported.
 
     Raises:
-        TooLarge: more files or more bytes came than an upload may have.
+        UploadTooLarge: more files or more bytes than an upload may have.
     """
-    forget_old_uploads(owner)
+    remove_old_uploads(owner)
     if len(files) > MAX_FILES:
-        raise TooLarge(f"Too many files: {len(files)}. The limit is {MAX_FILES} per upload.")
-    names = [_shown_name(file) for file in files]
+        raise UploadTooLarge(f"Too many files: {len(files)}. The limit is {MAX_FILES} per upload.")
+    names = [_display_name(file) for file in files]
     upload = Upload(owner=owner, file_name=", ".join(names)[:200], size=0)
     upload.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     parts = []
@@ -50,7 +47,7 @@ def store_upload(*, owner: User, files: "Sequence[File[bytes]]") -> Upload:
     return upload
 
 
-def _shown_name(file: "File[bytes]") -> str:
+def _display_name(file: "File[bytes]") -> str:
     return (Path((file.name or "file").replace("\\", "/").replace("\0", "")).name or "file")[:200]
 
 
@@ -62,9 +59,9 @@ def _store(upload: Upload, place: int, file: "File[bytes]") -> None:
             upload.size += len(chunk)
             if upload.size > settings.UPLOAD_LIMIT_BYTES:
                 limit = settings.UPLOAD_LIMIT_BYTES // 1024**2
-                raise TooLarge(
-                    f"This is larger than {limit} MB, which is the most that can come at once. "
-                    "Split it into several datasets."
+                raise UploadTooLarge(
+                    f"The upload is larger than the limit of {limit} MB. Split it into several "
+                    "datasets."
                 )
             out.write(chunk)
 
@@ -79,13 +76,13 @@ def remove_files(upload: Upload) -> None:
         upload.path_of(place).unlink(missing_ok=True)
 
 
-def forget_old_uploads(owner: User) -> None:
+def remove_old_uploads(owner: User) -> None:
     old = Upload.objects.owned_by(owner).filter(created__lt=timezone.now() - UPLOAD_LIFETIME)
     for upload in old.exclude(state__in=IN_PROGRESS):
         remove_upload(upload)
 
 
-def imports_of(owner: User) -> list[Upload]:
-    """What is coming in, or failed to, for the list of datasets."""
+def list_imports(owner: User) -> list[Upload]:
+    """Return imports in progress or failed, for the list of datasets."""
     shown = [UploadState.QUEUED, UploadState.IMPORTING, UploadState.FAILED]
     return list(Upload.objects.owned_by(owner).filter(state__in=shown))

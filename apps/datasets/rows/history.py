@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from apps.datasets.errors import SnapshotGone
 from apps.datasets.models import Change, Dataset, DatasetState
 
 CHUNK_ROWS = 5_000
-
-
-class SnapshotGone(Exception):
-    """The dataset was deleted, and its rows with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from django.db import transaction
 from django.db.models import Max
 
 from apps.datasets.models import Dataset, Example, Queue, QueueItem, Revision, Split
-from apps.datasets.rows.editing import can_undo, undo
+from apps.datasets.rows.bulk_edits import undo
+from apps.datasets.rows.revisions import last_undoable
 
 MAX_ITEMS = 10_000
 
@@ -106,7 +107,7 @@ def last_seen(queue: Queue) -> QueueItem | None:
     if item is None or item.revision is None:
         return item
     given = queue.dataset.revisions.get(number=item.revision)
-    last = can_undo(queue.dataset)
+    last = last_undoable(queue.dataset)
     return item if given.undone or last == given else None
 
 

@@ -9,7 +9,7 @@ from django.db.models import Case, Count, Max, Min, Q, QuerySet, Sum, Value, Whe
 from django.db.models.functions import Length, NullIf
 
 from apps import files
-from apps.datasets import text_limits
+from apps.datasets import hooks
 from apps.datasets.models import Dataset, Example, Split
 
 NEAR_EMPTY = 10  # rows; with fewer, a label's score is a coin toss
@@ -63,11 +63,11 @@ class Report(TypedDict):
 
 def report(dataset: Dataset) -> Report:
     """What was found in the dataset's present version; looked for again only when it changed."""
-    limit = text_limits.text_limit()
+    limit = hooks.text_limit()
     known: Any = dataset.report
     if known and known["version"] == dataset.version and known["limit"] == _as_json(limit):
         return known  # type: ignore[no-any-return]
-    found = _look(dataset, limit)
+    found = _inspect(dataset, limit)
     Dataset.objects.filter(pk=dataset.pk, version=dataset.version).update(report=found)
     dataset.report = dict(found)
     return found
@@ -106,7 +106,7 @@ def rows_with(dataset: Dataset, issue: Issue) -> QuerySet[Example]:
                 Q(index__in=pairs.values("index")) | Q(index__in=pairs.values("other_index"))
             )
         case Issue.LONG:
-            limit = text_limits.text_limit()
+            limit = hooks.text_limit()
             if limit is None:
                 return rows.none()
             return rows.annotate(length=Length("text")).filter(length__gt=limit.characters)
@@ -140,7 +140,7 @@ def _texts(dataset: Dataset) -> Any:  # a queryset whose columns the stubs canno
     )
 
 
-def _look(dataset: Dataset, limit: text_limits.TextLimit | None) -> Report:
+def _inspect(dataset: Dataset, limit: hooks.TextLimit | None) -> Report:
     sums = (
         _texts(dataset)
         .filter(n__gt=1)
@@ -167,13 +167,13 @@ def _look(dataset: Dataset, limit: text_limits.TextLimit | None) -> Report:
             for label, count in sorted(counts.items(), key=lambda item: (item[1], item[0]))
             if count < NEAR_EMPTY
         ],
-        variants=variants(counts)[:SHOWN],
+        variants=label_variants(counts)[:SHOWN],
         one_label=len(counts) == 1,
         numbers=len(counts) > 1 and all(_is_number(label) for label in counts),
     )
 
 
-def variants(counts: dict[str, int]) -> list[list[LabelCount]]:
+def label_variants(counts: dict[str, int]) -> list[list[LabelCount]]:
     """Groups of labels that differ only in case or spacing."""
     groups: dict[str, list[LabelCount]] = defaultdict(list)
     for label, count in counts.items():
@@ -193,7 +193,7 @@ def _is_number(label: str) -> bool:
     return True
 
 
-def _as_json(limit: text_limits.TextLimit | None) -> dict[str, Any] | None:
+def _as_json(limit: hooks.TextLimit | None) -> dict[str, Any] | None:
     if limit is None:
         return None
     return {"model": limit.model, "tokens": limit.tokens, "characters": limit.characters}

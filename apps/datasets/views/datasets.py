@@ -26,7 +26,7 @@ SEARCH_LENGTH = 200
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
     datasets = Dataset.objects.owned_by(request.user).defer("report", "notes", "split_counts")
-    context = {"datasets": datasets, "imports": uploads.imports_of(who(request))}
+    context = {"datasets": datasets, "imports": uploads.list_imports(who(request))}
     return render(request, "datasets/index.html", context)
 
 
@@ -67,7 +67,7 @@ def history(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "dataset": dataset,
         "revisions": revisions,
-        "undoable": services.can_undo(dataset),
+        "undoable": services.last_undoable(dataset),
         "shown": REVISIONS_SHOWN,
     }
     return render(request, "datasets/history.html", context)
@@ -114,7 +114,7 @@ async def rejected(request: HttpRequest, pk: int) -> StreamingHttpResponse:
 @require_POST
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     dataset = mine(request, pk)
-    if not removal.remove(dataset):
+    if not removal.remove_dataset(dataset):
         tasks.wake_removal(dataset)
     messages.success(request, f"“{dataset.name}” deleted. Classifiers trained on it are kept.")
     return go(request, reverse("datasets:index"))
@@ -180,10 +180,10 @@ def summary_context(dataset: Dataset) -> dict[str, Any]:
         "most": max(counts.values(), default=0),
         "report": found,
         "nothing_found": bool(counts) and reports.is_clean(found),
-        "undoable": services.can_undo(dataset),
+        "undoable": services.last_undoable(dataset),
         "change": BulkChange.objects.filter(dataset=dataset).first(),
         "version": dataset.version,
         "near": near_duplicates.search_status(dataset),
-        "near_available": near_duplicates.is_available(),
+        "near_available": near_duplicates.is_search_available(),
         "near_empty": reports.NEAR_EMPTY,
     }

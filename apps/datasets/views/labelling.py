@@ -91,7 +91,7 @@ def _last_given(dataset: Dataset) -> Revision | None:
 
     A person who presses `u` here does not mean the split.
     """
-    last = services.can_undo(dataset)
+    last = services.last_undoable(dataset)
     if last is None or last.rows != 1:
         return None
     change = last.changes.get()

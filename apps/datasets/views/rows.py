@@ -156,12 +156,12 @@ def near_copies(request: HttpRequest, pk: int) -> HttpResponse:
     found = int(near.get("found", 0))
     context = {
         "dataset": dataset,
-        "pairs": near_duplicates.side_by_side(dataset, after=start, limit=NEAR_SHOWN),
+        "pairs": near_duplicates.list_pairs(dataset, after=start, limit=NEAR_SHOWN),
         "start": start,
         "next": start + NEAR_SHOWN if start + NEAR_SHOWN < found else None,
         "previous": max(0, start - NEAR_SHOWN) if start else None,
         "near": near,
-        "near_available": near_duplicates.is_available(),
+        "near_available": near_duplicates.is_search_available(),
     }
     return render(request, "datasets/rows/near_duplicates.html", context)
 

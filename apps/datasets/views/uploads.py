@@ -18,7 +18,7 @@ from apps.core.api import get_owned
 from apps.core.quotas import limited
 from apps.datasets import services, tasks
 from apps.datasets.imports import importing, uploads
-from apps.datasets.imports.importing import Plan
+from apps.datasets.imports.options import ImportOptions, check_files
 from apps.datasets.models import Split, Upload, UploadState
 from apps.datasets.views.shared import go, is_fragment, who
 from apps.files import (
@@ -69,7 +69,7 @@ def new(request: HttpRequest) -> HttpResponse:
         except FormatError:
             services.remove_upload(upload)
             raise
-    except (FormatError, services.TooLarge) as error:
+    except (FormatError, services.UploadTooLarge) as error:
         template = (
             "datasets/imports/_upload.html" if is_fragment(request) else "datasets/imports/new.html"
         )
@@ -103,8 +103,8 @@ def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
         return _import(request, found)
     chosen = _chosen(request.GET)
     if chosen.mapping is None and found.plan:  # an import that failed: as it was tried
-        plan = Plan.from_json(found.plan)
-        chosen = _Chosen(plan.mapping, plan.said, plan.name)
+        options = ImportOptions.from_json(found.plan)
+        chosen = _Chosen(options.mapping, options.read, options.name)
     template = (
         "datasets/imports/_columns.html"
         if is_fragment(request)
@@ -120,12 +120,12 @@ def _import(request: HttpRequest, found: Upload) -> HttpResponse:
     try:
         if chosen.mapping is None:
             raise FormatError("Choose the text column.")
-        plan = Plan(name, chosen.mapping, chosen.said)
-        if importing.is_small(found, plan.said):
-            dataset = importing.import_upload(found, plan)
+        options = ImportOptions(name, chosen.mapping, chosen.read)
+        if importing.is_small(found, options.read):
+            dataset = importing.import_upload(found, options)
             messages.success(request, f"{dataset.rows:,} rows imported.")
             return redirect("datasets:detail", dataset.pk)
-        if importing.enqueue(found, plan):
+        if importing.enqueue_import(found, options):
             tasks.wake_import(found)
     except (FormatError, services.NothingUsable) as error:
         context = _preview(found, chosen) | {"error": str(error)}
@@ -158,7 +158,7 @@ def discard(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Removes an upload; an import that is under way is cancelled and undone."""
     found = get_owned(Upload, request, pk)
     if found.is_active:
-        importing.cancel(found)
+        importing.cancel_import(found)
         return redirect("datasets:index")
     services.remove_upload(found)
     return redirect("datasets:new")
@@ -170,7 +170,7 @@ def discard(request: HttpRequest, pk: UUID) -> HttpResponse:
 @dataclass(frozen=True, slots=True)
 class _Chosen:
     mapping: ColumnMapping | None
-    said: ReadOptions
+    read: ReadOptions
     name: str = ""
 
 
@@ -189,20 +189,20 @@ def _chosen(data: QueryDict) -> _Chosen:
     )
     encoding = str(data.get("encoding") or "")
     quoting = str(data.get("quoting") or "")
-    said = ReadOptions(
+    read = ReadOptions(
         header="header" in data if "has_header" in data else None,
         separator=_SEPARATOR_OF.get(str(data.get("separator") or "")),
         encoding=encoding if encoding in apps_files.ENCODINGS else None,
         sheet=str(data.get("sheet") or "") or None,
         quoting=Quoting(quoting) if quoting in {"standard", "none"} else None,
     )
-    return _Chosen(mapping, said, str(data.get("name") or ""))
+    return _Chosen(mapping, read, str(data.get("name") or ""))
 
 
 def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
     first = found.files[0]
     try:
-        layout = apps_files.detect_layout(found.path, name=first["name"], options=chosen.said)
+        layout = apps_files.detect_layout(found.path, name=first["name"], options=chosen.read)
         guess = apps_files.detect_mapping(found.path, layout)
         problem = ""
     except FormatError as error:  # of what a person said: as it was found, and why not
@@ -221,7 +221,7 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
         )
     if not problem:
         try:
-            importing.check_files(found, Plan("", mapping, chosen.said))
+            check_files(found, ImportOptions("", mapping, chosen.read))
         except FormatError as error:
             problem = str(error)
     extra = apps_files.extra_columns(layout, mapping)
@@ -234,10 +234,10 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
         "upload": found,
         "layout": layout,
         "mapping": mapping,
-        "said": chosen.said,
+        "read_options": chosen.read,
         "problem": problem,
         "name": chosen.name or Path(first["name"]).stem,
-        "small": not problem and importing.is_small(found, chosen.said),
+        "small": not problem and importing.is_small(found, chosen.read),
         "columns": [{"name": name, "role": _role(name, mapping, extra)} for name in columns],
         "choices": [name for name in layout.columns if name not in layout.object_columns],
         "rows": [
@@ -256,7 +256,7 @@ def _preview(found: Upload, chosen: _Chosen) -> dict[str, Any]:
         "suspects": _suspects(found, layout, suspects),
         "quotings": QUOTINGS,
         "separators": SEPARATORS,
-        "separator_said": _said_separator(chosen.said),
+        "separator_choice": _separator_choice(chosen.read),
         "encodings": apps_files.ENCODINGS.items(),
         "joined_by": apps_files.LABEL_SEPARATOR,
         "splits": [value for value in Split.values if value],
@@ -287,8 +287,8 @@ def _suspects(found: Upload, layout: Layout, numbers: list[int]) -> list[dict[st
     return shown
 
 
-def _said_separator(said: ReadOptions) -> str:
-    return next((key for key, value in _SEPARATOR_OF.items() if value == said.separator), "")
+def _separator_choice(read: ReadOptions) -> str:
+    return next((key for key, value in _SEPARATOR_OF.items() if value == read.separator), "")
 
 
 def _role(column: str, mapping: ColumnMapping, extra: tuple[str, ...]) -> str:

@@ -16,8 +16,7 @@ from apps.batch.errors import WrongState
 from apps.batch.models import ACTIVE, Item
 from apps.batch.services import wake_pump
 from apps.datasets.models import Dataset
-from apps.datasets.services import NothingUsable
-from apps.datasets.training import is_trained_on
+from apps.datasets.services import NothingUsable, is_trained_on
 from apps.generation import services
 from apps.generation.exports import row_fields, to_dataset
 from apps.generation.exports.data_card import data_card

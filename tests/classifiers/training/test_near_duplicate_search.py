@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from apps.classifiers import tasks
 from apps.classifiers.training import near_duplicate_search
-from apps.datasets import near_duplicates, text_limits
+from apps.datasets import hooks, near_duplicates
 from apps.datasets.models import Dataset, NearCopy
 from apps.files import ExampleRow
 from apps.servers.models import DefaultServer, Server
@@ -27,7 +27,7 @@ TWINS = [
 
 def searched(data: Dataset) -> dict[str, Any]:
     """The status of a search done as a worker would."""
-    work.run_subject(near_duplicates.SEARCH, data.pk)
+    work.run_subject(hooks.NEAR_DUPLICATE_SEARCH, data.pk)
     data.refresh_from_db()
     return near_duplicates.search_status(data)
 
@@ -73,7 +73,7 @@ def test_find_of_a_deleted_dataset_ends(alice: User) -> None:
     data = factories.dataset(alice, TWINS)
     near_duplicates.start_search(data)
     data.delete()
-    work.run_subject(near_duplicates.SEARCH, Task.objects.get().subject)
+    work.run_subject(hooks.NEAR_DUPLICATE_SEARCH, Task.objects.get().subject)
     assert Task.objects.get().state == TaskState.DONE
 
 
@@ -87,7 +87,7 @@ def test_a_message_of_an_older_version_searches(alice: User, embedding_server: S
 def test_the_limit_is_the_servers(embedding_server: Server) -> None:
     assert near_duplicate_search.text_limit() is None  # nobody has looked yet
     Server.objects.update(stored_facts={"context": 512, "models": [{"id": "m"}]})
-    found = text_limits.TextLimit("m", 512)
+    found = hooks.TextLimit("m", 512)
     assert near_duplicate_search.text_limit() == found
     DefaultServer.objects.all().delete()
     assert near_duplicate_search.text_limit() is None

@@ -163,7 +163,7 @@ def test_a_large_file_is_imported_in_the_background(
     path = f"/api/v1/imports/{started['id']}"
     assert bobs_api.get(path).status_code == 404
     assert api.get("/api/v1/datasets").json()["items"] == []
-    importing.run(started["id"])
+    importing.run_import(started["id"])
     done = api.get(path).json()
     assert (done["status"], done["share"], done["error"]) == ("done", 1.0, "")
     assert api.get(f"/api/v1/datasets/{done['dataset']}").json()["rows"] == 3

@@ -18,8 +18,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from apps.datasets import services, tasks
-from apps.datasets.imports import importing, writer
-from apps.datasets.imports.importing import Plan
+from apps.datasets.imports import dataset_writer, importing
+from apps.datasets.imports.options import ImportOptions
 from apps.datasets.models import Dataset, Example, Rejection, Upload, UploadState
 from apps.datasets.rows import removal
 from apps.files import ColumnMapping
@@ -33,7 +33,7 @@ ROWS = 50
 
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "BATCH_ROWS", 10)
+    monkeypatch.setattr(dataset_writer, "BATCH_ROWS", 10)
 
 
 def queued(owner: User, content: str | bytes | None = None, **mapping: object) -> Upload:
@@ -42,7 +42,7 @@ def queued(owner: User, content: str | bytes | None = None, **mapping: object) -
     file = SimpleUploadedFile("rows.csv", content)
     upload = services.store_upload(owner=owner, files=[file])
     chosen = ColumnMapping("text", "label", **mapping)  # type: ignore[arg-type]
-    assert importing.enqueue(upload, Plan("Rows", chosen))
+    assert importing.enqueue_import(upload, ImportOptions("Rows", chosen))
     upload.refresh_from_db()
     return upload
 
@@ -71,7 +71,7 @@ def test_the_encoding_is_settled_by_all_of_a_large_file(
     monkeypatch.setattr(encodings, "CHUNK_BYTES", 300)
     monkeypatch.setattr(encodings, "PIECE_BYTES", 100)
     plain = b"text,label\n" + b"plain,a\n" * 60
-    importing.run(str(queued(alice, plain + b"caf\xe9,b\n" + b"plain,a\n" * 500).pk))
+    importing.run_import(str(queued(alice, plain + b"caf\xe9,b\n" + b"plain,a\n" * 500).pk))
     dataset = Dataset.objects.owned_by(alice).get()
     assert dataset.rejected_count == 0
     assert dataset.examples.filter(text="café").count() == 1
@@ -80,7 +80,9 @@ def test_the_encoding_is_settled_by_all_of_a_large_file(
 
 def test_pressing_import_twice_imports_once(alice: User) -> None:
     upload = queued(alice)
-    assert not importing.enqueue(upload, Plan("Again", ColumnMapping("text", "label")))
+    assert not importing.enqueue_import(
+        upload, ImportOptions("Again", ColumnMapping("text", "label"))
+    )
 
 
 def test_it_is_not_there_before_it_is_complete(
@@ -88,15 +90,15 @@ def test_it_is_not_there_before_it_is_complete(
 ) -> None:
     upload = queued(alice)
     seen: list[tuple[int, int, float]] = []
-    write = writer.Intake.write
+    write = dataset_writer.DatasetWriter.write
 
-    def look(self: writer.Intake, *args: object, **kwargs: object) -> None:
+    def look(self: dataset_writer.DatasetWriter, *args: object, **kwargs: object) -> None:
         write(self, *args, **kwargs)  # type: ignore[arg-type]
         visible = Dataset.objects.owned_by(alice).count()
         seen.append((visible, Example.objects.count(), Upload.objects.get().done_share))
 
-    monkeypatch.setattr(writer.Intake, "write", look)
-    importing.run(str(upload.pk))
+    monkeypatch.setattr(dataset_writer.DatasetWriter, "write", look)
+    importing.run_import(str(upload.pk))
     assert [(visible, rows) for visible, rows, _ in seen] == [(0, 10 * n) for n in range(1, 6)]
     shares = [share for *_, share in seen]
     assert shares == sorted(shares)
@@ -112,21 +114,21 @@ def test_it_is_not_there_before_it_is_complete(
 )
 def test_one_that_fails_leaves_nothing_but_its_reason(alice: User, content: str, says: str) -> None:
     upload = queued(alice, content)
-    importing.run(str(upload.pk))
+    importing.run_import(str(upload.pk))
     upload.refresh_from_db()
     assert upload.state == UploadState.FAILED
     assert says in upload.error
     assert nothing_left()
     assert upload.path.exists()  # the columns can be chosen again
-    assert importing.enqueue(upload, Plan("Again", ColumnMapping("label", "text")))
+    assert importing.enqueue_import(upload, ImportOptions("Again", ColumnMapping("label", "text")))
 
 
 def test_one_that_is_all_wrong_is_not_read_to_its_end(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "MAX_REJECTIONS", 25)
+    monkeypatch.setattr(dataset_writer, "MAX_REJECTIONS", 25)
     upload = queued(alice, "text,label\n" + ",a\n" * 500)
-    importing.run(str(upload.pk))
+    importing.run_import(str(upload.pk))
     upload.refresh_from_db()
     assert "All 30 rows were rejected" in upload.error
     assert nothing_left()
@@ -136,7 +138,7 @@ def test_a_file_that_is_gone_is_told(alice: User) -> None:
     upload = queued(alice)
     upload.path.unlink()
     with pytest.raises(FileNotFoundError):
-        importing.run(str(upload.pk))
+        importing.run_import(str(upload.pk))
     upload.refresh_from_db()
     assert "Something went wrong" in upload.error
     assert nothing_left()
@@ -145,23 +147,23 @@ def test_a_file_that_is_gone_is_told(alice: User) -> None:
 def test_cancelling_one_that_waits(alice: User) -> None:
     upload = queued(alice)
     key = str(upload.pk)
-    importing.cancel(upload)
+    importing.cancel_import(upload)
     assert not Upload.objects.exists()
-    importing.run(key)
+    importing.run_import(key)
     assert nothing_left()
 
 
 def test_cancelling_one_under_way(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     upload = queued(alice)
-    write = writer.Intake.write
+    write = dataset_writer.DatasetWriter.write
 
-    def cancel(self: writer.Intake, *args: object, **kwargs: object) -> None:
+    def cancel(self: dataset_writer.DatasetWriter, *args: object, **kwargs: object) -> None:
         write(self, *args, **kwargs)  # type: ignore[arg-type]
         if self._next == 20:
             Upload.objects.update(cancelled=True)
 
-    monkeypatch.setattr(writer.Intake, "write", cancel)
-    importing.run(str(upload.pk))
+    monkeypatch.setattr(dataset_writer.DatasetWriter, "write", cancel)
+    importing.run_import(str(upload.pk))
     assert nothing_left()
     assert not Upload.objects.exists()
     assert not upload.path.exists()
@@ -179,11 +181,11 @@ def test_a_worker_that_was_thought_dead_changes_nothing(
             if place == 3 and not taken_over:  # the lease has run out, and another takes it
                 taken_over.append(place)
                 Upload.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-                importing.run(str(upload.pk))
+                importing.run_import(str(upload.pk))
             yield piece
 
     monkeypatch.setattr(importing, "_pieces", lose)
-    importing.run(str(upload.pk))
+    importing.run_import(str(upload.pk))
     dataset = Dataset.objects.owned_by(alice).get()
     assert dataset.rows == Example.objects.count() == ROWS
     assert Dataset.objects.count() == 1
@@ -196,14 +198,14 @@ def test_a_killed_worker_costs_nothing(alice: User, settings: Settings) -> None:
         "import os, signal, django; django.setup()\n"
         "from django.conf import settings\n"
         f"settings.UPLOADS_DIR = {str(settings.UPLOADS_DIR)!r}\n"
-        "from apps.datasets.imports import importing, writer\n"
+        "from apps.datasets.imports import dataset_writer, importing\n"
         "writer.BATCH_ROWS = 10\n"
-        "write = writer.Intake.write\n"
+        "write = dataset_writer.DatasetWriter.write\n"
         "def die(self, *a, **k):\n"
         "    if self._next == 30: os.kill(os.getpid(), signal.SIGKILL)\n"
         "    write(self, *a, **k)\n"
-        "writer.Intake.write = die\n"
-        f"importing.run('{upload.pk}')\n"
+        "dataset_writer.DatasetWriter.write = die\n"
+        f"importing.run_import('{upload.pk}')\n"
     )
     name = settings.DATABASES["default"]["NAME"]
     engine = settings.DATABASES["default"]["ENGINE"]
@@ -217,10 +219,10 @@ def test_a_killed_worker_costs_nothing(alice: User, settings: Settings) -> None:
     assert done.returncode == -signal.SIGKILL
     assert Example.objects.count() == 30
     assert not Dataset.objects.owned_by(alice).exists()
-    assert importing.forgotten_imports() == []  # it may still live
+    assert importing.abandoned_imports() == []  # it may still live
     Upload.objects.update(lease_until=timezone.now(), woken=timezone.now() - timedelta(minutes=2))
-    assert importing.forgotten_imports() == [str(upload.pk)]
-    importing.run(str(upload.pk))
+    assert importing.abandoned_imports() == [str(upload.pk)]
+    importing.run_import(str(upload.pk))
     assert Dataset.objects.owned_by(alice).get().rows == Example.objects.count() == ROWS
     assert Dataset.objects.count() == 1
 
@@ -228,7 +230,7 @@ def test_a_killed_worker_costs_nothing(alice: User, settings: Settings) -> None:
 def test_an_import_that_kills_its_workers_is_given_up(alice: User) -> None:
     upload = queued(alice)
     Upload.objects.update(attempts=importing.MAX_ATTEMPTS)
-    importing.run(str(upload.pk))
+    importing.run_import(str(upload.pk))
     upload.refresh_from_db()
     assert "died 3 times" in upload.error
     assert nothing_left()
@@ -241,7 +243,7 @@ def test_several_files_become_one_dataset(alice: User) -> None:
     ]
     upload = services.store_upload(owner=alice, files=files)
     assert [part["split"] for part in upload.files] == ["train", "test"]
-    dataset = services.import_upload(upload, Plan("Both", ColumnMapping("text", "label")))
+    dataset = services.import_upload(upload, ImportOptions("Both", ColumnMapping("text", "label")))
     assert dataset.split_counts == {"train": 2, "test": 1}
     assert dataset.extra_columns == ["id"]
     origins = dataset.examples.order_by("index").values_list("origin", flat=True)
@@ -259,7 +261,7 @@ def test_a_file_of_several_that_lacks_a_column_is_named(alice: User) -> None:
     ]
     upload = services.store_upload(owner=alice, files=files)
     with pytest.raises(importing.FormatError, match=r"b.csv: No column “text”"):
-        services.import_upload(upload, Plan("x", ColumnMapping("text", "label")))
+        services.import_upload(upload, ImportOptions("x", ColumnMapping("text", "label")))
     assert nothing_left()
 
 
@@ -267,7 +269,7 @@ def test_two_labels_are_joined_and_other_columns_kept(alice: User) -> None:
     content = b"text,kind,sub,id\nhello, card ,lost,7\nbye,card,,8\nhm,,,9\n"
     upload = services.store_upload(owner=alice, files=[SimpleUploadedFile("a.csv", content)])
     mapping = ColumnMapping("text", "kind", second_label="sub", keep_unlabelled=True)
-    dataset = services.import_upload(upload, Plan("x", mapping))
+    dataset = services.import_upload(upload, ImportOptions("x", mapping))
     assert dataset.label_counts == {"card / lost": 1, "card": 1}
     assert dataset.unlabelled == 1
     assert [row.meta for row in dataset.examples.order_by("index")] == [
@@ -278,7 +280,7 @@ def test_two_labels_are_joined_and_other_columns_kept(alice: User) -> None:
 def test_cleaned_labels_are_said(alice: User) -> None:
     content = b" text ,label\nhello, a  b \nbye,a b\n"
     upload = services.store_upload(owner=alice, files=[SimpleUploadedFile("a.csv", content)])
-    dataset = services.import_upload(upload, Plan("x", ColumnMapping("text", "label")))
+    dataset = services.import_upload(upload, ImportOptions("x", ColumnMapping("text", "label")))
     assert dataset.label_counts == {"a b": 2}
     assert dataset.notes[1:] == [
         "Extra spaces removed from 1 column name.",
@@ -289,7 +291,7 @@ def test_cleaned_labels_are_said(alice: User) -> None:
 def test_plain_text_has_no_labels_yet(alice: User) -> None:
     file = SimpleUploadedFile("texts.txt", b"Hello, you\n\nBye, me\n")
     upload = services.store_upload(owner=alice, files=[file])
-    dataset = services.import_upload(upload, Plan("x", ColumnMapping("text", None)))
+    dataset = services.import_upload(upload, ImportOptions("x", ColumnMapping("text", None)))
     assert (dataset.rows, dataset.unlabelled, dataset.label_counts) == (2, 2, {})
     assert list(services.read_examples(dataset))[1].text == "Bye, me"
 
@@ -298,11 +300,11 @@ def test_a_large_dataset_is_removed_by_a_worker(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removal, "SMALL_ROWS", 10)
-    monkeypatch.setattr(writer, "PIECE_ROWS", 7)
+    monkeypatch.setattr(dataset_writer, "PIECE_ROWS", 7)
     dataset = create_many(alice, 30)
-    assert not removal.remove(dataset)
+    assert not removal.remove_dataset(dataset)
     assert not Dataset.objects.owned_by(alice).exists()
-    assert removal.unfinished() == [dataset.pk]
+    assert removal.unfinished_removals() == [dataset.pk]
     tasks.remove_dataset(dataset.pk)
     assert nothing_left()
 

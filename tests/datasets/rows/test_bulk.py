@@ -14,9 +14,18 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apps.datasets import services, tasks
-from apps.datasets.imports import writer
+from apps.datasets.imports import dataset_writer
 from apps.datasets.models import BulkChange, Dataset, Revision
-from apps.datasets.rows import bulk, changes, editing, removal
+from apps.datasets.rows import (
+    bulk_changes,
+    bulk_edits,
+    change_plans,
+    edits,
+    removal,
+)
+from apps.datasets.rows import (
+    steps as row_steps,
+)
 from apps.datasets.rows.browsing import Filters
 from apps.files import ExampleRow
 from tests.datasets.factories import create, create_many, shown
@@ -27,14 +36,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (changes, bulk, editing):
-        monkeypatch.setattr(module, "FEW", 10)
+    for module in (row_steps, bulk_changes, bulk_edits, change_plans, edits):
+        monkeypatch.setattr(module, "CHUNK_ROWS", 10)
     monkeypatch.setattr(tasks.change_rows, "delay", lambda pk: None)
 
 
 @pytest.fixture
 def by_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(editing, "WAITED_ROWS", 0)
+    monkeypatch.setattr(bulk_edits, "MAX_WAITED_ROWS", 0)
 
 
 CHANGES: dict[str, Callable[[Dataset], services.Changed]] = {
@@ -111,7 +120,7 @@ class Killed(BaseException):
 
 def dying(at: int) -> Callable[..., None]:
     """Writes so many pieces, then dies without a word."""
-    write, seen = changes.write, iter(range(at))
+    write, seen = row_steps.record_steps, iter(range(at))
 
     def die(*args: Any) -> None:
         if next(seen, None) is None:
@@ -130,17 +139,17 @@ def test_what_a_dead_worker_left_is_taken_back_and_done_again(
     waiting = services.merge_labels(dataset, ["label 0"], "label 1")
     assert isinstance(waiting, BulkChange)
     with monkeypatch.context() as patch:
-        patch.setattr(changes, "write", dying(2))
+        patch.setattr(row_steps, "record_steps", dying(2))
         with pytest.raises(Killed):
-            bulk.run(waiting.pk, editing.PLANS)
+            bulk_changes.run_change(waiting.pk, change_plans.PLANNERS)
     dataset.refresh_from_db()
     assert dataset.version == 0
     assert services.snapshot(dataset) == ref  # half of it is no version
-    assert services.can_undo(dataset) is None
-    assert bulk.forgotten() == []
+    assert services.last_undoable(dataset) is None
+    assert bulk_changes.abandoned_changes() == []
     past = timezone.now() - timedelta(minutes=5)
     BulkChange.objects.update(lease_until=past, woken=past)
-    assert bulk.forgotten() == [waiting.pk]
+    assert bulk_changes.abandoned_changes() == [waiting.pk]
     tasks.change_rows(waiting.pk)
     check_counts(dataset)
     assert dataset.label_counts == {"label 1": 80, "label 2": 40}
@@ -153,7 +162,7 @@ def test_what_a_dead_worker_left_is_taken_back_and_done_again(
 def test_what_fails_is_taken_back_at_once(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = create_many(alice)
     before = shown(dataset)
-    monkeypatch.setattr(changes, "write", dying(2))
+    monkeypatch.setattr(row_steps, "record_steps", dying(2))
     with pytest.raises(Killed):
         services.merge_labels(dataset, ["label 0"], "label 1")
     assert shown(dataset) == before
@@ -301,8 +310,8 @@ def test_two_changes_of_one_row_at_once(alice: User, deleting: bool) -> None:
 
 
 def test_a_dataset_comes_and_goes_in_pieces(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "BATCH_ROWS", 10)
-    monkeypatch.setattr(writer, "PIECE_ROWS", 10)
+    monkeypatch.setattr(dataset_writer, "BATCH_ROWS", 10)
+    monkeypatch.setattr(removal, "PIECE_ROWS", 10)
     rows = [ExampleRow(f"text {n}", f"label {n % 2}") for n in range(60)]
     seen: list[int] = []
 
@@ -317,7 +326,7 @@ def test_a_dataset_comes_and_goes_in_pieces(alice: User, monkeypatch: pytest.Mon
     assert set(seen) == {0}
     services.merge_labels(dataset, ["label 0"], "label 1")
     with CaptureQueriesContext(connection) as queries:
-        assert removal.remove(dataset)
+        assert removal.remove_dataset(dataset)
     deleted = [q["sql"] for q in queries.captured_queries if q["sql"].startswith("DELETE")]
     assert len(deleted) >= 6 + 3
     assert not Dataset.objects.exists()
@@ -334,8 +343,8 @@ def test_half_a_dataset_does_not_stay(alice: User) -> None:
     assert not Dataset.objects.exists()
     left = create_many(alice, 5)  # its process was killed
     Dataset.objects.filter(pk=left.pk).update(state="importing")
-    assert removal.unfinished() == []
+    assert removal.unfinished_removals() == []
     Dataset.objects.update(created=timezone.now() - timedelta(days=2))
-    assert removal.unfinished() == [left.pk]
+    assert removal.unfinished_removals() == [left.pk]
     tasks.remove_dataset(left.pk)
     assert not Dataset.objects.exists()

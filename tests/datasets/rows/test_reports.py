@@ -8,12 +8,12 @@ from django.contrib.auth.models import User
 from pytest_django import DjangoAssertNumQueries
 
 from apps import files
-from apps.datasets import near_duplicates, services, text_limits
+from apps.datasets import hooks, services
+from apps.datasets.hooks import TextLimit
 from apps.datasets.models import Dataset
-from apps.datasets.near_duplicates import Near
 from apps.datasets.rows import reports
 from apps.datasets.rows.reports import Issue
-from apps.datasets.text_limits import TextLimit
+from apps.datasets.services import NearPair
 from tests.datasets.factories import create, create_many
 
 pytestmark = pytest.mark.django_db
@@ -23,7 +23,7 @@ BENCH = Path(__file__).parent.parent.parent.parent / "bench" / "data"
 
 @pytest.fixture
 def _limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_limits, "_providers", [lambda: TextLimit("mini", 4)])
+    monkeypatch.setattr(hooks, "_providers", [lambda: TextLimit("mini", 4)])
 
 
 @pytest.fixture
@@ -70,8 +70,8 @@ def test_it_works(dataset: Dataset) -> None:
     ],
 )
 def test_the_rows_of_an_issue(dataset: Dataset, issue: Issue, places: list[int]) -> None:
-    near_duplicates.record(
-        services.snapshot(dataset), [Near(2, 4, 0.98)], model="mini", threshold=0.97
+    services.store_near_duplicates(
+        services.snapshot(dataset), [NearPair(2, 4, 0.98)], model="mini", threshold=0.97
     )
     rows = reports.rows_with(dataset, issue).order_by("index")
     assert list(rows.values_list("index", flat=True)) == places
@@ -102,7 +102,7 @@ def test_it_is_kept_until_something_changes(
 def test_labels_that_differ_only_in_case_or_spacing(
     labels: dict[str, int], groups: list[list[str]]
 ) -> None:
-    found = [[entry["label"] for entry in group] for group in reports.variants(labels)]
+    found = [[entry["label"] for entry in group] for group in reports.label_variants(labels)]
     assert found == groups
 
 

@@ -5,9 +5,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from apps.datasets import near_duplicates, services
+from apps.datasets import hooks, near_duplicates, services
 from apps.datasets.models import Dataset
-from apps.datasets.near_duplicates import Near
+from apps.datasets.services import NearPair
 from apps.work.models import Task
 from tests.datasets.factories import create, create_many, shown
 
@@ -110,9 +110,9 @@ def test_merging_deduplicating_and_splitting(browser: Client, dataset: Dataset) 
 def test_near_copies_side_by_side(browser: Client, dataset: Dataset) -> None:
     url = f"/datasets/{dataset.pk}/near/"
     assert "Not checked yet" in browser.get(url).content.decode()
-    near_duplicates.record(
+    services.store_near_duplicates(
         services.snapshot(dataset),
-        [Near(1, 0, 0.984), Near(1, 2, 0.97)],
+        [NearPair(1, 0, 0.984), NearPair(1, 2, 0.97)],
         model="mini",
         threshold=0.97,
     )
@@ -129,11 +129,11 @@ def test_looking_for_near_copies(
 ) -> None:
     assert "Find near-duplicates" not in browser.get(f"/datasets/{dataset.pk}/").content.decode()
     browser.post(f"/datasets/{dataset.pk}/near/")
-    monkeypatch.setattr(near_duplicates, "is_available", lambda: True)
+    monkeypatch.setattr(near_duplicates, "is_search_available", lambda: True)
     assert "Find near-duplicates" in browser.get(f"/datasets/{dataset.pk}/").content.decode()
     browser.post(f"/datasets/{dataset.pk}/near/")
     browser.post(f"/datasets/{dataset.pk}/near/")  # one is active
-    task = Task.objects.get(kind=near_duplicates.SEARCH, subject=dataset.pk)
+    task = Task.objects.get(kind=hooks.NEAR_DUPLICATE_SEARCH, subject=dataset.pk)
     Task.objects.update(done=3, total=4)
     for page in ("", "near/"):
         assert "3 of 4 texts" in browser.get(f"/datasets/{dataset.pk}/{page}").content.decode()

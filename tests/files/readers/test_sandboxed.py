@@ -19,7 +19,7 @@ from django.test import Client
 from apps import files
 from apps.datasets import services
 from apps.datasets.imports import importing
-from apps.datasets.imports.importing import Plan
+from apps.datasets.imports.options import ImportOptions
 from apps.datasets.models import Dataset, Upload, UploadState
 from apps.files import ColumnMapping, FormatError
 from apps.files.readers import sandboxed
@@ -169,7 +169,7 @@ def test_a_small_import_is_not_one_transaction(
     upload = services.store_upload(
         owner=alice, files=[SimpleUploadedFile("a.csv", content.encode())]
     )
-    plan = Plan("x", ColumnMapping("text", "label"))
+    plan = ImportOptions("x", ColumnMapping("text", "label"))
     finish = importing.Intake.finish
 
     class Killed(BaseException):

@@ -1,48 +1,42 @@
-"""What happens to rows, step by step: done, written down, counted."""
+"""Changes of single rows: applied, recorded in a revision, counted."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from django.db.models import Count
+
+from apps.datasets.errors import BeingChanged
 from apps.datasets.models import BulkChange, Change, Dataset, Example, Revision
 from apps.runtime.bulk_insert import bulk_insert
 from apps.similarity.text_key import text_key
 
-FEW = 500  # rows a statement, and a transaction: SQLite's older limit is 999 parameters
+CHUNK_ROWS = 500  # per statement and transaction: SQLite's older limit is 999 parameters
 T = TypeVar("T")
 
-FULL = ("text", "label", "split", "origin", "meta")
-
-
-class BeingChanged(ValueError):
-    """Many rows of the dataset are being changed; nobody else may until that is done."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Many rows of this dataset are being changed. Try again when that is done."
-        )
+ROW_FIELDS = ("text", "label", "split", "origin", "meta")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What happens to one row: `before` None adds it, `after` None removes it."""
+    """A change of one row: `before` None adds it, `after` None removes it."""
 
     index: int
     before: dict[str, Any] | None
     after: dict[str, Any] | None
 
     @property
-    def back(self) -> "Step":
+    def inverse(self) -> "Step":
         return Step(self.index, self.after, self.before)
 
 
 @dataclass(slots=True)
-class Counts:
-    """What steps change in a dataset's counts."""
+class CountChanges:
+    """Changes of a dataset's counts, added up over steps."""
 
     rows: int = 0
-    """How many rows they concern."""
+    """Rows that the steps concern."""
     added: int = 0
     removed: int = 0
     last: int = -1
@@ -50,7 +44,7 @@ class Counts:
     splits: Counter[str] = field(default_factory=Counter)
 
     @property
-    def moved(self) -> bool:
+    def changes_row_count(self) -> bool:
         return bool(self.added or self.removed)
 
     def add(self, steps: Sequence[Step]) -> None:
@@ -65,14 +59,14 @@ class Counts:
                         counter[values[name]] += by
 
 
-def locked(dataset: Dataset) -> Dataset:
-    """The dataset as it is now; other changes wait until this transaction is over.
+def lock_dataset(dataset: Dataset) -> Dataset:
+    """Return the dataset as it is now; other changes wait until this transaction is over.
 
-    What a change is worked out from is read after this, never before: two of them at once would
-    both write down what was there before either.
+    Read what a change is based on after this, never before: two changes at once would both record
+    the state before either.
 
     Raises:
-        BeingChanged: many rows are being changed.
+        BeingChanged: a change of many rows is in progress.
     """
     found = Dataset.objects.select_for_update().get(pk=dataset.pk)
     if BulkChange.objects.filter(dataset=found, error="").exists():
@@ -80,22 +74,24 @@ def locked(dataset: Dataset) -> Dataset:
     return found
 
 
-def write(dataset: Dataset, revision: Revision, steps: Sequence[Step]) -> None:
-    """Does the steps and writes them down."""
+def record_steps(dataset: Dataset, revision: Revision, steps: Sequence[Step]) -> None:
+    """Apply steps and record them in a revision."""
     bulk_insert(
         Change,
         ("revision", "index", "before", "after"),
         ((revision.pk, s.index, s.before, s.after) for s in steps),
     )
-    apply(dataset, steps)
+    apply_steps(dataset, steps)
 
 
-def finish(dataset: Dataset, revision: Revision, counts: Counts, duplicates: int | None) -> None:
-    """Makes the revision the dataset's version.
+def finish_revision(
+    dataset: Dataset, revision: Revision, counts: CountChanges, duplicates: int | None
+) -> None:
+    """Make the revision the dataset's version.
 
     Args:
         dataset: locked.
-        duplicates: how many there are now; None where no row came or went.
+        duplicates: the new count; None if no row was added or removed.
     """
     labels = Counter({"": dataset.unlabelled}) + Counter(dataset.label_counts)
     splits = Counter(dataset.split_counts)
@@ -116,14 +112,15 @@ def finish(dataset: Dataset, revision: Revision, counts: Counts, duplicates: int
         revision.save(update_fields=["rows", "complete"])
     if revision.undoes_id is not None:
         Revision.objects.filter(pk=revision.undoes_id).update(undone=True)
-    # What failed before is no longer the last change.
+    # An earlier failure is no longer the last change.
     BulkChange.objects.filter(dataset=dataset).exclude(error="").delete()
 
 
-def apply(dataset: Dataset, steps: Sequence[Step]) -> None:
+def apply_steps(dataset: Dataset, steps: Sequence[Step]) -> None:
+    """Change the rows, with as few statements as possible."""
     rows = Example.objects.filter(dataset=dataset)
     removed = [step.index for step in steps if step.after is None]
-    for some in pieces(removed):
+    for some in chunks(removed):
         rows.filter(index__in=some).delete()
     added = [step for step in steps if step.before is None and step.after is not None]
     Example.objects.bulk_create([_example(dataset, step) for step in added], batch_size=2_000)
@@ -132,21 +129,21 @@ def apply(dataset: Dataset, steps: Sequence[Step]) -> None:
         if step.before is not None and step.after is not None:
             alike[tuple(step.after.items())].append(step.index)
     for values, indices in alike.items():
-        for some in pieces(indices):
+        for some in chunks(indices):
             rows.filter(index__in=some).update(**dict(values))
 
 
-def values(dataset: Dataset, indices: Iterable[int], *fields: str) -> list[tuple[Any, ...]]:
-    """The place and these fields of some rows, in order."""
+def row_values(dataset: Dataset, indices: Iterable[int], *fields: str) -> list[tuple[Any, ...]]:
+    """Return the index and these fields of some rows, in order."""
     found: list[tuple[Any, ...]] = []
     rows = Example.objects.filter(dataset=dataset).order_by("index")
-    for some in pieces(list(indices)):
+    for some in chunks(list(indices)):
         found += rows.filter(index__in=some).values_list("index", *fields)
     return found
 
 
-def pieces(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (items[start : start + FEW] for start in range(0, len(items), FEW))
+def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[start : start + CHUNK_ROWS] for start in range(0, len(items), CHUNK_ROWS))
 
 
 def _example(dataset: Dataset, step: Step) -> Example:
@@ -157,3 +154,11 @@ def _example(dataset: Dataset, step: Step) -> Example:
         text_key=text_key(step.after["text"]),
         **step.after,
     )
+
+
+def count_duplicates(dataset: Dataset) -> int:
+    """Count the rows with the text of an earlier row."""
+    found = dataset.examples.order_by().aggregate(
+        rows=Count("pk"), texts=Count("text_key", distinct=True)
+    )
+    return int(found["rows"] - found["texts"])

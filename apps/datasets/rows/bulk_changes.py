@@ -1,8 +1,8 @@
-"""Changes of many rows: a few hundred in a transaction, so that others can write meanwhile.
+"""Changes of many rows: a few hundred per transaction, so that others can write meanwhile.
 
 Such a change holds its dataset by a lease whose token is in every transaction; other changes of the
-dataset are refused until it is over. Its revision is incomplete, and no version, until the last
-piece: whoever finds one that was left behind takes it back, and begins again.
+dataset are refused until it is done. Its revision is incomplete, and no version, until the last
+chunk; a worker that finds an abandoned one rolls it back and starts again.
 """
 
 import logging
@@ -17,10 +17,9 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from apps.datasets.imports.writer import count_duplicates
 from apps.datasets.models import BulkChange, Change, Dataset, Revision
-from apps.datasets.rows import changes
-from apps.datasets.rows.changes import FEW, Counts, Step
+from apps.datasets.rows import steps
+from apps.datasets.rows.steps import CHUNK_ROWS, CountChanges, Step
 
 log = logging.getLogger(__name__)
 
@@ -30,37 +29,37 @@ MAX_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What a change does. `pieces` are read when it has begun; each is a transaction."""
+class ChangePlan:
+    """The steps of a change. `chunks` are read after it has started; each is a transaction."""
 
-    what: str
+    description: str
     rows: int
-    pieces: Callable[[], Iterator[list[Step]]] = field(repr=False)
+    chunks: Callable[[], Iterator[list[Step]]] = field(repr=False)
     undoes: Revision | None = None
 
 
-Planner = Callable[[Dataset, dict[str, Any]], Work]
-"""Reads no more of the dataset than it must before the first piece."""
+Planner = Callable[[Dataset, dict[str, Any]], ChangePlan]
+"""Reads as little as possible of the dataset before the first chunk."""
 
 
-class Lost(Exception):
+class LeaseLost(Exception):
     """Another worker holds the change now."""
 
 
-def begin(
+def create_change(
     dataset: Dataset, kind: str, args: dict[str, Any], *, by: User | None, held: bool
 ) -> BulkChange:
-    """Writes down that a change is to be made; from now on nobody else changes the dataset.
+    """Store a change that is to be made; from now on others cannot change the dataset.
 
     Args:
         held: by this process, which makes it now. Else a worker does.
 
     Raises:
-        BeingChanged: another one is under way.
+        BeingChanged: another change is in progress.
     """
     with transaction.atomic():
-        changes.locked(dataset)
-        BulkChange.objects.filter(dataset=dataset).delete()  # one that failed
+        steps.lock_dataset(dataset)
+        BulkChange.objects.filter(dataset=dataset).delete()  # a failed one
         return BulkChange.objects.create(
             dataset=dataset,
             kind=kind,
@@ -72,10 +71,10 @@ def begin(
         )
 
 
-def run(change_id: int, plans: Mapping[str, Planner]) -> None:
-    """Makes a change as a worker; does nothing where another is at it, or it is over.
+def run_change(change_id: int, planners: Mapping[str, Planner]) -> None:
+    """Make a change as a worker; does nothing if another worker holds it or it is done.
 
-    One that is not among the plans had its rows in a request that is gone: it is taken back.
+    A kind without a planner had its rows in a request that is gone: it is rolled back.
     """
     now = timezone.now()
     token = uuid.uuid4()
@@ -86,93 +85,95 @@ def run(change_id: int, plans: Mapping[str, Planner]) -> None:
         return
     change = BulkChange.objects.select_related("dataset", "by").get(pk=change_id)
     try:
-        take_back(change)
+        roll_back(change)
         if change.attempts > MAX_ATTEMPTS:
             raise ValueError(f"The worker ended {MAX_ATTEMPTS} times during this change.")
-        if change.kind in plans:
-            make(change, plans[change.kind](change.dataset, change.args))
+        if change.kind in planners:
+            make_change(change, planners[change.kind](change.dataset, change.args))
         else:
             change.delete()
-    except Lost:
+    except LeaseLost:
         log.warning("Change %s was taken over by another worker.", change_id)
     except ValueError as error:
-        fail(change, str(error))
+        fail_change(change, str(error))
     except Exception:
-        fail(change, "Something went wrong. Details are in the worker log.")
+        fail_change(change, "Something went wrong. Details are in the worker log.")
         raise
 
 
-def make(change: BulkChange, work: Work) -> Revision | None:
-    """Does the work piece by piece. None, and no version, where there was nothing to do.
+def make_change(change: BulkChange, plan: ChangePlan) -> Revision | None:
+    """Make a change chunk by chunk. Return None, and add no version, if nothing had to change.
 
     Raises:
-        Lost: the lease went to another process.
+        LeaseLost: the lease went to another process.
     """
     dataset = change.dataset
-    counts = Counts()
+    counts = CountChanges()
     revision: Revision | None = None
-    for piece in work.pieces():
+    for chunk in plan.chunks():
         with transaction.atomic():
-            _hold(change, done=counts.rows + len(piece), total=work.rows)
+            _renew(change, done=counts.rows + len(chunk), total=plan.rows)
             if revision is None:
                 revision = Revision.objects.create(
                     dataset=dataset,
                     number=dataset.version + 1,
-                    what=work.what[:300],
+                    what=plan.description[:300],
                     by=change.by,
-                    undoes=work.undoes,
+                    undoes=plan.undoes,
                     complete=False,
                 )
-            changes.write(dataset, revision, piece)
-        counts.add(piece)
-    duplicates = count_duplicates(dataset) if counts.moved else None
+            steps.record_steps(dataset, revision, chunk)
+        counts.add(chunk)
+    duplicates = steps.count_duplicates(dataset) if counts.changes_row_count else None
     with transaction.atomic():
-        _hold(change)
+        _renew(change)
         if revision is not None:
             now = Dataset.objects.select_for_update().get(pk=dataset.pk)
-            changes.finish(now, revision, counts, duplicates)
+            steps.finish_revision(now, revision, counts, duplicates)
         change.delete()
     dataset.refresh_from_db()
     return revision
 
 
-def take_back(change: BulkChange) -> None:
-    """Undoes what an unfinished change did, piece by piece."""
+def roll_back(change: BulkChange) -> None:
+    """Undo the steps of an unfinished change, chunk by chunk."""
     left = Revision.objects.filter(dataset=change.dataset, complete=False).first()
     while left is not None:
-        rows = left.changes.order_by("pk").values_list("pk", "index", "before", "after")[:FEW]
-        steps = [(key, Step(index, before, after).back) for key, index, before, after in rows]
+        rows = left.changes.order_by("pk").values_list("pk", "index", "before", "after")[
+            :CHUNK_ROWS
+        ]
+        undone = [(key, Step(index, before, after).inverse) for key, index, before, after in rows]
         with transaction.atomic():
-            _hold(change)
-            if not steps:
+            _renew(change)
+            if not undone:
                 left.delete()
-                # A report of the half of it would pass for one of the version before.
+                # A report made halfway would pass for one of the version before.
                 Dataset.objects.filter(pk=change.dataset_id).update(report={})
                 return
-            changes.apply(change.dataset, [step for _, step in steps])
-            Change.objects.filter(pk__in=[key for key, _ in steps]).delete()
+            steps.apply_steps(change.dataset, [step for _, step in undone])
+            Change.objects.filter(pk__in=[key for key, _ in undone]).delete()
 
 
-def fail(change: BulkChange, error: str) -> None:
-    """Takes it back and keeps the reason, for the page."""
+def fail_change(change: BulkChange, error: str) -> None:
+    """Roll a change back and store the reason, for the page."""
     try:
-        take_back(change)
-        _hold(change, error=error, lease=None, lease_until=None)
-    except Lost:
+        roll_back(change)
+        _renew(change, error=error, lease=None, lease_until=None)
+    except LeaseLost:
         log.warning("Change %s had ended before.", change.pk)
 
 
-def give_up(change: BulkChange) -> None:
-    """Takes it back, in the process that made it: whoever asked is told at once."""
+def abandon_change(change: BulkChange) -> None:
+    """Roll back and delete a change in the process that makes it: the error is shown at once."""
     try:
-        take_back(change)
+        roll_back(change)
         change.delete()
-    except Lost:
+    except LeaseLost:
         log.warning("Change %s had ended before.", change.pk)
 
 
-def forgotten() -> list[int]:
-    """The changes nobody works on: their message was lost, or their process died."""
+def abandoned_changes() -> list[int]:
+    """Return changes that no worker holds: a message was lost, or a process died."""
     now = timezone.now()
     waiting = BulkChange.objects.filter(error="", woken__lt=now - WAKE_AFTER).filter(
         Q(lease_until=None) | Q(lease_until__lt=now)
@@ -182,7 +183,7 @@ def forgotten() -> list[int]:
     return found
 
 
-def _hold(change: BulkChange, **values: Any) -> None:
+def _renew(change: BulkChange, **values: Any) -> None:
     values = {"lease_until": timezone.now() + LEASE} | values
     if not BulkChange.objects.filter(pk=change.pk, lease=change.lease).update(**values):
-        raise Lost
+        raise LeaseLost

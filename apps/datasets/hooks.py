@@ -1,0 +1,50 @@
+"""What other rooms tell this one. Each registers once, when it starts; none may use the network."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from apps.datasets.models import Dataset
+
+# English has about four characters per token, other languages fewer: an estimate.
+CHARACTERS_PER_TOKEN = 4
+
+NEAR_DUPLICATE_SEARCH = "datasets.near_duplicates"
+"""The kind of the durable task that searches. Its handler ends with `near_duplicates.record`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextLimit:
+    """The longest text that the embedding model reads."""
+
+    model: str
+    tokens: int
+
+    @property
+    def characters(self) -> int:
+        """Texts longer than this are probably over the limit."""
+        return self.tokens * CHARACTERS_PER_TOKEN
+
+
+TextLimitProvider = Callable[[], TextLimit | None]
+TrainedOnProvider = Callable[[Dataset, int], bool]
+
+_text_limit: list[TextLimitProvider] = []
+_trained_on: list[TrainedOnProvider] = []
+
+
+def register_text_limit(provider: TextLimitProvider) -> None:
+    _text_limit[:] = [provider]
+
+
+def text_limit() -> TextLimit | None:
+    """Return the limit; None if no embedding model is known."""
+    return _text_limit[0]() if _text_limit else None
+
+
+def register_trained_on(provider: TrainedOnProvider) -> None:
+    _trained_on[:] = [provider]
+
+
+def is_trained_on(dataset: Dataset, classifier: int) -> bool:
+    """Return True if a classifier with this key, of the dataset's owner, was trained on it."""
+    return bool(_trained_on) and _trained_on[0](dataset, classifier)

@@ -1,0 +1,44 @@
+"""The rows of an upload in chunks, each written in one transaction."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from apps import files
+from apps.datasets.imports.dataset_writer import Numbered, batches
+from apps.datasets.imports.options import ImportOptions
+from apps.datasets.models import Upload
+from apps.files import Layout, LineCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    rows: list[Numbered]
+    file: str
+    split: str
+    share: float
+    """Fraction of all bytes that is read after it, about: 0 to 1."""
+
+
+def read_chunks(
+    upload: Upload, options: ImportOptions, layouts: Sequence[Layout], counts: Sequence[LineCounts]
+) -> Iterator[Chunk]:
+    """Yield the rows of all files in order.
+
+    Args:
+        counts: filled with what the lines of each file became.
+    """
+    several = len(upload.files) > 1
+    before = 0
+    for place, (file, layout) in enumerate(zip(upload.files, layouts, strict=True)):
+        path = upload.path_of(place)
+        total = files.estimate_rows(path, layout)
+        rows = files.read_rows(path, layout, options.mapping, counts=counts[place])
+        for batch in batches(rows):
+            share = min(1.0, batch[-1][0] / max(1, total))
+            yield Chunk(
+                batch,
+                file["name"] if several else "",
+                file["split"],
+                (before + share * file["size"]) / max(1, upload.size),
+            )
+        before += file["size"]
