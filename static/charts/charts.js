@@ -1,5 +1,5 @@
-// What the charts share: uPlot in the page's colours and the size of its box, and a tip that says
-// what is under the pointer.
+// Shared parts of charts: uPlot in the page's colours and the size of its box, and a tooltip for
+// the point under the pointer.
 
 /* global uPlot */
 

@@ -1,4 +1,4 @@
-// The confusion matrix: a row of cells for each true label, a column for each that was predicted.
+// Confusion matrix: a row of cells for each true label, a column for each predicted label.
 
 import { axis, colours, ink, makeChart } from "./charts.js";
 import { View } from "./zoom.js";
@@ -34,8 +34,8 @@ export function makeMatrix(element, { labels, support, cells }, section) {
     const cell = found.get(`${Math.round(chart.posToVal(left, "x"))} ${Math.round(chart.posToVal(top, "y"))}`);
     if (!cell) return "";
     const [truth, said, count] = cell;
-    const share = `${count} of ${support[truth]} rows (${((100 * count) / support[truth]).toFixed(1)} %)`;
-    return truth === said ? `${labels[truth]}\nright: ${share}` : `${labels[truth]}\ntaken for ${labels[said]}\n${share}`;
+    const share = `${count} of ${support[truth]} rows (${((100 * count) / support[truth]).toFixed(1)}%)`;
+    return truth === said ? `${labels[truth]}\ncorrect: ${share}` : `${labels[truth]}\npredicted as ${labels[said]}\n${share}`;
   };
   const names = () => {
     const most = element.clientWidth < NARROW ? 90 : 190;

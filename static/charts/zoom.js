@@ -1,4 +1,4 @@
-// A chart that is moved in: scroll or pinch to zoom, drag to move, double click for the whole.
+// Zoom and pan of a chart: scroll or pinch to zoom, drag to pan, double click to reset.
 
 const STEP = 1.0015; // of zoom, to the power of the pixels that were scrolled
 const LINE = 16; // pixels, where a browser counts in lines

@@ -1,5 +1,5 @@
-// Files for the next question: chosen, pasted or dropped. Each is sent at once, so that its size
-// in tokens is seen before the question goes. Until then they wait with the draft, over reloads too.
+// Attachments of the next message: chosen, pasted or dropped. Each is uploaded at once, so that its
+// size in tokens is known before the message is sent. Until then it is kept with the draft.
 
 const form = document.querySelector("[data-composer]");
 const place = form?.querySelector("[data-attachments]");

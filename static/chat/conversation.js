@@ -1,4 +1,4 @@
-// The conversation page: follows answers while they are written, and keeps the composer at hand.
+// The chat page: follows answers while they are generated, and handles the composer.
 
 import { Announcer } from "./screen_reader.js";
 import { AnswerStream } from "./answer_stream.js";
@@ -120,11 +120,6 @@ document.addEventListener("keydown", (event) => {
   if (document.querySelector("dialog[open], :popover-open, [data-menu][open]")) return;
   const isElsewhere = event.target !== input && event.target.matches?.("input, select, textarea");
   if (live.size && !isElsewhere) stop();
-});
-
-document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.confirm;
-  if (question && !confirm(question)) event.preventDefault();
 });
 
 // The machine has slept, or its network was another one.

@@ -1,4 +1,4 @@
-// Keys of the chat page, their list on "?", and the palette of commands.
+// Keyboard shortcuts of the chat page, their list on "?", and the command palette.
 
 const keys = document.getElementById("keys");
 const palette = document.getElementById("palette");

@@ -1,4 +1,4 @@
-// The list of conversations: ticking several, and menus that close by themselves.
+// The chat list: selecting several chats, and menus that close by themselves.
 
 const form = document.querySelector("[data-bulk]");
 const toggle = form?.querySelector("[data-select]");

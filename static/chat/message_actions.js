@@ -1,4 +1,4 @@
-// What can be done to a message: copy it, edit it, take it back.
+// Actions on a message: copy, edit, undo delete.
 
 import { copyFrom } from "../core/clipboard.js";
 

@@ -1,4 +1,4 @@
-// Tells what is being written, so that the model server can read the prompt before it is asked.
+// Sends the draft while it is typed, so that the model server can process the prompt early.
 
 const GROWN = 40; // characters worth telling at once
 const PAUSE_MS = 600; // a pause in typing

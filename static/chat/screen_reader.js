@@ -1,4 +1,4 @@
-// New text of an answer for screen readers: whole paragraphs, a few seconds apart, politely.
+// Announces new text of an answer to screen readers: whole paragraphs, a few seconds apart, politely.
 
 import { count, pieces } from "./live_text.js";
 

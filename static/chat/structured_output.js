@@ -1,4 +1,4 @@
-// The fields of a conversation's answers, in the panel beside it: each change is saved soon after.
+// Fields of structured output, in the settings panel: each change is saved soon after.
 
 import { fieldsOf, follow, fromText, pressed, readFields, renderFields } from "../core/schema_fields.js";
 

@@ -1,5 +1,4 @@
-// What the charts of a run are made of: its confusion matrix, how far its confidence can be
-// believed, and what more rows brought.
+// Charts of a training run: confusion matrix, reliability diagram and learning curve.
 
 import { axis, colours, ink, makeChart, percents, readByKeys } from "../charts/charts.js";
 import { makeMatrix } from "../charts/matrix.js";
@@ -33,7 +32,7 @@ function makeReliability(element, { reliability: bins }) {
   const said = bins.map((bin) => bin.confidence);
   const tell = ({ cursor: { idx } }) => {
     const bin = bins[idx - 1];
-    return bin ? `says ${percent(bin.confidence)}\nis right ${percent(bin.accuracy)}\n${bin.count.toLocaleString("en")} rows` : "";
+    return bin ? `confidence ${percent(bin.confidence)}\naccuracy ${percent(bin.accuracy)}\n${bin.count.toLocaleString("en")} rows` : "";
   };
   const points = (chart) => bins.forEach((bin) => {
     if (bin.low !== undefined) bar(chart, bin.confidence, bin.low, bin.high); // older runs have none

@@ -1,10 +1,10 @@
-// A table that sorts by its columns, and a button that copies. Both work in fragments that come later.
+// Tables that sort by a column, also in fragments that are loaded later.
+
+import "../core/copy_button.js";
 
 document.addEventListener("click", (event) => {
   const head = event.target.closest("table[data-sortable] th button")?.parentElement;
   if (head) sort(head);
-  const copier = event.target.closest("[data-copy]");
-  if (copier) copy(copier);
 });
 
 function sort(head) {
@@ -26,10 +26,4 @@ function compare(a, b) {
 // What was not measured comes first, as the worst.
 function number(cell) {
   return cell.dataset.value === "" ? -1 : Number(cell.dataset.value);
-}
-
-async function copy(button) {
-  await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-  button.textContent = "Copied";
-  setTimeout(() => { button.textContent = "Copy"; }, 1500);
 }

@@ -1,4 +1,4 @@
-// The two gates, worked here while somebody drags a slider: the rows are few and come once.
+// The two thresholds, evaluated in the browser while a slider moves: the rows are few and load once.
 
 import { axis, colours, ink, makeChart, percents, readByKeys } from "../charts/charts.js";
 
@@ -86,7 +86,7 @@ function makeCurve(element, data, gates) {
   const lowest = () => Math.floor(20 * Math.min(1, ...points.map((point) => point[1]))) / 20;
   const tell = ({ cursor: { idx } }) => {
     const point = points[idx];
-    return point ? `below ${percent(point[2], 0)}: “unsure”\n${percent(point[0], 1)} get a label\n${percent(point[1], 1)} of them are right` : "";
+    return point ? `threshold ${percent(point[2], 0)}\n${percent(point[0], 1)} labelled\n${percent(point[1], 1)} of those correct` : "";
   };
   const chart = makeChart(element, {
     tell,

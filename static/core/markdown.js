@@ -1,4 +1,4 @@
-// What the server rendered from Markdown gets its last touches: formulas, and a button on code.
+// Finishes rendered Markdown: formulas, and a copy button on code.
 
 import { copyFrom } from "./clipboard.js";
 

@@ -1,13 +1,13 @@
-// What every page shares: an error of a fragment is said, not swallowed.
+// Shared by every page: errors of fragments, confirmations, polling and tabs.
 
-// These say in words why, and when it is worth trying again.
+// Statuses whose body explains the error and when to retry.
 const IN_WORDS = new Set([408, 413, 422, 429, 503, 507]);
 
 document.addEventListener("htmx:responseError", (event) => {
   const { xhr } = event.detail;
   const isPlain = xhr.getResponseHeader("Content-Type")?.startsWith("text/plain");
   if (isPlain && IN_WORDS.has(xhr.status)) say(xhr.responseText);
-  else say(`The workbench answered with an error (${xhr.status}). Try again, or look at its log.`);
+  else say(`Workbench returned an error (${xhr.status}). Try again, or see the log.`);
 });
 document.addEventListener("htmx:sendError", () => {
   say("Workbench cannot be reached. Check that it is running.");
@@ -22,6 +22,12 @@ function say(text) {
   spoken.textContent = text;
   document.getElementById("main").prepend(spoken);
 }
+
+// A form with data-confirm asks before it is sent.
+document.addEventListener("submit", (event) => {
+  const question = event.target.dataset.confirm;
+  if (question && !window.confirm(question)) event.preventDefault();
+});
 
 // A page that asks the server again and again stops doing so while nobody looks.
 document.addEventListener("htmx:beforeRequest", (event) => {

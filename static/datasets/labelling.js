@@ -1,6 +1,5 @@
-// One text at a time: 1 to 9 give a label, Enter keeps the one there is, s skips, u undoes,
-// / looks for a label among many. One that is not there yet is made by a choice of its own, so that
-// a slip of a key makes no label.
+// Labelling one text at a time: 1 to 9 set a label, Enter keeps the current one, s skips, u undoes,
+// / searches the labels. A new label needs a choice of its own, so that a typo creates none.
 
 document.addEventListener("keydown", (event) => {
   const page = document.getElementById("labelling");

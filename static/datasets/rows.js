@@ -1,4 +1,4 @@
-// The table of rows: ticking, undoing with Ctrl+Z, and an address that says what is shown.
+// The table of rows: selecting, undo with Ctrl+Z, and an address that follows the filters.
 
 document.addEventListener("change", (event) => {
   const list = event.target.closest("#row-list");

@@ -1,4 +1,4 @@
-// Choosing or dropping files sends them at once, with their progress; what is too large stays here.
+// Uploads files as soon as they are chosen or dropped, with progress; too large files are refused here.
 
 document.addEventListener("change", (event) => {
   if (event.target.id !== "file" || !event.target.files.length) return;

@@ -1,4 +1,4 @@
-// Cards of rows: arrow keys go from one to the next, one key is one decision.
+// Cards of rows: arrow keys move between them, one key is one decision.
 
 const KEYS = { a: "accept", r: "reject", e: "edit", Enter: "all", Escape: "close" };
 

@@ -1,4 +1,4 @@
-// Lines of checks and of a judge's criteria: flat, all parts by their names.
+// Lines of checks and of judge criteria: flat, with all parts by their names.
 
 import { follow, template } from "../core/schema_fields.js";
 

@@ -1,13 +1,8 @@
-// What cannot be undone is asked about first, and whoever wants to is told when the job has ended.
-// The buttons are replaced while the job runs, so the listeners stand above them.
+// Notifies people who asked for it when the job has ended. The buttons are replaced while the job
+// runs, so the listeners are on the document.
 
 const ENDED = ["done", "failed", "cancelled", "paused"];
 let wanted = false;
-
-document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.confirm;
-  if (question && !window.confirm(question)) event.preventDefault();
-});
 
 document.addEventListener("click", async (event) => {
   if (event.target.id !== "notify") return;

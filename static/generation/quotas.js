@@ -1,5 +1,5 @@
-// How many rows each value gets. Quotas that add up to the rows follow when there are to be more or
-// fewer of them; others stay as they were written, and say what is wrong with them.
+// Quotas of values. Quotas that add up to the number of rows are rescaled when that number changes;
+// others stay as they were typed, with a note about what is wrong.
 
 const written = new WeakMap(); // card: its quotas as a person wrote them, where they follow
 

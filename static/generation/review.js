@@ -1,4 +1,4 @@
-// Reviewing with the keyboard: one key a decision, unless one is writing.
+// Reviewing with the keyboard: one key per decision, except while typing.
 
 const KEYS = { a: "do-accept", r: "do-reject", z: "do-undo", ArrowRight: "go-next", ArrowLeft: "go-before" };
 

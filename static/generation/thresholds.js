@@ -1,5 +1,4 @@
-// Near duplicates: every threshold is worked out once by the server, so the slider shows at once
-// what it would do.
+// Near-duplicates: the server evaluates every threshold once, so the slider shows its effect at once.
 
 import { axis, colours, ink, makeChart, readByKeys } from "../charts/charts.js";
 
@@ -58,7 +57,7 @@ function bars() {
 
 function tell({ cursor: { idx } }) {
   if (idx === null) return "";
-  return idx ? `${rows(drawn.histogram[idx - 1])}: the most similar earlier row\nhas ${drawn.steps[idx - 1]} % in common`
+  return idx ? `${rows(drawn.histogram[idx - 1])}: ${drawn.steps[idx - 1]}% similar to\nthe most similar earlier row`
     : `${rows(drawn.below)}: below 50% similarity`;
 }
 

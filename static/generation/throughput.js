@@ -1,4 +1,4 @@
-// How a job went: slots in use and rows a second. Asked again while the job runs.
+// Slots in use and rows/s of a job over time. Updated while the job runs.
 
 import { axis, clock, ink, makeChart, readByKeys } from "../charts/charts.js";
 
@@ -29,7 +29,7 @@ function steps() {
 function tell({ data: [times, slots, rows], cursor: { idx } }) {
   if (slots[idx] === null || slots[idx] === undefined) return "";
   const time = new Date(1000 * times[idx]).toLocaleTimeString();
-  return `${time}\nSlots in use: ${slots[idx].toFixed(2)}\nRows a second: ${rows[idx].toFixed(2)}`;
+  return `${time}\nSlots in use: ${slots[idx].toFixed(2)}\nRows/s: ${rows[idx].toFixed(2)}`;
 }
 
 // When it had more slots, it may have used more than it has now.

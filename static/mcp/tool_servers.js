@@ -1,8 +1,7 @@
-// The tool servers: what is asked before it is done, and what takes a moment.
+// Tool servers: buttons that wait for a connection, and the fields of the chosen transport.
 
 document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.confirm;
-  if (question && !confirm(question)) return event.preventDefault();
+  if (event.defaultPrevented) return; // not confirmed
   const button = event.target.querySelector("button:not([type=button])");
   if (event.target.method !== "post" || !button || event.target.closest("nav")) return;
   setTimeout(() => { button.disabled = true; button.textContent = "Connecting…"; });

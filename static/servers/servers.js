@@ -1,9 +1,4 @@
-// What can be done with servers: sure of what cannot be undone, and commands to take along.
-
-document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.confirm;
-  if (question && !window.confirm(question)) event.preventDefault();
-});
+// The Servers page: copying commands, and opening the part of the page that a link names.
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");

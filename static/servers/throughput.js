@@ -21,7 +21,7 @@ const kinds = {
     line: { fill: ink("warn"), stroke: ink("warn"), width: 0, paths: uPlot.paths.bars({ size: [0.7, 8] }), points: { show: false } },
   },
   cached: {
-    most: 1, says: (share) => `${100 * share}%`, tells: (share) => `${Math.round(100 * share)} % from the prompt cache`,
+    most: 1, says: (share) => `${100 * share}%`, tells: (share) => `${Math.round(100 * share)}% from the prompt cache`,
     line: { stroke: ink("accent"), width: 1.5, points: { show: true, size: 4, fill: ink("accent") } },
   },
 };
