@@ -80,7 +80,7 @@ def test_what_is_stored_stays_where_the_host_does(staff: Client, http_server: To
 
 def test_last_words_are_for_admins(staff: Client, browser: Client) -> None:
     create_command(error="Its command did not answer.", error_words="key=123", enabled=True)
-    assert "It said: key=123" in staff.get("/tools/").content.decode()
+    assert "Its message: key=123" in staff.get("/tools/").content.decode()
     assert "key=123" not in browser.get("/tools/").content.decode()
 
 
