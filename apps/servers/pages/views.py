@@ -143,7 +143,7 @@ async def add(request: HttpRequest) -> HttpResponse:
     if not await in_db(form.is_valid):
         return await _render_page(request, form=form, status=422)
     server = await services.refresh_server(await in_db(form.save))
-    _report_state(request, server, "was added")
+    _report_state(request, server, "Added")
     return redirect("servers:index")
 
 
@@ -159,7 +159,7 @@ async def edit(request: HttpRequest, pk: int) -> HttpResponse:
         status = 422 if form.is_bound else 200
         return await in_db(render, request, "servers/edit.html", context, status=status)
     server = await services.refresh_server(await in_db(form.save), max_age=timedelta(0))
-    _report_state(request, server, "was saved")
+    _report_state(request, server, "Saved")
     if form.lost_key:
         messages.warning(
             request,
@@ -172,9 +172,9 @@ def _report_state(request: HttpRequest, server: Server, done: str) -> None:
     """Queue a message: a success only where the server can be used."""
     state = server.get_state_display().lower()
     if server.state == State.READY:
-        messages.success(request, f"{server.name} {done}: {state}.")
+        messages.success(request, f"{done} “{server.name}”. Status: {state}.")
         return
-    sentences = [f"{server.name} {done}: {state}.", server.facts.error]
+    sentences = [f"{done} “{server.name}”. Status: {state}.", server.facts.error]
     messages.warning(request, " ".join(filter(None, sentences)))
 
 

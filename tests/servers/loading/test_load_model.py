@@ -8,8 +8,8 @@ import pytest
 from apps.llm import errors
 from apps.llm.permits import permits_in_flight
 from apps.runtime.async_db import in_db
-from apps.servers import services
 from apps.servers.health import read_health
+from apps.servers.liveness import record_stall
 from apps.servers.loading import load_model as loading_load_model
 from apps.servers.loading.load_model import (
     Action,
@@ -38,7 +38,7 @@ async def known(standin: Standin) -> Server:
 
 
 def state_of(server: Server, model: str) -> str:
-    return str((server.model(model) or {}).get("state"))
+    return server.facts_of(model).state
 
 
 TWO = [Model("a", loaded=True), Model("b", slots=2, aliases=["bee"])]
@@ -120,7 +120,7 @@ class TestLlamaSwap:
         models = [Model("far", metadata={"peerID": "box"}, loaded=True)]
         with Standin("llama-swap", llama, models=models) as swap:
             server = await known(swap)
-            with pytest.raises(errors.NotSupported, match="another machine's"):
+            with pytest.raises(errors.NotSupported, match="on another machine"):
                 await unload_model(server, "far")
             await warm_model(server, "far")
 
@@ -128,7 +128,7 @@ class TestLlamaSwap:
 class TestLlamaServer:
     async def test_warm_proves_that_it_answers(self, server: Server) -> None:
         await refresh_server(server)
-        await services.note_stuck(server)
+        await record_stall(server.pk)
         await warm_model(server, server.model_ids[0])
         found = (await asyncio.to_thread(read_health, [server]))[server.pk]
         assert found.state == State.READY
@@ -146,7 +146,7 @@ class TestLlamaServer:
 
     async def test_a_model_it_does_not_name(self, server: Server) -> None:
         await refresh_server(server)
-        with pytest.raises(errors.UnknownModel, match="names no model 'x'"):
+        with pytest.raises(errors.UnknownModel, match="has no model 'x'"):
             await warm_model(server, "x")
 
 
@@ -166,7 +166,7 @@ class TestOrders:
 
         sent: list[Any] = []
         monkeypatch.setattr(act_on_model, "delay", lambda *given: sent.append(given))
-        loading_load_model.start(server, "bee", action)
+        loading_load_model.start_action(server, "bee", action)
         return sent
 
     async def test_an_order_is_queued_and_shown(

@@ -15,7 +15,7 @@ def test_it_works(staff_browser: Client, llama: LlamaProcess) -> None:
         {"name": "Mine", "base_url": llama.root_url, "api_key": llama.api_key},
         follow=True,
     )
-    assert "Mine added: ready." in answer.content.decode()
+    assert "Added “Mine”. Status: ready." in answer.content.decode()
     server = Server.objects.get()
     assert server.base_url == llama.base_url
     assert llama.api_key not in server.encrypted_key
@@ -58,7 +58,7 @@ def test_one_that_does_not_answer_is_added_all_the_same(staff_browser: Client) -
     data = {"name": "Later", "base_url": "http://127.0.0.1:1"}
     answer = staff_browser.post("/servers/add/", data, follow=True)
     page = answer.content.decode()
-    assert "Later added: unreachable. Nobody answers" in page
+    assert "Added “Later”. Status: offline. The model server is not responding." in page
     assert [str(told.level_tag) for told in answer.context["messages"]] == ["warning"]
 
 

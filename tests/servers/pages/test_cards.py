@@ -17,6 +17,7 @@ from apps.llm.client import close_clients
 from apps.llm.permits import Lane
 from apps.runtime.redis import close_async_redis, sync_redis
 from apps.servers import services
+from apps.servers.facts.slot_status import SlotStatus
 from apps.servers.models import Server
 from apps.servers.observations import record_error
 from apps.servers.pages import live
@@ -128,12 +129,12 @@ def test_a_job_is_named_to_staff_and_its_owner(
 def test_another_program_is_told_from_us(
     browser: Client, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def busy(*args: object) -> list[dict[str, Any]]:
-        return [{"id": n, "busy": n < 2, "held": 90, "decoded": 30, "remain": 70} for n in range(4)]
+    async def busy(*args: object) -> list[SlotStatus]:
+        return [SlotStatus(n, busy=n < 2, held=90, decoded=30, remain=70) for n in range(4)]
 
     monkeypatch.setattr(services, "read_slots", busy)
     shown = cards(browser)
-    assert "2 requests come from other programs." in shown
+    assert "2 requests from other programs." in shown
     assert visible_text(shown).count("Other program 30 of 100 tokens") == 2
 
 
@@ -142,9 +143,9 @@ def test_the_server_is_asked_once_for_all_who_look(
 ) -> None:
     asked = []
 
-    async def counted(*args: object) -> list[dict[str, Any]]:
+    async def counted(*args: object) -> list[SlotStatus]:
         asked.append(args)
-        return [{"id": 0, "busy": True, "held": 5, "decoded": 0}]
+        return [SlotStatus(0, busy=True, held=5, decoded=0)]
 
     monkeypatch.setattr(services, "read_slots", counted)
     for who in (browser, bobs_browser, browser):
@@ -170,7 +171,7 @@ def test_a_server_that_is_away_is_named_with_its_reason(browser: Client) -> None
     Server.objects.create(name="Away", base_url=f"http://127.0.0.1:{free_port()}/v1")
     shown = cards(browser)
     assert "unreachable" in shown
-    assert "Is it running?" in shown
+    assert "Check that it is running" in shown
 
 
 def test_a_refused_key_is_said(browser: Client, server: Server) -> None:
@@ -178,7 +179,7 @@ def test_a_refused_key_is_said(browser: Client, server: Server) -> None:
     server.save()
     shown = cards(browser)
     assert "unauthorized" in shown
-    assert "enter the right one under Edit" in shown
+    assert "Update it under Edit" in shown
 
 
 def test_one_slot_and_sixty_four(browser: Client, server: Server) -> None:
@@ -199,7 +200,7 @@ def test_buttons_are_for_staff(browser: Client, staff_browser: Client, server: S
 
 
 def test_no_server(browser: Client) -> None:
-    assert "No model server yet" in cards(browser)
+    assert "No model servers yet" in cards(browser)
 
 
 def test_wrong_verb(browser: Client) -> None:
@@ -227,7 +228,7 @@ def test_real_requests_are_seen(browser: Client, server: Server, llama: LlamaPro
     )
     next(iter(stream))
     try:
-        assert "1 request comes from other programs." in cards(browser)
+        assert "1 request from other programs." in cards(browser)
     finally:
         stream.close()
         client.close()

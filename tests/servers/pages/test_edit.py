@@ -16,13 +16,13 @@ def test_it_works(staff_browser: Client, server: Server, llama: LlamaProcess) ->
     assert llama.api_key not in page
     data = {"name": "Renamed", "base_url": server.base_url, "api_key": ""}
     answer = staff_browser.post(f"/servers/{server.pk}/", data, follow=True)
-    assert "Renamed saved: ready." in answer.content.decode()  # with the key it had
+    assert "Saved “Renamed”. Status: ready." in answer.content.decode()  # with the key it had
 
 
 def test_another_key(staff_browser: Client, server: Server) -> None:
     data = {"name": server.name, "base_url": server.base_url, "api_key": "wrong"}
     answer = staff_browser.post(f"/servers/{server.pk}/", data, follow=True)
-    assert "saved: unauthorized." in answer.content.decode()
+    assert "Status: key rejected." in answer.content.decode()
     server.refresh_from_db()
     assert server.endpoint.api_key == "wrong"
 
@@ -50,7 +50,7 @@ def test_bad_input_stands_at_its_field_and_changes_nothing(
 def test_what_the_settings_name_is_changed_there(staff_browser: Client, server: Server) -> None:
     Server.objects.update(from_settings=True)
     page = staff_browser.get(f"/servers/{server.pk}/").content.decode()
-    assert "come from the settings" in page
+    assert "are set by environment variables" in page
     assert "Remove server" not in page
     data = {
         "name": server.name,

@@ -87,11 +87,11 @@ def test_it_waits_for_no_server(browser: Client, monkeypatch: pytest.MonkeyPatch
 
 def test_no_server_yet(staff_browser: Client, browser: Client) -> None:
     staff = staff_browser.get("/servers/").content.decode()
-    assert "No model server yet" in staff
+    assert "No model servers yet" in staff
     assert "llama-server -m model.gguf -np 4 -c 16384" in staff
     assert "Depends on your build" in staff
     others = browser.get("/servers/").content.decode()
-    assert "A staff user adds the first one" in others
+    assert "Ask an admin to add one" in others
     assert "llama-server -m" not in others
 
 

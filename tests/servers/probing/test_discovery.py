@@ -88,7 +88,7 @@ class TestRouter:
         assert (chat.state, chat.slots, chat.context, chat.unified) == ("loaded", 3, 2048, False)
         assert (chat.aliases, chat.actions) == (["c"], ["unload", "warm"])
         assert chat.sources["slots"] == "the router's arguments"
-        assert (facts.models_at_once, facts.sources["at_once"]) == (4, "the router's /props")
+        assert (facts.models_at_once, facts.sources["models_at_once"]) == (4, "the router's /props")
         assert chat.reasoning is False
         assert (judge.state, judge.slots, judge.actions) == ("unloaded", None, ["load"])
         assert (asleep.state, asleep.slots) == ("sleeping", 6)
