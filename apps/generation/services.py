@@ -15,9 +15,9 @@ from apps.batch.services import create_batch
 from apps.datasets.models import Dataset, Split
 from apps.generation.exports.row_fields import is_complete
 from apps.generation.models import Job, RecipeVersion, StoredRows
-from apps.generation.recipe.columns import schemas, seeds
+from apps.generation.recipe.columns import schemas, seed_rows
 from apps.generation.recipe.columns.seed import Seed
-from apps.generation.recipe.columns.seeds import Table
+from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.problems import Problem, RecipeError
 from apps.generation.recipe.prompts.prompt_size import prompt_tokens
 from apps.generation.recipe.recipe import MAX_SEED, Recipe
@@ -283,8 +283,10 @@ def _table(owner: User, column: Seed) -> Table:
 
 
 def _dataset_table(dataset: Dataset) -> Table:
-    if dataset.rows > seeds.MAX_ROWS:
-        message = f"“{dataset.name}” has {dataset.rows:,} rows; the limit is {seeds.MAX_ROWS:,}."
+    if dataset.rows > seed_rows.MAX_ROWS:
+        message = (
+            f"“{dataset.name}” has {dataset.rows:,} rows; the limit is {seed_rows.MAX_ROWS:,}."
+        )
         raise RecipeError([Problem(("dataset",), message)])
     # What something will be judged on is never an example.
     rows = dataset.examples.exclude(split=Split.TEST).order_by("index").values("text", "label")
@@ -298,8 +300,8 @@ def _test_table(dataset: Dataset) -> Table:
     rows = dataset.examples.order_by("index")
     if dataset.test_rows:
         rows = rows.filter(split=Split.TEST)
-    if rows.count() > seeds.MAX_ROWS:
-        message = f"“{dataset.name}” has more than {seeds.MAX_ROWS:,} rows to compare with."
+    if rows.count() > seed_rows.MAX_ROWS:
+        message = f"“{dataset.name}” has more than {seed_rows.MAX_ROWS:,} rows to compare with."
         raise RecipeError([Problem(("test_dataset",), message)])
     return Table([{"text": text} for text in rows.values_list("text", flat=True)])
 

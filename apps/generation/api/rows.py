@@ -18,6 +18,7 @@ from apps.generation import services
 from apps.generation.api.job_json import get_job_of
 from apps.generation.api.router import router
 from apps.generation.exports import to_dataset as exports_to_dataset
+from apps.generation.exports.add_to_dataset import add_job_rows
 from apps.generation.exports.data_card import data_card
 from apps.generation.exports.downloads import export_response
 from apps.generation.exports.formats import Format
@@ -292,7 +293,7 @@ def add_to_dataset(request: HttpRequest, pk: int, data: AddIn) -> Any:
     job = get_job_of(request, pk)
     dataset = get_owned(Dataset, request, data.dataset)
     try:
-        added = exports_to_dataset.add_to_dataset(
+        added = add_job_rows(
             job=job,
             dataset=dataset,
             text_field=data.text_field,
@@ -310,7 +311,7 @@ def add_to_dataset(request: HttpRequest, pk: int, data: AddIn) -> Any:
         "id": dataset.pk,
         "rows": dataset.rows,
         "added": added.rows,
-        "known": added.known,
-        "tests": added.tests,
+        "known": added.duplicates,
+        "tests": added.test_rows,
         "unusable": added.unusable,
     }

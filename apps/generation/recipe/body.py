@@ -11,19 +11,16 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
     StrictStr,
     TypeAdapter,
     ValidationInfo,
     WithJsonSchema,
 )
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
 
+from apps.core.schemas.documented import DocumentedAs
+from apps.generation.recipe.columns.any_column import AnyColumn, AttributeColumn
 from apps.generation.recipe.columns.checks import Checks
 from apps.generation.recipe.columns.choices import Choice
-from apps.generation.recipe.columns.columns import AnyColumn, AttributeColumn
 from apps.generation.recipe.columns.context import ParseContext, context_of
 from apps.generation.recipe.columns.written import (
     Answer,
@@ -34,16 +31,15 @@ from apps.generation.recipe.columns.written import (
 )
 from apps.generation.recipe.fields import NO_PROMPT, Part, Says, known_names
 from apps.generation.recipe.params import SamplingParams
-from apps.generation.recipe.problems import Problem, RecipeError
+from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts import templates
-from apps.generation.recipe.recipe import MAX_ROWS, Recipe
+from apps.generation.recipe.quotas import Quotas
+from apps.generation.recipe.recipe import Recipe
 
 MAX_COLUMNS = 50
 MAX_WRITTEN = 10
 MAX_SYSTEM = 50_000  # characters
 TOO_MANY_COLUMNS = f"Up to {MAX_COLUMNS} columns are allowed."
-
-Quotas = dict[str, dict[str, int]]
 
 
 def _check_system(text: str) -> str:
@@ -102,52 +98,6 @@ def _check_prompt(prompt: Any, info: ValidationInfo) -> str | None:
     return prompt
 
 
-def _check_quotas(quotas: Any, info: ValidationInfo) -> Quotas:
-    if quotas is None:
-        return {}
-    if not isinstance(quotas, Mapping):
-        raise RecipeError.of("Quotas are an object: column to value to rows.")
-    columns = {column.name: column for column in context_of(info).columns}
-    problems = [
-        Problem((name,), problem)
-        for name, wanted in quotas.items()
-        if (problem := _quota_problem(name, wanted, columns.get(name), context_of(info).rows))
-    ]
-    if problems:
-        raise RecipeError(problems)
-    return {name: dict(wanted) for name, wanted in quotas.items()}
-
-
-def _quota_problem(name: str, wanted: Any, column: object, rows: int | None) -> str:
-    if not isinstance(column, Choice):
-        return f"No category column “{name}”."
-    if column.depends_on:
-        return f"“{name}” depends on “{column.depends_on}”. Set the quotas there."
-    if column.condition:
-        return f"“{name}” has a condition, so it cannot have quotas."
-    if not isinstance(wanted, Mapping) or not all(
-        isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_ROWS
-        for count in wanted.values()
-    ):
-        return f"The quotas of “{name}” are an object: value to a number of rows."
-    for value in wanted:
-        if value not in column.values:
-            return f"“{value}” is not a value of “{name}”."
-    return "" if rows is None else _total_problem(name, wanted, column, rows)
-
-
-def _total_problem(name: str, wanted: Mapping[str, int], column: Choice, rows: int) -> str:
-    total = sum(wanted.values())
-    if total > rows:
-        return f"The quotas of “{name}” add up to {total:,} rows, but the job has {rows:,}."
-    if total < rows and len(wanted) == len(column.values):
-        return (
-            f"The quotas of “{name}” add up to {total:,} rows, the job has {rows:,}: "
-            "every value has a quota, so they must be equal."
-        )
-    return ""
-
-
 class RecipeBody(Part):
     """A recipe. Give a prompt, columns, or both; the order of columns counts."""
 
@@ -177,7 +127,7 @@ class RecipeBody(Part):
     )
     checks: Checks = ()
     candidates: Candidates = 1
-    quotas: Annotated[Quotas, BeforeValidator(_check_quotas)] = Field(default_factory=dict)
+    quotas: Quotas = Field(default_factory=dict)
     """Column to value to rows."""
     params: ColumnParams = Field(default_factory=SamplingParams)
 
@@ -216,23 +166,6 @@ class RecipeBody(Part):
         """A value that is to come in no row keeps its 0: it would share in rows added later."""
         quotas = self.quotas.get(name, {})
         return quotas if any(quotas.values()) else {}
-
-
-class DocumentedAs:
-    """Documents a JSON object by a model without validating it: `parse` does that."""
-
-    def __init__(self, model: type[Part]) -> None:
-        self.model = model
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return handler(source)
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return handler(self.model.__pydantic_core_schema__)
 
 
 RecipeJson = Annotated[dict[str, Any], DocumentedAs(RecipeBody)]

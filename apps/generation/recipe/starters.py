@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-SYSTEM = "You write realistic synthetic data."
+from apps.generation.recipe import column_recipes
+from apps.generation.recipe.column_recipes import SYSTEM, TOPICS
 
 PRODUCTS = [
     *("kettle", "toaster", "desk lamp", "bookcase", "backpack", "vacuum cleaner"),
@@ -12,10 +13,6 @@ PRODUCTS = [
 INTENTS = [
     *("cancel_order", "track_parcel", "refund_order", "change_address", "login_account"),
     *("exchange_shoes", "praise_service", "wrong_charge_bill"),
-]
-TOPICS = [
-    *("a login problem", "a billing problem", "slow performance", "a crash"),
-    *("a delivery problem", "an email problem", "a printer problem", "a security problem"),
 ]
 
 
@@ -75,139 +72,25 @@ STARTERS = (
         "qa",
         "Questions from documents",
         "Questions and answers from the passages of a document you paste.",
-        {
-            "system": "You write questions that a reader of a document would ask. "
-            "Every answer stands in the passage.",
-            "columns": [
-                {
-                    "name": "passage",
-                    "kind": "seed",
-                    "text": "Replace this line with your document.",
-                    "format": "document",
-                    "order": "walk",
-                },
-                {
-                    "name": "kind",
-                    "kind": "category",
-                    "values": ["a fact", "a reason", "a step to take", "a comparison"],
-                    "keep": False,
-                },
-                {
-                    "name": "pair",
-                    "kind": "structured",
-                    "prompt": "{{ passage_text }}\n\n"
-                    "Write a question about {{ kind }} that this passage answers, and the answer.",
-                    "schema": {
-                        "type": "object",
-                        "required": ["question", "answer"],
-                        "properties": {
-                            "question": {"type": "string", "maxLength": 200},
-                            "answer": {"type": "string", "maxLength": 600},
-                        },
-                    },
-                },
-            ],
-        },
+        column_recipes.QUESTIONS,
     ),
     Starter(
         "paraphrases",
         "Paraphrases",
         "Several paraphrases of each of your texts, with the label kept.",
-        {
-            "system": "You say the same thing in other words. The meaning stays exactly.",
-            "columns": [
-                {
-                    "name": "original",
-                    "kind": "seed",
-                    "text": "text,label\nWhere is my parcel?,track_parcel\n"
-                    "I want my money back.,refund_order",
-                    "format": "csv",
-                    "order": "walk",
-                },
-                {
-                    "name": "style",
-                    "kind": "category",
-                    "values": ["short", "polite", "annoyed", "with a typo", "as a child would"],
-                },
-                {
-                    "name": "text",
-                    "kind": "text",
-                    "prompt": "Say this in other words, {{ style }}: {{ original_text }}",
-                    "checks": [{"kind": "length", "max": 300}],
-                },
-            ],
-        },
+        column_recipes.PARAPHRASES,
     ),
     Starter(
         "chat",
         "Chat fine-tuning pairs",
         "User and assistant messages, scored by a judge. For chat fine-tuning.",
-        {
-            "system": "You write conversations between a person and a helpful assistant.",
-            "columns": [
-                {
-                    "name": "person",
-                    "kind": "persona",
-                    "about": "customers of a small web shop",
-                    "values": [
-                        "a student who is short of money",
-                        "a retired teacher, patient and exact",
-                        "a father of three in a hurry",
-                        "a shop owner who buys for her business",
-                    ],
-                },
-                {"name": "topic", "kind": "category", "values": TOPICS},
-                {
-                    "name": "question",
-                    "kind": "text",
-                    "prompt": "What does {{ person }} write to the help desk about {{ topic }}? "
-                    "Only the message.",
-                },
-                {
-                    "name": "answer",
-                    "kind": "text",
-                    "prompt": "Now the assistant's answer to that message. Only the answer.",
-                },
-                {
-                    "name": "judge",
-                    "kind": "judge",
-                    "criteria": [
-                        {
-                            "name": "helpful",
-                            "description": "Does the answer solve the problem?",
-                            "max": 5,
-                            "at_least": 3,
-                        }
-                    ],
-                },
-            ],
-        },
+        column_recipes.CONVERSATIONS,
     ),
     Starter(
         "more",
         "More like these rows",
         "New texts in the style of your own examples.",
-        {
-            "system": SYSTEM,
-            "columns": [
-                {
-                    "name": "examples",
-                    "kind": "seed",
-                    "text": "Where is my parcel?\nI want my money back.\n"
-                    "My card was charged twice.",
-                    "format": "lines",
-                    "count": 3,
-                    "template": "- {{ text }}",
-                    "keep": False,
-                },
-                {
-                    "name": "text",
-                    "kind": "text",
-                    "prompt": "Write one more text of this kind, about something else:\n"
-                    "{{ examples }}",
-                },
-            ],
-        },
+        column_recipes.MORE_LIKE_THESE,
     ),
 )
 BY_KEY = {starter.key: starter for starter in STARTERS}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.generation.recipe.columns import schemas
-from apps.generation.recipe.columns.written import Judge, Text, Written
+from apps.generation.recipe.columns.judge import Judge
+from apps.generation.recipe.columns.written import Text, Written
 from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.recipe import Recipe
 from apps.similarity.text_key import texts_fingerprint

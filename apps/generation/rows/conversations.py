@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from apps.batch.models import Item
 from apps.generation.recipe.columns import schemas
-from apps.generation.recipe.columns.written import Judge
+from apps.generation.recipe.columns.judge import Judge
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.recipe.spec import Spec

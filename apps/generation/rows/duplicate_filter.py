@@ -15,7 +15,7 @@ import numpy as np
 
 from apps.batch.services import accepted_rows_since, rows_of
 from apps.generation.models import StoredRows
-from apps.generation.recipe.columns.seeds import Table
+from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import answer_check
 from apps.runtime.async_db import in_db

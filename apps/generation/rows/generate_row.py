@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from apps.batch.handlers import JobContext, RowInput, RowOutcome, Verdict
-from apps.generation.recipe.columns.seeds import Table
+from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.prompts.prompt_size import prompt_tokens
 from apps.generation.recipe.recipe import Recipe, response_format
 from apps.generation.recipe.spec import Spec

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.batch.handlers import RowOutcome
-from apps.generation.recipe.columns.seeds import Table
+from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.rows.generate_row import (
     GeneratedRow,

@@ -14,7 +14,7 @@ from apps.generation.recipe.columns.base import Column
 from apps.generation.recipe.columns.choices import Choice, Options
 from apps.generation.recipe.columns.sampled import Date, Expression, Number, Uuid
 from apps.generation.recipe.columns.seed import Seed
-from apps.generation.recipe.columns.seeds import Row, Table
+from apps.generation.recipe.columns.seed_rows import Row, Table
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts import templates
 

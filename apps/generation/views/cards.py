@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch.models import Item, ItemStatus
-from apps.generation.recipe.columns.written import Criterion, Judge
+from apps.generation.recipe.columns.judge import Criterion, Judge
 from apps.generation.recipe.spec import Spec
 from apps.generation.review import restore, similar_rows
 from apps.generation.review.reasons import label_of

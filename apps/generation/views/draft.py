@@ -12,8 +12,9 @@ from apps.batch.models import Batch
 from apps.generation.job_request import JobRequest
 from apps.generation.recipe import parse as recipes
 from apps.generation.recipe.params import DEFAULT_PARAMS
-from apps.generation.recipe.problems import Problem, RecipeError
+from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.recipe import MAX_ROWS, MAX_SEED, Recipe
+from apps.generation.views.form_errors import PARAMS, FormErrors
 from apps.generation.views.form_numbers import (
     as_typed,
     fraction,
@@ -25,22 +26,14 @@ from apps.generation.views.form_numbers import (
 
 DEFAULT_ROWS = 50
 MAX_NAME = 200
-# Those with a field of their own; all others stay in the recipe's JSON.
-PARAMS = ("temperature", "min_p", "max_tokens", "thinking")
 LINES = (
     *("name", "target", "system", "rows", "seed", "near", "meaning", "test_dataset", "width"),
     *("weight", "daily_tokens", "for_dataset", "for_classifier"),
 )
-# Every field with a place for a sentence: a fragment fills some and empties the others.
-ERROR_PLACES = (
-    *("name", "target", "system", "columns", "quotas", "rows", "seed", "near", "meaning"),
-    *("test_dataset", "width", "weight", "daily_tokens"),
-    *PARAMS,
-)
 
 
 @dataclass
-class Draft:
+class Draft(FormErrors):
     name: str = ""
     target: str = ""
     """Server and model, see `targets.value_of`."""
@@ -62,10 +55,6 @@ class Draft:
     for_dataset: str = ""
     for_classifier: str = ""
     """Primary keys of what the rows are to improve; see `Job`."""
-    errors: dict[str, str] = field(default_factory=dict)
-    """By the name of the field on the page."""
-    problems: list[Problem] = field(default_factory=list)
-    """Of the columns, with their places."""
     earlier_batch: Batch | None = None
     """Of the job that this one copies."""
     is_untouched: bool = False
@@ -113,9 +102,9 @@ class Draft:
         """The job, or None with the sentences in `errors` and `problems`."""
         self.errors, self.problems = {}, []
         if not self.name:
-            self._wrong("name", "Enter a job name.")
+            self.report_field("name", "Enter a job name.")
         elif len(self.name) > MAX_NAME:
-            self._wrong("name", f"Up to {MAX_NAME} characters.")
+            self.report_field("name", f"Up to {MAX_NAME} characters.")
         rows = self._parsed("rows", 1, whole_number, self.rows, 1, MAX_ROWS)
         seed = secrets.randbelow(MAX_SEED)
         if self.seed:
@@ -166,7 +155,7 @@ class Draft:
             return recipes.parse(body, rows=None if "rows" in self.errors else rows)
         except (ValueError, RecursionError) as error:
             if not isinstance(error, RecipeError):
-                self._wrong("columns", f"The recipe is not valid JSON: {error}.")
+                self.report_field("columns", f"The recipe is not valid JSON: {error}.")
                 return None
             self.report_all(error)
         return None
@@ -176,44 +165,10 @@ class Draft:
         """Values and labels of the select for thinking."""
         return thinking_choices(self.params.get("thinking", ""))
 
-    def report(self, problem: Problem) -> None:
-        """Puts a problem at its column, or at a field of the form."""
-        first = str(problem.place[0]) if problem.place else "columns"
-        if first == "columns" and len(problem.place) > 1:
-            self.problems.append(problem)
-        elif first == "params" and len(problem.place) > 1:
-            name = str(problem.place[1])
-            if name in PARAMS:
-                self._wrong(name, problem.message)
-            else:  # without a field: it is in the JSON of the columns
-                self._wrong("columns", f"Parameter {name}: {problem.message}")
-        else:
-            known = {"prompt": "columns", "params": "columns"}
-            self._wrong(known.get(first, first), problem.message)
-
-    def report_all(self, error: RecipeError) -> None:
-        for problem in error.problems:
-            self.report(problem)
-
-    def problem_places(self) -> list[tuple[str, str]]:
-        """Place and sentence of each problem of a column."""
-        return [(".".join(map(str, found.place)), found.message) for found in self.problems]
-
-    def feedback(self) -> dict[str, Any]:
-        """The context of a fragment that updates the form's errors."""
-        return {
-            "draft": self,
-            "sentences": [(name, self.errors.get(name, "")) for name in ERROR_PLACES],
-            "problems": self.problem_places(),
-        }
-
-    def _wrong(self, name: str, sentence: str) -> None:
-        self.errors.setdefault(name, sentence)
-
     def _parsed(self, name: str, default: Any, parse: Callable[..., Any], *arguments: Any) -> Any:
         """The value of a field; its default, and a sentence, where it cannot be parsed."""
         try:
             return parse(*arguments)
         except ValueError as error:
-            self._wrong(name, str(error))
+            self.report_field(name, str(error))
             return default

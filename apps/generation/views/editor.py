@@ -11,7 +11,7 @@ from apps.datasets.models import Dataset
 from apps.generation.job_request import RecipeModel, submit
 from apps.generation.models import SavedRecipe
 from apps.generation.recipe import estimates, starters, targets, versions
-from apps.generation.recipe.columns import checks, seeds
+from apps.generation.recipe.columns import checks, seed_rows
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.views.column_types import COLUMN_TYPES
 from apps.generation.views.draft import Draft
@@ -62,7 +62,7 @@ def _form(request: HttpRequest, draft: Draft, status: int = 200) -> HttpResponse
         "before": _known_speed(draft),
         "kinds": COLUMN_TYPES,
         "check_kinds": checks.KINDS,
-        "formats": seeds.FORMATS,
+        "formats": seed_rows.FORMATS,
         "datasets": datasets[:DATASETS_SHOWN],
         "problems": draft.problem_places(),
         "starters": starters.STARTERS if draft.is_untouched else (),

@@ -19,6 +19,7 @@ from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable, is_trained_on
 from apps.generation import services
 from apps.generation.exports import row_fields, to_dataset
+from apps.generation.exports.add_to_dataset import add_job_rows
 from apps.generation.exports.data_card import data_card
 from apps.generation.exports.downloads import export_response
 from apps.generation.exports.formats import Format
@@ -338,7 +339,7 @@ def add_to_dataset(request: HttpRequest, pk: int) -> HttpResponse:
         dataset = get_object_or_404(mine, pk=int(chosen) if chosen.isdecimal() else 0)
     train = asked and _trains(found, dataset)
     try:
-        added = to_dataset.add_to_dataset(
+        added = add_job_rows(
             job=found,
             dataset=dataset,
             text_field=request.POST.get("text_field", ""),

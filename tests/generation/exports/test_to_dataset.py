@@ -14,6 +14,7 @@ from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset, undo
 from apps.files import ExampleRow
 from apps.generation.exports import to_dataset
+from apps.generation.exports.add_to_dataset import add_job_rows
 from apps.generation.models import Job
 from tests.generation.conftest import finish
 
@@ -158,7 +159,7 @@ def test_real_rows_are_those_that_no_model_wrote(
     to_dataset.comparison(job=job, real=real, **FIELDS)
     assert Dataset.objects.count() == 3
     assert offered() == ["Real"]
-    to_dataset.add_to_dataset(job=job, dataset=real, by=alice, **FIELDS)
+    add_job_rows(job=job, dataset=real, by=alice, **FIELDS)
     assert offered() == []
     undo(real)
     assert offered() == ["Real"]

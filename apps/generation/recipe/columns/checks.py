@@ -12,6 +12,7 @@ import re2  # type: ignore[import-untyped]
 from annotated_types import Ge, Le
 from pydantic import BeforeValidator, Field, StrictInt, StrictStr, model_validator
 
+from apps.generation.recipe.columns.language import check_language, language_of
 from apps.generation.recipe.fields import Part, Says
 from apps.generation.recipe.problems import Problem, RecipeError
 from apps.generation.recipe.prompts import templates
@@ -66,7 +67,7 @@ class Check(Part):
             case "matches" | "differs":
                 _pattern(self.text)
             case "language":
-                _check_language(self.text)
+                check_language(self.text)
             case "expression":
                 templates.check_expression(self.text, None)
             case _ if not self.text.strip():
@@ -122,29 +123,7 @@ def _pattern(source: str) -> Any:
         raise RecipeError.of(f"The pattern is not valid: {reason}.") from error
 
 
-@lru_cache(maxsize=1)
-def _identifier() -> Any:
-    from py3langid.langid import (  # type: ignore[import-untyped]  # slow to load: when needed
-        MODEL_FILE,
-        LanguageIdentifier,
-    )
-
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-
-
-def _check_language(code: str) -> None:
-    known = sorted(_identifier().labels)
-    if code not in known:
-        raise RecipeError.of(f"Unknown language “{code}”. Use {', '.join(known)}.")
-
-
-def language_of(text: str) -> tuple[str, float]:
-    """(ISO 639-1 code, probability) by py3langid (Lui and Baldwin 2012, langid.py)."""
-    code, probability = _identifier().classify(text)
-    return str(code), float(probability)
-
-
-# --- What each kind says ------------------------------------------------------
+# --- The sentence of each kind ------------------------------------------------------
 
 
 def _length_problem(check: Check, text: str, values: Mapping[str, Any]) -> str:

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, Self
 from annotated_types import Ge, Le
 from pydantic import AfterValidator, Field, SkipValidation, StrictInt, StrictStr, model_validator
 
-from apps.generation.recipe.columns import seeds
+from apps.generation.recipe.columns import seed_rows
 from apps.generation.recipe.columns.base import Column
-from apps.generation.recipe.columns.seeds import Format, Table
+from apps.generation.recipe.columns.seed_rows import Format, Table
 from apps.generation.recipe.fields import EarlierName, Says, String
 from apps.generation.recipe.problems import Problem, RecipeError
 from apps.generation.recipe.prompts import templates
@@ -40,7 +40,7 @@ FieldNames = Annotated[
 class Seed(Column):
     """Rows of real data: one, whose fields later templates may use, or several as examples.
 
-    The rows of a job are stored beside its recipe, see `seeds.Table`.
+    The rows of a job are stored beside its recipe, see `seed_rows.Table`.
     """
 
     kind: Literal["seed"]
@@ -88,8 +88,8 @@ class Seed(Column):
             RecipeError: they cannot be read.
         """
         if "rows" in self.model_fields_set:
-            return seeds.table_of(self.rows)
-        return seeds.read_text(self.text, self.text_format)
+            return seed_rows.table_of(self.rows)
+        return seed_rows.read_text(self.text, self.text_format)
 
     @cached_property
     def row_fields(self) -> tuple[str, ...]:
@@ -98,8 +98,8 @@ class Seed(Column):
         if self.dataset is not None:
             return DATASET_FIELDS
         if self.model_fields_set & {"rows", "text"}:
-            return seeds.field_names(self.table)
-        raise RecipeError.of(seeds.NO_SOURCE)
+            return seed_rows.field_names(self.table)
+        raise RecipeError.of(seed_rows.NO_SOURCE)
 
     @property
     def match_field(self) -> str:

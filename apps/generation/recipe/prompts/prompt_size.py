@@ -10,7 +10,7 @@ from apps.generation.recipe.columns.base import Column
 from apps.generation.recipe.columns.choices import Choice
 from apps.generation.recipe.columns.sampled import Expression
 from apps.generation.recipe.columns.seed import Seed
-from apps.generation.recipe.columns.seeds import Table
+from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.columns.written import Written
 from apps.generation.recipe.prompts import templates
 from apps.generation.recipe.prompts.budget import MAX_PROMPT

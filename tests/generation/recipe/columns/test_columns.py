@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from apps.core.schemas.json_schemas import BadSchema, checked
-from apps.generation.recipe.columns.seeds import Table
+from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.columns.written import Written
 from apps.generation.recipe.parse import parse, to_json
 from apps.generation.recipe.problems import RecipeError

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from apps.generation.recipe.columns import schemas
 from apps.generation.recipe.columns.checks import KINDS
 from apps.generation.recipe.columns.passages import passages
-from apps.generation.recipe.columns.seeds import (
+from apps.generation.recipe.columns.seed_rows import (
     FORMATS,
     MAX_CELL,
     Format,

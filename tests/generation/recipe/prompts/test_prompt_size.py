@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from apps.generation.recipe.columns.seeds import Table
+from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.prompts.prompt_size import prompt_tokens
 from apps.generation.rows.generate_row import row_tokens

@@ -8,9 +8,10 @@ from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
 from apps.generation.recipe.columns.base import Column
 from apps.generation.recipe.columns.choices import Category, Persona
+from apps.generation.recipe.columns.judge import Judge
 from apps.generation.recipe.columns.sampled import Date, Expression, Number, Uuid
 from apps.generation.recipe.columns.seed import Seed
-from apps.generation.recipe.columns.written import Judge, Structured, Text
+from apps.generation.recipe.columns.written import Structured, Text
 from apps.generation.recipe.problems import Problem, RecipeError
 
 _Union = Category | Persona | Number | Date | Uuid | Seed | Expression | Text | Structured | Judge

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.generation.recipe.columns.passages import passages
-from apps.generation.recipe.columns.seeds import Table, field_names, read_text, table_of
+from apps.generation.recipe.columns.seed_rows import Table, field_names, read_text, table_of
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.problems import RecipeError
 
