@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import IO, cast
 
-from django.http import FileResponse, HttpRequest, HttpResponse
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -61,11 +61,19 @@ def detach(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def attached(request: HttpRequest, pk: int) -> FileResponse:
-    """The file itself. Only pictures are shown in the page; nothing of it may run."""
+    """Send the file itself. Only images are shown in the page; nothing of it may run.
+
+    Raises:
+        Http404: It is not theirs, or its file is not in the data folder.
+    """
     found = get_owned(Attachment, request, pk)
     is_image = found.kind == AttachmentKind.IMAGE
+    try:
+        file = found.path.open("rb")
+    except FileNotFoundError as error:
+        raise Http404(f"The file “{found.name}” is not in the data folder.") from error
     answer = FileResponse(
-        found.path.open("rb"),
+        file,
         content_type=found.media_type if is_image else "application/octet-stream",
         as_attachment=not is_image,
         filename=found.name,

@@ -130,6 +130,14 @@ def test_its_bytes_are_its_owners_and_inert(
         assert bobs_browser.get(reverse("chat:attachment", args=[one.pk])).status_code == 404
 
 
+def test_a_file_that_is_gone_is_not_found(browser: Client, alice: User) -> None:
+    """A data folder may be restored without its files."""
+    found = receive(alice, "notes.txt", b"Some notes.")
+    found.path.unlink()
+    answer = browser.get(f"/chat/attachments/{found.pk}/")
+    assert answer.status_code == 404
+
+
 def test_no_token_for_a_picture_on_a_blind_model(browser: Client, demo_server: Server) -> None:
     demo_server.stored_facts["models"][0]["vision"] = False
     demo_server.save()
