@@ -1,5 +1,6 @@
 """Model servers, their last known facts, and the defaults of each use."""
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -18,6 +19,9 @@ ADDRESS = RegexValidator(ADDRESS_PATTERN, EXAMPLE)
 
 
 __all__ = ["DefaultServer", "Kind", "ModelFacts", "Server", "State", "Use"]
+
+
+logger = logging.getLogger(__name__)
 
 
 class Kind(models.TextChoices):
@@ -123,11 +127,21 @@ class Server(models.Model):
     def endpoint(self) -> Endpoint:
         return Endpoint(
             self.base_url,
-            crypto.decrypt(self.encrypted_key),
+            self._key(),
             tells_progress=self.kind != Kind.OPENAI,
             refuses={model: frozenset(names) for model, names in self.facts.refused_fields.items()},
             on_refused=partial(Server.objects.add_refused_fields, self.pk),
         )
+
+    def _key(self) -> str:
+        """Return the API key, or "" after SECRET_KEY changed: the server then rejects the request,
+        which every page and error already explains.
+        """
+        try:
+            return crypto.decrypt(self.encrypted_key)
+        except crypto.SecretLost:
+            logger.warning("%s: the stored API key cannot be read, SECRET_KEY has changed.", self)
+            return ""
 
     def set_key(self, key: str) -> None:
         self.encrypted_key = crypto.encrypt(key)

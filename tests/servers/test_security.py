@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client as Browser
+from pytest_django import Settings
 
 from apps.core.models import ApiKey
 from apps.llm import errors
@@ -114,3 +115,15 @@ def test_no_page_and_no_route_shows_a_key(carol: User, alice: User) -> None:
             assert answer.status_code == 200
             assert SECRET not in answer.content.decode()
             assert server.encrypted_key not in answer.content.decode()
+
+
+def test_a_key_that_cannot_be_read_any_more_is_no_error(
+    browser: Browser, server: Server, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A database was restored without the folder's secrets: pages open, the server says no."""
+    settings.SECRET_KEY = "another"
+    assert server.endpoint.api_key == ""
+    assert "SECRET_KEY has changed" in caplog.text
+    browser.force_login(User.objects.get(username="alice"))
+    assert browser.get("/servers/").status_code == 200
+    assert browser.get("/api/v1/servers").status_code == 200
