@@ -2,10 +2,10 @@
 
 from django.contrib.auth.models import User
 
+from apps.classifiers.errors import BadArtefact, ModelChanged, NotReady
 from apps.classifiers.evaluation.thresholds import Refusal
 from apps.classifiers.models import Classifier
 from apps.classifiers.prediction import predict
-from apps.classifiers.prediction.predictor import BadArtefact
 from apps.core.tools import Arguments, ToolError
 from apps.embeddings.cache import TextsTooLarge
 from apps.llm.errors import LLMError
@@ -23,7 +23,7 @@ async def classify_text(user: User, arguments: Arguments) -> str:
     classifier = await in_db(_find, user, arguments["classifier"])
     try:
         predictions = await predict.load_and_predict(classifier, texts)
-    except (predict.NotReady, predict.ModelChanged, BadArtefact, TextsTooLarge) as error:
+    except (NotReady, ModelChanged, BadArtefact, TextsTooLarge) as error:
         raise ToolError(str(error)) from error
     except (LLMError, NoServer) as error:
         raise ToolError(f"The embedding server could not answer: {error}") from error

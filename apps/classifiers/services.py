@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
+from apps.classifiers.errors import NotReady
 from apps.classifiers.evaluation import row_results
 from apps.classifiers.evaluation.thresholds import Thresholds, thresholds_for
 from apps.classifiers.models import (
@@ -19,7 +20,7 @@ from apps.classifiers.models import (
     TaskKind,
 )
 from apps.classifiers.prediction import file_predictions, predictor
-from apps.classifiers.prediction.predict import NotReady, warnings
+from apps.classifiers.prediction.predict import warnings
 from apps.classifiers.training.rows import LabelOptions, check_dataset
 from apps.classifiers.transfer import convert, imports
 from apps.datasets.models import Dataset

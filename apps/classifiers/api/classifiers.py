@@ -7,13 +7,12 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
 from apps.classifiers import services
-from apps.classifiers.evaluation.row_results import NoRowResults
+from apps.classifiers.errors import BadArtefact, CannotTrain, ModelChanged, NoRowResults, NotReady
 from apps.classifiers.evaluation.thresholds import MIN_KEPT_SHARE
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
 from apps.classifiers.models import Status as RunStatus
 from apps.classifiers.prediction import predict as prediction_predict
-from apps.classifiers.prediction.predictor import BadArtefact
-from apps.classifiers.training.rows import CannotTrain, LabelOptions, RareLabels
+from apps.classifiers.training.rows import LabelOptions, RareLabels
 from apps.core.api import ApiError, NotFound, Page, get_owned, owner, page
 from apps.core.quotas import limited
 from apps.datasets.models import Dataset
@@ -283,9 +282,9 @@ async def predict(request: HttpRequest, pk: int, data: Texts) -> Any:
     try:
         kept = await in_db(_stored, request, pk, data)
         predictions = await prediction_predict.predict(kept, data.texts, top=data.top)
-    except prediction_predict.NotReady as error:
+    except NotReady as error:
         raise ApiError(409, "not_ready", str(error)) from error
-    except prediction_predict.ModelChanged as error:
+    except ModelChanged as error:
         raise ApiError(409, "model_changed", str(error)) from error
     except BadArtefact as error:
         raise ApiError(503, "no_artefact", str(error)) from error

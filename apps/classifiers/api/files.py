@@ -9,9 +9,10 @@ from ninja.files import UploadedFile
 
 from apps.classifiers import services
 from apps.classifiers.api.classifiers import get_mine, router
+from apps.classifiers.errors import BadFile, NoColumn, NotReady, TooLarge
 from apps.classifiers.models import FilePrediction
-from apps.classifiers.prediction import file_predictions, predict
-from apps.classifiers.transfer.imports import BadFile, check_size
+from apps.classifiers.prediction import file_predictions
+from apps.classifiers.transfer.imports import check_size
 from apps.classifiers.views.files import download_response
 from apps.core.api import ApiError, NotFound, owner
 from apps.core.quotas import limited
@@ -63,11 +64,11 @@ def predict_file(
         made = file_predictions.queue_file(
             get_mine(request, pk), file, column=form.column, form=form.format
         )
-    except predict.NotReady as error:
+    except NotReady as error:
         raise ApiError(409, "not_ready", str(error)) from error
-    except file_predictions.TooLarge as error:
+    except TooLarge as error:
         raise ApiError(413, "too_large", str(error)) from error
-    except (FormatError, file_predictions.NoColumn) as error:
+    except (FormatError, NoColumn) as error:
         raise ApiError(422, "invalid", str(error)) from error
     return Status(202, _file(request, made))
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.classifiers.errors import NoRowResults
 from apps.classifiers.evaluation.metrics import softmax
 from apps.runtime.atomic_file import write_atomically
 from apps.similarity.text_key import text_key
@@ -28,10 +29,6 @@ SIDES = ("train", "test", "out_of_scope", "unlabelled")
 # Names of arrays in the file that differ from those of the fields.
 STORED_NAMES = {"out_of_scope": "strange", "label_probability": "given", "familiarity": "familiar"}
 MAX_BYTES = 2**32
-
-
-class NoRowResults(Exception):
-    """It was trained before rows were kept, or its file is gone."""
 
 
 def row_key(text: str) -> int:

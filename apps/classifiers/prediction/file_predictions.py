@@ -19,10 +19,16 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps import files
+from apps.classifiers.errors import (
+    BadArtefact,
+    ModelChanged,
+    NoColumn,
+    NotReady,
+    TooLarge,
+    WorkerDied,
+)
 from apps.classifiers.models import Classifier, FilePrediction, FileStatus, TaskKind
 from apps.classifiers.prediction.predict import (
-    ModelChanged,
-    NotReady,
     Prediction,
     ReadyClassifier,
     check_texts,
@@ -30,7 +36,6 @@ from apps.classifiers.prediction.predict import (
     load_classifier,
     prepare_classifier,
 )
-from apps.classifiers.prediction.predictor import BadArtefact
 from apps.embeddings.cache import TextsTooLarge
 from apps.embeddings.preparation import TooFewDimensions
 from apps.files import FormatError, Layout, RejectedRow
@@ -52,14 +57,6 @@ COLUMNS = (
     *("row", "text", "label", "confidence", "gate"),
     *("label_2", "confidence_2", "label_3", "confidence_3", "note"),
 )
-
-
-class TooLarge(Exception):
-    """The file is larger than an upload may be."""
-
-
-class NoColumn(Exception):
-    """There is no such column; the message names those there are."""
 
 
 def upload_path(file: FilePrediction) -> Path:
@@ -146,10 +143,6 @@ def find_column(path: Path, layout: Layout, wanted: str) -> str:
 
 
 # --- Work ---------------------------------------------------------------------
-
-
-class WorkerDied(Exception):
-    """It ended too often while this file was worked."""
 
 
 EXPECTED = (

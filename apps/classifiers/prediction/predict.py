@@ -13,6 +13,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from apps.classifiers.errors import ModelChanged, NotReady
 from apps.classifiers.evaluation.thresholds import Refusal, Thresholds
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.prediction import predictor
@@ -30,14 +31,6 @@ MAX_TEXTS = 1_000
 MAX_TEXT = 100_000  # characters
 TOP = 3
 AT_ONCE = 32  # texts judged in a millisecond or two; more would keep the event loop waiting
-
-
-class NotReady(Exception):
-    """The classifier has not been trained yet."""
-
-
-class ModelChanged(Exception):
-    """Another embedding model is behind the server than the one it was trained with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.classifiers.errors import BadArtefact
 from apps.classifiers.evaluation.familiarity import Familiarity
 from apps.classifiers.evaluation.metrics import softmax
 from apps.runtime.atomic_file import write_atomically
@@ -25,10 +26,6 @@ Floats = NDArray[np.float32]
 MAX_LABELS = 100_000
 MAX_DIMENSIONS = 100_000
 MAX_BYTES = 2**31
-
-
-class BadArtefact(Exception):
-    """The stored classifier is missing or damaged. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)

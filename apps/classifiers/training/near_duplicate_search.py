@@ -4,6 +4,7 @@ import asyncio
 
 import numpy as np
 
+from apps.classifiers.errors import TooManyRows
 from apps.datasets.errors import SnapshotGone
 from apps.datasets.hooks import TextLimit
 from apps.datasets.models import Dataset, Split
@@ -31,10 +32,6 @@ from apps.work.services import HeldTask
 
 # All against all grows with the square: this many rows of 384 numbers take a core some minutes.
 MAX_ROWS = 100_000
-
-
-class TooManyRows(Exception):
-    """The dataset is too large to compare all rows with all others."""
 
 
 def find(held: HeldTask) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.classifiers.errors import CannotTrain
 from apps.classifiers.models import Classifier
 from apps.classifiers.training import trainer
 from apps.classifiers.training.folds import text_groups
@@ -25,10 +26,6 @@ POOLED = "other"
 SHOWN = 5  # names in a sentence
 
 RareLabels = Literal["leave_out", "pool", "fail"]
-
-
-class CannotTrain(Exception):
-    """The data does not allow it. The message says what is missing and where."""
 
 
 @dataclass(frozen=True, slots=True)

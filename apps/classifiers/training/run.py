@@ -20,6 +20,7 @@ from django.db import transaction
 from django.utils import timezone
 from numpy.typing import NDArray
 
+from apps.classifiers.errors import CannotTrain, NoRowResults
 from apps.classifiers.evaluation import evaluate_run, mcnemar, row_results, thresholds
 from apps.classifiers.evaluation.row_texts import SHOWN_TEXT
 from apps.classifiers.models import Classifier, Run, Status
@@ -27,7 +28,6 @@ from apps.classifiers.prediction import predictor
 from apps.classifiers.training import trainer
 from apps.classifiers.training.review_queue import build_review_queue
 from apps.classifiers.training.rows import (
-    CannotTrain,
     LabelOptions,
     TrainingRows,
     encode_labels,
@@ -285,7 +285,7 @@ class Training:
             return []
         try:
             before = row_results.load(Path(settings.CLASSIFIERS_DIR), now.current.artefact).test
-        except row_results.NoRowResults:
+        except NoRowResults:
             return []
         rows = mcnemar.shared_test_rows(
             mcnemar.RunPredictions(before, [entry["label"] for entry in now.current.per_class]),

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from apps.classifiers.errors import BadArtefact, BadFile
 from apps.classifiers.evaluation.metrics import Metrics
-from apps.classifiers.prediction.predictor import MAX_LABELS, BadArtefact, Predictor, parse
+from apps.classifiers.prediction.predictor import MAX_LABELS, Predictor, parse
 from apps.classifiers.transfer.exports import FORMAT
 from apps.embeddings.preparation import Preparation
 
@@ -21,10 +22,6 @@ CARD_FIELDS = (
 )
 LONGEST_LABEL = 200
 NUMBERS = {name for name, kind in Metrics.__annotations__.items() if name != "majority_label"}
-
-
-class BadFile(Exception):
-    """The file cannot be used. The message says why."""
 
 
 def check_size(size: int) -> None:

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.batch.errors import WrongState
 from apps.batch.services import cancel_batch, delete_batch, wake_pump
-from apps.classifiers.evaluation.row_results import NoRowResults
+from apps.classifiers.errors import NoRowResults
 from apps.classifiers.models import LARGE_FIELDS, ChatTest, Run
 from apps.classifiers.prediction import chat_labels, chat_tests
 from apps.classifiers.views.run_page import run_page

@@ -10,11 +10,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from apps.classifiers import services
+from apps.classifiers.errors import CannotTrain, NoRowResults
 from apps.classifiers.evaluation import dataset_value as gains
 from apps.classifiers.evaluation import mcnemar
-from apps.classifiers.evaluation.row_results import NoRowResults
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
-from apps.classifiers.training.rows import CannotTrain
 from apps.classifiers.views.run_page import load_run_predictions, parse_number, signed_in_user
 from apps.datasets.models import Dataset
 from apps.servers.services import NoServer

@@ -12,14 +12,13 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from apps.classifiers import services, tasks
-from apps.classifiers.evaluation.row_results import NoRowResults
+from apps.classifiers.errors import BadArtefact, BadFile, NoRowResults
 from apps.classifiers.evaluation.row_texts import labelled
 from apps.classifiers.models import Run
 from apps.classifiers.prediction import predictor
-from apps.classifiers.prediction.predictor import BadArtefact
 from apps.classifiers.transfer import convert
 from apps.classifiers.transfer import exports as transfer_exports
-from apps.classifiers.transfer.imports import BadFile, check_size
+from apps.classifiers.transfer.imports import check_size
 from apps.classifiers.views.run_page import get_run, load_row_results, run_page, signed_in_user
 from apps.core.quotas import limited
 from apps.runtime.async_db import stream_from_thread

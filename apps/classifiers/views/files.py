@@ -11,8 +11,9 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.classifiers import services
+from apps.classifiers.errors import NoColumn, NotReady, TooLarge
 from apps.classifiers.models import LARGE_FIELDS, Classifier, FilePrediction
-from apps.classifiers.prediction import file_predictions, predict
+from apps.classifiers.prediction import file_predictions
 from apps.classifiers.views.run_page import run_page
 from apps.core.quotas import limited
 from apps.files import FormatError
@@ -21,10 +22,10 @@ from apps.runtime.async_db import stream_from_thread
 SHOWN = 50
 PIECE_BYTES = 256 * 1024
 REFUSED = (
-    predict.NotReady,
+    NotReady,
     FormatError,
-    file_predictions.TooLarge,
-    file_predictions.NoColumn,
+    TooLarge,
+    NoColumn,
 )
 
 

@@ -7,7 +7,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from apps.classifiers.evaluation.row_results import SIDES, NoRowResults, RowResults
+from apps.classifiers.errors import NoRowResults
+from apps.classifiers.evaluation.row_results import SIDES, RowResults
 from apps.classifiers.evaluation.row_texts import load_texts
 from apps.classifiers.models import Run
 from apps.classifiers.views.run_page import get_run, load_row_results, run_page

@@ -9,11 +9,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.classifiers import services
+from apps.classifiers.errors import BadArtefact, CannotTrain
 from apps.classifiers.forms import ClassifierForm
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
 from apps.classifiers.prediction import predict
-from apps.classifiers.prediction.predictor import BadArtefact
-from apps.classifiers.training.rows import CannotTrain, LabelOptions
+from apps.classifiers.training.rows import LabelOptions
 from apps.classifiers.training.trainer import MIN_TEXTS
 from apps.classifiers.views.run_page import EXPECTED, get_classifier, parse_number, signed_in_user
 from apps.core.quotas import limited

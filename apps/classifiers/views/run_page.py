@@ -8,11 +8,10 @@ from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
+from apps.classifiers.errors import BadArtefact, ModelChanged, NotReady
 from apps.classifiers.evaluation import row_results
 from apps.classifiers.evaluation.mcnemar import RunPredictions
 from apps.classifiers.models import Classifier, Run, Status
-from apps.classifiers.prediction import predict
-from apps.classifiers.prediction.predictor import BadArtefact
 from apps.embeddings.cache import TextsTooLarge
 from apps.embeddings.preparation import TooFewDimensions
 from apps.llm.errors import LLMError
@@ -20,7 +19,7 @@ from apps.servers.services import NoServer
 
 # What may come of asking a classifier, each with a sentence for the person who asked.
 EXPECTED = (
-    *(predict.NotReady, predict.ModelChanged, BadArtefact, TextsTooLarge, TooFewDimensions),
+    *(NotReady, ModelChanged, BadArtefact, TextsTooLarge, TooFewDimensions),
     *(LLMError, NoServer),
 )
 

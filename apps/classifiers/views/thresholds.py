@@ -13,8 +13,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 from numpy.typing import NDArray
 
 from apps.classifiers import services
+from apps.classifiers.errors import NoRowResults
 from apps.classifiers.evaluation import thresholds as rules
-from apps.classifiers.evaluation.row_results import NoRowResults, PredictedRows, RowResults
+from apps.classifiers.evaluation.row_results import PredictedRows, RowResults
 from apps.classifiers.evaluation.thresholds import Thresholds
 from apps.classifiers.models import Run
 from apps.classifiers.views.run_page import get_run, load_row_results, run_page

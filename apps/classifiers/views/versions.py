@@ -9,8 +9,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.classifiers import services
+from apps.classifiers.errors import NoRowResults
 from apps.classifiers.evaluation import mcnemar
-from apps.classifiers.evaluation.row_results import NoRowResults
 from apps.classifiers.evaluation.row_texts import load_texts
 from apps.classifiers.models import Classifier, Run, Status
 from apps.classifiers.views.run_page import (

@@ -12,6 +12,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.classifiers import services
+from apps.classifiers.errors import NoRowResults
 from apps.classifiers.evaluation import map_projection, row_results
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.prediction import predictor
@@ -451,7 +452,7 @@ def test_evidence_that_is_damaged_is_none(made: Classifier, settings: Settings) 
     for content in (b"", b"PK\x03\x04", b"\x80\x04pickle"):
         path.write_bytes(content)
         row_results.load.cache_clear()
-        with pytest.raises(row_results.NoRowResults):
+        with pytest.raises(NoRowResults):
             row_results.load(settings.CLASSIFIERS_DIR, run.artefact)
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from apps.classifiers.errors import BadArtefact
 from apps.classifiers.evaluation import familiarity, thresholds
 from apps.classifiers.evaluation.familiarity import fit_familiarity
 from apps.classifiers.evaluation.metrics import softmax
 from apps.classifiers.prediction import predictor
-from apps.classifiers.prediction.predictor import BadArtefact, ModelCard, Predictor
+from apps.classifiers.prediction.predictor import ModelCard, Predictor
 from apps.classifiers.training import trainer
 
 CENTRES = np.random.default_rng(99).normal(size=(60, 64))
@@ -67,7 +68,7 @@ def test_of_two_labels_a_text_between_them_is_unsure_and_no_stranger() -> None:
     chosen = thresholds.Thresholds(
         thresholds.default_min_confidence(2, balanced=False),
         0.99,
-        familiarity=thresholds.score_limit(among, 0.99),
+        familiar=thresholds.score_limit(among, 0.99),
     )
     score = found.score(between, logits.max(axis=1))
     said = [chosen.decide(*pair) for pair in zip(confidence.tolist(), score.tolist(), strict=True)]

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from apps.classifiers.errors import BadArtefact
 from apps.classifiers.prediction import predictor
-from apps.classifiers.prediction.predictor import BadArtefact, ModelCard, Predictor
+from apps.classifiers.prediction.predictor import ModelCard, Predictor
 
 CARD = ModelCard(["zebra", "apple", "mango"], 4, 2.0, "model", "fingerprint")
 PREDICTOR = Predictor(

@@ -20,11 +20,11 @@ from django.utils.html import escape
 from pytest_django import Settings
 
 from apps.classifiers import tasks
+from apps.classifiers.errors import BadFile
 from apps.classifiers.models import Classifier
 from apps.classifiers.prediction import predictor
 from apps.classifiers.prediction.predictor import ModelCard, Predictor
 from apps.classifiers.transfer import convert, exports, imports
-from apps.classifiers.transfer.imports import BadFile
 from apps.embeddings.preparation import Preparation
 from apps.files import ExampleRow
 from apps.servers.models import Server
@@ -135,7 +135,7 @@ BAD: list[tuple[bytes, str]] = [
     (b"PK\x03\x04garbage", "damaged"),
     (changed(dimensions=9), "not as described"),
     (changed(dimensions=True), "dimensions"),
-    (changed(labels=["one"]), "two labels"),
+    (changed(labels=["one"]), "2 to 100,000 labels"),
     (changed(labels=["one", "two", "two"]), "labels"),
     (changed(labels=["one", "two", 3]), "label"),
     (changed(labels=["one", "two", "x" * 500]), "longer"),
@@ -143,7 +143,7 @@ BAD: list[tuple[bytes, str]] = [
     (changed(temperature="hot"), "damaged"),
     (changed(embedding_model=7), "name of the embedding model"),
     (changed(arrays={}), "damaged"),
-    (changed(arrays={"weights": {"dtype": "|O", "shape": [3, 8], "base64": ""}}), "described"),
+    (changed(arrays={"weights": {"dtype": "|O", "shape": [3, 8], "base64": ""}}), "do not match"),
 ]
 
 
