@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apps.classifiers.training import trainer
+from apps.classifiers.training import estimator
 from apps.embedded.llama_server import usable_cores
 from apps.embedded.model_files.embedding_model import prepare
 from tests.llama_process import REPOSITORY, LlamaProcess
@@ -112,7 +112,7 @@ def accuracy(
     """MTEB's classifier: scikit-learn's with C = 1 on vectors as they are. It ends after ten of
     the hundred steps it may take."""
     names, codes = np.unique(np.asarray(labels), return_inverse=True)
-    model = trainer.fit_once(vectors, codes.astype(np.int64), len(names), C=1.0, scale=AS_GIVEN)
+    model = estimator.fit_once(vectors, codes.astype(np.int64), len(names), C=1.0, scale=AS_GIVEN)
     predicted = names[model.logits(test_vectors).argmax(axis=1)]
     return float((predicted == np.asarray(test.labels)).mean())
 

@@ -244,7 +244,7 @@ def fit(kind: str, rows: int) -> int:
     from sklearn.linear_model import LogisticRegression  # noqa: TID251 - the comparison
     from threadpoolctl import threadpool_limits
 
-    from apps.classifiers.training import trainer
+    from apps.classifiers.training import estimator, trainer
 
     vectors, codes = clouds(rows)
     before = memory()
@@ -254,7 +254,7 @@ def fit(kind: str, rows: int) -> int:
             model = LogisticRegression(C=10, max_iter=1000).fit(vectors, codes)
         extra = f"accuracy {model.score(vectors[:20_000], codes[:20_000]):.4f}"
     elif kind == "ours":
-        ours = trainer.fit_once(vectors, codes, LABELS, C=10)
+        ours = estimator.fit_once(vectors, codes, LABELS, C=10)
         right = ours.logits(vectors[:20_000]).argmax(axis=1) == codes[:20_000]
         extra = f"accuracy {right.mean():.4f}"
     else:

@@ -29,9 +29,7 @@ class ClassifiersConfig(AppConfig):
         work.register(
             TaskKind.FILE_PREDICTION, "apps.classifiers.prediction.file_predictions.predict_file"
         )
-        work.register(
-            hooks.NEAR_DUPLICATE_SEARCH, "apps.classifiers.training.near_duplicate_search.find"
-        )
+        work.register(hooks.NEAR_DUPLICATE_SEARCH, "apps.classifiers.near_duplicate_search.find")
         hooks.register_text_limit(_text_limit)
         hooks.register_trained_on(_is_trained_on)
         removing.connect(_delete_classifiers)
@@ -56,7 +54,7 @@ def _delete_classifiers(person: Any, **kwargs: Any) -> None:
 
 
 def _text_limit() -> "TextLimit | None":
-    from apps.classifiers.training import near_duplicate_search
+    from apps.classifiers import near_duplicate_search
 
     return near_duplicate_search.text_limit()
 

@@ -21,7 +21,7 @@ from apps.classifiers.models import (
 )
 from apps.classifiers.prediction import file_predictions, predictor
 from apps.classifiers.prediction.predict import warnings
-from apps.classifiers.training.rows import LabelOptions, check_dataset
+from apps.classifiers.training.label_rules import LabelOptions, check_dataset
 from apps.classifiers.transfer import convert, imports
 from apps.datasets.models import Dataset
 from apps.embeddings.preparation import Preparation

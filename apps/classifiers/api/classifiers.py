@@ -12,7 +12,7 @@ from apps.classifiers.evaluation.thresholds import MIN_KEPT_SHARE
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
 from apps.classifiers.models import Status as RunStatus
 from apps.classifiers.prediction import predict as prediction_predict
-from apps.classifiers.training.rows import LabelOptions, RareLabels
+from apps.classifiers.training.label_rules import LabelOptions, RareLabels
 from apps.core.api import ApiError, NotFound, Page, get_owned, owner, page
 from apps.core.quotas import limited
 from apps.datasets.models import Dataset

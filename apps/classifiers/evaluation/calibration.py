@@ -36,6 +36,15 @@ class Calibration:
         return float(self.losses.mean())
 
 
+def softmax(logits: Floats, temperature: float = 1.0) -> Floats:
+    """Probabilities per row: (n, labels)."""
+    scaled = logits / np.float32(temperature)
+    scaled -= scaled.max(axis=1, keepdims=True)
+    np.exp(scaled, out=scaled)
+    scaled /= scaled.sum(axis=1, keepdims=True)
+    return scaled
+
+
 def calibrate(
     logits: Floats, labels: Codes, *, counts: Codes | None = None, shift: Floats | None = None
 ) -> Calibration:

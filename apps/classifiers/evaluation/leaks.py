@@ -1,9 +1,18 @@
-"""Copies and contradictions among rows, by the text they share. Pure numpy."""
+"""Duplicates, near-duplicates and contradictory labels among the rows of a run."""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.classifiers.evaluation.row_results import RowResults
+from apps.classifiers.evaluation.row_texts import SHOWN_TEXT
+from apps.classifiers.training.rows import RowVectors, TrainingRows
+from apps.similarity.cosine import MAX_COMPARISONS, NEAR, VERY_NEAR, find_nearest
+
 Codes = NDArray[np.int64]
+
+PAIRS_KEPT = 200
 
 
 def count_duplicates(groups: Codes) -> int:
@@ -16,3 +25,69 @@ def count_label_conflicts(groups: Codes, labels: Codes) -> int:
     pairs = np.unique(np.stack([groups, labels]), axis=1)
     _, counts = np.unique(pairs[0], return_counts=True)
     return int((counts > 1).sum())
+
+
+def find_leaks(
+    rows: TrainingRows,
+    labels: list[str],
+    codes: Codes,
+    vectors: RowVectors,
+    known: RowResults,
+    *,
+    seed: int,
+) -> dict[str, Any]:
+    """Copies, exact and near, between the sides, and what they are worth in accuracy."""
+    train, test = rows.train, rows.test
+    groups = rows.groups
+    exact = np.isin(groups[test], groups[train])
+    near = find_nearest(vectors.test, vectors.train, max_comparisons=MAX_COMPARISONS, seed=seed)
+    copied = exact.copy()
+    copied[near.rows[near.is_near]] = True
+    clean = ~copied
+    right = known.test.correct
+    test_places, train_places = np.flatnonzero(test), np.flatnonzero(train)
+    other = codes[test][near.rows] != codes[train][near.partner]
+    order = np.lexsort((-near.cosine, ~other))
+    shown = order[near.is_near[order]][:PAIRS_KEPT]
+    labelled = rows.labelled
+    return {
+        "copies": count_duplicates(groups[labelled]),
+        "train_copies": count_duplicates(groups[train]),
+        "conflicts": count_label_conflicts(groups[labelled], codes[labelled]),
+        "test_rows": int(test.sum()),
+        "test_exact": int(exact.sum()),
+        "test_near": int((near.cosine >= NEAR).sum()),
+        "test_very_near": int((near.cosine >= VERY_NEAR).sum()),
+        "test_near_other_label": int((near.is_near & other).sum()),
+        "compared": len(near.rows),
+        "threshold": NEAR,
+        "accuracy_all": float(right.mean()),
+        "clean_rows": int(clean.sum()),
+        "accuracy_clean": float(right[clean].mean()) if clean.any() else None,
+        "pairs": [
+            _pair(
+                rows,
+                test_places[near.rows[place]],
+                train_places[near.partner[place]],
+                float(near.cosine[place]),
+            )
+            for place in shown.tolist()
+        ],
+    }
+
+
+def _pair(rows: TrainingRows, test: int, train: int, cosine: float) -> dict[str, Any]:
+    return {
+        "cosine": min(1.0, cosine),
+        "exact": bool(rows.groups[test] == rows.groups[train]),
+        "test": _cited(rows, test),
+        "train": _cited(rows, train),
+    }
+
+
+def _cited(rows: TrainingRows, place: int) -> dict[str, Any]:
+    return {
+        "row": rows.origins[place],
+        "label": rows.labels[place],
+        "text": rows.texts[place][:SHOWN_TEXT],
+    }

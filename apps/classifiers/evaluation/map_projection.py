@@ -8,14 +8,18 @@ is larger than all else here. Imported where it is used, in the worker.
 import importlib
 import logging
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from apps.classifiers.evaluation.row_results import MapPoints
 
 log = logging.getLogger(__name__)
 
 Floats = NDArray[np.float32]
 
+MAP_POINTS = 10_000
 NEIGHBOURS = 15
 FEWEST = 4 * NEIGHBOURS  # texts; below, all are neighbours and UMAP has nothing to keep
 NO_SHARES: Floats = np.zeros(0, dtype=np.float32)
@@ -57,9 +61,23 @@ def _umap(vectors: Floats, seed: int) -> Floats:
 
 
 def principal_components(vectors: Floats) -> tuple[Floats, Floats]:
-    """Principal components: (n, 2) points and the two shares of variance they show."""
-    centred = vectors - vectors.mean(axis=0)
-    values, directions = np.linalg.eigh((centred.T @ centred).astype(np.float64))
-    total = max(float(values.sum()), 1e-12)
-    points = centred @ directions[:, [-1, -2]].astype(np.float32)
-    return points.astype(np.float32), (values[[-1, -2]] / total).astype(np.float32)
+    """Return (n, 2) points and the two shares of variance they show."""
+    from sklearn.decomposition import PCA  # noqa: TID251
+
+    pca = PCA(n_components=2, svd_solver="covariance_eigh")
+    points = pca.fit_transform(vectors)
+    shares = np.nan_to_num(pca.explained_variance_ratio_)  # of vectors that are all the same
+    return points.astype(np.float32), shares.astype(np.float32)
+
+
+def place_on_map(sides: Sequence[Floats], *, seed: int = 0) -> MapPoints:
+    """At most MAP_POINTS rows on a plane, drawn from all sides alike."""
+    counts = [len(side) for side in sides]
+    side = np.repeat(np.arange(len(sides)), counts)
+    row = np.concatenate([np.arange(count) for count in counts])
+    if len(side) > MAP_POINTS:
+        keep = np.sort(np.random.default_rng(seed).choice(len(side), MAP_POINTS, replace=False))
+        side, row = side[keep], row[keep]
+    chosen = np.concatenate([sides[at][row[side == at]] for at in range(len(sides))])
+    points, explained = project_to_plane(chosen, seed=seed)
+    return MapPoints(points, side.astype(np.int8), row.astype(np.int32), explained)

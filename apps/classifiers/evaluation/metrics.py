@@ -1,4 +1,4 @@
-"""What a classifier is worth, from its probabilities on rows it never saw. Pure numpy."""
+"""Metrics of a classifier on test rows, by scikit-learn. Arrays in, numbers out."""
 
 from dataclasses import dataclass
 from typing import TypedDict
@@ -6,12 +6,18 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.classifiers.evaluation.calibration import softmax
+from apps.classifiers.evaluation.calibration_error import (
+    ReliabilityBin,
+    chance_calibration_error,
+    classwise_calibration_error,
+    expected_calibration_error,
+    reliability_bins,
+)
+from apps.classifiers.evaluation.confidence_interval import wilson_interval
+
 Floats = NDArray[np.float32]
 Codes = NDArray[np.int64]
-
-BINS = 15
-Z = 1.959964  # 95 %
-DRAWS = 200
 
 
 class Metrics(TypedDict):
@@ -61,16 +67,6 @@ class ConfusedPair(TypedDict):
     rows: list[int]
 
 
-class ReliabilityBin(TypedDict):
-    """Predictions of like confidence: how often they were right."""
-
-    confidence: float
-    accuracy: float
-    count: int
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, slots=True)
 class ClassificationReport:
     metrics: Metrics
@@ -78,15 +74,6 @@ class ClassificationReport:
     matrix: list[list[int]]
     """Rows: the true label; columns: the predicted one."""
     reliability: list[ReliabilityBin]
-
-
-def softmax(logits: Floats, temperature: float = 1.0) -> Floats:
-    """Probabilities per row: (n, labels)."""
-    scaled = logits / np.float32(temperature)
-    scaled -= scaled.max(axis=1, keepdims=True)
-    np.exp(scaled, out=scaled)
-    scaled /= scaled.sum(axis=1, keepdims=True)
-    return scaled
 
 
 def classification_report(
@@ -98,37 +85,36 @@ def classification_report(
     predicted: Codes | None = None,
     unseen: int = 0,
 ) -> ClassificationReport:
-    """Judges logits (n, len(labels)) against the true codes (n,).
+    """Measure logits (n, len(labels)) against the true codes (n,).
 
     Args:
-        predicted: (n,) the labels it gives, where these are not those with the largest logit.
-        unseen: how many more rows have labels it does not know.
+        predicted: (n,) the predicted codes, if they are not those with the largest logit.
+        unseen: number of further test rows whose labels were never trained.
     """
+    from sklearn.metrics import confusion_matrix, f1_score  # noqa: TID251
+
     raw, calibrated = softmax(logits), softmax(logits, temperature)
-    said = logits.argmax(axis=1).astype(np.int64) if predicted is None else predicted
+    codes = logits.argmax(axis=1).astype(np.int64) if predicted is None else predicted
     rows = np.arange(len(truth))
-    sure, was_right = calibrated[rows, said], said == truth
-    matrix = confusion(truth, said, len(labels))
-    per_class = label_metrics(matrix, labels)
-    right = int(np.trace(matrix))
+    confidence, correct = calibrated[rows, codes], codes == truth
+    matrix = confusion_matrix(truth, codes, labels=np.arange(len(labels)))
+    right, support = int(correct.sum()), matrix.sum(axis=1)
     low, high = wilson_interval(right, len(truth))
-    support = matrix.sum(axis=1)
-    seen = [entry["f1"] or 0.0 for entry in per_class if entry["support"] or entry["predicted"]]
-    expected, expected_high = chance_calibration_error(sure)
+    chance, chance_high = chance_calibration_error(confidence)
     metrics = Metrics(
         rows=len(truth),
         accuracy=right / len(truth),
         accuracy_low=low,
         accuracy_high=high,
-        macro_f1=float(np.mean(seen)),
+        macro_f1=float(f1_score(truth, codes, average="macro", zero_division=0.0)),
         log_loss=log_loss(calibrated, truth),
         log_loss_uncalibrated=log_loss(raw, truth),
-        ece=expected_calibration_error(sure, was_right),
-        ece_uncalibrated=expected_calibration_error(raw[rows, said], was_right),
-        ece_expected=expected,
-        ece_expected_high=expected_high,
+        ece=expected_calibration_error(confidence, correct),
+        ece_uncalibrated=expected_calibration_error(raw[rows, codes], correct),
+        ece_expected=chance,
+        ece_expected_high=chance_high,
         ece_by_label=classwise_calibration_error(calibrated, truth),
-        brier=brier(calibrated, truth),
+        brier=brier_score(calibrated, truth),
         unseen_rows=unseen,
         accuracy_with_unseen=right / (len(truth) + unseen),
         majority_baseline=float(support.max() / support.sum()),
@@ -136,124 +122,59 @@ def classification_report(
         random_baseline=float(((support / support.sum()) ** 2).sum()),
     )
     return ClassificationReport(
-        metrics, per_class, matrix.tolist(), reliability_bins(sure, was_right)
+        metrics,
+        label_metrics(truth, codes, labels),
+        matrix.tolist(),
+        reliability_bins(confidence, correct),
     )
-
-
-def wilson_interval(right: int, total: int) -> tuple[float, float]:
-    """The 95 % interval of a share, also near 0 and 1 and for few rows."""
-    share, square = right / total, Z**2
-    middle = (share + square / (2 * total)) / (1 + square / total)
-    half = Z * np.sqrt(share * (1 - share) / total + square / (4 * total**2)) / (1 + square / total)
-    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
 
 
 def log_loss(probabilities: Floats, truth: Codes) -> float:
-    mine = probabilities[np.arange(len(truth)), truth].astype(np.float64)
-    return max(0.0, float(-np.log(np.maximum(mine, 1e-12)).mean()))  # of certain ones not -0.0
+    from sklearn import metrics as sklearn_metrics  # noqa: TID251
+
+    labels = np.arange(probabilities.shape[1])
+    return float(sklearn_metrics.log_loss(truth, _normalised(probabilities), labels=labels))
 
 
-def brier(probabilities: Floats, truth: Codes) -> float:
-    """Mean squared error of the probabilities, over all labels: 0 to 2 (Brier 1950)."""
-    squares = np.square(probabilities, dtype=np.float64).sum(axis=1)
-    mine = probabilities[np.arange(len(truth)), truth].astype(np.float64)
-    return float((squares - 2 * mine + 1).mean())
+def brier_score(probabilities: Floats, truth: Codes) -> float:
+    """Return the mean squared error of the probabilities over all labels: 0 to 2 (Brier 1950)."""
+    from sklearn.metrics import brier_score_loss  # noqa: TID251
+
+    labels = np.arange(probabilities.shape[1])
+    score = brier_score_loss(truth, _normalised(probabilities), labels=labels, scale_by_half=False)
+    return float(score)
 
 
-def reliability_bins(
-    sure: Floats, right: NDArray[np.bool_], *, bins: int = BINS
-) -> list[ReliabilityBin]:
-    """Answers by confidence, in `bins` equal steps from 0 to 1; empty steps are left out.
-
-    Args:
-        sure: (n,) the confidence of each answer.
-        right: (n,)
-    """
-    confidence = sure.astype(np.float64)
-    step = np.minimum((confidence * bins).astype(np.int64), bins - 1)
-    found: list[ReliabilityBin] = []
-    for number in range(bins):
-        inside = step == number
-        if inside.any():
-            count, hits = int(inside.sum()), int(right[inside].sum())
-            low, high = wilson_interval(hits, count)
-            found.append(
-                ReliabilityBin(
-                    confidence=float(confidence[inside].mean()),
-                    accuracy=hits / count,
-                    count=count,
-                    low=low,
-                    high=high,
-                )
-            )
-    return found
+def _normalised(probabilities: Floats) -> NDArray[np.float64]:
+    """Rows that sum to 1 in double precision, as scikit-learn checks."""
+    exact = probabilities.astype(np.float64)
+    normalised: NDArray[np.float64] = exact / exact.sum(axis=1, keepdims=True)
+    return normalised
 
 
-def calibration_error(probabilities: Floats, truth: Codes) -> float:
-    """Expected calibration error: how far confidence is from being right, on average."""
-    return expected_calibration_error(
-        probabilities.max(axis=1), probabilities.argmax(axis=1) == truth
+def label_metrics(truth: Codes, predicted: Codes, labels: list[str]) -> list[LabelMetrics]:
+    """Precision, recall and F1 of each label; None if there is nothing to measure."""
+    from sklearn.metrics import precision_recall_fscore_support  # noqa: TID251
+
+    precision, recall, f1, support = precision_recall_fscore_support(
+        truth, predicted, labels=np.arange(len(labels)), zero_division=np.nan
     )
-
-
-def expected_calibration_error(sure: Floats, right: NDArray[np.bool_]) -> float:
-    """From the confidence of each answer and whether it was right: (n,)."""
-    return _mean_gap(sure, right.astype(np.float64) - sure)
-
-
-def classwise_calibration_error(probabilities: Floats, truth: Codes) -> float:
-    """The calibration error of each label's own probability, mean over labels: what averaging over
-    the answers alone hides (Kull et al. 2019, "Beyond temperature scaling", classwise-ECE)."""
-    errors = [
-        expected_calibration_error(probabilities[:, label], truth == label)
-        for label in range(probabilities.shape[1])
-    ]
-    return float(np.mean(errors))
-
-
-def chance_calibration_error(sure: Floats, *, seed: int = 0) -> tuple[float, float]:
-    """What chance alone shows: mean and 95th percentile of the calibration error of a model that is
-    right exactly as often as it says. Never 0, and large on few rows (Vaicenavicius et al. 2019,
-    consistency resampling).
-
-    Args:
-        sure: (n,) the confidence of each answer.
-    """
-    random = np.random.default_rng(seed)
-    keep = sure.astype(np.float64)
-    found = [_mean_gap(sure, (random.random(len(keep)) < keep) - keep) for _ in range(DRAWS)]
-    return float(np.mean(found)), float(np.quantile(found, 0.95))
-
-
-def _mean_gap(sure: Floats, gaps: NDArray[np.float64]) -> float:
-    """Right or not (0, 1) minus confidence, averaged within bins and then over rows."""
-    step = np.minimum((sure.astype(np.float64) * BINS).astype(np.int64), BINS - 1)
-    return float(np.abs(np.bincount(step, weights=gaps, minlength=BINS)).sum() / len(sure))
-
-
-def confusion(truth: Codes, predicted: Codes, count: int) -> NDArray[np.int64]:
-    """(count, count): true label down, predicted label across."""
-    flat = np.bincount(truth * count + predicted, minlength=count * count)
-    return flat.reshape(count, count).astype(np.int64)
-
-
-def label_metrics(matrix: NDArray[np.int64], labels: list[str]) -> list[LabelMetrics]:
-    """Per label; None where nothing was there to measure."""
-    right, support, predicted = np.diag(matrix), matrix.sum(axis=1), matrix.sum(axis=0)
-    found: list[LabelMetrics] = []
-    for place, label in enumerate(labels):
-        total = int(support[place] + predicted[place])
-        found.append(
-            LabelMetrics(
-                label=label,
-                precision=_share(right[place], predicted[place]),
-                recall=_share(right[place], support[place]),
-                f1=_share(2 * right[place], total),
-                support=int(support[place]),
-                predicted=int(predicted[place]),
-            )
+    times_predicted = np.bincount(predicted, minlength=len(labels))
+    return [
+        LabelMetrics(
+            label=label,
+            precision=_number(precision[code]),
+            recall=_number(recall[code]),
+            f1=_number(f1[code]),
+            support=int(support[code]),
+            predicted=int(times_predicted[code]),
         )
-    return found
+        for code, label in enumerate(labels)
+    ]
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def most_confused_pairs(
@@ -277,7 +198,3 @@ def most_confused_pairs(
             )
         )
     return found
-
-
-def _share(part: float, whole: float) -> float | None:
-    return float(part / whole) if whole else None

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.classifiers.errors import NoRowResults
-from apps.classifiers.evaluation.metrics import softmax
+from apps.classifiers.evaluation.calibration import softmax
 from apps.runtime.atomic_file import write_atomically
 from apps.similarity.text_key import text_key
 

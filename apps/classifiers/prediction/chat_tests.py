@@ -13,7 +13,9 @@ from django.db import transaction
 from apps.batch.models import ItemStatus
 from apps.batch.services import create_batch, rows_of
 from apps.classifiers import metric_text
-from apps.classifiers.evaluation import mcnemar, metrics, row_results
+from apps.classifiers.evaluation import mcnemar, row_results
+from apps.classifiers.evaluation.calibration_error import expected_calibration_error
+from apps.classifiers.evaluation.confidence_interval import wilson_interval
 from apps.classifiers.evaluation.row_texts import GONE, load_texts
 from apps.classifiers.models import ChatTest, Run
 from apps.classifiers.prediction import chat_labels
@@ -254,8 +256,8 @@ def _compare(
 
 def _score(right: Any, confidence: Any, valid: Any) -> ModelScore:
     count = int(right.sum())
-    low, high = metrics.wilson_interval(count, len(right))
+    low, high = wilson_interval(count, len(right))
     ece = None
     if valid.any():
-        ece = metrics.expected_calibration_error(confidence[valid], right[valid])
+        ece = expected_calibration_error(confidence[valid], right[valid])
     return ModelScore(count / len(right), low, high, ece)

@@ -18,7 +18,7 @@ from apps.classifiers.evaluation.thresholds import Refusal, Thresholds
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.prediction import predictor
 from apps.classifiers.prediction.predictor import Predictor, RankedLabel
-from apps.classifiers.training.run import embedding_target
+from apps.classifiers.training.embed_rows import embedding_target
 from apps.embeddings.cache import Embedder, fingerprint_of, identify
 from apps.embeddings.models import EmbeddingModel
 from apps.embeddings.preparation import Preparation, embed_prepared

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.classifiers.errors import BadArtefact
+from apps.classifiers.evaluation.calibration import softmax
 from apps.classifiers.evaluation.familiarity import Familiarity
-from apps.classifiers.evaluation.metrics import softmax
 from apps.runtime.atomic_file import write_atomically
 
 Floats = NDArray[np.float32]

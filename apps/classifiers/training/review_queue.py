@@ -1,17 +1,14 @@
 """The rows of a run that a person should look at next, as one queue."""
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.classifiers.evaluation import label_errors
 from apps.classifiers.evaluation.row_results import PredictedRows, RowResults
 from apps.classifiers.models import ReviewReason
-from apps.classifiers.training import trainer
-
-if TYPE_CHECKING:
-    from apps.classifiers.training.run import Embedded
+from apps.classifiers.training import label_errors, trainer
+from apps.classifiers.training.embed_rows import EmbeddedRows
 
 MOST_ERRORS = 200
 MOST_UNCERTAIN = 100
@@ -30,11 +27,11 @@ class Suggestion(TypedDict):
     """Of a label error: the probability of its label; else the margin between the best two."""
 
 
-def build_review_queue(data: "Embedded", fit: trainer.Fit, known: RowResults) -> list[Suggestion]:
+def build_review_queue(data: EmbeddedRows, fit: trainer.Fit, known: RowResults) -> list[Suggestion]:
     """Likely label errors first, then rows it is unsure of that differ; never a test row."""
-    train = np.flatnonzero(data.train_side)
+    train = np.flatnonzero(data.rows.train)
     suspect, better, given = label_errors.find_label_errors(
-        fit.out_of_fold, data.codes[data.train_side], temperature=fit.model.temperature
+        fit.out_of_fold, data.codes[data.rows.train], temperature=fit.model.temperature
     )
     errors = label_errors.most_suspicious(suspect, given, limit=MOST_ERRORS)
     queue = [
@@ -45,14 +42,16 @@ def build_review_queue(data: "Embedded", fit: trainer.Fit, known: RowResults) ->
     ]
     # Labelling rows that have no label teaches more than looking at labelled ones again.
     pool = np.flatnonzero(data.rows.unlabelled)
-    queue += _uncertain(data, pool, known.unlabelled, data.unlabelled, ReviewReason.UNLABELLED)
+    queue += _uncertain(
+        data, pool, known.unlabelled, data.vectors.unlabelled, ReviewReason.UNLABELLED
+    )
     taken = {entry["index"] for entry in queue}
-    again = _uncertain(data, train, known.train, data.train, ReviewReason.UNCERTAIN)
+    again = _uncertain(data, train, known.train, data.vectors.train, ReviewReason.UNCERTAIN)
     return queue + [entry for entry in again if entry["index"] not in taken]
 
 
 def _uncertain(
-    data: "Embedded",
+    data: EmbeddedRows,
     places: NDArray[np.int64],
     side: PredictedRows,
     vectors: NDArray[np.float32],
@@ -68,7 +67,7 @@ def _uncertain(
 
 
 def _suggestion(
-    data: "Embedded", place: int, reason: ReviewReason, suggested: list[int], score: float
+    data: EmbeddedRows, place: int, reason: ReviewReason, suggested: list[int], score: float
 ) -> Suggestion:
     return Suggestion(
         index=data.rows.indices[place],

@@ -1,10 +1,5 @@
-"""Logistic regression on embeddings with calibrated probabilities.
+"""Training: the regularisation strength chosen by cross-validation, calibrated probabilities.
 
-The only module that imports scikit-learn; arrays in, arrays out. The recipe and why:
-
-- Unit vectors times 8 with C / 64 are the same model, but lbfgs's stopping rule then means what it
-  says: half the time at a lower loss. A power of two, so that scaling in place and back is exact
-  and a hundred thousand vectors are not copied for it.
 - The strength C is chosen among five by out-of-fold log-loss. scikit-learn's default of 1 loses
   two points of accuracy on unit vectors and is far from sure enough of itself. Of those that do
   not differ by more than a standard error the strongest regularisation wins (Breiman et al. 1984).
@@ -13,72 +8,38 @@ The only module that imports scikit-learn; arrays in, arrays out. The recipe and
 - Weighted labels decide, but do not lie: what the weights did to the prior is taken out of the
   logits again before they become probabilities.
 - Few rows are dealt into folds several times: one deal of twenty rows is a matter of luck.
-- One BLAS thread: with two, a model server on the other core makes the fit ten times slower.
-
-scikit-learn is imported where it is used: it takes seconds that the web process, which asks this
-module for a limit or a type alone, would pay at each start.
 """
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from apps.classifiers.evaluation.calibration import ENOUGH_MISTAKES, Calibration, calibrate
+from apps.classifiers.training.estimator import (
+    DEFAULT_OPTIONS,
+    Floats,
+    Model,
+    TrainerOptions,
+    fit_and_predict,
+    fit_weights,
+    new_estimator,
+    scaled_vectors,
+)
 from apps.classifiers.training.folds import Codes, deal_folds
 from apps.embeddings import arrays
 
 if TYPE_CHECKING:
-    from sklearn.linear_model import LogisticRegression  # noqa: TID251 - the room it is banned to
+    pass
 
-Floats = NDArray[np.float32]
 
 STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0)
-SCALE = np.float32(8)
-LIBRARY_VERSION = version("scikit-learn")
-MAX_ITERATIONS = 1000
 FOLDS = 5
 REPEATED_BELOW = 200  # rows
 REPEATS = 5
 MIN_GAIN = 0.02  # of the loss
-MIN_TEXTS = 2  # of a label: each is judged once by a model that saw the other
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    seed: int = 0
-    balanced: bool = False
-    """Weigh labels so that rare ones count as much as common ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """logits = vectors @ weights.T + bias, for unit vectors; divided by the temperature."""
-
-    weights: Floats  # (labels, dimensions)
-    bias: Floats  # (labels,)
-    temperature: float
-    favour: Floats  # (labels,)
-    """Added to the logits before the largest is chosen, not for probabilities; 0 where labels are
-    not weighed."""
-
-    def logits(self, vectors: Floats) -> Floats:
-        return vectors @ self.weights.T + self.bias
-
-    def choose(self, logits: Floats) -> Codes:
-        """The label of each row: (n,)."""
-        return choose(logits, self.favour)
-
-
-def choose(logits: Floats, favour: Floats) -> Codes:
-    """The label with the largest logit once some are favoured: (n,)."""
-    return np.asarray((logits + favour).argmax(axis=1), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +91,7 @@ def fit(
     labels: Codes,
     groups: Codes,
     *,
-    options: Options = Options(),
+    options: TrainerOptions = DEFAULT_OPTIONS,
     report: Callable[[int, int], None] = lambda done, total: None,
 ) -> Fit:
     """The model that predicts best, by what it says of rows it has not seen.
@@ -151,18 +112,18 @@ def fit(
     total = len(STRENGTHS) * len(held_out) + 1
     done = 0
     report(done, total)
-    fitters = [_fitter(options) for _ in held_out]
+    fitters = [new_estimator(options) for _ in held_out]
     truth, prior = np.tile(labels, len(deals)), _prior(labels, options)
     path: list[StrengthResult] = []
     chosen: _Tried | None = None
-    with _scaled(vectors):
+    with scaled_vectors(vectors):
         # C outside, folds inside: each fold starts from its own weights at the last C, and only
         # one set of out-of-fold logits is held besides the best.
         for C in STRENGTHS:
             logits = arrays.empty((len(deals) * rows, count))
             for (at, out), fitter in zip(held_out, fitters, strict=True):
                 mine = logits[at * rows : (at + 1) * rows]
-                _fit_and_judge(fitter, C, vectors, labels, out, mine)
+                fit_and_predict(fitter, C, vectors, labels, out, mine)
                 done += 1
                 report(done, total)
             found = calibrate(logits, truth, counts=np.bincount(labels), shift=prior)
@@ -174,7 +135,7 @@ def fit(
             if chosen is None or _clearly_less(losses, chosen.losses):
                 chosen = _Tried(strength, found, losses, logits)
         assert chosen is not None
-        weights, bias, converged = _fit(vectors, labels, count, chosen.strength.C, options)
+        weights, bias, converged = fit_weights(vectors, labels, count, chosen.strength.C, options)
     report(total, total)
     temperature = chosen.strength.temperature
     shift = np.float32(temperature) * prior
@@ -194,32 +155,12 @@ def fit(
     )
 
 
-def fit_once(
-    vectors: Floats,
-    labels: Codes,
-    count: int,
-    *,
-    C: float,
-    options: Options = Options(),
-    scale: np.float32 = SCALE,
-) -> Model:
-    """One fit at a known C, uncalibrated: what `fit` ends with, and what a curve is made of.
-
-    Args:
-        scale: 1 fits as scikit-learn does by itself, whose rule then stops earlier: only for
-            repeating what others have measured.
-    """
-    with _scaled(vectors, scale):
-        weights, bias, _ = _fit(vectors, labels, count, C, options, scale)
-    return Model(weights, bias, 1.0, np.zeros(count, dtype=np.float32))
-
-
 def naive_accuracy(
     vectors: Floats,
     labels: Codes,
     *,
     C: float,
-    options: Options = Options(),
+    options: TrainerOptions = DEFAULT_OPTIONS,
     check: Callable[[], None] = lambda: None,
 ) -> float:
     """Cross-validated accuracy where copies of a text may be on both sides: what careless
@@ -227,88 +168,11 @@ def naive_accuracy(
     count = int(labels.max()) + 1
     folds = deal_folds(labels, np.arange(len(labels)), folds=FOLDS, seed=options.seed)
     logits = arrays.empty((len(labels), count))
-    with _scaled(vectors):
+    with scaled_vectors(vectors):
         for fold in np.unique(folds):
             check()
-            _fit_and_judge(_fitter(options), C, vectors, labels, folds == fold, logits)
+            fit_and_predict(new_estimator(options), C, vectors, labels, folds == fold, logits)
     return float((logits.argmax(axis=1) == labels).mean())
-
-
-def as_estimator(
-    weights: Floats, bias: Floats, temperature: float, labels: Sequence[str]
-) -> "LogisticRegression":
-    """The model as scikit-learn would have fitted it: its `predict_proba` is calibrated."""
-    from sklearn.linear_model import LogisticRegression  # noqa: TID251
-
-    estimator = LogisticRegression()
-    coefficients = (weights / np.float32(temperature)).astype(np.float32)
-    intercepts = (bias / np.float32(temperature)).astype(np.float32)
-    if len(labels) == 2:  # scikit-learn keeps the difference only
-        coefficients, intercepts = np.diff(coefficients, axis=0), np.diff(intercepts)
-    estimator.coef_, estimator.intercept_ = coefficients, intercepts
-    estimator.classes_ = np.asarray(labels, dtype=np.str_)
-    estimator.n_features_in_ = weights.shape[1]
-    return estimator
-
-
-def learning_curve_subsets(
-    labels: Codes, shares: Sequence[float], *, seed: int
-) -> Iterator[NDArray[np.bool_]]:
-    """Ever larger parts of the rows, each with about that share of every label and at least one
-    row of it; each holds the one before."""
-    rank = np.empty(len(labels))
-    order = np.random.default_rng(seed).permutation(len(labels))
-    sorted_by_label = order[np.argsort(labels[order], kind="stable")]
-    counts = np.bincount(labels)
-    starts = np.repeat(np.cumsum(counts) - counts, counts)
-    rank[sorted_by_label] = np.arange(len(labels)) - starts
-    for share in shares:
-        yield rank < np.maximum(1, np.round(share * counts[labels]))
-
-
-@contextmanager
-def _scaled(vectors: Floats, scale: np.float32 = SCALE) -> Iterator[None]:
-    """The vectors times the scale, in place, while the block lasts; one BLAS thread.
-
-    Exact both ways, as the scale is a power of two. What is read-only or belongs to another array
-    is the caller's to copy.
-    """
-    np.multiply(vectors, scale, out=vectors)
-    try:
-        with threadpool_limits(limits=1, user_api="blas"):
-            yield
-    finally:
-        np.multiply(vectors, 1 / scale, out=vectors)
-
-
-def _fit(
-    scaled: Floats,
-    labels: Codes,
-    count: int,
-    C: float,
-    options: Options,
-    scale: np.float32 = SCALE,
-) -> tuple[Floats, Floats, bool]:
-    """Weights and bias for unit vectors, and whether it converged."""
-    fitter = _fitter(options).set_params(C=_scaled_down(C, scale))
-    converged = _run(fitter, scaled, labels)
-    weights, bias = _weights(fitter, count)
-    return weights * scale, bias, converged
-
-
-def _fit_and_judge(
-    fitter: "LogisticRegression",
-    C: float,
-    scaled: Floats,
-    labels: Codes,
-    held_out: NDArray[np.bool_],
-    logits: Floats,
-) -> None:
-    """Fits on the rest and writes the logits of the rows held out."""
-    rest = ~held_out
-    _run(fitter.set_params(C=_scaled_down(C)), arrays.take(scaled, rest), labels[rest])
-    weights, bias = _weights(fitter, logits.shape[1])
-    logits[held_out] = arrays.take(scaled, held_out) @ weights.T + bias
 
 
 def _clearly_less(losses: NDArray[np.float64], than: NDArray[np.float64]) -> bool:
@@ -318,7 +182,7 @@ def _clearly_less(losses: NDArray[np.float64], than: NDArray[np.float64]) -> boo
     return bool(gain.mean() > max(gain.std() / np.sqrt(len(gain)), MIN_GAIN * than.mean()))
 
 
-def _prior(labels: Codes, options: Options) -> Floats:
+def _prior(labels: Codes, options: TrainerOptions) -> Floats:
     """What weighing the labels hides from the logits: (labels,), 0 where they are not weighed.
 
     A label weighed w times as much comes out w times as likely as it is (King and Zeng 2001,
@@ -329,40 +193,3 @@ def _prior(labels: Codes, options: Options) -> Floats:
         return np.zeros(len(counts), dtype=np.float32)
     prior: Floats = np.log(counts / counts.mean(), dtype=np.float32)
     return prior
-
-
-def _fitter(options: Options) -> "LogisticRegression":
-    from sklearn.linear_model import LogisticRegression  # noqa: TID251
-
-    return LogisticRegression(
-        max_iter=MAX_ITERATIONS,
-        warm_start=True,
-        class_weight="balanced" if options.balanced else None,
-    )
-
-
-def _scaled_down(C: float, scale: np.float32 = SCALE) -> float:
-    return C / float(scale) ** 2
-
-
-def _run(fitter: "LogisticRegression", vectors: Floats, labels: Codes) -> bool:
-    """Fits, and says whether it converged. A warning on a log is nobody's reading."""
-    from sklearn.exceptions import ConvergenceWarning  # noqa: TID251
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fitter.fit(vectors, labels)
-    return int(np.max(fitter.n_iter_)) < MAX_ITERATIONS
-
-
-def _weights(fitter: "LogisticRegression", count: int) -> tuple[Floats, Floats]:
-    """Weights for scaled vectors, one row per label.
-
-    With two labels scikit-learn keeps one row: half of it against, half for, is the same model.
-    """
-    weights = fitter.coef_.astype(np.float32)
-    bias = fitter.intercept_.astype(np.float32)
-    if len(fitter.classes_) == 2:
-        weights, bias = np.vstack([-weights / 2, weights / 2]), np.hstack([-bias / 2, bias / 2])
-    assert len(weights) == count, "a fold without one of the labels"
-    return weights, bias

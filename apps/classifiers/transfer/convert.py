@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from apps.classifiers.prediction.predictor import Predictor
-from apps.classifiers.training import trainer
+from apps.classifiers.training.estimator import as_estimator
 from apps.runtime.atomic_file import write_atomically
 
 FORMS = ("skops", "onnx")
@@ -87,10 +87,8 @@ def as_skops(predictor: Predictor) -> bytes:
     import skops.io  # type: ignore[import-untyped]
 
     card = predictor.card
-    estimator = trainer.as_estimator(
-        predictor.weights, predictor.bias, card.temperature, card.labels
-    )
-    dumped: bytes = skops.io.dumps(estimator)
+    fitted = as_estimator(predictor.weights, predictor.bias, card.temperature, card.labels)
+    dumped: bytes = skops.io.dumps(fitted)
     return dumped
 
 

@@ -13,8 +13,8 @@ from apps.classifiers.errors import BadArtefact, CannotTrain
 from apps.classifiers.forms import ClassifierForm
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
 from apps.classifiers.prediction import predict
-from apps.classifiers.training.rows import LabelOptions
-from apps.classifiers.training.trainer import MIN_TEXTS
+from apps.classifiers.training.estimator import MIN_TEXTS
+from apps.classifiers.training.label_rules import LabelOptions
 from apps.classifiers.views.run_page import EXPECTED, get_classifier, parse_number, signed_in_user
 from apps.core.quotas import limited
 from apps.datasets.models import Dataset

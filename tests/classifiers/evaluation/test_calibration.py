@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.classifiers.evaluation.calibration import COLDEST, HOTTEST, calibrate
-from apps.classifiers.evaluation.metrics import log_loss, softmax
+from apps.classifiers.evaluation.calibration import COLDEST, HOTTEST, calibrate, softmax
+from apps.classifiers.evaluation.metrics import log_loss
 
 
 def drawn(rows: int, labels: int, *, lift: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

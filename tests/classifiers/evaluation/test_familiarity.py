@@ -8,11 +8,11 @@ import pytest
 
 from apps.classifiers.errors import BadArtefact
 from apps.classifiers.evaluation import familiarity, thresholds
+from apps.classifiers.evaluation.calibration import softmax
 from apps.classifiers.evaluation.familiarity import fit_familiarity
-from apps.classifiers.evaluation.metrics import softmax
 from apps.classifiers.prediction import predictor
 from apps.classifiers.prediction.predictor import ModelCard, Predictor
-from apps.classifiers.training import trainer
+from apps.classifiers.training import estimator, trainer
 
 CENTRES = np.random.default_rng(99).normal(size=(60, 64))
 BASE = np.random.default_rng(98).normal(size=64)
@@ -20,7 +20,7 @@ BASE = np.random.default_rng(98).normal(size=64)
 
 def texts(
     labels: int, per_label: int, *, seed: int, first: int = 0, noise: float = 0.8
-) -> tuple[trainer.Floats, trainer.Codes]:
+) -> tuple[estimator.Floats, trainer.Codes]:
     """Clouds about the centres of labels; those from 40 on are out_of_scope."""
     random = np.random.default_rng(seed)
     codes = np.repeat(np.arange(labels), per_label)
@@ -29,7 +29,7 @@ def texts(
     return points.astype(np.float32), codes.astype(np.int64)
 
 
-def leaning(labels: int) -> trainer.Floats:
+def leaning(labels: int) -> estimator.Floats:
     """Strangers with something of a label in them, as a spam filter's have something of spam."""
     points, codes = texts(10, 60, seed=3, first=40)
     points = points + CENTRES[codes % labels] * 0.045
@@ -38,7 +38,7 @@ def leaning(labels: int) -> trainer.Floats:
 
 def learnt(
     labels: int, per_label: int
-) -> tuple[trainer.Model, familiarity.Familiarity, trainer.Floats]:
+) -> tuple[estimator.Model, familiarity.Familiarity, estimator.Floats]:
     vectors, codes = texts(labels, per_label, seed=1)
     groups = np.arange(len(codes))
     fit = trainer.fit(vectors, codes, groups)
@@ -114,7 +114,7 @@ def test_the_fewest_rows_that_can_be_trained(rows: int) -> None:
     assert len(found.score(vectors[:0], np.zeros(0, np.float32))) == 0
 
 
-def saved(tmp_path: Path) -> tuple[Predictor, trainer.Floats]:
+def saved(tmp_path: Path) -> tuple[Predictor, estimator.Floats]:
     model, found, _ = learnt(3, 20)
     card = ModelCard(list("abc"), 64, model.temperature, "model", "x", familiarity=found.as_dict())
     kept = Predictor(card, model.weights, model.bias, found)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from apps.classifiers.evaluation.metrics import softmax
+from apps.classifiers.evaluation.calibration import softmax
 from apps.classifiers.evaluation.row_results import PredictedRows
 
 LOGITS = np.asarray([[2.0, 0.0, -1.0], [0.5, 0.0, 0.2]], dtype=np.float32)

@@ -6,20 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from apps.classifiers.evaluation.calibration import COLDEST
-from apps.classifiers.evaluation.metrics import (
-    calibration_error,
+from apps.classifiers.evaluation.calibration import COLDEST, softmax
+from apps.classifiers.evaluation.calibration_error import (
     classwise_calibration_error,
-    log_loss,
-    softmax,
+    expected_calibration_error,
 )
-from apps.classifiers.training import trainer
+from apps.classifiers.evaluation.metrics import log_loss
+from apps.classifiers.training import estimator, trainer
 from apps.classifiers.training.folds import Codes
 
 
 def clouds(
     labels: int, per_label: int, *, noise: float, seed: int = 0, dimensions: int = 32
-) -> tuple[trainer.Floats, Codes]:
+) -> tuple[estimator.Floats, Codes]:
     centres = np.random.default_rng(99).normal(size=(labels, dimensions))
     random = np.random.default_rng(seed)
     codes = np.repeat(np.arange(labels), per_label)
@@ -28,8 +27,8 @@ def clouds(
     return points.astype(np.float32), codes.astype(np.int64)
 
 
-def fit(vectors: trainer.Floats, labels: Codes, **options: object) -> trainer.Fit:
-    chosen = trainer.Options(**options)  # type: ignore[arg-type]
+def fit(vectors: estimator.Floats, labels: Codes, **options: object) -> trainer.Fit:
+    chosen = estimator.TrainerOptions(**options)  # type: ignore[arg-type]
     return trainer.fit(vectors, labels, np.arange(len(labels)), options=chosen)
 
 
@@ -41,7 +40,8 @@ def test_it_learns_and_its_probabilities_mean_something(labels: int) -> None:
     logits = fitted.model.logits(test_vectors)
     assert (logits.argmax(axis=1) == truth).mean() > 0.85
     calibrated = softmax(logits, fitted.model.temperature)
-    assert calibration_error(calibrated, truth) < 0.05
+    correct = calibrated.argmax(axis=1) == truth
+    assert expected_calibration_error(calibrated.max(axis=1), correct) < 0.05
     assert log_loss(calibrated, truth) <= log_loss(softmax(logits), truth) + 0.01
 
 
@@ -59,10 +59,10 @@ def test_unscaled_it_is_what_scikit_learn_gives() -> None:
     vectors, codes = clouds(5, 8, noise=1.5)
     before = vectors.copy()
     plain = LogisticRegression(max_iter=100).fit(vectors, codes)
-    ours = trainer.fit_once(vectors, codes, 5, C=1.0, scale=np.float32(1))
+    ours = estimator.fit_once(vectors, codes, 5, C=1.0, scale=np.float32(1))
     assert np.array_equal(ours.weights, plain.coef_.astype(np.float32))
     assert np.array_equal(vectors, before)
-    scaled = trainer.fit_once(vectors, codes, 5, C=1.0)
+    scaled = estimator.fit_once(vectors, codes, 5, C=1.0)
     assert not np.array_equal(scaled.weights, ours.weights)
     assert np.allclose(scaled.weights, ours.weights, atol=0.02)
 
@@ -135,7 +135,7 @@ def test_balanced_finds_more_of_the_rare() -> None:
     assert recalls[1] > recalls[0]
 
 
-def rare(rows: int, seed: int) -> tuple[trainer.Floats, Codes]:
+def rare(rows: int, seed: int) -> tuple[estimator.Floats, Codes]:
     """Two overlapping labels, one of them on 5 % of the rows."""
     centres = np.random.default_rng(9).normal(size=(2, 64))
     random = np.random.default_rng(seed)
@@ -210,7 +210,7 @@ def test_report_counts_fits_and_may_end_it() -> None:
 
 
 def test_slow_convergence_is_said_not_warned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer, "MAX_ITERATIONS", 2)
+    monkeypatch.setattr(estimator, "MAX_ITERATIONS", 2)
     vectors, codes = clouds(5, 20, noise=2.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

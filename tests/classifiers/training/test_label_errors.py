@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from apps.classifiers.evaluation import label_errors
-from apps.classifiers.evaluation.label_errors import Codes, Floats
+from apps.classifiers.training import label_errors
+from apps.classifiers.training.label_errors import Codes, Floats
 
 
 def sure_logits(truth: Codes, labels: int, *, seed: int = 0) -> Floats:

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from apps.classifiers import tasks
-from apps.classifiers.training import near_duplicate_search
+from apps.classifiers import near_duplicate_search, tasks
 from apps.datasets import hooks, near_duplicates
 from apps.datasets.models import Dataset, NearCopy
 from apps.files import ExampleRow

@@ -8,7 +8,7 @@ predicted with at least the confidence that rows of that label usually get.
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.classifiers.evaluation.metrics import softmax
+from apps.classifiers.evaluation.calibration import softmax
 
 Floats = NDArray[np.float32]
 Codes = NDArray[np.int64]

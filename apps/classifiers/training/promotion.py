@@ -1,0 +1,78 @@
+"""Whether a finished run goes live, with which thresholds, and the notes that explain it."""
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from apps.classifiers.errors import NoRowResults
+from apps.classifiers.evaluation import mcnemar, row_results, thresholds
+from apps.classifiers.evaluation.row_results import RowResults
+from apps.classifiers.models import Classifier, Run
+from apps.classifiers.training.rows import TrainingRows
+
+
+def choose_thresholds(run: Run, results: RowResults, labels: int) -> thresholds.Thresholds:
+    """Return the person's choice, which holds for every run, else the suggested thresholds."""
+    chosen = run.classifier.options.get("gates") or {}
+    known, out_of_scope = results.train, results.out_of_scope
+    kept = chosen.get("kept")
+    if kept is None:
+        kept = thresholds.best_kept_share(known.familiarity, out_of_scope.familiarity)
+    unsure = chosen.get("unsure")
+    if unsure is None:
+        unsure = thresholds.default_min_confidence(
+            labels, balanced=bool(run.options.get("balanced"))
+        )
+    return thresholds.thresholds_for(known, unsure=float(unsure), kept=float(kept), labels=labels)
+
+
+def held_back_notes(run: Run, results: RowResults, labels: list[str]) -> list[str]:
+    """Explain why the live version stays live; empty if this run may take its place."""
+    now = Classifier.objects.select_related("current").get(pk=run.classifier_id)
+    if now.current is None or now.pinned:
+        return []
+    try:
+        before = row_results.load(Path(settings.CLASSIFIERS_DIR), now.current.artefact).test
+    except NoRowResults:
+        return []
+    rows = mcnemar.shared_test_rows(
+        mcnemar.RunPredictions(before, [entry["label"] for entry in now.current.per_class]),
+        mcnemar.RunPredictions(results.test, labels),
+    )
+    if not len(rows):
+        return []
+    found = mcnemar.compare_paired(rows.old_correct, rows.new_correct)
+    if not found.is_significant or found.difference >= 0:
+        return []
+    return [
+        f"Held back: on the {found.rows:,} test rows that both were tested on, it is "
+        f"{-100 * found.difference:.1f} percentage points worse than run {now.current.number} "
+        f"(McNemar’s test, p {mcnemar.format_p_value(found.p_value)}), which stays live. "
+        "To use this run, choose it under Versions."
+    ]
+
+
+def out_of_scope_notes(rows: TrainingRows, chosen: thresholds.Thresholds) -> list[str]:
+    out_of_scope = rows.out_of_scope
+    count = int(out_of_scope.sum())
+    if not count:
+        return []
+    names = sorted({label for label, is_so in zip(rows.labels, out_of_scope, strict=True) if is_so})
+    few = count < thresholds.FEW_OUT_OF_SCOPE
+    why = "They are too few to move the threshold" if few else "Half of them chose the threshold"
+    return [
+        f"{count:,} rows labelled out of scope ({', '.join(f'“{name}”' for name in names[:5])}) "
+        f"are not trained as a label. {why}: the least familiar "
+        f"{1 - chosen.kept:.1%} of in-scope texts are answered “none of these”. Where this is a "
+        "label like any other, make a classifier that trains it."
+    ]
+
+
+def skipped_notes(skipped_rows: list[dict[str, Any]]) -> list[str]:
+    if not skipped_rows:
+        return []
+    return [
+        f"{len(skipped_rows):,} rows are too long for the embedding model. "
+        "They are listed below with what was done."
+    ]
