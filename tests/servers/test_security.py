@@ -124,4 +124,5 @@ def test_a_key_that_cannot_be_read_any_more_is_no_error(
     settings.SECRET_KEY = "another"
     assert server.endpoint.api_key == ""
     assert "SECRET_KEY has changed" in caplog.text
+    browser.force_login(User.objects.get(username="alice"))  # sessions end with the key too
     assert browser.get("/servers/").status_code == 200
