@@ -147,7 +147,7 @@ def test_the_network_goes_and_comes_back(
     begin(far_page)
     wait_for(far_page, beginning(50))
     wire.cut()
-    expect(far_page.locator(LIVE)).to_contain_text("The connection is lost")
+    expect(far_page.locator(LIVE)).to_contain_text("Connection lost")
     wait_for(far_page, beginning(50))
     teller.allowed = math.inf if ends_meanwhile else 100
     while ends_meanwhile and teller.open:
@@ -242,13 +242,13 @@ def test_branches_in_mid_answer(page: Page, teller: Teller) -> None:
     field = page.get_by_role("textbox", name="Message")
     field.fill(OTHER_QUESTION)
     field.press("Enter")
-    expect(page.get_by_label("Question 2 of 2")).to_be_visible()
+    expect(page.get_by_label("Message 2 of 2")).to_be_visible()
     expect(page.locator(LIVE)).to_contain_text("Another answer, line 1")
-    page.get_by_label("Earlier question").click()
-    expect(page.get_by_label("Question 1 of 2")).to_be_visible()
+    page.get_by_label("Previous version").click()
+    expect(page.get_by_label("Message 1 of 2")).to_be_visible()
     check(page, TEXT)
-    page.get_by_label("Later question").click()
-    expect(page.get_by_label("Question 2 of 2")).to_be_visible()
+    page.get_by_label("Next version").click()
+    expect(page.get_by_label("Message 2 of 2")).to_be_visible()
     expect(page.locator(LIVE)).to_contain_text("Another answer, line 1")
     teller.allowed = math.inf
     wait_for_end(page)
@@ -256,7 +256,7 @@ def test_branches_in_mid_answer(page: Page, teller: Teller) -> None:
     page.get_by_label("Regenerate").click()
     expect(page.get_by_label("Answer 2 of 2")).to_be_visible()
     check(page, OTHER)
-    page.get_by_label("Earlier answer").click()
+    page.get_by_label("Previous version").click()
     expect(page.get_by_label("Answer 1 of 2")).to_be_visible()
     check(page, OTHER)
 
@@ -292,7 +292,7 @@ def test_a_call_approved_in_another_tab(page: Page, teller: Teller) -> None:
     begin_call(page, teller)
     other = page.context.new_page()
     other.goto(page.url)
-    other.get_by_role("button", name="Run it").click()
+    other.get_by_role("button", name="Allow").click()
     for tab in (page, other):
         check_called(tab)
 
@@ -328,7 +328,7 @@ def test_import_search_and_export(page: Page, tmp_path: Path) -> None:
     page.goto("/chat/import/")
     page.get_by_label("File").set_input_files(file)
     page.get_by_role("button", name="Import", exact=True).click()
-    expect(page.get_by_text("1 conversation with 6 messages imported.")).to_be_visible()
+    expect(page.get_by_text("1 chat with 6 messages imported.")).to_be_visible()
     page.get_by_label("Search all chats").fill("xylophone 4")
     page.locator(".chat-hit").first.click()
     expect(page.locator("article.found")).to_contain_text("Question 4: xylophone")
@@ -357,10 +357,8 @@ def test_a_call_waits_though_the_web_process_is_killed(
 ) -> None:
     begin_call(page, teller)
     kill_web(page, stack, CALLED[0], calls=1)
-    expect(page.get_by_text("Decide about it, and the answer goes on.")).to_be_visible(
-        timeout=90_000
-    )
-    page.get_by_role("button", name="Run it").click()
+    expect(page.get_by_text("Allow or deny it to continue.")).to_be_visible(timeout=90_000)
+    page.get_by_role("button", name="Allow").click()
     expect(page.get_by_label("Answer 2 of 2")).to_be_visible()
     check_called(page)
 

@@ -89,12 +89,12 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
 
     # The two runs on the same test rows: the new one is better, by more than luck. Back, and on.
     tab.filter(has_text="Versions").click()
-    expect(main).to_contain_text(re.compile("Run 2 is better, and that is more than luck .McNemar"))
-    expect(main).to_contain_text("On the 90 test rows that both were judged on")
+    expect(main).to_contain_text(re.compile("Version 2 is significantly better\s+.McNemar"))
+    expect(main).to_contain_text("Based on 90 shared test rows")
     page.get_by_role("button", name="Make live").click()
-    expect(main).to_contain_text("Run 1 answers from now on")
+    expect(main).to_contain_text("Version 1 is now live")
     page.get_by_role("button", name="Make live").click()
-    expect(main).to_contain_text("Run 2 answers from now on")
+    expect(main).to_contain_text("Version 2 is now live")
 
     # A file: every row comes back.
     tab.filter(has_text="Files").click()
@@ -155,6 +155,6 @@ def train(page: Page, file: Path) -> None:
     page.get_by_role("button", name="Import rows").click()
     expect(page).to_have_url(re.compile(r"/datasets/\d+/"))
     page.get_by_role("link", name="Train a classifier").click()
-    page.get_by_role("button", name="Train", exact=True).click()
+    page.get_by_role("button", name="Train classifier").click()
     expect(page).to_have_url(re.compile(r"/classify/\d+/"))
-    expect(page.get_by_role("main")).to_contain_text("Test set 90 rows", timeout=TRAINING)
+    expect(page.get_by_role("main")).to_contain_text("Tested on 90 held-out rows", timeout=TRAINING)

@@ -43,17 +43,17 @@ def test_csv_to_prediction(page: Page, questions: Path) -> None:
     expect(page.get_by_role("region", name="Rejected")).to_contain_text("2")
 
     page.get_by_role("link", name="Train a classifier").click()
-    page.get_by_role("button", name="Train", exact=True).click()
+    page.get_by_role("button", name="Train classifier").click()
     expect(page).to_have_url(re.compile(r"/classify/\d+/"))
-    expect(main).to_contain_text("Test set 18 rows it never saw", timeout=90_000)
+    expect(main).to_contain_text("Tested on 18 held-out rows", timeout=90_000)
     matrix = page.locator("[data-chart=matrix]")
     expect(matrix.locator("canvas")).to_be_visible()
     matrix.locator(".u-over").hover(position={"x": 4, "y": 4})  # the first label, for itself
-    expect(matrix.locator(".chart-tip")).to_contain_text(re.compile(r"right: \d+ of 6 rows"))
+    expect(matrix.locator(".chart-tip")).to_contain_text(re.compile(r"correct: \d+ of 6 rows"))
     reliability = page.locator("[data-chart=reliability]")
     reliability.press("ArrowRight")
     reliability.press("ArrowRight")
-    expect(reliability.locator(".chart-tip")).to_contain_text("is right")
+    expect(reliability.locator(".chart-tip")).to_contain_text("accuracy")
 
     page.get_by_role("textbox", name="Text").fill("My card still has not come in the post")
     likeliest = page.get_by_test_id("prediction").locator(".bar").first

@@ -33,16 +33,16 @@ def test_messy_file_to_clean_labels(page: Page, messy: Path) -> None:
     expect(page.get_by_label("Label", exact=True)).to_have_value("Art")
     page.get_by_label("Second label").select_option("Unterart")
     expect(page.get_by_text("Joined as “Art / Unterart”")).to_be_visible()
-    page.get_by_label("Keep rows unlabelled").check()
+    page.get_by_label("Keep unlabelled rows").check()
     expect(page.get_by_text("1 of the first rows will be rejected")).to_be_visible()
     page.get_by_role("button", name="Import rows").click()
 
     arrive(page, r"/datasets/\d+/")
     expect(page.get_by_role("region", name="Rejected")).to_contain_text("The text is empty.")
-    report = page.get_by_role("region", name="Before training")
+    report = page.get_by_role("region", name="Data checks")
     expect(report).to_contain_text("differ only in case or spacing")
     report.get_by_role("button", name="Merge").click()
-    expect(page.get_by_role("status")).to_contain_text("It can be undone")
+    expect(page.get_by_role("status")).to_contain_text("You can undo this")
     expect(report).not_to_contain_text("differ only in case")
 
     page.get_by_role("link", name="Label rows").click()
@@ -77,7 +77,7 @@ def test_messy_file_to_clean_labels(page: Page, messy: Path) -> None:
     first.fill("something new")
     first.press("Enter")
     summary = page.locator("#summary")
-    expect(summary).to_contain_text("became “something new”")
+    expect(summary).to_contain_text("to “something new”")
     expect(page.locator("#label-list")).to_contain_text("something new")
     page.locator("h1").click()
     page.keyboard.press("Control+z")
@@ -85,17 +85,17 @@ def test_messy_file_to_clean_labels(page: Page, messy: Path) -> None:
     expect(first).not_to_have_value("something new")
 
     # Searching keeps the address, so that a reload shows the same.
-    page.get_by_label("Search the texts").fill("grüße 1")
+    page.get_by_label("Search texts").fill("grüße 1")
     expect(page.locator(".examples tbody tr")).to_have_count(2)
     expect(page).to_have_url(re.compile(r"\?q=gr"))
     page.reload()
     expect(page.locator(".examples tbody tr")).to_have_count(2)
     page.get_by_label("Select all rows on this page").check()
-    expect(page.get_by_text("2 ticked")).to_be_visible()
+    expect(page.get_by_text("2 selected")).to_be_visible()
     page.get_by_role("button", name="Delete", exact=True).click()
-    expect(page.get_by_role("status")).to_contain_text("2 rows were deleted")
+    expect(page.get_by_role("status")).to_contain_text("2 rows deleted")
     page.get_by_role("link", name=re.compile("Version")).click()
-    expect(page.get_by_role("table")).to_contain_text("2 rows were deleted")
+    expect(page.get_by_role("table")).to_contain_text("2 rows deleted")
 
 
 def test_a_large_file_comes_in_behind_the_page(page: Page, tmp_path: Path) -> None:
@@ -110,6 +110,6 @@ def test_a_large_file_comes_in_behind_the_page(page: Page, tmp_path: Path) -> No
     page.locator("input[type=file]").set_input_files(path)
     page.get_by_role("button", name="Import rows").click()
     expect(page).to_have_url(re.compile(r"/datasets/\d+/$"), timeout=120_000)
-    expect(page.get_by_role("status")).to_contain_text("40,000 rows were imported")
+    expect(page.get_by_role("status")).to_contain_text("40,000 rows imported")
     page.get_by_role("link", name="Next").click()
     expect(page.locator("#examples")).to_contain_text("Rows 51 to 100 of 40,000")

@@ -164,7 +164,7 @@ def fill_the_rooms(page: Page, tmp_path: Path, questions: Path) -> dict[tuple[st
     progress = page.get_by_role("region", name="Progress")
     expect(progress).to_contain_text("8 of 8 rows", timeout=PATIENCE)
     page.goto("/tools/")
-    shared = page.get_by_role("region", name="For everybody")
+    shared = page.get_by_role("region", name="Shared")
     shared.get_by_label("Name").fill("Kettle")
     shared.get_by_label("Address").fill("http://127.0.0.1:9/mcp")
     shared.get_by_role("button", name="Add", exact=True).click()

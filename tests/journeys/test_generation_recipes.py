@@ -74,7 +74,7 @@ def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("Edited by hand.")
     page.get_by_role("button", name="Save changes").click()
-    expect(review).to_contain_text("It was:")
+    expect(review).to_contain_text("Original:")
 
     # The same with cards: what is rejected stays in sight and can be taken back.
     page.get_by_role("link", name="Cards").click()
@@ -138,8 +138,8 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     page.locator("input[type=file]").set_input_files(questions)
     page.get_by_role("button", name="Import rows").click()
     page.get_by_role("link", name="Train a classifier").click()
-    page.get_by_role("button", name="Train", exact=True).click()
-    expect(main).to_contain_text("Test set 16 rows it never saw", timeout=TRAINING)
+    page.get_by_role("button", name="Train classifier").click()
+    expect(main).to_contain_text("Tested on 16 held-out rows", timeout=TRAINING)
 
     page.get_by_role("link", name=re.compile("^Generate rows for both labels")).first.click()
     expect(page.locator("[data-column]")).to_have_count(3)
@@ -147,8 +147,8 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     quotas = page.locator("[data-quotas]").first
     expect(quotas).to_have_value("\n".join(f"{label} = 3" for label in LABELS))
     quotas.fill(f"{LABELS[0]} = 4\n{LABELS[1]} = 4")  # as a person wants them, they stay
-    expect(page.locator("[data-hint]").first).to_contain_text("add up to 8 rows, the job has 6")
-    page.get_by_role("button", name="Spread them over 6 rows").click()
+    expect(page.locator("[data-hint]").first).to_contain_text("add up to 8 rows, but the job has 6")
+    page.get_by_role("button", name="Distribute over 6 rows").click()
     expect(quotas).to_have_value("\n".join(f"{label} = 3" for label in LABELS))
     page.get_by_label("Max tokens").fill("60")
     queue(page)
@@ -158,7 +158,7 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     expect(page.get_by_role("region", name="Diversity")).to_contain_text("seed rows")
 
     # The slider says at once what it would do, and nothing is lost.
-    near = page.get_by_role("region", name="Near duplicates")
+    near = page.get_by_role("region", name="Near-duplicates")
     near.get_by_role("button", name="Measure").click()
     slider = near.get_by_role("slider")
     expect(near).to_contain_text("would be rejected")
@@ -169,13 +169,13 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     said = near.locator("#near-said")
     expect(said).to_contain_text("accepted")
     slider.fill("101")
-    expect(said).to_contain_text("No row would be rejected")
+    expect(said).to_contain_text("No rows would be rejected")
 
     page.reload()
     job = page.url
     page.get_by_label("Real dataset (with test rows)").select_option(label="post (16 test rows)")
     page.get_by_role("button", name="Train 3 classifiers").click()
-    verdict = re.compile("The made rows (help|hurt)|No (clear )?difference")
+    verdict = re.compile("The synthetic rows (help|hurt)|No (clear )?difference")
     expect(main.locator("#verdict")).to_contain_text(verdict, timeout=3 * TRAINING)
     table = page.get_by_role("region", name="Accuracy by training data").get_by_role("row")
     expect(table.nth(3)).to_contain_text("30")  # 24 real ones and 6 made ones
@@ -186,7 +186,7 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     page.get_by_role("button", name="Add to “post” and train again").click()
     arrive(page, r"/classify/\d+/")
     expect(main).to_contain_text("“post”: ")
-    expect(main).to_contain_text("Test set 16 rows it never saw", timeout=TRAINING)
+    expect(main).to_contain_text("Tested on 16 held-out rows", timeout=TRAINING)
 
 
 def test_what_the_editor_has_no_field_for_is_kept_and_files_that_are_no_text_are_refused(
@@ -206,9 +206,9 @@ def test_what_the_editor_has_no_field_for_is_kept_and_files_that_are_no_text_are
     }
     page.goto("/generate/new/")
     expect(page.get_by_label("Model")).to_contain_text("Default (")
-    page.get_by_role("button", name="As JSON").click()
+    page.get_by_role("button", name="Edit as JSON").click()
     page.get_by_label("Recipe as JSON").fill(json.dumps(recipe))
-    page.get_by_role("button", name="As JSON").click()
+    page.get_by_role("button", name="Edit as JSON").click()
     cards = page.locator("[data-column]")
     expect(cards).to_have_count(2)
     pdf = tmp_path / "paper.pdf"
@@ -223,7 +223,7 @@ def test_what_the_editor_has_no_field_for_is_kept_and_files_that_are_no_text_are
     page.get_by_role("link", name="Duplicate and edit").click()
     arrive(page, r"/generate/new/")
     expect(page.get_by_label("Thinking")).to_have_value("1024")
-    page.get_by_role("button", name="As JSON").click()
+    page.get_by_role("button", name="Edit as JSON").click()
     shown = json.loads(page.get_by_label("Recipe as JSON").input_value())
     assert shown["params"] == {"top_p": 0.9}
     assert shown["columns"][1]["params"] == {"stop": ["END"], "temperature": 0.5}

@@ -74,7 +74,7 @@ def test_a_job_is_seen_in_its_slots(page: Page) -> None:
     server = card(page, "Chat server")
     expect(server).to_contain_text("Idle.")
     expect(server.get_by_text("Free")).to_have_count(4)
-    server.get_by_text("What is known of it").click()
+    server.get_by_text("Details").click()
     expect(server.get_by_role("table")).to_be_visible()
     server.get_by_role("link", name="Edit").focus()
     page.evaluate(DRAWN)  # what the click moved was wanted
