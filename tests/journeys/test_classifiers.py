@@ -89,7 +89,7 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
 
     # The two runs on the same test rows: the new one is better, by more than luck. Back, and on.
     tab.filter(has_text="Versions").click()
-    expect(main).to_contain_text(re.compile("Version 2 is significantly better\s+.McNemar"))
+    expect(main).to_contain_text(re.compile(r"Version 2 is significantly better\s+.McNemar"))
     expect(main).to_contain_text("Based on 90 shared test rows")
     page.get_by_role("button", name="Make live").click()
     expect(main).to_contain_text("Version 1 is now live")
