@@ -36,7 +36,7 @@ def _start(user: User, arguments: Arguments) -> str:
             "page Generate, choose another model and save it."
         )
     try:
-        target = targets.named(saved.server, saved.model)
+        target = targets.requested_target(saved.server, saved.model)
         job = services.create_job(
             owner=user,
             name=(arguments.get("name") or saved.name)[:200],

@@ -77,7 +77,7 @@ def submit(
         daily_tokens=request.daily_tokens,
         for_dataset=for_dataset,
         for_classifier=for_classifier,
-        version=lambda: versions.save(
+        version=lambda: versions.save_version(
             owner=owner,
             name=request.name,
             recipe=request.recipe,

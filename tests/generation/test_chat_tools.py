@@ -24,7 +24,7 @@ def second(server: Server) -> Server:
 
 @pytest.fixture
 def recipe(alice: User) -> None:
-    versions.save(owner=alice, name="Reviews", recipe=parse(REVIEWS))
+    versions.save_version(owner=alice, name="Reviews", recipe=parse(REVIEWS))
 
 
 async def test_it_works(alice: User, server: Server, recipe: None) -> None:
@@ -59,7 +59,9 @@ async def test_without_the_server_it_was_saved_for(
     """Its model means nothing to the default server."""
     body = parse(REVIEWS)
     await in_db(
-        lambda: versions.save(owner=alice, name="R", recipe=body, server=second, model="writer")
+        lambda: versions.save_version(
+            owner=alice, name="R", recipe=body, server=second, model="writer"
+        )
     )
     await second.adelete()
     with pytest.raises(ToolError, match="server of “R” was removed"):

@@ -57,7 +57,7 @@ def create_job(request: HttpRequest, data: JobIn) -> Any:
     """
     try:
         job_request, server = _job_request(data), _server(data)
-        target = targets.named(server, data.model)
+        target = targets.requested_target(server, data.model)
         named = target.server if server is not None or data.model else None
         job = submit(
             job_request,

@@ -60,7 +60,7 @@ def add_job_rows(
     made = examples_of(job, text_field, label_field)
     batch_rows = rows_of(job.batch_id).filter(status=ItemStatus.ACCEPTED)
     if batch_rows.count() > MAX_ADDED_ROWS:
-        raise RecipeError.of(
+        raise RecipeError.one(
             f"Up to {MAX_ADDED_ROWS:,} rows can be added to a dataset. Create a new one instead."
         )
     repeats_test_row = _test_row_matcher(dataset)

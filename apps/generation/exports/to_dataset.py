@@ -36,7 +36,7 @@ def comparison(
         NothingAccepted, apps.datasets.services.NothingUsable
     """
     if not real.test_rows:
-        raise RecipeError.of(
+        raise RecipeError.one(
             f"“{real.name}” has no test rows. Mark some as test on the dataset page."
         )
     generated = examples_of(job, text_field, label_field)
@@ -93,7 +93,7 @@ def examples_of(job: Job, text_field: str, label_field: str) -> Callable[[], Ite
     known = spec.recipe.field_names
     for field in (text_field, label_field):
         if field not in known:
-            raise RecipeError.of(f"No field “{field}”. Available fields: {', '.join(known)}.")
+            raise RecipeError.one(f"No field “{field}”. Available fields: {', '.join(known)}.")
     if not rows_of(job.batch_id).filter(status=ItemStatus.ACCEPTED).exists():
         raise NothingAccepted("The job has no accepted rows yet.")
 

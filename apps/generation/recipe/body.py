@@ -44,9 +44,9 @@ TOO_MANY_COLUMNS = f"Up to {MAX_COLUMNS} columns are allowed."
 
 def _check_system(text: str) -> str:
     if len(text) > MAX_SYSTEM:
-        raise RecipeError.of(f"Too long: {len(text):,} characters. The limit is {MAX_SYSTEM:,}.")
+        raise RecipeError.one(f"Too long: {len(text):,} characters. The limit is {MAX_SYSTEM:,}.")
     if "{{" in text:
-        raise RecipeError.of(
+        raise RecipeError.one(
             "The system prompt must be the same for every row so that it can be cached. "
             "Use {{ columns }} in the prompt instead."
         )
@@ -57,9 +57,9 @@ def _as_columns(attributes: Any) -> Any:
     if not attributes:
         return {}
     if not isinstance(attributes, Mapping):
-        raise RecipeError.of("Attributes are an object: name to values.")
+        raise RecipeError.one("Attributes are an object: name to values.")
     if len(attributes) > MAX_COLUMNS:
-        raise RecipeError.of(TOO_MANY_COLUMNS)
+        raise RecipeError.one(TOO_MANY_COLUMNS)
     return {
         name: {"name": name, "kind": "category", "values": values}
         for name, values in attributes.items()
@@ -70,18 +70,18 @@ def _check_list(columns: Any) -> Any:
     if not columns:
         return []
     if not isinstance(columns, list):
-        raise RecipeError.of("Columns must be a list.")
+        raise RecipeError.one("Columns must be a list.")
     if len(columns) > MAX_COLUMNS:
-        raise RecipeError.of(TOO_MANY_COLUMNS)
+        raise RecipeError.one(TOO_MANY_COLUMNS)
     return columns
 
 
 def _check_number_of_columns(columns: Any, info: ValidationInfo) -> Any:
     known = context_of(info).columns
     if len(known) > MAX_COLUMNS:
-        raise RecipeError.of(TOO_MANY_COLUMNS)
+        raise RecipeError.one(TOO_MANY_COLUMNS)
     if sum(isinstance(column, Written) for column in known) > MAX_WRITTEN:
-        raise RecipeError.of(f"Up to {MAX_WRITTEN} columns can be written by the model.")
+        raise RecipeError.one(f"Up to {MAX_WRITTEN} columns can be written by the model.")
     return columns
 
 
@@ -93,7 +93,7 @@ def _check_prompt(prompt: Any, info: ValidationInfo) -> str | None:
     if not prompt and context_of(info).has_request and not info.data.get("row_schema"):
         return None
     if not isinstance(prompt, str) or not prompt.strip():
-        raise RecipeError.of(NO_PROMPT)
+        raise RecipeError.one(NO_PROMPT)
     templates.check(prompt, known_names(info))
     return prompt
 

@@ -1,4 +1,4 @@
-"""What a job will take, from rows that were really made and from earlier jobs: always a range."""
+"""Estimates of a job's tokens and time, from preview rows and earlier jobs: always a range."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,52 +13,52 @@ from apps.generation.rows.preview import Preview
 from apps.servers.models import Server
 from apps.servers.services import Target
 
-JOBS = 5  # the last ones are looked at
+JOBS = 5  # earlier jobs to compare with
 RECENT = timedelta(days=30)
-LONG_ENOUGH = 5.0  # seconds of work; shorter jobs are mostly start and end
-# A token that is read costs so much of one that is written: a batch of them is computed at once.
+MIN_SECONDS = 5.0  # of work; shorter jobs are mostly start and end
+# A prompt token costs this share of an output token: a batch of them is computed at once.
 READ_SHARE = 1 / 8
-SPREAD = 1.25  # jobs on one machine differ by so much for reasons nobody wrote down
-START_SECONDS = 2.0  # until the first row of a job is asked for
+SPREAD = 1.25  # equal jobs on one machine differ by this factor
+START_SECONDS = 2.0  # until the first request of a job
 MOST_TRIES = 5.0  # of a refilling job, see `apps.batch.models.Batch.tries`
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a job of some rows comes to. Seconds are None where nothing was measured."""
+    """Tokens and seconds of a job; seconds are None where nothing was measured."""
 
     rows: int
-    read: int
-    """Tokens read anew: what is in the cache costs nothing."""
-    written: int
+    prompt_tokens: int
+    """Without those in the prompt cache."""
+    output_tokens: int
     accepted: float
-    """Share of the tried rows that would be accepted."""
+    """Share of the preview rows that would be accepted."""
     fastest: float | None = None
     slowest: float | None = None
     from_jobs: int = 0
-    """How many earlier jobs it rests on; 0: the tried rows alone."""
+    """Earlier jobs it is based on; 0: the preview rows alone."""
 
 
-def estimate(
+def estimate_job(
     target: Target, tried: Sequence[Preview], rows: int, *, refill: bool, width: int | None = None
 ) -> Estimate | None:
-    """Tokens and time of a job, from a preview of it; None where no row came back.
+    """Estimates a job from a preview of it; None where no row came back.
 
-    Earlier jobs with this model on this server say how fast it is with all slots in use. Without
-    any the preview's rows do: between no gain from more rows at once, and a full one.
+    Earlier jobs with this model on this server give the speed with all slots in use. Without them
+    the range is from no gain by parallel rows to a full one.
 
     Args:
-        refill: whether rejected rows are replaced: then more rows are made than are wanted.
-        width: most rows at once, as the job's limit.
+        refill: rejected rows are replaced, so more rows are generated than wanted.
+        width: the job's limit of rows in parallel.
     """
-    told = [each.told for each in tried if each.told is not None]
-    if not told:
+    generated = [each.told for each in tried if each.told is not None]
+    if not generated:
         return None
     # The first previews fill the cache, so of what is read the cheaper half counts.
-    fresh = sorted(one.usage.prompt_tokens - one.usage.cached_tokens for one in told)
+    fresh = sorted(one.usage.prompt_tokens - one.usage.cached_tokens for one in generated)
     cheaper = fresh[: max(1, len(fresh) // 2)]
     read = sum(cheaper) / len(cheaper)
-    written = sum(one.usage.completion_tokens for one in told) / len(told)
+    written = sum(one.usage.completion_tokens for one in generated) / len(generated)
     good = sum(1 for each in tried if each.outcome and not each.outcome.code)
     tries = min(MOST_TRIES, len(tried) / good if good else MOST_TRIES) if refill else 1.0
 
@@ -66,7 +66,7 @@ def estimate(
     wide = min(slots, width or slots)
     seconds = [each.seconds for each in tried if each.seconds]
     fastest = slowest = None
-    rates = rates_of(target.server, target.model) if wide == slots else []
+    rates = recent_rates(target.server, target.model) if wide == slots else []
     work = (written + READ_SHARE * read) * rows
     if rates and work:
         fastest, slowest = work / max(rates) / SPREAD, work / min(rates) * SPREAD
@@ -79,8 +79,8 @@ def estimate(
         slowest = max(slowest * tries, least) + START_SECONDS
     return Estimate(
         rows=rows,
-        read=round(read * rows * tries),
-        written=round(written * rows * tries),
+        prompt_tokens=round(read * rows * tries),
+        output_tokens=round(written * rows * tries),
         accepted=good / len(tried),
         fastest=fastest,
         slowest=slowest,
@@ -88,15 +88,15 @@ def estimate(
     )
 
 
-def rates_of(server: Server, model: str) -> list[float]:
-    """How fast the last jobs with this model went that had all slots: tokens written a second, with
-    the share that reading costs."""
+def recent_rates(server: Server, model: str) -> list[float]:
+    """Output tokens per second of the last jobs with this model and all slots, prompts included by
+    their share."""
     last = Batch.objects.filter(
         server=server,
         model=model,
         handler=HANDLER,
         width=None,
-        active_seconds__gt=LONG_ENOUGH,
+        active_seconds__gt=MIN_SECONDS,
         created__gt=timezone.now() - RECENT,
     )
     found = []
@@ -107,14 +107,14 @@ def rates_of(server: Server, model: str) -> list[float]:
     return found
 
 
-def from_job(batch: Batch, rows: int) -> tuple[float, float] | None:
-    """Seconds for so many rows, fastest and slowest, where they go as those of an earlier job.
+def estimate_from_job(batch: Batch, rows: int) -> tuple[float, float] | None:
+    """Seconds for this many rows at the speed of an earlier job, fastest and slowest.
 
-    Of a job that replaces what is rejected so many accepted rows are meant.
+    For a job that replaces rejected rows, accepted rows are meant.
     """
     counted = FINISHED if batch.goal is None else (ItemStatus.ACCEPTED,)
     made = rows_of(batch.pk).filter(status__in=counted).count()
-    if not made or batch.active_seconds <= LONG_ENOUGH:
+    if not made or batch.active_seconds <= MIN_SECONDS:
         return None
     each = batch.active_seconds / made
     return rows * each / SPREAD, rows * each * SPREAD + START_SECONDS

@@ -50,11 +50,11 @@ class Says:
             if value is None and self.null:
                 return None
             if value is None:
-                raise RecipeError.of(self.sentence)
+                raise RecipeError.one(self.sentence)
             try:
                 return inner(value)
             except ValidationError as error:
-                raise RecipeError.of(self.sentence) from error
+                raise RecipeError.one(self.sentence) from error
 
         return core_schema.no_info_wrap_validator_function(validate, handler(source))
 
@@ -93,7 +93,7 @@ class Part(BaseModel):
     def _check_keys(cls, data: Any) -> Any:
         """Refuses unknown keys. A missing field is null: its type says what is wrong with that."""
         if not isinstance(data, Mapping):
-            raise RecipeError.of(cls.NOT_AN_OBJECT)
+            raise RecipeError.one(cls.NOT_AN_OBJECT)
         fields = {field.alias or name: field for name, field in cls.model_fields.items()}
         unknown = [key for key in data if key not in fields or key in cls.INTERNAL]
         problems = [cls.unknown_key(str(key), data) for key in unknown]
@@ -153,13 +153,13 @@ def _check_earlier(name: str, info: ValidationInfo) -> str:
     names = known_names(info)
     if name and names is not None and name not in names:
         above = ", ".join(names) or "none"
-        raise RecipeError.of(f"No column “{name}” above this one. Columns above: {above}.")
+        raise RecipeError.one(f"No column “{name}” above this one. Columns above: {above}.")
     return name
 
 
 def _check_prompt(source: Any, info: ValidationInfo) -> str:
     if not source.strip():
-        raise RecipeError.of(NO_PROMPT)
+        raise RecipeError.one(NO_PROMPT)
     templates.check(source, known_names(info))
     return str(source)
 

@@ -44,7 +44,7 @@ def _check_depth(data: Any) -> None:
         ]
         if not level:
             return
-    raise RecipeError.of(f"The recipe is nested too deeply. The limit is {MAX_DEPTH} levels.")
+    raise RecipeError.one(f"The recipe is nested too deeply. The limit is {MAX_DEPTH} levels.")
 
 
 def to_json(recipe: Recipe) -> dict[str, Any]:

@@ -29,7 +29,8 @@ class RecipeError(ValueError):
         self.problems = tuple(problems)
 
     @classmethod
-    def of(cls, message: str) -> Self:
+    def one(cls, message: str) -> Self:
+        """One problem of the whole value; whoever reads a larger part adds the place."""
         return cls([Problem((), message)])
 
     @classmethod

@@ -15,7 +15,7 @@ def _check_quotas(quotas: Any, info: ValidationInfo) -> dict[str, dict[str, int]
     if quotas is None:
         return {}
     if not isinstance(quotas, Mapping):
-        raise RecipeError.of("Quotas are an object: column to value to rows.")
+        raise RecipeError.one("Quotas are an object: column to value to rows.")
     columns = {column.name: column for column in context_of(info).columns}
     problems = [
         Problem((name,), problem)

@@ -36,30 +36,30 @@ class Recipe:
 
     @property
     def is_plain(self) -> bool:
-        """One request a row and nothing but categories: the answer comes first in the row."""
+        """True for one request per row and only categories: the answer is first in the row."""
         *others, last = self.columns
         return isinstance(last, Answer) and all(isinstance(other, Choice) for other in others)
 
     @property
     def is_conversation(self) -> bool:
-        """More than one request a row."""
+        """True for more than one request per row."""
         return len(self.written) > 1
 
     @property
     def field_names(self) -> list[str]:
-        """What a finished row has. Of a plain recipe the answer comes first, as it always did."""
+        """The fields of a finished row, in order; those of a plain recipe begin with the answer."""
         columns = (self.columns[-1], *self.columns[:-1]) if self.is_plain else self.columns
         return list(dict.fromkeys(name for column in columns for name in column.fields))
 
     @property
-    def shown_first(self) -> list[str]:
-        """The fields, those first that the model wrote: the narrow page of a table shows them."""
+    def table_fields(self) -> list[str]:
+        """The fields in the order of tables: those that the model wrote first."""
         by_model = [name for column in self.written for name in column.fields]
         return list(dict.fromkeys([*by_model, *self.field_names]))
 
     @property
-    def label_names(self) -> list[str]:
-        """The fields, those first that fit a label: few values, all known."""
+    def label_candidates(self) -> list[str]:
+        """The fields, the likely labels first: few values, all known."""
         known = [
             name
             for column in self.written
@@ -72,7 +72,7 @@ class Recipe:
         return list(dict.fromkeys([*(name for name in known if name in fields), *fields]))
 
     def params_of(self, column: Written) -> dict[str, Any]:
-        """What was given for a column, `thinking` included; without what is to be left out."""
+        """The parameters of a column's request, `thinking` included; null ones are left out."""
         both = {**self.params, **column.own_params}
         return {name: value for name, value in both.items() if value is not None}
 
@@ -81,27 +81,27 @@ class Recipe:
 
     @property
     def max_tokens(self) -> int:
-        """The most a row may write, all its requests together."""
+        """Max tokens of all requests of a row together."""
         return sum(self.max_tokens_of(column) for column in self.written)
 
     def sampling_of(self, column: Written) -> dict[str, Any]:
-        """The parameters that a column's request carries as they were given."""
+        """The parameters that a column's request carries unconverted."""
         given = self.params_of(column)
         return {name: value for name, value in given.items() if name not in CONVERTED}
 
     @property
     def system_message(self) -> str:
-        """The message every row begins with: a server does not tell the model its grammar.
+        """The first message of every row, with the fields: the model does not see the grammar.
 
-        Of several columns the first one's fields stand here, where the server reads them once;
-        those of later ones stand at the end of their own question.
+        Only the first column's fields are here, where the server caches them; those of later ones
+        are at the end of their own message.
         """
         fields = fields_in_words(self.written[0]) if self.written else ""
         return "\n\n".join(part for part in (self.system, fields) if part)
 
     @property
     def response_format(self) -> dict[str, Any] | None:
-        """What makes the server enforce the first column's schema."""
+        """The response format of the first column, see `response_format`."""
         return response_format(self.written[0])
 
     @property
@@ -121,7 +121,7 @@ def fields_in_words(column: Written) -> str:
 
 
 def response_format(column: Written) -> dict[str, Any] | None:
-    """What makes the server enforce a column's schema."""
+    """The request's parameter by which the server enforces a column's schema."""
     asked = column.request_schema
     if asked is None:
         return None

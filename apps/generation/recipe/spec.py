@@ -1,4 +1,4 @@
-"""What a job's rows share, as it is stored with the batch (pure)."""
+"""The spec that a job's rows share, as its batch stores it (pure)."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -8,22 +8,22 @@ from apps.generation.recipe import parse as recipes
 from apps.generation.recipe.recipe import Recipe
 
 HANDLER = "generation"
-"""Under which name the pump finds what works these rows."""
+"""The name of this room's row handler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What is compared with other texts while a job runs."""
+    """The duplicate filters of a job."""
 
     near: float | None = None
-    """From which share of common 5-grams on a text is a near duplicate; None: it is not asked."""
+    """Share of common 5-grams that makes a near-duplicate; None: off."""
     test_set: int | None = None
     """The stored rows of a real test set, which nothing may repeat."""
     meaning: float | None = None
     """From which cosine of embeddings on a text is a near duplicate, see `meaning`; None: it is not
     asked."""
     judged: int = 0
-    """How often the stored rows were judged again by another threshold."""
+    """Number of changes of the threshold since the job began."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -31,7 +31,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """`system` is kept as it was sent, whatever later versions say."""
+    """`system` stays as it was sent, also after later versions change its wording."""
 
     recipe: Recipe
     seed: int
@@ -40,7 +40,7 @@ class Spec:
     """Seed column to the key of its stored rows."""
     filters: Filters = field(default_factory=Filters)
     prompt_tokens: int | None = None
-    """What a row's prompts may come to, see `prompt_size`; None: of a job from before that."""
+    """Upper bound of a row's prompts, see `prompt_size`; None in old jobs."""
 
     @classmethod
     def read(cls, data: dict[str, Any]) -> "Spec":

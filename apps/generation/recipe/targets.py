@@ -1,4 +1,4 @@
-"""Which server and model write the rows of a job: what there is to choose from, what was chosen."""
+"""The model server and model of a job: the choices of the editor, and the target they name."""
 
 from dataclasses import dataclass
 
@@ -27,53 +27,53 @@ MODEL_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class ModelOption:
     value: str
     label: str
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """The models of one server that write text, with their states as they were last seen."""
+class ServerGroup:
+    """The models of one server that write text, with their last known states."""
 
     label: str
-    options: list[Option]
+    options: list[ModelOption]
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
-    """What the select of the editor shows; the default stands before the groups."""
+class ModelChoices:
+    """The options of the editor's select; the default comes first."""
 
     default: str
-    groups: list[Group]
+    groups: list[ServerGroup]
 
 
-def value_of(server: Server | None, model: str) -> str:
-    """What the form sends for a server and model; empty for the default of generation."""
+def choice_value(server: Server | None, model: str) -> str:
+    """The form's value for a server and model; empty for the default of generation."""
     if server is None:
         return ""
     return f"{server.pk}:{model}" if model else str(server.pk)
 
 
-def offered(value: str) -> Offered:
+def model_choices(value: str) -> ModelChoices:
     """
     Args:
-        value: what is chosen already: it is there to be chosen even where its model is gone.
+        value: the current choice, which is offered even where its model is gone.
     """
     servers = list(Server.objects.prefetch_related("defaults"))
     groups = [_group(server, value) for server in servers]
     try:
-        default = in_words(default_target(Use.GENERATION))
+        default = target_label(default_target(Use.GENERATION))
     except NoServer:
         default = "no server is set"
-    return Offered(default, [group for group in groups if group.options])
+    return ModelChoices(default, [group for group in groups if group.options])
 
 
-def chosen(value: str) -> Target:
+def target_of_choice(value: str) -> Target:
     """The server and model that a value of the form stands for.
 
     Raises:
-        NoServer: it was removed, or nothing was chosen and there is no default.
+        NoServer: it was removed, or it is empty and there is no default.
     """
     if not value:
         return default_target(Use.GENERATION)
@@ -84,8 +84,8 @@ def chosen(value: str) -> Target:
     return choose_target(server, model[:300], Use.GENERATION)
 
 
-def named(server: Server | None, model: str) -> Target:
-    """The same for a program, which may name a server, a model, both or neither.
+def requested_target(server: Server | None, model: str) -> Target:
+    """The target of an API request, which may name a server, a model, both or neither.
 
     Raises:
         NoServer: no server was named and there is no default.
@@ -96,19 +96,19 @@ def named(server: Server | None, model: str) -> Target:
     return Target(default.server, model) if model else default
 
 
-def in_words(found: Target) -> str:
-    """“Server: model”; the server alone where it has named no model yet."""
+def target_label(found: Target) -> str:
+    """“Server: model”; the server alone where it has reported no model yet."""
     if found.model == "default":
         return found.server.name
     return f"{found.server.name}: {found.model}"
 
 
 def stored_model(found: Target) -> str:
-    """The model as a job keeps it; empty: the first that the server names once it answers."""
+    """The model as a job stores it; empty: the first that the server reports."""
     return "" if found.model == "default" else found.model
 
 
-def _group(server: Server, value: str) -> Group:
+def _group(server: Server, value: str) -> ServerGroup:
     words = SERVER_WORDS.get(State(server.state), "")
     models = [model for model in server.model_facts if can_generate(server, model)]
     options = [_option(server, model) for model in models]
@@ -116,15 +116,15 @@ def _group(server: Server, value: str) -> Group:
     number, _, wanted = value.partition(":")
     if number == str(server.pk) and wanted not in names:
         options.append(
-            Option(value, f"{wanted} · not available now" if wanted else "Its first model")
+            ModelOption(value, f"{wanted} · not available now" if wanted else "Its first model")
         )
     elif not options and not server.model_ids:
-        options.append(Option(str(server.pk), "Its first model"))
-    return Group(f"{server.name} · {words}" if words else server.name, options)
+        options.append(ModelOption(str(server.pk), "Its first model"))
+    return ServerGroup(f"{server.name} · {words}" if words else server.name, options)
 
 
-def _option(server: Server, model: ModelFacts) -> Option:
+def _option(server: Server, model: ModelFacts) -> ModelOption:
     name = model.id
     width = server.slots_of(name)
     notes = [MODEL_WORDS.get(model.state, ""), f"{width} slot{'s' * (width > 1)}"]
-    return Option(f"{server.pk}:{name}", " · ".join([name, *filter(None, notes)]))
+    return ModelOption(f"{server.pk}:{name}", " · ".join([name, *filter(None, notes)]))

@@ -1,4 +1,4 @@
-"""Recipes under a name, and their versions."""
+"""Saved recipes and their versions."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from apps.generation.recipe import parse as recipes
 from apps.generation.recipe.recipe import Recipe
 from apps.servers.models import Server
 
-RECIPES_SHOWN = 30
+MAX_LISTED = 30
 
 
 @transaction.atomic
-def save(
+def save_version(
     *,
     owner: User,
     name: str,
@@ -24,11 +24,11 @@ def save(
     model: str = "",
     keep: bool = False,
 ) -> RecipeVersion:
-    """The recipe under its name: the newest version if nothing was changed, else a new one.
+    """Saves a recipe under its name: a new version, or the newest one if nothing changed.
 
     Args:
-        server: what it was last asked of; None: the default for generation, whichever that is.
-        keep: list it among the person's recipes. One that is listed stays listed.
+        server: the server it was last used with; None: the default for generation.
+        keep: list it among the person's recipes. A listed recipe stays listed.
     """
     saved, _ = SavedRecipe.objects.get_or_create(owner=owner, name=name[:200])
     saved = SavedRecipe.objects.select_for_update().get(pk=saved.pk)
@@ -42,8 +42,8 @@ def save(
     return RecipeVersion.objects.create(saved=saved, number=number, body=body)
 
 
-def kept_of(owner: User | AnonymousUser) -> QuerySet[SavedRecipe]:
-    """The recipes a person saved on purpose, with `newest` and `number` of their newest version."""
+def saved_recipes_of(owner: User | AnonymousUser) -> QuerySet[SavedRecipe]:
+    """The recipes that a person listed, with `newest` and `number` of their newest version."""
     kept = SavedRecipe.objects.owned_by(owner).filter(kept=True).select_related("server")
     counted = kept.annotate(newest=Max("versions__pk"), number=Max("versions__number"))
-    return counted.order_by("-newest")[:RECIPES_SHOWN]
+    return counted.order_by("-newest")[:MAX_LISTED]

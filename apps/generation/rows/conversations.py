@@ -43,11 +43,11 @@ class Sides:
         if not user and not assistant:
             return None
         if not user or not assistant:
-            raise RecipeError.of("Choose a user message and an assistant message.")
+            raise RecipeError.one("Choose a user message and an assistant message.")
         for name in (user, assistant):
             if name not in recipe.field_names:
                 known = ", ".join(recipe.field_names)
-                raise RecipeError.of(f"No field “{name}”. Available fields: {known}.")
+                raise RecipeError.one(f"No field “{name}”. Available fields: {known}.")
         return cls(user, assistant)
 
 

@@ -139,7 +139,7 @@ def first_ask(recipe: Recipe, row_seed: RowSeed) -> Ask:
         return next(steps)
     except StopIteration as end:
         row: Row = end.value
-        raise RecipeError.of(
+        raise RecipeError.one(
             row.reason or "This recipe has no column written by the model."
         ) from None
     finally:

@@ -88,7 +88,7 @@ def _category(column: Choice, row_seed: RowSeed, values: Mapping[str, Any]) -> s
             return ""
         options = column.branches.get(str(above), Options(()))
         if not options.values:
-            raise RecipeError.of(
+            raise RecipeError.one(
                 f"“{column.name}” has no values for “{str(above)[:60]}” of “{column.depends_on}”."
             )
     if not column.quotas:
@@ -163,13 +163,13 @@ def _date(column: Date, row_seed: RowSeed) -> str:
 def _seed(column: Seed, row_seed: RowSeed, values: Mapping[str, Any]) -> Values:
     table = row_seed.tables.get(column.name)
     if table is None:
-        raise RecipeError.of(f"The seed rows of “{column.name}” no longer exist.")
+        raise RecipeError.one(f"The seed rows of “{column.name}” no longer exist.")
     places = None
     if column.match:
         wanted = str(values[column.match])
         places = table.matching(column.match_field, wanted)
         if not places:
-            raise RecipeError.of(
+            raise RecipeError.one(
                 f"No seed row of “{column.name}” has {column.match_field} = “{wanted}”."
             )
     if column.order == "walk":

@@ -56,7 +56,7 @@ class Card:
 
 def card_of(spec: Spec, item: Item, *, whole: bool = False, edits: bool = False) -> Card:
     fields = similar_rows.row_fields(spec, item) if item.current_output is not None else []
-    order = {name: at for at, name in enumerate(spec.recipe.shown_first)}
+    order = {name: at for at, name in enumerate(spec.recipe.table_fields)}
     fields.sort(key=lambda field: order.get(field.name, len(order)))
     values = {field.name: field.value for field in fields}
     scores = [

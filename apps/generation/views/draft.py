@@ -36,7 +36,7 @@ LINES = (
 class Draft(FormErrors):
     name: str = ""
     target: str = ""
-    """Server and model, see `targets.value_of`."""
+    """Server and model, see `targets.choice_value`."""
     keep: bool = False
     """List the recipe among the person's own."""
     recipe: str = ""
@@ -61,7 +61,7 @@ class Draft(FormErrors):
     """True before anything was chosen or typed."""
 
     @classmethod
-    def of(cls, name: str, recipe: Mapping[str, Any]) -> "Draft":
+    def from_recipe(cls, name: str, recipe: Mapping[str, Any]) -> "Draft":
         """A draft of a recipe in its JSON form."""
         long = recipes.long_form(recipe)
         params = {**DEFAULT_PARAMS, **long.pop("params", {})}
@@ -78,7 +78,7 @@ class Draft(FormErrors):
 
     @classmethod
     def blank(cls) -> "Draft":
-        draft = cls.of("", {"columns": [{"name": "text", "kind": "text", "prompt": ""}]})
+        draft = cls.from_recipe("", {"columns": [{"name": "text", "kind": "text", "prompt": ""}]})
         draft.is_untouched = True
         return draft
 
@@ -146,7 +146,7 @@ class Draft(FormErrors):
         try:
             body = json.loads(self.recipe or "{}")
             if not isinstance(body, dict):
-                raise RecipeError.of("A recipe must be a JSON object.")
+                raise RecipeError.one("A recipe must be a JSON object.")
             others = body.get("params")
             body |= {
                 "system": self.system,

@@ -15,15 +15,15 @@ def first_draft(request: HttpRequest, owner: User) -> Draft:
     """An empty draft, or one of a ready recipe, a saved one, an earlier job or a dataset."""
     asked = request.GET
     if (starter := starters.BY_KEY.get(asked.get("recipe", ""))) is not None:
-        return Draft.of(starter.name, starter.recipe)
+        return Draft.from_recipe(starter.name, starter.recipe)
     if (job_key := asked.get("like", "")).isdecimal():
         jobs = Job.objects.owned_by(owner).select_related("batch__server")
         return _from_job(owner, get_object_or_404(jobs, pk=int(job_key)))
     if (number := asked.get("version", "")).isdecimal():
         mine = RecipeVersion.objects.filter(saved__owner=owner).select_related("saved__server")
         version = get_object_or_404(mine, pk=int(number))
-        draft = Draft.of(version.saved.name, version.body)
-        draft.target = targets.value_of(version.saved.server, version.saved.model)
+        draft = Draft.from_recipe(version.saved.name, version.body)
+        draft.target = targets.choice_value(version.saved.server, version.saved.model)
         draft.keep = version.saved.kept
         if version.saved.lost_its_server:
             draft.errors["target"] = (
@@ -38,10 +38,10 @@ def first_draft(request: HttpRequest, owner: User) -> Draft:
 
 def _from_job(owner: User, job: Job) -> Draft:
     batch = job.batch
-    draft = Draft.of(job.name, job.recipe)
+    draft = Draft.from_recipe(job.name, job.recipe)
     filters = job.spec.filters
     draft.earlier_batch = batch
-    draft.target = targets.value_of(batch.server, batch.model)
+    draft.target = targets.choice_value(batch.server, batch.model)
     if batch.server is None:
         draft.errors["target"] = (
             "The model server of that job was removed. Choose another one, or keep the default."
@@ -73,7 +73,7 @@ def _from_dataset(request: HttpRequest, owner: User, pk: int) -> Draft:
     labels = list(dict.fromkeys(labels)) or list(dataset.label_counts)[:50]
     rows = request.GET.get("rows", "")
     count = int(rows) if rows.isdecimal() and 1 <= int(rows) <= 10_000 else 20 * len(labels)
-    draft = Draft.of(
+    draft = Draft.from_recipe(
         f"More rows like {dataset.name}"[:200], starters.more_like(dataset.pk, labels, count)
     )
     draft.rows = str(count)

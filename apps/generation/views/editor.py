@@ -33,7 +33,7 @@ def new(request: HttpRequest) -> HttpResponse:
         return _form(request, draft, status=422)
     datasets = Dataset.objects.owned_by(owner)
     try:
-        target = targets.chosen(draft.target)
+        target = targets.target_of_choice(draft.target)
         model = RecipeModel(target.server, targets.stored_model(target))
         job = submit(
             job_request,
@@ -58,7 +58,7 @@ def _form(request: HttpRequest, draft: Draft, status: int = 200) -> HttpResponse
     datasets = Dataset.objects.owned_by(signed_in(request)).only("pk", "name", "rows")
     context = {
         "draft": draft,
-        "offered": targets.offered(draft.target),
+        "offered": targets.model_choices(draft.target),
         "before": _known_speed(draft),
         "kinds": COLUMN_TYPES,
         "check_kinds": checks.KINDS,
@@ -66,7 +66,7 @@ def _form(request: HttpRequest, draft: Draft, status: int = 200) -> HttpResponse
         "datasets": datasets[:DATASETS_SHOWN],
         "problems": draft.problem_places(),
         "starters": starters.STARTERS if draft.is_untouched else (),
-        "saved": versions.kept_of(signed_in(request)) if draft.is_untouched else (),
+        "saved": versions.saved_recipes_of(signed_in(request)) if draft.is_untouched else (),
     }
     return render(request, "generation/editor/editor.html", context, status=status)
 
@@ -74,12 +74,14 @@ def _form(request: HttpRequest, draft: Draft, status: int = 200) -> HttpResponse
 def _known_speed(draft: Draft) -> dict[str, Any]:
     """The expected time, from earlier jobs."""
     if draft.earlier_batch is not None:
-        return {"seconds": estimates.from_job(draft.earlier_batch, draft.earlier_batch.wanted)}
+        return {
+            "seconds": estimates.estimate_from_job(draft.earlier_batch, draft.earlier_batch.wanted)
+        }
     try:
-        target = targets.chosen(draft.target)
+        target = targets.target_of_choice(draft.target)
     except NoServer:
         return {}
-    rates = estimates.rates_of(target.server, target.model)
+    rates = estimates.recent_rates(target.server, target.model)
     return {"rates": (min(rates), max(rates)) if rates else None, "target": target}
 
 

@@ -64,7 +64,7 @@ def index(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"page": page, "jobs": shown, "running": running}
     if request.headers.get("HX-Request") and not request.headers.get("HX-Boosted"):
         return render(request, "generation/_job_list.html", context)
-    context |= {"starters": STARTERS, "saved": versions.kept_of(request.user)}
+    context |= {"starters": STARTERS, "saved": versions.saved_recipes_of(request.user)}
     return render(request, "generation/index.html", context)
 
 
@@ -81,7 +81,7 @@ def job(request: HttpRequest, pk: int) -> HttpResponse:
         "spec": spec,
         "large": services.is_large(found.batch),
         "names": spec.recipe.field_names,
-        "labels": spec.recipe.label_names,
+        "labels": spec.recipe.label_candidates,
         "sides": Sides.of(spec.recipe),
         "recipe_json": preview.format_json(found.recipe),
         "near_step": thresholds.step_of(spec.filters.near),
@@ -128,7 +128,7 @@ def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
     chosen = RowFilter.of(found, request.GET)
     page = Paginator(chosen.rows(found), ROWS_A_PAGE).get_page(request.GET.get("page"))
     spec = found.spec
-    names = spec.recipe.shown_first[:FIELDS_SHOWN]
+    names = spec.recipe.table_fields[:FIELDS_SHOWN]
     shown = [(item, _cells(spec, item, names)) for item in page.object_list]
     return {
         "job": found,

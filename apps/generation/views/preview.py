@@ -35,7 +35,7 @@ async def preview(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {}
     if job_request is not None:
         try:
-            target = await in_db(targets.chosen, draft.target)
+            target = await in_db(targets.target_of_choice, draft.target)
             tables = await in_db(services.tables_of, owner, job_request.recipe)
             tried = await generate_preview(
                 target,
@@ -48,7 +48,7 @@ async def preview(request: HttpRequest) -> HttpResponse:
             context["rows"] = tried
             context["system"] = job_request.recipe.system_message
             context["estimate"] = await in_db(
-                partial(estimates.estimate, refill=job_request.refill, width=job_request.width),
+                partial(estimates.estimate_job, refill=job_request.refill, width=job_request.width),
                 target,
                 tried,
                 job_request.rows,
@@ -69,7 +69,7 @@ async def write_personas(request: HttpRequest) -> HttpResponse:
     count = request.POST.get("count", "")
     number = int(count) if count.isdecimal() and 1 <= int(count) <= personas.MOST else 20
     try:
-        target = await in_db(targets.chosen, request.POST.get("target", ""))
+        target = await in_db(targets.target_of_choice, request.POST.get("target", ""))
         person = (await request.auser()).pk
         values = await personas.write(target, about, number, person=person)
     except (NoServer, LLMError, personas.NoPersonas) as error:

@@ -213,7 +213,7 @@ async def _with_vectors(texts: list[str]) -> diversity.Diversity | None:
 
 def _by_label(spec: Spec, items: list[Item], texts: list[str]) -> list[tuple[str, list[str]]]:
     """The texts of each label, of a recipe that has one; the commonest first."""
-    names = [name for name in spec.recipe.label_names if name in _known_labels(spec)]
+    names = [name for name in spec.recipe.label_candidates if name in _known_labels(spec)]
     if not names:
         return []
     groups: dict[str, list[str]] = {}

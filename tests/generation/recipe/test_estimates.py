@@ -8,7 +8,12 @@ from django.test import Client
 
 from apps.batch.handlers import RowOutcome, Verdict
 from apps.batch.models import Batch, Item
-from apps.generation.recipe.estimates import Estimate, estimate, from_job, rates_of
+from apps.generation.recipe.estimates import (
+    Estimate,
+    estimate_from_job,
+    estimate_job,
+    recent_rates,
+)
 from apps.generation.rows.generate_row import GeneratedRow
 from apps.generation.rows.preview import Preview
 from apps.generation.rows.row_steps import Row
@@ -40,7 +45,7 @@ def tried(*seconds: float, written: int = 100, good: int | None = None) -> list[
 
 
 def of(target: Target, previews: list[Preview], rows: int, **options: Any) -> Estimate:
-    found = estimate(target, previews, rows, **{"refill": False, **options})
+    found = estimate_job(target, previews, rows, **{"refill": False, **options})
     assert found is not None
     assert found.fastest is not None
     assert found.slowest is not None
@@ -79,8 +84,8 @@ def test_earlier_jobs_with_this_model_say_how_fast_all_slots_are(
     earlier(alice, eight, model="other", completion_tokens=10**7)
     earlier(alice, eight, width=1, completion_tokens=10)
     earlier(alice, eight, active_seconds=1.0)
-    assert sorted(rates_of(eight.server, "m")) == [500, 1000]
-    found = of(eight, tried(9.0, 9.0, 9.0, written=100), 10_000)
+    assert sorted(recent_rates(eight.server, "m")) == [500, 1000]
+    found = of(eight, tried(9.0, 9.0, 9.0, output_tokens=100), 10_000)
     assert found.from_jobs == 2
     work = 10_000 * (100 + 40 / 8)
     assert found.fastest == pytest.approx(work / 1000 / 1.25)
@@ -90,14 +95,14 @@ def test_earlier_jobs_with_this_model_say_how_fast_all_slots_are(
 def test_what_is_rejected_is_made_again_where_it_is_replaced(eight: Target) -> None:
     once = of(eight, tried(2.0, 2.0, 2.0, good=1), 100)
     again = of(eight, tried(2.0, 2.0, 2.0, good=1), 100, refill=True)
-    assert again.written == 3 * once.written
+    assert again.output_tokens == 3 * once.output_tokens
     assert again.slowest == pytest.approx(3 * (100 * 2 / 3) + 2)
     none = of(eight, tried(2.0, 2.0, 2.0, good=0), 100, refill=True)
-    assert none.written == 5 * once.written
+    assert none.output_tokens == 5 * once.output_tokens
 
 
 def test_nothing_came_back(eight: Target) -> None:
-    assert estimate(eight, [Preview(None, None, "gone")], 10, refill=True) is None
+    assert estimate_job(eight, [Preview(None, None, "gone")], 10, refill=True) is None
 
 
 def test_the_editor_says_what_is_known_before_anything_was_tried(
@@ -109,7 +114,7 @@ def test_the_editor_says_what_is_known_before_anything_was_tried(
     page = browser.get("/generate/new/").content.decode()
     assert "Earlier jobs with this model wrote 500 tokens/s." in visible_text(page)
     Item.objects.filter(batch=batch).update(status="accepted")
-    seconds = from_job(batch, 10)
+    seconds = estimate_from_job(batch, 10)
     assert seconds == (80.0, 127.0)
     page = browser.get(f"/generate/new/?like={batch.job.pk}").content.decode()
     assert "1 min 20 s to 2 min 7 s for 10 rows" in visible_text(page)
@@ -122,4 +127,4 @@ def test_a_job_that_replaces_rows_takes_its_time_for_each_accepted_one(
     batch = earlier(alice, eight, goal=2)
     Item.objects.filter(batch=batch).update(status="rejected")
     Item.objects.filter(batch=batch, index__lt=accepted).update(status="accepted")
-    assert from_job(batch, 10) == seconds
+    assert estimate_from_job(batch, 10) == seconds

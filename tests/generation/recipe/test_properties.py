@@ -58,7 +58,7 @@ def test_fields_of_a_recipe_are_names_of_its_columns(data: dict[str, Any]) -> No
     recipe = parse(data)
     names = {name for column in recipe.columns for name in column.names}
     assert set(recipe.field_names) <= names
-    assert sorted(recipe.label_names) == sorted(recipe.field_names)
+    assert sorted(recipe.label_candidates) == sorted(recipe.field_names)
     assert len(set(recipe.field_names)) == len(recipe.field_names)
 
 

@@ -39,7 +39,7 @@ def the_draft(browser: Client, query: str) -> Any:
 
 
 def test_servers_and_models_that_write_with_their_states(browser: Client, second: Server) -> None:
-    groups = targets.offered("").groups
+    groups = targets.model_choices("").groups
     found = {group.label: [option.label for option in group.options] for group in groups}
     assert found["Second · offline"] == ["writer · 2 slots", "other · not loaded · 2 slots"]
     assert found["Chat · not checked"] == ["Its first model"]
@@ -51,7 +51,7 @@ def test_servers_and_models_that_write_with_their_states(browser: Client, second
 def test_a_server_of_embeddings_alone_is_not_offered(embedding_server: Server) -> None:
     embedding_server.stored_facts = {"models": [{"id": "minilm-l6"}, {"id": "whatever"}]}
     embedding_server.save()
-    assert targets.offered("").groups == []
+    assert targets.model_choices("").groups == []
 
 
 def test_a_job_is_asked_of_what_was_chosen_and_says_so(browser: Client, second: Server) -> None:
@@ -152,4 +152,4 @@ def test_no_server_at_all_is_a_sentence(browser: Client, alice: User) -> None:
     assert "No server set for generation" in answer.context["draft"].errors["target"]
     assert "no server is set" in answer.content.decode()
     with pytest.raises(NoServer):
-        targets.chosen("")
+        targets.target_of_choice("")

@@ -241,7 +241,7 @@ class TestPreview:
         assert "Write a" in page
         assert "prompt tokens (uncached)" in page
         assert answer.context["estimate"].rows == 12
-        assert answer.context["estimate"].written > 0
+        assert answer.context["estimate"].output_tokens > 0
         assert await Job.objects.acount() == 0
 
     async def test_what_is_wrong_goes_to_its_field(

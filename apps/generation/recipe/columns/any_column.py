@@ -23,7 +23,7 @@ KINDS = tuple(
 def _with_kind(data: Any) -> Any:
     """Adds the default kind."""
     if not isinstance(data, Mapping):
-        raise RecipeError.of(Column.NOT_AN_OBJECT)
+        raise RecipeError.one(Column.NOT_AN_OBJECT)
     kind = data.get("kind", "category")
     if not isinstance(kind, str) or kind not in KINDS:
         message = f"Unknown column type “{str(kind)[:100]}”. Use {', '.join(KINDS)}."

@@ -61,9 +61,9 @@ class Check(Part):
         match self.kind:
             case "length":
                 if not self.smallest and not self.largest:
-                    raise RecipeError.of("Enter a minimum or a maximum length.")
+                    raise RecipeError.one("Enter a minimum or a maximum length.")
                 if self.largest and self.smallest > self.largest:
-                    raise RecipeError.of("The minimum length is larger than the maximum.")
+                    raise RecipeError.one("The minimum length is larger than the maximum.")
             case "matches" | "differs":
                 _pattern(self.text)
             case "language":
@@ -71,7 +71,7 @@ class Check(Part):
             case "expression":
                 templates.check_expression(self.text, None)
             case _ if not self.text.strip():
-                raise RecipeError.of("Enter the text to look for.")
+                raise RecipeError.one("Enter the text to look for.")
         return self
 
     def check_names(self, names: Sequence[str] | None) -> None:
@@ -99,7 +99,7 @@ class Check(Part):
 def _check_count(checks: Any) -> Any:
     checks = checks or []
     if not isinstance(checks, list | tuple) or len(checks) > MAX_CHECKS:
-        raise RecipeError.of(f"Checks must be a list of up to {MAX_CHECKS}.")
+        raise RecipeError.one(f"Checks must be a list of up to {MAX_CHECKS}.")
     return checks
 
 
@@ -109,9 +109,9 @@ Checks = Annotated[tuple[Check, ...], BeforeValidator(_check_count)]
 @lru_cache(maxsize=256)
 def _pattern(source: str) -> Any:
     if not source:
-        raise RecipeError.of("Enter a pattern.")
+        raise RecipeError.one("Enter a pattern.")
     if len(source) > MAX_PATTERN:
-        raise RecipeError.of(f"The pattern is too long. The limit is {MAX_PATTERN:,} characters.")
+        raise RecipeError.one(f"The pattern is too long. The limit is {MAX_PATTERN:,} characters.")
     options = re2.Options()
     options.max_mem = PATTERN_MEMORY
     options.log_errors = False
@@ -120,7 +120,7 @@ def _pattern(source: str) -> Any:
     except re2.error as error:
         reason = error.args[0] if error.args else "not a regular expression"
         reason = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
-        raise RecipeError.of(f"The pattern is not valid: {reason}.") from error
+        raise RecipeError.one(f"The pattern is not valid: {reason}.") from error
 
 
 # --- The sentence of each kind ------------------------------------------------------

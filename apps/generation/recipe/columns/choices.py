@@ -54,7 +54,7 @@ class Choice(Column):
             return given  # the name's own error is enough
         if depends_on:
             if not isinstance(given, Mapping) or not given:
-                raise RecipeError.of(
+                raise RecipeError.one(
                     f"“{name}” depends on “{depends_on}”: its values are an object, "
                     f"value of “{depends_on}” to a list."
                 )
@@ -63,7 +63,7 @@ class Choice(Column):
                 for value, values in given.items()
             }
         if isinstance(given, Mapping):
-            raise RecipeError.of(
+            raise RecipeError.one(
                 f"“{name}” has values that depend on another column. Set depends_on."
             )
         return _checked_list(name, given, info.data.get("weights"))
@@ -108,9 +108,9 @@ def _options(values: ValueList, weights: list[int | float] | None) -> Options:
 
 def _checked_list(name: str, values: Any, weights: Any) -> ValueList:
     if not isinstance(values, list) or not values:
-        raise RecipeError.of(f"“{name}” needs at least one value.")
+        raise RecipeError.one(f"“{name}” needs at least one value.")
     if len(values) > MAX_VALUES:
-        raise RecipeError.of(
+        raise RecipeError.one(
             f"“{name}” has {len(values):,} values and the limit is {MAX_VALUES:,}."
         )
     pairs = weights is None and any(isinstance(value, Mapping) for value in values)
@@ -130,25 +130,25 @@ def _checked_list(name: str, values: Any, weights: Any) -> ValueList:
 
 def _check_weights(name: str, weights: Any, texts: list[str]) -> None:
     if not isinstance(weights, list) or len(weights) != len(texts):
-        raise RecipeError.of(f"“{name}” needs as many weights as values.")
+        raise RecipeError.one(f"“{name}” needs as many weights as values.")
     if len(set(texts)) < len(texts):
-        raise RecipeError.of(
+        raise RecipeError.one(
             f"“{name}” lists a value twice. List it once, with both weights added."
         )
     for weight in weights:
         is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
         if not is_number or not 0 <= weight <= MAX_NUMBER:
-            raise RecipeError.of(f"A weight of “{name}” is not a number of 0 or more.")
+            raise RecipeError.one(f"A weight of “{name}” is not a number of 0 or more.")
     if not sum(weights):
-        raise RecipeError.of(f"All weights of “{name}” are 0.")
+        raise RecipeError.one(f"All weights of “{name}” are 0.")
 
 
 def _checked_value(name: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise RecipeError.of(f"A value of “{name}” is empty or not a string.")
+        raise RecipeError.one(f"A value of “{name}” is empty or not a string.")
     text = str(value).strip()
     if not text:
-        raise RecipeError.of(f"A value of “{name}” is empty or not a string.")
+        raise RecipeError.one(f"A value of “{name}” is empty or not a string.")
     if len(text) > MAX_VALUE:
-        raise RecipeError.of(f"A value of “{name}” is longer than {MAX_VALUE:,} characters.")
+        raise RecipeError.one(f"A value of “{name}” is longer than {MAX_VALUE:,} characters.")
     return text

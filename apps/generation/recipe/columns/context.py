@@ -65,7 +65,7 @@ class ParseContext:
                 message = f"Two columns are named “{name}”. Rename one."
                 if name != column.name:
                     message = f"Its “{name}” is the name of an earlier column: rename one of them."
-                raise RecipeError.of(message)
+                raise RecipeError.one(message)
 
     def _check_checks(self, column: Written) -> None:
         for check in column.checks:

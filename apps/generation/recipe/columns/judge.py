@@ -51,13 +51,13 @@ class Criterion(Part):
 
 def _check_count(criteria: Any) -> Any:
     if not isinstance(criteria, list) or not 1 <= len(criteria) <= MAX_CRITERIA:
-        raise RecipeError.of(f"A judge needs 1 to {MAX_CRITERIA} criteria.")
+        raise RecipeError.one(f"A judge needs 1 to {MAX_CRITERIA} criteria.")
     return criteria
 
 
 def _check_unique(criteria: list[Criterion]) -> list[Criterion]:
     if len({criterion.name for criterion in criteria}) < len(criteria):
-        raise RecipeError.of("Two criteria have the same name.")
+        raise RecipeError.one("Two criteria have the same name.")
     return criteria
 
 

@@ -23,7 +23,7 @@ def check_language(code: str) -> None:
     """
     known = sorted(_identifier().labels)
     if code not in known:
-        raise RecipeError.of(f"Unknown language “{code}”. Use {', '.join(known)}.")
+        raise RecipeError.one(f"Unknown language “{code}”. Use {', '.join(known)}.")
 
 
 def language_of(text: str) -> tuple[str, float]:

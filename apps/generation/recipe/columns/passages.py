@@ -71,7 +71,8 @@ def _cut(block: list[str], longest: int) -> list[str]:
 
 
 def _frame(block: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """What each piece of a block begins and ends with: its fence, or the head of its table."""
+    """Splits a block into the start and end of each piece (a fence, the head of a table) and the
+    lines between."""
     if opened := FENCE.match(block[0]):
         is_closed = len(block) > 1 and block[-1].strip().startswith(opened[1])
         return [block[0]], block[1 : -1 if is_closed else None], [opened[1]]

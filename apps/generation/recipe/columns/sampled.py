@@ -55,7 +55,7 @@ def _check_date(text: str) -> str:
     try:
         datetime.fromisoformat(text)
     except ValueError as error:
-        raise RecipeError.of(NO_DATE) from error
+        raise RecipeError.one(NO_DATE) from error
     return text
 
 

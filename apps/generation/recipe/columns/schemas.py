@@ -1,4 +1,4 @@
-"""JSON schemas of a row: how a model is told, what an answer is held against (pure)."""
+"""JSON schemas of a row: described for the model, enforced on its answer (pure)."""
 
 import json
 from collections.abc import Iterator
@@ -23,15 +23,15 @@ PLURALS = {
 
 
 def checked(schema: Any) -> dict[str, Any]:
-    """The schema, if every row can be made and checked with it.
+    """Returns the schema if every row can be generated and checked with it.
 
     Raises:
-        RecipeError: naming the field and what is wrong with it.
+        RecipeError: with the field.
     """
     try:
         return json_schemas.checked(schema, of="A row", sense=False)
     except json_schemas.BadSchema as error:
-        raise RecipeError.of(str(error)) from error
+        raise RecipeError.one(str(error)) from error
 
 
 # --- For the model ------------------------------------------------------------
@@ -85,7 +85,7 @@ def _range(schema: Schema, smallest: str, largest: str, unit: str) -> str:
 
 
 def _object_in(schema: Schema) -> Schema | None:
-    """The object a field is, or is a list of."""
+    """The object schema of a field, or of its items."""
     if schema.get("type") == "array":
         return _object_in(schema["items"])
     return schema if schema.get("type") == "object" else None
@@ -99,16 +99,16 @@ def _json(value: Any) -> str:
 
 
 def first_error(schema: Schema, row: Any, *, loosely: bool = False) -> str:
-    """Why a row does not fit the schema, as a sentence; empty when it does.
+    """The first error of a row as a sentence; empty if it fits the schema.
 
     Args:
-        loosely: only what is required and of which type it is counts, no limits.
+        loosely: check required fields and types only, no limits.
     """
     return next(iter(errors(schema, row, loosely=loosely)), "")
 
 
 def errors(schema: Schema, row: Any, *, loosely: bool = False) -> list[str]:
-    """As `first_error`, all of them."""
+    """All errors of a row, see `first_error`."""
     found = sorted(
         Draft202012Validator(closed(schema)).iter_errors(row), key=lambda error: error.json_path
     )
@@ -143,7 +143,7 @@ def free_texts(schema: Schema | None, row: Any) -> list[str]:
 
 
 def is_free_text(schema: Schema | None, name: str) -> bool:
-    """Whether a field is a string that the model was free to write."""
+    """True for a string that the model was free to write."""
     if schema is None:
         return True
     inner = schema["properties"][name]

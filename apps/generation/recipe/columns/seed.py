@@ -99,7 +99,7 @@ class Seed(Column):
             return DATASET_FIELDS
         if self.model_fields_set & {"rows", "text"}:
             return seed_rows.field_names(self.table)
-        raise RecipeError.of(seed_rows.NO_SOURCE)
+        raise RecipeError.one(seed_rows.NO_SOURCE)
 
     @property
     def match_field(self) -> str:

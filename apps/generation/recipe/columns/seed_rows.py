@@ -46,7 +46,7 @@ class Table:
 
     @property
     def texts(self) -> list[str]:
-        """What each row says: its text, or all its fields."""
+        """The text of each row, or all its fields."""
         return [row.get("text") or "\n".join(row.values()) for row in self.rows]
 
     def matching(self, name: str, value: str) -> list[int]:
@@ -86,18 +86,18 @@ def read_text(text: Any, text_format: Any = "lines") -> Table:
         RecipeError: with the line.
     """
     if not isinstance(text, str):
-        raise RecipeError.of(NO_SOURCE)
+        raise RecipeError.one(NO_SOURCE)
     _check_text(text.lstrip("\ufeff \r\n\t"))
     if not isinstance(text_format, str) or text_format not in _READERS:
-        raise RecipeError.of(f"A text of seed rows has a format, one of {', '.join(FORMATS)}.")
+        raise RecipeError.one(f"A text of seed rows has a format, one of {', '.join(FORMATS)}.")
     return _table(_READERS[text_format](text))
 
 
 def _table(rows: Sequence[Row]) -> Table:
     if not rows:
-        raise RecipeError.of("No seed rows found.")
+        raise RecipeError.one("No seed rows found.")
     if len(rows) > MAX_ROWS:
-        raise RecipeError.of(f"{len(rows):,} seed rows; the limit is {MAX_ROWS:,}.")
+        raise RecipeError.one(f"{len(rows):,} seed rows; the limit is {MAX_ROWS:,}.")
     return Table(rows)
 
 
@@ -109,7 +109,7 @@ def field_names(table: Table) -> tuple[str, ...]:
     """
     names = tuple(dict.fromkeys(name for row in table.rows for name in row))
     if len(names) > MAX_FIELDS:
-        raise RecipeError.of(f"Seed rows have {len(names)} fields; the limit is {MAX_FIELDS}.")
+        raise RecipeError.one(f"Seed rows have {len(names)} fields; the limit is {MAX_FIELDS}.")
     for name in names:
         check_name(name)
     return names
@@ -117,16 +117,16 @@ def field_names(table: Table) -> tuple[str, ...]:
 
 def _objects(values: Any) -> list[Row]:
     if not isinstance(values, list):
-        raise RecipeError.of("Seed rows are a list of objects.")
+        raise RecipeError.one("Seed rows are a list of objects.")
     rows: list[Row] = []
     for number, value in enumerate(values, start=1):
         if isinstance(value, str):
             value = {"text": value}
         if not isinstance(value, Mapping) or not value:
-            raise RecipeError.of(f"Seed row {number} is not an object.")
+            raise RecipeError.one(f"Seed row {number} is not an object.")
         row = {_name(str(name)): to_text(cell) for name, cell in value.items()}
         if any(len(cell) > MAX_CELL for cell in row.values()):
-            raise RecipeError.of(f"Seed row {number} has a text longer than {MAX_CELL:,}.")
+            raise RecipeError.one(f"Seed row {number} has a text longer than {MAX_CELL:,}.")
         rows.append(row)
     return rows
 
@@ -152,7 +152,7 @@ def _csv(text: str) -> list[Row]:
             ]
         )
     except csv.Error as error:
-        raise RecipeError.of(f"The CSV could not be read: {error}.") from error
+        raise RecipeError.one(f"The CSV could not be read: {error}.") from error
 
 
 def _jsonl(text: str) -> list[Row]:
@@ -162,7 +162,7 @@ def _jsonl(text: str) -> list[Row]:
             try:
                 values.append(json.loads(line))
             except (ValueError, RecursionError) as error:
-                raise RecipeError.of(f"Line {number} is not valid JSON: {error}.") from error
+                raise RecipeError.one(f"Line {number} is not valid JSON: {error}.") from error
     return _objects(values)
 
 
@@ -182,8 +182,8 @@ def _check_text(text: str) -> None:
     """That it is text: a file's bytes would be taken as lines."""
     kind = next((kind for mark, kind in NO_TEXT.items() if text.startswith(mark)), "")
     if kind:
-        raise RecipeError.of(
+        raise RecipeError.one(
             f"This is {kind}, not text. Copy the text out of it, or save it as .txt or .md."
         )
     if "\x00" in text:
-        raise RecipeError.of("This is a binary file, not text. Save it as .txt, .csv or .jsonl.")
+        raise RecipeError.one("This is a binary file, not text. Save it as .txt, .csv or .jsonl.")

@@ -34,7 +34,7 @@ ColumnParams = Annotated[
 
 def _check_schema(schema: Any, info: ValidationInfo) -> Any:
     if not schema:
-        raise RecipeError.of("Add at least one field.")
+        raise RecipeError.one("Add at least one field.")
     return checked_row_schema(schema, info)
 
 
@@ -43,7 +43,7 @@ def checked_row_schema(schema: Any, info: ValidationInfo) -> dict[str, Any]:
     found = schemas.checked(schema)
     is_new = info.context is not None and info.context.is_new
     if is_new and (problem := json_schemas.contradiction(found)):
-        raise RecipeError.of(problem)
+        raise RecipeError.one(problem)
     return found
 
 
@@ -75,7 +75,7 @@ class Written(Column):
 
     @property
     def answer_schema(self) -> Mapping[str, Any] | None:
-        """Of one answer as it becomes part of the row; None for plain text."""
+        """The schema of one answer as it becomes part of the row; None for plain text."""
         return None
 
     @property

@@ -27,12 +27,14 @@ class Budget:
     def spend_steps(self, cost: int) -> None:
         self.steps -= cost
         if self.steps < 0:
-            raise RecipeError.of(f"Its loops take more than {MAX_STEPS:,} steps: shorten the list.")
+            raise RecipeError.one(
+                f"Its loops take more than {MAX_STEPS:,} steps: shorten the list."
+            )
 
     def spend_characters(self, characters: int) -> None:
         self.characters -= characters
         if characters > MAX_PROMPT or self.characters < 0:
-            raise RecipeError.of(f"A text in it comes out longer than {MAX_PROMPT:,} characters.")
+            raise RecipeError.one(f"A text in it comes out longer than {MAX_PROMPT:,} characters.")
 
 
 budget: ContextVar[Budget] = ContextVar("budget")
@@ -51,4 +53,4 @@ def field_of(value: Any, name: str) -> Any:
         return value.get(name)
     if value is None:
         return None
-    raise RecipeError.of(f"“{to_text(value)[:40]}” has no field “{name}”: it is not an object.")
+    raise RecipeError.one(f"“{to_text(value)[:40]}” has no field “{name}”: it is not an object.")

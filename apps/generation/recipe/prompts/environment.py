@@ -38,13 +38,13 @@ class _Environment(ImmutableSandboxedEnvironment):
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         for value in (left, right):
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise RecipeError.of(f"“{operator}” works on numbers, not on {_quoted(value)}.")
+                raise RecipeError.one(f"“{operator}” works on numbers, not on {_quoted(value)}.")
             if abs(value) > MAX_NUMBER:
-                raise RecipeError.of(f"The number {value:g} is too large.")
+                raise RecipeError.one(f"The number {value:g} is too large.")
         if operator not in ARITHMETIC:
-            raise RecipeError.of(f"“{operator}” cannot be used.")
+            raise RecipeError.one(f"“{operator}” cannot be used.")
         if right == 0 and operator in {"/", "//", "%"}:
-            raise RecipeError.of("Division by zero.")
+            raise RecipeError.one("Division by zero.")
         return ARITHMETIC[operator](left, right)
 
     def getattr(self, obj: Any, attribute: str) -> Any:

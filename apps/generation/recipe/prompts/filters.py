@@ -31,7 +31,7 @@ def _trim(context: Context, value: Any, chars: Any = None) -> str:
     ends = None if chars is None else to_text(chars)
     budget.get().spend_characters(len(text) + len(ends or ""))
     if ends is not None and len(ends) > MAX_TRIMMED:
-        raise RecipeError.of(f"“trim” removes up to {MAX_TRIMMED:,} characters.")
+        raise RecipeError.one(f"“trim” removes up to {MAX_TRIMMED:,} characters.")
     return text.strip(ends)
 
 
@@ -72,7 +72,7 @@ def _length(context: Context, value: Any) -> int:
     if value is None:
         return 0
     if not isinstance(value, str | list | tuple | Mapping):
-        raise RecipeError.of(f"“{to_text(value)[:40]}” has no length.")
+        raise RecipeError.one(f"“{to_text(value)[:40]}” has no length.")
     return len(value)
 
 
@@ -88,7 +88,7 @@ def _items(value: Any, construct: str) -> list[Any] | tuple[Any, ...]:
     if value is None:
         return ()
     if not isinstance(value, list | tuple):
-        raise RecipeError.of(f"“{construct}” needs a list, not “{to_text(value)[:40]}”.")
+        raise RecipeError.one(f"“{construct}” needs a list, not “{to_text(value)[:40]}”.")
     return value
 
 

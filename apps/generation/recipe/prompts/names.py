@@ -19,7 +19,7 @@ def check_name(name: str) -> None:
         RecipeError: no template could use the name.
     """
     if not NAME.fullmatch(name) or name.lower() in RESERVED:
-        raise RecipeError.of(
+        raise RecipeError.one(
             f"“{name[:60]}” is not a valid column name. Use letters, digits and _, start with a "
             "letter, and avoid reserved words."
         )

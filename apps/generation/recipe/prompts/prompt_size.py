@@ -1,7 +1,7 @@
-"""How many tokens the prompts of a row may come to, before any is made (pure).
+"""Upper bound of the tokens of a row's prompts (pure).
 
-Where slots share one context, rows are let in by it: one that comes out longer than was said ends
-the answers of everybody.
+Where slots share one context, rows are admitted by it: a prompt longer than its bound would end the
+answers of everyone.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ MOST = MAX_PROMPT // ASCII_CHARACTERS
 
 
 def prompt_tokens(recipe: Recipe, tables: Mapping[str, Table]) -> int:
-    """The longest values, examples and earlier answers, each as often as a prompt names it."""
+    """Counts the longest values, examples and earlier answers, as often as a prompt names them."""
     longest: dict[str, int] = {}
     total = max_tokens_of(recipe.system_message)
     for column in recipe.columns:

@@ -68,7 +68,7 @@ def parse_expression(source: str) -> nodes.Node:
         RecipeError: with the line.
     """
     if not source.strip():
-        raise RecipeError.of("The expression is empty.")
+        raise RecipeError.one("The expression is empty.")
     _check_length(source, MAX_EXPRESSION)
     tree = _parsed(lambda: _expression_tree(source), "expression")
     _check_nodes(tree, arithmetic=True)
@@ -85,18 +85,18 @@ def _expression_tree(source: str) -> nodes.Node:
 
 def _check_length(source: str, longest: int) -> None:
     if len(source) > longest:
-        raise RecipeError.of(f"At most {longest:,} characters; these are {len(source):,}.")
+        raise RecipeError.one(f"At most {longest:,} characters; these are {len(source):,}.")
 
 
 def _parsed(parse: Callable[[], nodes.Node], thing: str) -> nodes.Node:
     try:
         return parse()
     except TemplateSyntaxError as error:
-        raise RecipeError.of(f"Line {error.lineno}: {_sentence(error.message or '')}") from error
+        raise RecipeError.one(f"Line {error.lineno}: {_sentence(error.message or '')}") from error
     except RecursionError as error:
-        raise RecipeError.of(f"The {thing} is nested too deeply.") from error
+        raise RecipeError.one(f"The {thing} is nested too deeply.") from error
     except ValueError as error:  # Python reads no whole number of more than 4,300 digits
-        raise RecipeError.of("A number in it has too many digits.") from error
+        raise RecipeError.one("A number in it has too many digits.") from error
 
 
 def _sentence(message: str) -> str:
@@ -113,31 +113,31 @@ def _check_nodes(tree: nodes.Node, *, arithmetic: bool = False) -> None:
     for _ in range(MAX_DEPTH):
         parts += len(level)
         if parts > MAX_PARTS:
-            raise RecipeError.of(f"The template has more than {MAX_PARTS:,} parts: shorten it.")
+            raise RecipeError.one(f"The template has more than {MAX_PARTS:,} parts: shorten it.")
         for node in level:
             if not (arithmetic and isinstance(node, ARITHMETIC_NODES)):
                 _check_node(node)
         level = [child for node in level for child in node.iter_child_nodes()]
         if not level:
             return
-    raise RecipeError.of("The template is nested too deeply.")
+    raise RecipeError.one("The template is nested too deeply.")
 
 
 def _check_node(node: nodes.Node) -> None:
     if isinstance(node, nodes.Filter) and node.name not in FILTERS:
         known = ", ".join(FILTERS)
-        raise RecipeError.of(f"Line {node.lineno}: unknown filter “{node.name}”. Use {known}.")
+        raise RecipeError.one(f"Line {node.lineno}: unknown filter “{node.name}”. Use {known}.")
     if isinstance(node, nodes.Test) and node.name not in TESTS:
-        raise RecipeError.of(f"Line {node.lineno}: unknown test “{node.name}”.")
+        raise RecipeError.one(f"Line {node.lineno}: unknown test “{node.name}”.")
     if isinstance(node, nodes.Name) and node.name == "self":  # the one name that Jinja adds
-        raise RecipeError.of(f"Line {node.lineno}: no column “self”.")
+        raise RecipeError.one(f"Line {node.lineno}: no column “self”.")
     kinds = (REFUSED[kind] for kind in type(node).__mro__ if kind in REFUSED)
     refused = next(kinds, "this part of Jinja")
     if isinstance(node, nodes.Getattr) and not _is_field(node):
         refused = "attributes"
     elif isinstance(node, ALLOWED):
         return
-    raise RecipeError.of(
+    raise RecipeError.one(
         f"Line {node.lineno}: prompts do not support {refused}. Use {{{{ }}}} for columns, "
         "{% if %} … {% endif %} for conditions and {% for item in list %} … {% endfor %} for "
         "repetitions."
@@ -153,9 +153,9 @@ def _check_loops(tree: nodes.Node, depth: int = 0) -> None:
     if isinstance(tree, nodes.For):
         depth += 1
         if depth > MAX_LOOPS:
-            raise RecipeError.of(f"Line {tree.lineno}: at most {MAX_LOOPS} loops in each other.")
+            raise RecipeError.one(f"Line {tree.lineno}: at most {MAX_LOOPS} loops in each other.")
         if tree.recursive or not isinstance(tree.target, nodes.Name):
-            raise RecipeError.of(f"Line {tree.lineno}: write a loop as {{% for item in list %}}.")
+            raise RecipeError.one(f"Line {tree.lineno}: write a loop as {{% for item in list %}}.")
         check_name(tree.target.name)
     for child in tree.iter_child_nodes():
         _check_loops(child, depth)

@@ -58,16 +58,16 @@ def render(source: str, values: Mapping[str, Any]) -> str:
             parts.append(part)
             length += len(part)
             if length > MAX_PROMPT:
-                raise RecipeError.of(f"The prompt is longer than {MAX_PROMPT:,} characters.")
+                raise RecipeError.one(f"The prompt is longer than {MAX_PROMPT:,} characters.")
     except RecipeError:
         raise
     except (TemplateError, RecursionError, TypeError, ValueError, ArithmeticError) as error:
-        raise RecipeError.of(f"The prompt could not be built: {error}") from error
+        raise RecipeError.one(f"The prompt could not be built: {error}") from error
     finally:
         budget.reset(token)
     prompt = "".join(parts).strip()
     if not prompt:
-        raise RecipeError.of("The prompt is empty for this row.")
+        raise RecipeError.one("The prompt is empty for this row.")
     return prompt
 
 
@@ -83,18 +83,18 @@ def evaluate(source: str, values: Mapping[str, Any]) -> Any:
     except RecipeError:
         raise
     except (TemplateError, RecursionError, TypeError, ValueError, ArithmeticError) as error:
-        raise RecipeError.of(f"The expression could not be evaluated: {error}.") from error
+        raise RecipeError.one(f"The expression could not be evaluated: {error}.") from error
     finally:
         budget.reset(token)
     if isinstance(value, str) and len(value) > MAX_PROMPT:
-        raise RecipeError.of(
+        raise RecipeError.one(
             f"The result of the expression is longer than {MAX_PROMPT:,} characters."
         )
     if isinstance(value, tuple):
         value = list(value)
     for part in value if isinstance(value, list) else [value]:
         if isinstance(part, Undefined):
-            raise RecipeError.of("The expression could not be evaluated: a column is missing.")
+            raise RecipeError.one("The expression could not be evaluated: a column is missing.")
     return value
 
 
@@ -102,7 +102,7 @@ def _check_names(tree: nodes.Node, columns: Sequence[str] | None) -> None:
     if columns is None:
         return
     for name in _unknown_names(tree, frozenset(columns)):
-        raise RecipeError.of(f"Line {name.lineno}: {unknown_column(name.name, columns)}")
+        raise RecipeError.one(f"Line {name.lineno}: {unknown_column(name.name, columns)}")
 
 
 def _unknown_names(tree: nodes.Node, known: frozenset[str]) -> Iterator[nodes.Name]:

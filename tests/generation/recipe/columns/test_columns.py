@@ -220,7 +220,7 @@ def test_the_fields_of_a_row() -> None:
         *("label", "who", "stars", "id", "example_text", "example_label", "bad", "title"),
         *("reply", "judge_reason", "quality"),
     ]
-    assert recipe.label_names[:2] == ["label", "who"]
+    assert recipe.label_candidates[:2] == ["label", "who"]
 
 
 @pytest.mark.parametrize(
