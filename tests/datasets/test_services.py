@@ -21,7 +21,7 @@ def test_it_works(alice: User) -> None:
     assert dataset.split_counts == {"test": 1}
     assert [rejection.row for rejection in dataset.rejections.all()] == [3, 9]
     assert list(dataset.examples.values_list("index", "split")) == [(0, ""), (1, "test")]
-    assert "1 labels" in dataset.notes[0]
+    assert "1 label" in dataset.notes[0]
 
 
 def test_all_or_nothing(alice: User) -> None:

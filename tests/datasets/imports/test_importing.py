@@ -173,7 +173,7 @@ def test_a_worker_that_was_thought_dead_changes_nothing(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload = queued(alice)
-    pieces = importing._pieces
+    pieces = importing.read_chunks
     taken_over: list[int] = []
 
     def lose(*args: object) -> Iterator[object]:
@@ -184,7 +184,7 @@ def test_a_worker_that_was_thought_dead_changes_nothing(
                 importing.run_import(str(upload.pk))
             yield piece
 
-    monkeypatch.setattr(importing, "_pieces", lose)
+    monkeypatch.setattr(importing, "read_chunks", lose)
     importing.run_import(str(upload.pk))
     dataset = Dataset.objects.owned_by(alice).get()
     assert dataset.rows == Example.objects.count() == ROWS
@@ -199,7 +199,7 @@ def test_a_killed_worker_costs_nothing(alice: User, settings: Settings) -> None:
         "from django.conf import settings\n"
         f"settings.UPLOADS_DIR = {str(settings.UPLOADS_DIR)!r}\n"
         "from apps.datasets.imports import dataset_writer, importing\n"
-        "writer.BATCH_ROWS = 10\n"
+        "dataset_writer.BATCH_ROWS = 10\n"
         "write = dataset_writer.DatasetWriter.write\n"
         "def die(self, *a, **k):\n"
         "    if self._next == 30: os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -232,7 +232,7 @@ def test_an_import_that_kills_its_workers_is_given_up(alice: User) -> None:
     Upload.objects.update(attempts=importing.MAX_ATTEMPTS)
     importing.run_import(str(upload.pk))
     upload.refresh_from_db()
-    assert "died 3 times" in upload.error
+    assert "crashed 3 times" in upload.error
     assert nothing_left()
 
 
@@ -300,7 +300,7 @@ def test_a_large_dataset_is_removed_by_a_worker(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removal, "SMALL_ROWS", 10)
-    monkeypatch.setattr(dataset_writer, "PIECE_ROWS", 7)
+    monkeypatch.setattr(removal, "PIECE_ROWS", 7)
     dataset = create_many(alice, 30)
     assert not removal.remove_dataset(dataset)
     assert not Dataset.objects.owned_by(alice).exists()

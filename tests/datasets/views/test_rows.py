@@ -25,14 +25,14 @@ def labels(dataset: Dataset) -> list[str]:
 
 def test_it_works(browser: Client, dataset: Dataset) -> None:
     page = browser.get(f"/datasets/{dataset.pk}/").content.decode()
-    for words in ("no label", "differ only in case or spacing", "1 row whose text", "Set a fifth"):
-        assert (words in page) == (words != "Set a fifth")  # it has a test split
+    for words in ("Unlabelled", "differ only in case or spacing", "Duplicates", "Hold out 20%"):
+        assert (words in page) == (words != "Hold out 20%")  # it has a test split
     url = f"/datasets/{dataset.pk}/examples/2/label/"
     answer = browser.post(url, {"label": " new  one "}, headers={"HX-Request": "true"})
     assert answer["HX-Trigger"] == "dataset-changed"
     assert 'value="new one"' in answer.content.decode()
     summary = browser.get(f"/datasets/{dataset.pk}/summary/").content.decode()
-    assert "became “new one”" in summary
+    assert "to “new one”" in summary
     assert 'hx-swap-oob="innerHTML:#label-list"' in summary
     answer = browser.post(f"/datasets/{dataset.pk}/undo/", {"next": f"/datasets/{dataset.pk}/?q=x"})
     assert answer["location"] == f"/datasets/{dataset.pk}/?q=x"
@@ -53,19 +53,19 @@ def test_ticked_rows(browser: Client, dataset: Dataset) -> None:
     browser.post(url, {"row": ["0"], "action": "split", "to_split": "train"})
     assert shown(dataset)[0][3] == "train"
     answer = browser.post(url, {"row": ["0", "1"], "action": "delete"}, follow=True)
-    assert "2 rows were deleted. It can be undone." in answer.content.decode()
+    assert "2 rows deleted" in answer.content.decode()
     assert len(labels(dataset)) == 2
 
 
 @pytest.mark.parametrize(
     ("sent", "says"),
     [
-        ({"action": "delete"}, "Tick the rows first"),
-        ({"row": "x", "action": "delete"}, "Tick the rows first"),
-        ({"row": "0", "action": "burn"}, "Choose what to do"),
-        ({"row": "0", "action": "split", "to_split": "tset"}, "no split"),
+        ({"action": "delete"}, "Select at least one row."),
+        ({"row": "x", "action": "delete"}, "Select at least one row."),
+        ({"row": "0", "action": "burn"}, "Choose an action"),
+        ({"row": "0", "action": "split", "to_split": "tset"}, "is not a valid split"),
         ({"row": "0", "action": "label", "to_label": "x" * 201}, "201 characters"),
-        ({"row": "0", "action": "label", "to_label": "a"}, "Nothing had to be changed"),
+        ({"row": "0", "action": "label", "to_label": "a"}, "Nothing to change."),
     ],
 )
 def test_a_bad_wish_changes_nothing(
@@ -101,10 +101,10 @@ def test_merging_deduplicating_and_splitting(browser: Client, dataset: Dataset) 
     browser.post(f"/datasets/{dataset.pk}/deduplicate/")
     assert labels(dataset) == ["a", "b", ""]
     answer = browser.post(f"/datasets/{dataset.pk}/split/", follow=True)
-    assert "No label has two different texts" in answer.content.decode()
+    assert "Each label has only one text" in answer.content.decode()
     history = browser.get(f"/datasets/{dataset.pk}/history/").content.decode()
-    assert "“A” became “a” (1 row)" in history
-    assert "As it came in: tests" in history
+    assert "“A” merged into “a” (1 row)" in history
+    assert "Imported from tests" in history
 
 
 def test_near_copies_side_by_side(browser: Client, dataset: Dataset) -> None:

@@ -29,7 +29,7 @@ from apps.datasets.rows import (
 from apps.datasets.rows.browsing import Filters
 from apps.files import ExampleRow
 from tests.datasets.factories import create, create_many, shown
-from tests.datasets.rows.test_editing import check_counts
+from tests.datasets.rows.test_edits import check_counts
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -179,7 +179,7 @@ def test_a_worker_says_why_it_cannot(alice: User, client: Client) -> None:
     assert "Changing rows" in page
     tasks.change_rows(BulkChange.objects.get().pk)
     page = client.get(f"/datasets/{dataset.pk}/").content.decode()
-    assert "The last change failed and was undone. No label has two different texts" in page
+    assert "The last change failed and was undone. Each label has only one text" in page
     services.relabel_rows(dataset, [0], "a")  # changes nothing
     assert BulkChange.objects.exists()
     services.relabel_rows(dataset, [0], "c")  # what failed is in nobody's way

@@ -38,7 +38,7 @@ def test_it_works(dataset: Dataset, alice: User) -> None:
     assert (example.label, example.dataset.version) == ("b", 1)
     revision = dataset.revisions.get()
     assert (revision.what, revision.by, revision.rows) == (
-        "Row 3: unlabelled became “b”",
+        "Row 3: label changed from unlabelled to “b”",
         alice,
         1,
     )
@@ -146,14 +146,14 @@ def test_too_many_labels_are_said(dataset: Dataset) -> None:
         label_counts={f"label {n}": 1 for n in range(MAX_LABELS)}
     )
     dataset.refresh_from_db()
-    with pytest.raises(ValueError, match="1,000 different labels"):
+    with pytest.raises(ValueError, match="Too many labels"):
         services.relabel(dataset.examples.get(index=0), "one more")
 
 
 def test_bad_wishes(dataset: Dataset) -> None:
-    with pytest.raises(ValueError, match="no split"):
+    with pytest.raises(ValueError, match="not a valid split"):
         services.set_split(dataset, [0], "tset")
-    with pytest.raises(ValueError, match="Say which"):
+    with pytest.raises(ValueError, match="Choose the label"):
         services.merge_labels(dataset, ["a"], " ")
     assert services.merge_labels(dataset, ["nope"], "a") is None
 
