@@ -85,7 +85,7 @@ def test_earlier_jobs_with_this_model_say_how_fast_all_slots_are(
     earlier(alice, eight, width=1, completion_tokens=10)
     earlier(alice, eight, active_seconds=1.0)
     assert sorted(recent_rates(eight.server, "m")) == [500, 1000]
-    found = of(eight, tried(9.0, 9.0, 9.0, output_tokens=100), 10_000)
+    found = of(eight, tried(9.0, 9.0, 9.0, written=100), 10_000)
     assert found.from_jobs == 2
     work = 10_000 * (100 + 40 / 8)
     assert found.fastest == pytest.approx(work / 1000 / 1.25)
