@@ -195,7 +195,7 @@ def bare(train, test, server) -> None:  # type: ignore[no-untyped-def]
     from sklearn.linear_model import LogisticRegression  # noqa: TID251 - the comparison
     from threadpoolctl import threadpool_limits
 
-    from apps.embeddings.cache import embed_texts
+    from apps.embeddings.services import embed_texts
     from apps.llm.client import close_clients
     from apps.llm.permits import Lane
     from apps.runtime.redis import close_async_redis

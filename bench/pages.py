@@ -144,8 +144,9 @@ def texts(rows: int) -> Iterator[str]:
 
 async def give_vectors(target: object, rows: int, lots: list[int], labels: int) -> None:
     """As if all texts had been embedded before."""
-    from apps.embeddings.cache import identify, text_hash
-    from apps.embeddings.saver import Keeper
+    from apps.embeddings.cache import text_hash
+    from apps.embeddings.saver import VectorSaver
+    from apps.embeddings.services import identify
     from apps.llm.client import close_clients
     from apps.runtime.redis import close_async_redis
     from apps.servers.services import Target
@@ -163,14 +164,14 @@ async def give_vectors(target: object, rows: int, lots: list[int], labels: int) 
 
     random = np.random.default_rng(1)
     centres = random.normal(size=(labels, dimensions)).astype(np.float32)
-    keeper = Keeper(embedder.fingerprint, embedder.target.model, saved)
+    saver = VectorSaver(embedder.fingerprint, embedder.target.model, saved)
     hashes = [text_hash(text) for text in texts(rows)]
     for start in range(0, rows, AT_ONCE):
         part = centres[lots[start : start + AT_ONCE]]
         part = part + random.normal(0, NOISE, part.shape).astype(np.float32)
         part /= np.linalg.norm(part, axis=1, keepdims=True)
-        keeper.put(hashes[start : start + AT_ONCE], part)
-        await keeper.flush()
+        saver.add(hashes[start : start + AT_ONCE], part)
+        await saver.flush()
 
 
 if __name__ == "__main__":

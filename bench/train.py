@@ -123,7 +123,7 @@ SERVERS = {"llama": llama, "device": device}
 def compare_embedding(server, process, count: int, *, four_times: bool) -> bool:  # type: ignore[no-untyped-def]
     import csv
 
-    from apps.embeddings.cache import Stats, embed, identify
+    from apps.embeddings.services import EmbedStats, embed, identify
     from apps.llm.client import close_clients
     from apps.llm.permits import Lane
     from apps.runtime.redis import close_async_redis
@@ -147,7 +147,7 @@ def compare_embedding(server, process, count: int, *, four_times: bool) -> bool:
             embedder = await identify(choose_target(server))
             client, model = embedder.target.client, embedder.target.model
             await client.embed(model, ["warm", "up"])
-            stats = Stats()
+            stats = EmbedStats()
             # Tokens per turn, so that whatever else the machine does meets all three.
             for turn in range(TURNS):
                 few = parts[2][turn::TURNS][: max(25, count // 10 // TURNS)]
@@ -159,7 +159,7 @@ def compare_embedding(server, process, count: int, *, four_times: bool) -> bool:
                 mine = parts[1][turn::TURNS]
                 with counted("ours", len(mine)):
                     await embed(embedder, mine, lane=Lane.BATCH, stats=stats)
-            again = Stats()
+            again = EmbedStats()
             await embed(embedder, parts[1], lane=Lane.BATCH, stats=again)
             return again.sent
         finally:
@@ -266,12 +266,12 @@ def fit(kind: str, rows: int) -> int:
 
 def clouds(rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Unit vectors around 77 centres, about as separable as Banking77 (93 %)."""
-    from apps.embeddings import arrays
+    from apps.embeddings.services import empty_array
 
     random = np.random.default_rng(0)
     centres = random.normal(size=(LABELS, DIMENSIONS)).astype(np.float32)
     codes = random.integers(0, LABELS, rows)
-    vectors = arrays.empty((rows, DIMENSIONS))
+    vectors = empty_array((rows, DIMENSIONS))
     for start in range(0, rows, 10_000):
         part = codes[start : start + 10_000]
         points = centres[part] + random.normal(0, 5.5, (len(part), DIMENSIONS)).astype(np.float32)

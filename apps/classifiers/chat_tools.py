@@ -7,7 +7,7 @@ from apps.classifiers.evaluation.thresholds import Refusal
 from apps.classifiers.models import Classifier
 from apps.classifiers.prediction import predict
 from apps.core.tools import Arguments, ToolError
-from apps.embeddings.cache import TextsTooLarge
+from apps.embeddings.errors import TextsTooLarge
 from apps.llm.errors import LLMError
 from apps.runtime.async_db import in_db
 from apps.servers.services import NoServer

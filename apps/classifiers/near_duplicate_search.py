@@ -15,9 +15,7 @@ from apps.datasets.services import (
     snapshot,
     store_near_duplicates,
 )
-from apps.embeddings.cache import identify
-from apps.embeddings.preparation import Preparation, embed_prepared
-from apps.embeddings.sender import Vectors
+from apps.embeddings.services import Preparation, Vectors, embed_prepared, identify
 from apps.llm.client import close_clients
 from apps.llm.errors import LLMError
 from apps.llm.permits import Lane

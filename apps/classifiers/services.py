@@ -24,7 +24,7 @@ from apps.classifiers.prediction.predict import warnings
 from apps.classifiers.training.label_rules import LabelOptions, check_dataset
 from apps.classifiers.transfer import convert, imports
 from apps.datasets.models import Dataset
-from apps.embeddings.preparation import Preparation
+from apps.embeddings.services import Preparation
 from apps.servers.models import Server, Use
 from apps.servers.services import default_target
 from apps.work import services as work

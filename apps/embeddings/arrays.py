@@ -1,4 +1,4 @@
-"""Large arrays. Those that would crowd the memory live in a file that nobody else sees."""
+"""Large arrays, memory-mapped from an unnamed file where they would crowd the memory."""
 
 import tempfile
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 MAPPED_FROM_BYTES = 512 * 1024**2
 
 
-def empty(shape: tuple[int, int]) -> NDArray[np.float32]:
+def empty_array(shape: tuple[int, int]) -> NDArray[np.float32]:
     """An uninitialised float32 array, memory-mapped where it is large. Its file has no name."""
     if shape[0] * shape[1] * 4 < MAPPED_FROM_BYTES:
         return np.empty(shape, dtype=np.float32)
@@ -17,12 +17,12 @@ def empty(shape: tuple[int, int]) -> NDArray[np.float32]:
         return np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
 
 
-def take(
+def take_rows(
     array: NDArray[np.float32], rows: NDArray[np.bool_] | NDArray[np.intp]
 ) -> NDArray[np.float32]:
-    """`array[rows]`, in the kind of memory its size asks for. Places must be in range."""
-    places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-    found = empty((len(places), array.shape[1]))
+    """Return `array[rows]`, memory-mapped where it is large. Indices must be in range."""
+    indices = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+    found = empty_array((len(indices), array.shape[1]))
     # With its usual mode numpy fills a second array of that size first, and in memory.
-    np.take(array, places, axis=0, out=found, mode="clip")
+    np.take(array, indices, axis=0, out=found, mode="clip")
     return found

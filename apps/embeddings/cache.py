@@ -1,8 +1,7 @@
 """Texts in, unit vectors out; each text is sent to a model once, ever.
 
-A text is looked up by the model's fingerprint and its own hash. Only the unseen go to the server
-(`sending`). What comes is saved beside that (`keeping`), so work that was interrupted continues
-where it was.
+A text is looked up by the model's fingerprint and its own hash. Only unseen texts go to the server
+(`sender`). Their vectors are saved meanwhile (`saver`), so interrupted work continues where it was.
 """
 
 import asyncio
@@ -15,10 +14,11 @@ from datetime import date
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.embeddings import arrays, background, canary, retention
+from apps.embeddings import arrays, background_saves, canary, retention
+from apps.embeddings.errors import TextsTooLarge
 from apps.embeddings.models import Embedding
-from apps.embeddings.saver import Keeper, check_width
-from apps.embeddings.sender import Part, Sender, Vectors
+from apps.embeddings.saver import VectorSaver, check_dimensions
+from apps.embeddings.sender import Sender, TextBatch, Vectors
 from apps.llm import errors
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
@@ -26,50 +26,36 @@ from apps.servers.models import Server, State, Use
 from apps.servers.services import Target, choose_target, refresh_server
 
 LOOKUP_HASHES = 900  # SQLite's older limit is 999 parameters a statement
-ANSWERED_SECONDS = 0.05  # what is saved later waits so long, which an answer's way out takes
+SAVE_DELAY_SECONDS = 0.05  # later saves wait until the answer is on its way
 
 Progress = Callable[[int, int], Awaitable[None]]
 
 
-class TextsTooLarge(Exception):
-    """Some texts do not fit into the model; all others were embedded and kept."""
-
-    def __init__(self, problems: dict[int, errors.LLMError]) -> None:
-        first = next(iter(problems.values()))
-        super().__init__(
-            f"{len(problems):,} texts are too long for the embedding model. {first}"
-            if len(problems) > 1
-            else str(first)
-        )
-        self.problems = problems
-        """The reason for each text, by its place in the call."""
-
-
 @dataclass(slots=True)
-class Stats:
-    """What one call, or several with the same object, found out on the way."""
+class EmbedStats:
+    """Counters of one call, or of several with the same object."""
 
     sent: int = 0
-    """Texts that a server worked on and that were kept."""
+    """Texts that a server embedded and that were saved."""
     normalised: bool = True
-    """Whether the server's vectors were of unit length. They are brought to it in any case."""
+    """True if the server's vectors had unit length. They are normalised in any case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Embedder:
-    """A target as it was just seen."""
+    """A target with the fingerprint of the model behind it."""
 
     target: Target
     fingerprint: str
 
 
 async def identify(
-    target: Target, *, lane: Lane = Lane.INTERACTIVE, anew: bool = False
+    target: Target, *, lane: Lane = Lane.INTERACTIVE, recheck: bool = False
 ) -> Embedder:
-    """Which model is behind a target now: two fixed texts are embedded from time to time.
+    """Identify the model behind a target, by two fixed texts that are embedded from time to time.
 
     Args:
-        anew: embed them, however lately that was done.
+        recheck: embed them now, however recent the last check is.
 
     Raises:
         Unreachable, Loading, Unauthorized: the server is not ready.
@@ -80,23 +66,23 @@ async def identify(
         kind = {State.LOADING: errors.Loading, State.UNAUTHORIZED: errors.Unauthorized}
         reason = server.facts.error or "The embedding server is not ready. Try again in a moment."
         raise kind.get(State(server.state), errors.Unreachable)(reason)
-    # A target chosen before the server was ever seen could not name its model.
+    # A target chosen before the first probe of the server has no model name.
     unnamed = target.model in {"", "default"}
     model = choose_target(server, use=Use.EMBEDDINGS).model if unnamed else target.model
     known = Target(server, model)
-    told = fingerprint_of(server, model)
-    return Embedder(known, await canary.fingerprint(known, told, lane=lane, anew=anew))
+    reported = server_fingerprint(server, model)
+    return Embedder(known, await canary.fingerprint(known, reported, lane=lane, recheck=recheck))
 
 
-def fingerprint_of(server: Server, model: str) -> str:
-    """By what was last seen of the server, without asking it: of another size, another one.
+def server_fingerprint(server: Server, model: str) -> str:
+    """The fingerprint by the server's known facts: name and size of the model. Sends nothing.
 
-    Models that look alike to the server are told apart by their vectors (`canary`).
+    `canary` distinguishes models that have these in common by their vectors.
     """
     weights = next((facts.weights for facts in server.model_facts if facts.id == model), [])
-    # Where the server says nothing of the weights, the address has to do.
-    told = [model, *weights] if weights else [model, server.base_url]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    # The address stands for weights that the server does not report.
+    parts = [model, *weights] if weights else [model, server.base_url]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 async def embed_texts(
@@ -105,11 +91,11 @@ async def embed_texts(
     """One unit vector per text, in order: (len(texts), dimensions), float32.
 
     Args:
-        progress: awaited with (done, total) of the texts that had to be sent, at first with 0. What
-            it raises ends the work; what was embedded until then is kept.
+        progress: awaited with (done, total) of the texts that had to be sent, first with 0. Its
+            exception ends the work; vectors that came before are saved.
 
     Raises:
-        TextsTooLarge: some texts do not fit into the model. All others are kept, so a second call
+        TextsTooLarge: some texts do not fit into the model. All others are saved, so a second call
             without them sends nothing.
         LLMError: the server failed, also when asked again.
     """
@@ -123,15 +109,15 @@ async def embed(
     *,
     lane: Lane,
     progress: Progress | None = None,
-    stats: Stats | None = None,
+    stats: EmbedStats | None = None,
     save_later: bool = False,
     lasting: bool = True,
 ) -> Vectors:
     """Like `embed_texts`, with a model that was identified before. `stats` is added to.
 
     Args:
-        lasting: texts of a dataset or a job, which use them again; else of a single question.
-        save_later: return before new vectors are in the database (see `later.settled`).
+        lasting: True for texts of a dataset or job, which are used again; False for single texts.
+        save_later: return before new vectors are in the database (see `background_saves`).
     """
     if not texts:
         raise ValueError("No text to embed.")
@@ -144,8 +130,8 @@ async def embed(
     hashes = list(places)
     vectors, known = await in_db(_look_up, embedder.fingerprint, hashes, lasting)
     unseen = _first_texts(texts, inverse, known, len(hashes))
-    expires = retention.end_of(lasting=lasting)
-    work = _Work(embedder, lane, hashes, vectors, progress, stats or Stats(), expires)
+    expires = retention.expiry_date(lasting=lasting)
+    work = _EmbedCall(embedder, lane, hashes, vectors, progress, stats or EmbedStats(), expires)
     await work.run(unseen, save_later=save_later)
     if work.problems:
         raise TextsTooLarge(
@@ -158,7 +144,7 @@ async def embed(
     assert work.vectors is not None
     if len(hashes) == len(texts):
         return work.vectors
-    return arrays.take(work.vectors, inverse)
+    return arrays.take_rows(work.vectors, inverse)
 
 
 def text_hash(text: str) -> bytes:
@@ -168,9 +154,9 @@ def text_hash(text: str) -> bytes:
 def _first_texts(
     texts: Sequence[str], inverse: NDArray[np.intp], known: NDArray[np.bool_], distinct: int
 ) -> list[tuple[int, str]]:
-    """The place and text of each distinct text that has no vector yet, short ones first.
+    """The index and text of each distinct text that has no vector yet, short ones first.
 
-    Texts of like length share a batch: the server pads nothing and no batch waits for one giant.
+    Texts of similar length share a batch: no batch waits for one long text.
     """
     first: dict[int, str] = {}
     for place, number in enumerate(inverse.tolist()):
@@ -182,7 +168,7 @@ def _first_texts(
 def _look_up(
     fingerprint: str, hashes: list[bytes], lasting: bool
 ) -> tuple[Vectors | None, NDArray[np.bool_]]:
-    """The vectors that are there, and which those are; None where there are none."""
+    """The cached vectors and a mask of the texts that have one; None where there are none."""
     known = np.zeros(len(hashes), dtype=np.bool_)
     places = {value: place for place, value in enumerate(hashes)}
     vectors: Vectors | None = None
@@ -191,20 +177,20 @@ def _look_up(
     for start in range(0, len(hashes), LOOKUP_HASHES):
         some = hashes[start : start + LOOKUP_HASHES]
         if lasting:
-            retention.renew(fingerprint, some)
+            retention.extend_expiry(fingerprint, some)
         found = rows.filter(text_hash__in=some)
         for value, stored in found.values_list("text_hash", "vector"):
             vector = np.frombuffer(stored, dtype="<f4")
             if vectors is None:
-                vectors = arrays.empty((len(hashes), len(vector)))
+                vectors = arrays.empty_array((len(hashes), len(vector)))
             place = places[bytes(value)]
             vectors[place] = vector
             known[place] = True
     return vectors, known
 
 
-class _Work:
-    """The texts of one call that have to be sent: where their vectors go, and who hears of it."""
+class _EmbedCall:
+    """The unseen texts of one call: sends them, collects their vectors and reports progress."""
 
     def __init__(
         self,
@@ -213,7 +199,7 @@ class _Work:
         hashes: list[bytes],
         vectors: Vectors | None,
         progress: Progress | None,
-        stats: Stats,
+        stats: EmbedStats,
         expires: date | None,
     ) -> None:
         self.hashes = hashes
@@ -222,10 +208,10 @@ class _Work:
         self.stats = stats
         self._done = 0
         self._total = 0
-        self._keeper = Keeper(
-            embedder.fingerprint, embedder.target.model, self._tell, expires=expires
+        self._saver = VectorSaver(
+            embedder.fingerprint, embedder.target.model, self._report, expires=expires
         )
-        self._sender = Sender(embedder.target, lane, self._arrived, self._keeper.room)
+        self._sender = Sender(embedder.target, lane, self._collect, self._saver.has_room)
 
     @property
     def problems(self) -> dict[int, errors.LLMError]:
@@ -238,44 +224,44 @@ class _Work:
         if not unseen:
             return
         if save_later:
-            background.soon(self._keeper.run())
+            background_saves.start(self._saver.run())
             try:
                 await self._sender.run(unseen)
             finally:
-                background.soon(self._end_when_answered())
+                background_saves.start(self._finish_after_answer())
             return
         try:
             async with asyncio.TaskGroup() as both:
-                both.create_task(self._keeper.run())
+                both.create_task(self._saver.run())
                 both.create_task(self._send(unseen))
         except BaseExceptionGroup as group:
-            # Both end for the first reason; the rest of the group is its echo.
+            # Both end with the first error; the rest of the group follows from it.
             raise group.exceptions[0] from None
         finally:
-            await self._keeper.flush()  # whatever ended the work, what has come is kept
+            await self._saver.flush()  # vectors that came are saved, whatever ended the work
 
     async def _send(self, unseen: list[tuple[int, str]]) -> None:
         try:
             await self._sender.run(unseen)
         finally:
-            self._keeper.end()
+            self._saver.finish()
 
-    async def _end_when_answered(self) -> None:
+    async def _finish_after_answer(self) -> None:
         # A thread that saves takes turns of Python from the answer that somebody waits for.
-        await asyncio.sleep(ANSWERED_SECONDS)
-        self._keeper.end()
+        await asyncio.sleep(SAVE_DELAY_SECONDS)
+        self._saver.finish()
 
-    def _arrived(self, part: Part, vectors: Vectors, were_unit: bool) -> None:
+    def _collect(self, batch: TextBatch, vectors: Vectors, were_unit: bool) -> None:
         if self.vectors is None:
-            self.vectors = arrays.empty((len(self.hashes), vectors.shape[1]))
-        check_width(vectors.shape[1], self.vectors.shape[1])
-        places = [place for place, _ in part]
+            self.vectors = arrays.empty_array((len(self.hashes), vectors.shape[1]))
+        check_dimensions(vectors.shape[1], self.vectors.shape[1])
+        places = [place for place, _ in batch]
         self.vectors[places] = vectors
         self.stats.normalised &= were_unit
-        self.stats.sent += len(part)
-        self._keeper.put([self.hashes[place] for place in places], vectors)
+        self.stats.sent += len(batch)
+        self._saver.add([self.hashes[place] for place in places], vectors)
 
-    async def _tell(self, saved: int) -> None:
+    async def _report(self, saved: int) -> None:
         self._done += saved
         if self.progress is not None:
             await self.progress(self._done, self._total)

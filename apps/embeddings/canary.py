@@ -1,7 +1,7 @@
-"""Which model made a vector: two fixed texts tell, embedded anew from time to time.
+"""Identifies the model behind a server by two fixed texts, embedded from time to time.
 
-What a server says of its model (name, size, parameters) is the same for every model of one
-architecture, and another pooling is not said at all. So each `EmbeddingModel` keeps the vectors of
+A server reports the same name, size and parameters for every model of one architecture, and does
+not report its pooling. So each `EmbeddingModel` keeps the vectors of
 two texts: of a short one, and of a long one, which pooling and a cut context change.
 """
 
@@ -28,28 +28,28 @@ TRUSTED_SECONDS = 60.0
 _checked: dict[tuple[object, ...], tuple[str, float]] = {}
 
 
-async def fingerprint(target: Target, told: str, *, lane: Lane, anew: bool = False) -> str:
+async def fingerprint(target: Target, reported: str, *, lane: Lane, recheck: bool = False) -> str:
     """The fingerprint of the model that answers at `target` now.
 
     Args:
-        told: the fingerprint by what the server says of the model.
-        anew: ask the model, however lately it was asked.
+        reported: the fingerprint by the server's facts about the model.
+        recheck: embed the texts now, however recent the last check is.
 
     Raises:
         LLMError: the server failed.
     """
     server = target.server
-    key = (server.pk, server.base_url, target.model, told, server.facts.build)
+    key = (server.pk, server.base_url, target.model, reported, server.facts.build)
     found, until = _checked.get(key, ("", 0.0))
-    if anew or not found or time.monotonic() >= until:
+    if recheck or not found or time.monotonic() >= until:
         vectors = await _vectors(target, lane)
-        found = await in_db(_recognise, target.model, told, vectors)
+        found = await in_db(_recognise, target.model, reported, vectors)
         _checked[key] = (found, time.monotonic() + TRUSTED_SECONDS)
     return found
 
 
 async def batch_difference(target: Target, *, lane: Lane) -> float:
-    """How far a number of a vector moves when other texts are embedded beside its text.
+    """The largest change of a vector's numbers when other texts share its batch.
 
     llama.cpp with several slots computes them together, and its sums then differ: 1e-4 was seen.
 
@@ -64,19 +64,19 @@ async def batch_difference(target: Target, *, lane: Lane) -> float:
 
 
 async def _vectors(target: Target, lane: Lane) -> Vectors:
-    """(2, dimensions); where the long text does not fit, the short one stands for it."""
+    """Vectors (2, dimensions); a long text that does not fit is replaced by the short one."""
     vectors, problems = await embed_few(target, TEXTS, lane=lane)
     if 0 in problems:
         raise problems[0]
     return np.stack([vectors[0], vectors.get(1, vectors[0])])
 
 
-def forget() -> None:
-    """Ask every model again at its next use."""
+def clear_checked() -> None:
+    """Check every model again at its next use."""
     _checked.clear()
 
 
-def _recognise(name: str, told: str, vectors: Vectors) -> str:
+def _recognise(name: str, reported: str, vectors: Vectors) -> str:
     """The fingerprint under which these vectors are known, or a new one.
 
     A model of the same name and vectors is the same one, whatever its server says of it: a router
@@ -84,18 +84,18 @@ def _recognise(name: str, told: str, vectors: Vectors) -> str:
     """
     dimensions = vectors.shape[1]
     canary = vectors.astype("<f4").tobytes()
-    unseen = EmbeddingModel.objects.filter(fingerprint=told, canary=None, dimensions=dimensions)
+    unseen = EmbeddingModel.objects.filter(fingerprint=reported, canary=None, dimensions=dimensions)
     if unseen.update(canary=canary):  # from before models had one
-        return told
+        return reported
     known = EmbeddingModel.objects.filter(name=name, dimensions=dimensions).exclude(canary=None)
     # First as the server tells it: classifiers of two servers of one model keep theirs.
-    for model in sorted(known.order_by("pk"), key=lambda model: model.fingerprint != told):
+    for model in sorted(known.order_by("pk"), key=lambda model: model.fingerprint != reported):
         if _same(vectors, model):
             return model.fingerprint
-    taken = EmbeddingModel.objects.filter(fingerprint=told).exists()
-    changed = hashlib.sha256(told.encode() + canary).hexdigest()
+    taken = EmbeddingModel.objects.filter(fingerprint=reported).exists()
+    changed = hashlib.sha256(reported.encode() + canary).hexdigest()
     model, _ = EmbeddingModel.objects.get_or_create(
-        fingerprint=changed if taken else told,
+        fingerprint=changed if taken else reported,
         defaults={"name": name, "dimensions": dimensions, "canary": canary},
     )
     return model.fingerprint

@@ -1,10 +1,10 @@
-"""Every embedding ever computed, by model and text."""
+"""Cached embeddings, by model and text."""
 
 from django.db import models
 
 
 class EmbeddingModel(models.Model):
-    """A model as told apart by the vectors it gives, not merely by what its server says of it."""
+    """A model, identified by its vectors and not only by its server's facts."""
 
     fingerprint = models.CharField(max_length=64, unique=True)
     name = models.CharField(max_length=300)

@@ -1,4 +1,4 @@
-"""What a model wants done to a text before it is embedded, and to its vector after.
+"""Prepares a text before it is embedded, and its vector afterwards.
 
 Some models are trained with a prefix ("query: ", "search_document: "), some give vectors whose
 first numbers are a good vector by themselves (Matryoshka, Kusupati et al. 2022), and every model
@@ -13,30 +13,31 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from apps.embeddings import arrays
-from apps.embeddings.cache import Embedder, Progress, Stats, TextsTooLarge, embed
+from apps.embeddings.cache import Embedder, EmbedStats, Progress, embed
+from apps.embeddings.errors import TextsTooLarge, TooFewDimensions
 from apps.embeddings.sender import Vectors
 from apps.llm import errors
 from apps.llm.permits import Lane
 
 LongTexts = Literal["reject", "cut", "mean"]
 LONG_TEXTS: tuple[LongTexts, ...] = ("reject", "cut", "mean")
-ROUNDS = 8  # a part that is still too long is halved this often
+MAX_SPLITS = 8  # a part that is still too long is halved this often
 MARGIN = 0.85  # of the length the token count suggests: tokens are not spread evenly
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """How texts become vectors. A classifier keeps it: other vectors are another language to it."""
+    """The way texts become vectors. A classifier stores it, because it must not change."""
 
     prefix: str = ""
     dimensions: int = 0
-    """Keep only so many numbers of each vector; 0 keeps all."""
+    """Keep only this many numbers of each vector; 0 keeps all."""
     long_texts: LongTexts = "reject"
-    """Too long for the model: report it, use its beginning, or the mean of its parts' vectors."""
+    """Texts too long for the model: reject, cut, or use the mean of the vectors of their parts."""
 
     @classmethod
     def read(cls, options: dict[str, Any]) -> Self:
-        """From stored options; what is missing or unknown keeps its default."""
+        """Read stored options; missing or unknown ones keep their default."""
         long_texts = options.get("long_texts")
         return cls(
             prefix=str(options.get("prefix") or ""),
@@ -53,15 +54,11 @@ class Preparation:
 
 
 @dataclass(slots=True)
-class Prepared:
+class PreparedVectors:
     vectors: Vectors
     """(texts, dimensions), unit length."""
     shortened: dict[int, str] = field(default_factory=dict)
-    """What was done to texts that were too long, by place."""
-
-
-class TooFewDimensions(Exception):
-    """Fewer numbers come from the model than are to be kept."""
+    """A notice for each text that was too long, by index."""
 
 
 async def embed_prepared(
@@ -71,10 +68,10 @@ async def embed_prepared(
     *,
     lane: Lane,
     progress: Progress | None = None,
-    stats: Stats | None = None,
+    stats: EmbedStats | None = None,
     save_later: bool = False,
     lasting: bool = True,
-) -> Prepared:
+) -> PreparedVectors:
     """Like `embed`, with the preparation.
 
     Raises:
@@ -97,10 +94,10 @@ async def embed_prepared(
     except TextsTooLarge as error:
         if preparation.long_texts == "reject":
             raise
-        work = _Parts(sent, error, preparation)
+        work = _SplitTexts(sent, error, preparation)
         vectors = await work.embed(embedder, lane, stats, lasting)
         shortened = work.notices
-    return Prepared(truncated(vectors, preparation.dimensions), shortened)
+    return PreparedVectors(truncated(vectors, preparation.dimensions), shortened)
 
 
 def truncated(vectors: Vectors, dimensions: int) -> Vectors:
@@ -118,7 +115,7 @@ def truncated(vectors: Vectors, dimensions: int) -> Vectors:
     return kept
 
 
-class _Parts:
+class _SplitTexts:
     """Texts of which some are sent in parts."""
 
     def __init__(
@@ -133,7 +130,7 @@ class _Parts:
         }
 
     def _pieces(self, text: str, problem: errors.LLMError) -> list[str]:
-        """The text in pieces that should fit; the first of them where only that is wanted."""
+        """Split the text into pieces that should fit; only the first where it is to be cut."""
         share = 0.5
         tokens = getattr(problem, "tokens", None)
         limit = getattr(problem, "limit", None) or getattr(problem, "context", None)
@@ -143,9 +140,9 @@ class _Parts:
         return [self._prefix + piece for piece in (pieces if self._whole else pieces[:1])]
 
     async def embed(
-        self, embedder: Embedder, lane: Lane, stats: Stats | None, lasting: bool
+        self, embedder: Embedder, lane: Lane, stats: EmbedStats | None, lasting: bool
     ) -> Vectors:
-        for _ in range(ROUNDS):
+        for _ in range(MAX_SPLITS):
             flat: list[str] = []
             owners: list[int] = []
             for place, text in enumerate(self._texts):
@@ -157,7 +154,7 @@ class _Parts:
             except TextsTooLarge as error:
                 self._split_again(flat, owners, error)
                 continue
-            self._note()
+            self._add_notices()
             return self._joined(vectors, flat, owners)
         raise TextsTooLarge(
             {
@@ -174,7 +171,7 @@ class _Parts:
                 again.setdefault(place, []).extend(pieces)
         self.parts = again
 
-    def _note(self) -> None:
+    def _add_notices(self) -> None:
         for place, parts in self.parts.items():
             kept = sum(len(part) - len(self._prefix) for part in parts)
             whole = len(self._texts[place]) - len(self._prefix)
@@ -185,11 +182,11 @@ class _Parts:
             )
 
     def _joined(self, vectors: Vectors, flat: list[str], owners: list[int]) -> Vectors:
-        """One unit vector a text: of its parts the mean, longer parts counting more."""
+        """One unit vector per text: the mean of its parts, weighted by their length."""
         if len(flat) == len(self._texts):
             return vectors
         first = np.searchsorted(np.asarray(owners), np.arange(len(self._texts)))
-        joined = arrays.take(vectors, first)
+        joined = arrays.take_rows(vectors, first)
         for place, parts in self.parts.items():
             at = first[place]
             lengths = np.asarray([len(part) for part in parts], dtype=np.float32)
@@ -199,7 +196,7 @@ class _Parts:
 
 
 def split_text(text: str, size: int) -> list[str]:
-    """Pieces of at most `size` characters, cut at white space where there is some."""
+    """Split into pieces of at most `size` characters, at white space where there is some."""
     pieces = []
     rest = text
     while len(rest) > size:

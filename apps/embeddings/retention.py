@@ -1,4 +1,4 @@
-"""How long vectors are kept: a text can be guessed from its vector, and each takes kilobytes.
+"""Expiry of vectors: a text can be guessed from its vector, and each takes kilobytes.
 
 Those of datasets and jobs stay while something uses them, those of texts that were only predicted
 for days.
@@ -13,20 +13,20 @@ from django.utils import timezone
 from apps.embeddings.models import Embedding
 
 RENEW_DAYS = 30
-"""A vector in use is given a later end at most so often."""
+"""The expiry of a vector in use is extended at most this often."""
 PIECE_ROWS = 5_000
 
 
-def end_of(*, lasting: bool) -> date | None:
-    """The day from which on a vector that is saved today goes; None: it is not to be saved."""
+def expiry_date(*, lasting: bool) -> date | None:
+    """The day from which a vector saved today may be deleted; None: it is not saved."""
     if lasting:
         return _lasting_end()
     days: int = settings.KEEP_PREDICTED_DAYS
     return _today() + timedelta(days=days) if days else None
 
 
-def renew(fingerprint: str, hashes: Sequence[bytes]) -> None:
-    """Vectors that a dataset or a job uses now stay for as long as new ones."""
+def extend_expiry(fingerprint: str, hashes: Sequence[bytes]) -> None:
+    """Keep vectors that a dataset or job uses now for as long as new ones."""
     end = _lasting_end()
     used = Embedding.objects.filter(model__fingerprint=fingerprint, text_hash__in=hashes)
     due = used.filter(expires__lt=end - timedelta(days=RENEW_DAYS)).order_by("pk")
@@ -35,10 +35,10 @@ def renew(fingerprint: str, hashes: Sequence[bytes]) -> None:
         Embedding.objects.filter(pk=key).update(expires=end)
 
 
-def sweep() -> int:
-    """Delete what has expired, in pieces; how many there were.
+def delete_expired() -> int:
+    """Delete expired vectors in batches, and return their number.
 
-    Vectors from before they had an end get one.
+    Vectors of versions without expiry get one.
     """
     endless = Embedding.objects.filter(expires=None)
     while keys := list(endless.values_list("pk", flat=True)[:PIECE_ROWS]):
@@ -50,15 +50,15 @@ def sweep() -> int:
     return deleted
 
 
-def forget_after(fingerprint: str, newest: int) -> None:
-    """Delete what was saved of a model after the row `newest`: another model may have made it."""
+def delete_newer_than(fingerprint: str, newest: int) -> None:
+    """Delete a model's vectors saved after the row `newest`: another model may have made them."""
     late = Embedding.objects.filter(model__fingerprint=fingerprint, pk__gt=newest)
     while keys := list(late.values_list("pk", flat=True)[:PIECE_ROWS]):
         Embedding.objects.filter(pk__in=keys).delete()
 
 
-def newest() -> int:
-    """The key of the vector that was saved last, 0 where there is none."""
+def newest_key() -> int:
+    """The key of the last saved vector; 0 if there is none."""
     return Embedding.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 

@@ -1,4 +1,4 @@
-"""New vectors on their way into the database, beside the work that makes them.
+"""Saves new vectors to the database while more are being computed.
 
 Many batches share a transaction: the server is never idle because something is being saved, and
 saving costs a quarter of the CPU that a transaction for each batch would.
@@ -13,85 +13,82 @@ import numpy as np
 from django.db import transaction
 from numpy.typing import NDArray
 
+from apps.embeddings.errors import OtherModel
 from apps.embeddings.models import Embedding, EmbeddingModel
-from apps.llm import errors
 from apps.runtime.async_db import in_db
 from apps.runtime.bulk_insert import bulk_insert
 
-# What a killed process loses, and the most that waits: so many vectors, or what came in so long.
+# A killed process loses at most this many vectors, or those of this time.
 SAVE_TEXTS = 512
 SAVE_SECONDS = 0.1
 
-Group = list[tuple[bytes, NDArray[np.float32]]]
+VectorBatch = list[tuple[bytes, NDArray[np.float32]]]
 """Hashes of texts, each with its vector."""
-Saved = Callable[[int], Awaitable[None]]
+OnSaved = Callable[[int], Awaitable[None]]
 
 
-class OtherModel(errors.ServerFailed):
-    """The vectors have another length than this model's: asking again would change nothing."""
-
-    transient = False
-
-
-class Keeper:
+class VectorSaver:
     """The vectors of one call, saved while `run` runs."""
 
-    def __init__(self, fingerprint: str, name: str, saved: Saved, *, expires: date | None) -> None:
-        """`saved` is awaited with how many texts have just been saved. What it raises ends it.
-
-        `expires`: the day from which on the vectors may be deleted; None saves none.
+    def __init__(
+        self, fingerprint: str, name: str, on_saved: OnSaved, *, expires: date | None
+    ) -> None:
+        """
+        Args:
+            on_saved: awaited with the number of texts just saved. Its exception ends the saving.
+            expires: the day from which the vectors may be deleted; None saves none.
         """
         self._fingerprint = fingerprint
         self._name = name
-        self._saved = saved
+        self._on_saved = on_saved
         self._expires = expires
         self._model: EmbeddingModel | None = None
-        self._waiting: Group = []
-        self._enough = asyncio.Event()
-        self.room = asyncio.Event()
-        """Set while the database keeps up: what waits to be saved stays bounded."""
-        self.room.set()
-        self._ended = False
+        self._waiting: VectorBatch = []
+        self._is_full = asyncio.Event()
+        self.has_room = asyncio.Event()
+        """Set while the database keeps up, which bounds the vectors that wait."""
+        self.has_room.set()
+        self._finished = False
 
-    def put(self, hashes: list[bytes], vectors: NDArray[np.float32]) -> None:
+    def add(self, hashes: list[bytes], vectors: NDArray[np.float32]) -> None:
         self._waiting += zip(hashes, vectors, strict=True)
         if len(self._waiting) >= SAVE_TEXTS:
-            self._enough.set()
-            self.room.clear()
+            self._is_full.set()
+            self.has_room.clear()
 
-    def end(self) -> None:
-        """Nothing more is put: `run` saves what is left and returns."""
-        self._ended = True
-        self._enough.set()
+    def finish(self) -> None:
+        """Announce that no more vectors come: `run` saves the rest and returns."""
+        self._finished = True
+        self._is_full.set()
 
     async def run(self) -> None:
-        """Saves until the end.
+        """Save until `finish`.
 
         Raises:
             OtherModel: vectors of this model had another length before.
         """
         try:
-            while self._waiting or not self._ended:
+            while self._waiting or not self._finished:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(SAVE_SECONDS):
-                        await self._enough.wait()
-                await self.flush(tell=True)
+                        await self._is_full.wait()
+                await self.flush(report=True)
         finally:
-            self.room.set()  # nobody is left to make any
+            self.has_room.set()  # no more vectors will come
 
-    async def flush(self, *, tell: bool = False) -> None:
-        """Saves what waits. `tell`: says so after each transaction."""
+    async def flush(self, *, report: bool = False) -> None:
+        """Save all waiting vectors; with `report`, call `on_saved` after each transaction."""
         while group := self._waiting[:SAVE_TEXTS]:
             await in_db(self._save, group)
             del self._waiting[: len(group)]
             if len(self._waiting) < SAVE_TEXTS:
-                self.room.set()
-                if not self._ended:
-                    self._enough.clear()
-            if tell:
-                await self._saved(len(group))
+                self.has_room.set()
+                if not self._finished:
+                    self._is_full.clear()
+            if report:
+                await self._on_saved(len(group))
 
-    def _save(self, group: Group) -> None:
+    def _save(self, group: VectorBatch) -> None:
         if self._expires is None:
             return
         if self._model is None:
@@ -100,7 +97,7 @@ class Keeper:
                 fingerprint=self._fingerprint,
                 defaults={"name": self._name, "dimensions": dimensions},
             )
-            check_width(dimensions, model.dimensions)
+            check_dimensions(dimensions, model.dimensions)
             self._model = model
         # In one order everywhere: two runs that save the same texts never wait for each other.
         rows = [
@@ -117,8 +114,8 @@ class Keeper:
             )
 
 
-def check_width(dimensions: int, before: int) -> None:
-    """Raises OtherModel where vectors of two lengths were to stand for one model."""
+def check_dimensions(dimensions: int, before: int) -> None:
+    """Raise OtherModel if vectors of two lengths would stand for one model."""
     if dimensions != before:
         raise OtherModel(
             f"The embedding model answered with {dimensions} numbers a text and with "

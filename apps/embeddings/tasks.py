@@ -5,4 +5,4 @@ from apps.embeddings import retention
 
 @shared_task
 def sweep_vectors() -> None:
-    retention.sweep()
+    retention.delete_expired()

@@ -12,7 +12,7 @@ from apps.classifiers.models import Classifier, Run
 from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset
 from apps.embeddings import canary
-from apps.embeddings.background import settled
+from apps.embeddings.background_saves import wait_until_saved
 from apps.embeddings.models import EmbeddingModel
 from apps.files import ExampleRow
 from apps.llm.client import close_clients
@@ -76,7 +76,7 @@ def post(client: Client, path: str, data: Any, **more: Any) -> Any:
         try:
             return await _over_asgi(client).post(path, data, headers=_headers(client), **more)
         finally:
-            await settled()
+            await wait_until_saved()
             await close_clients()
             await close_async_redis()
 
@@ -112,4 +112,4 @@ def exchange_embedding_model() -> None:
     assert known.canary is not None
     other = -np.frombuffer(known.canary, dtype="<f4")
     EmbeddingModel.objects.update(canary=other.tobytes())
-    canary.forget()
+    canary.clear_checked()

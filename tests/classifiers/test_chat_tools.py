@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 
 from apps.classifiers.chat_tools import classify_text
 from apps.core.tools import ToolError
-from apps.embeddings.background import settled
+from apps.embeddings.background_saves import wait_until_saved
 from apps.llm.client import close_clients
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
@@ -22,7 +22,7 @@ def classify(user: User, **arguments: Any) -> str:
         try:
             return await classify_text(user, arguments)
         finally:
-            await settled()
+            await wait_until_saved()
             await close_clients()
             await close_async_redis()
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.embeddings import background, cache, canary, saver, sender
-from apps.embeddings.cache import TextsTooLarge, embed, embed_texts, identify
+from apps.embeddings import background_saves, cache, canary, saver, sender
+from apps.embeddings.cache import embed, embed_texts, identify
+from apps.embeddings.errors import TextsTooLarge
 from apps.embeddings.models import Embedding, EmbeddingModel
 from apps.llm import errors
 from apps.llm.client import Client, close_clients
@@ -105,16 +106,16 @@ async def test_new_vectors_may_be_saved_when_the_caller_has_them(
 ) -> None:
     embedder = await identify(target)
     released = threading.Event()
-    real = saver.Keeper._save
+    real = saver.VectorSaver._save
 
-    def save(keeper: saver.Keeper, group: saver.Group) -> None:
+    def save(keeper: saver.VectorSaver, group: saver.VectorBatch) -> None:
         released.wait(10)
         real(keeper, group)
 
-    monkeypatch.setattr(saver.Keeper, "_save", save)
+    monkeypatch.setattr(saver.VectorSaver, "_save", save)
     first = await embed(embedder, ["a person waits"], lane=Lane.INTERACTIVE, save_later=True)
     released.set()  # not before it has returned
-    await background.settled()
+    await background_saves.wait_until_saved()
     sent.calls.clear()
     again = await embed(embedder, ["a person waits"], lane=Lane.INTERACTIVE)
     assert sent.calls == []
@@ -270,14 +271,14 @@ async def test_a_server_that_is_gone_says_so(target: Target, llama: LlamaProcess
 @pytest.mark.parametrize("vectors", [[[0.0, 0.0]], [[float("nan"), 1.0]]])
 def test_what_is_no_vector_is_refused(vectors: list[list[float]]) -> None:
     with pytest.raises(errors.ServerFailed):
-        sender.unit(np.asarray(vectors, dtype=np.float32))
+        sender.normalise(np.asarray(vectors, dtype=np.float32))
 
 
 def test_vectors_are_brought_to_unit_length() -> None:
-    unit, were_unit = sender.unit(np.asarray([[3.0, 4.0]], dtype=np.float32))
+    unit, were_unit = sender.normalise(np.asarray([[3.0, 4.0]], dtype=np.float32))
     assert np.allclose(unit, [[0.6, 0.8]])
     assert not were_unit
-    assert sender.unit(unit)[1]
+    assert sender.normalise(unit)[1]
 
 
 async def test_two_runs_at_once_do_not_clash(target: Target) -> None:

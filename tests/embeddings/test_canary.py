@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 async def target(embedding_server: Server) -> AsyncIterator[Target]:
-    canary.forget()
+    canary.clear_checked()
     yield await in_db(default_target, Use.EMBEDDINGS)
     await close_clients()
     await close_async_redis()
@@ -45,11 +45,11 @@ async def test_a_model_exchanged_under_its_name_gets_a_fingerprint_of_its_own(
     await in_db(replace_model)
 
     assert (await identify(target)).fingerprint == before.fingerprint, "asked a moment ago"
-    now = await identify(target, anew=True)
+    now = await identify(target, recheck=True)
     assert now.fingerprint != before.fingerprint
     await embed_texts(target, ["a text"], lane=Lane.BATCH)
     assert await Embedding.objects.acount() == 2, "two spaces are never mixed"
-    assert (await identify(target, anew=True)).fingerprint == now.fingerprint
+    assert (await identify(target, recheck=True)).fingerprint == now.fingerprint
     assert await EmbeddingModel.objects.acount() == 2
 
 
@@ -65,7 +65,7 @@ async def test_a_model_is_the_same_whatever_its_server_tells_of_it(target: Targe
 async def test_a_model_from_before_canaries_keeps_its_fingerprint(target: Target) -> None:
     before = await identify(target)
     await EmbeddingModel.objects.aupdate(canary=None)
-    assert (await identify(target, anew=True)).fingerprint == before.fingerprint
+    assert (await identify(target, recheck=True)).fingerprint == before.fingerprint
     assert not await EmbeddingModel.objects.filter(canary=None).aexists()
 
 
@@ -82,7 +82,7 @@ async def test_two_servers_of_one_model_keep_the_fingerprints_they_had(target: T
     await EmbeddingModel.objects.aupdate(canary=None)
     found = await canary.fingerprint(here.target, "of another address", lane=Lane.BATCH)
     assert found == "of another address"
-    assert (await identify(target, anew=True)).fingerprint == here.fingerprint
+    assert (await identify(target, recheck=True)).fingerprint == here.fingerprint
 
 
 @pytest.fixture

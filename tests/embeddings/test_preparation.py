@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 
 from apps.embeddings import arrays
-from apps.embeddings.cache import Embedder, Stats, TextsTooLarge, embed, identify
+from apps.embeddings.cache import Embedder, EmbedStats, embed, identify
+from apps.embeddings.errors import TextsTooLarge, TooFewDimensions
 from apps.embeddings.models import Embedding
-from apps.embeddings.preparation import (
-    Preparation,
-    TooFewDimensions,
-    embed_prepared,
-    split_text,
-    truncated,
-)
+from apps.embeddings.preparation import Preparation, embed_prepared, split_text, truncated
 from apps.llm.client import close_clients
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
@@ -44,7 +39,7 @@ async def test_a_prefix_is_part_of_what_is_embedded(embedder: Embedder) -> None:
 
 @pytest.mark.django_db(transaction=True)
 async def test_another_truncation_embeds_nothing(embedder: Embedder) -> None:
-    stats = Stats()
+    stats = EmbedStats()
     texts = ["one", "two", "three"]
     whole = await embed_prepared(embedder, texts, lane=Lane.BATCH, stats=stats)
     assert (stats.sent, stats.normalised) == (3, True)
@@ -103,9 +98,9 @@ def test_options_that_are_damaged_keep_their_default() -> None:
 
 def test_large_arrays_live_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays, "MAPPED_FROM_BYTES", 100)
-    large = arrays.empty((50, 4))
+    large = arrays.empty_array((50, 4))
     assert isinstance(large, np.memmap)
     large[:] = np.arange(200, dtype=np.float32).reshape(50, 4)
     odd = np.arange(50) % 2 == 1
-    assert np.array_equal(arrays.take(large, odd), np.asarray(large)[odd])
-    assert not isinstance(arrays.empty((2, 4)), np.memmap)
+    assert np.array_equal(arrays.take_rows(large, odd), np.asarray(large)[odd])
+    assert not isinstance(arrays.empty_array((2, 4)), np.memmap)

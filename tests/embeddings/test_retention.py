@@ -32,29 +32,29 @@ def test_what_has_expired_goes_and_the_rest_gets_an_end(
         stored(model, name, 0)
     kept, old = stored(model, b"d", 1), stored(model, b"e", None)
 
-    assert retention.sweep() == 3
+    assert retention.delete_expired() == 3
 
     assert set(Embedding.objects.values_list("pk", flat=True)) == {kept.pk, old.pk}
     old.refresh_from_db()
-    assert old.expires == retention.end_of(lasting=True)
+    assert old.expires == retention.expiry_date(lasting=True)
 
 
 def test_a_predicted_text_that_is_trained_on_stays(model: EmbeddingModel) -> None:
     row = stored(model, b"a", 7)
-    retention.renew("f", [b"a" * 32])
+    retention.extend_expiry("f", [b"a" * 32])
     row.refresh_from_db()
-    assert row.expires == retention.end_of(lasting=True)
+    assert row.expires == retention.expiry_date(lasting=True)
 
 
 def test_predicted_texts_need_not_be_kept_at_all(settings: Settings) -> None:
     settings.KEEP_PREDICTED_DAYS = 0
-    assert retention.end_of(lasting=False) is None
-    assert retention.end_of(lasting=True) is not None
+    assert retention.expiry_date(lasting=False) is None
+    assert retention.expiry_date(lasting=True) is not None
 
 
 def test_what_came_after_another_model_is_forgotten(model: EmbeddingModel) -> None:
     before = stored(model, b"a", 7)
-    newest = retention.newest()
+    newest = retention.newest_key()
     stored(model, b"b", 7)
-    retention.forget_after("f", newest)
+    retention.delete_newer_than("f", newest)
     assert list(Embedding.objects.values_list("pk", flat=True)) == [before.pk]

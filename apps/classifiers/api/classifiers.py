@@ -16,8 +16,8 @@ from apps.classifiers.training.label_rules import LabelOptions, RareLabels
 from apps.core.api import ApiError, NotFound, Page, get_owned, owner, page
 from apps.core.quotas import limited
 from apps.datasets.models import Dataset
-from apps.embeddings.cache import TextsTooLarge
-from apps.embeddings.preparation import LongTexts, Preparation
+from apps.embeddings.errors import TextsTooLarge
+from apps.embeddings.services import LongTexts, Preparation
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 

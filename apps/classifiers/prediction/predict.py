@@ -18,10 +18,20 @@ from apps.classifiers.evaluation.thresholds import Refusal, Thresholds
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.prediction import predictor
 from apps.classifiers.prediction.predictor import Predictor, RankedLabel
+<<<<<<< HEAD
 from apps.classifiers.training.embed_rows import embedding_target
 from apps.embeddings.cache import Embedder, fingerprint_of, identify
+=======
+from apps.classifiers.training.run import embedding_target
+>>>>>>> 14ae398 (Give embeddings a door: services, errors, and the field's names inside)
 from apps.embeddings.models import EmbeddingModel
-from apps.embeddings.preparation import Preparation, embed_prepared
+from apps.embeddings.services import (
+    Embedder,
+    Preparation,
+    embed_prepared,
+    identify,
+    server_fingerprint,
+)
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, Use
@@ -132,7 +142,7 @@ def warnings(card: predictor.ModelCard, server: Server) -> list[str]:
             f"It was trained on vectors of “{name}” and asks “{server.name}”, {there}. It refuses "
             f"to answer until that server offers “{name}”."
         ]
-    if fingerprint_of(server, name) != card.embedding_fingerprint and not _may_be(server, card):
+    if server_fingerprint(server, name) != card.embedding_fingerprint and not _may_be(server, card):
         return [_changed(card, name)]
     default = default_target(Use.EMBEDDINGS).model
     if default not in {name, "default"}:

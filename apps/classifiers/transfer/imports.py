@@ -13,7 +13,7 @@ from apps.classifiers.errors import BadArtefact, BadFile
 from apps.classifiers.evaluation.metrics import Metrics
 from apps.classifiers.prediction.predictor import MAX_LABELS, Predictor, parse
 from apps.classifiers.transfer.exports import FORMAT
-from apps.embeddings.preparation import Preparation
+from apps.embeddings.services import Preparation
 
 MOST_BYTES = 200 * 1024**2
 CARD_FIELDS = (

@@ -19,7 +19,7 @@ from apps.classifiers.views.run_page import EXPECTED, get_classifier, parse_numb
 from apps.core.quotas import limited
 from apps.datasets.models import Dataset
 from apps.datasets.services import LabelCount, label_variants
-from apps.embeddings.preparation import Preparation
+from apps.embeddings.services import Preparation
 from apps.runtime.async_db import in_db
 from apps.servers.services import NoServer
 

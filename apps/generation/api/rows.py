@@ -13,7 +13,7 @@ from apps.batch.services import wake_pump
 from apps.core.api import ApiError, NotFound, Page, get_owned, owner, page
 from apps.datasets.models import Dataset
 from apps.datasets.services import NothingUsable
-from apps.embeddings.cache import TextsTooLarge
+from apps.embeddings.errors import TextsTooLarge
 from apps.generation import services
 from apps.generation.api.job_json import get_job_of
 from apps.generation.api.router import router

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from apps.batch.models import Item, ItemStatus
 from apps.batch.services import rows_of, store_minhashes
-from apps.embeddings.cache import embed_texts
+from apps.embeddings.services import embed_texts
 from apps.generation.models import Job
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import answer_check

@@ -19,7 +19,8 @@ from apps.batch.errors import PostProcessingBlocked
 from apps.batch.handlers import LateRejection, PostProcess
 from apps.batch.models import Item
 from apps.batch.services import accepted_rows_since
-from apps.embeddings.cache import Embedder, TextsTooLarge, embed, identify
+from apps.embeddings.errors import TextsTooLarge
+from apps.embeddings.services import Embedder, embed, identify
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import answer_check
 from apps.generation.rows.duplicate_filter import stored_table

@@ -13,7 +13,8 @@ from apps.batch import services as batches
 from apps.batch.errors import WrongState
 from apps.batch.models import ACTIVE, Item, ItemStatus
 from apps.batch.services import wake_pump
-from apps.embeddings.cache import TextsTooLarge, embed_texts
+from apps.embeddings.errors import TextsTooLarge
+from apps.embeddings.services import embed_texts
 from apps.generation import services
 from apps.generation.exports.row_fields import full_row
 from apps.generation.models import Job

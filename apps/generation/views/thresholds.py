@@ -8,7 +8,7 @@ from django.shortcuts import aget_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch.services import wake_pump
-from apps.embeddings.cache import TextsTooLarge
+from apps.embeddings.errors import TextsTooLarge
 from apps.generation.models import Job
 from apps.generation.review.apply_threshold import ThresholdResult, apply_threshold
 from apps.generation.review.near_duplicates import (

@@ -153,7 +153,7 @@ async def test_a_hiccup_while_an_error_is_noted_fails_no_row(
         trouble.error = None
         raise hiccup
 
-    monkeypatch.setattr("apps.servers.slots.back_off", refused)
+    monkeypatch.setattr("apps.servers.slots.hold_slot.back_off", refused)
     batch = await sync_to_async(make_batch)(5, handler="tests.troubled")
     await run_until_done(server)
     assert await batch.items.filter(status=ItemStatus.ACCEPTED).acount() == 5
@@ -188,7 +188,7 @@ async def test_rows_that_wait_for_a_slot_do_not_start_once_their_job_is_paused(
 ) -> None:
     """One row has the only slot, three of the job wait for it."""
     trouble.gate = asyncio.Event()
-    monkeypatch.setattr("apps.servers.slots.slot_terms", _one_slot)
+    monkeypatch.setattr("apps.servers.slots.hold_slot.slot_terms", _one_slot)
     batch = await sync_to_async(make_batch)(20, handler="tests.troubled")
     working = asyncio.create_task(run_until_done(server))
     await until(lambda: trouble.asked == 1)

@@ -19,7 +19,7 @@ from apps.classifiers.training.label_rules import LabelOptions
 from apps.datasets.models import BulkChange, Dataset
 from apps.datasets.services import BeingChanged
 from apps.embeddings import canary
-from apps.embeddings.sender import Vectors
+from apps.embeddings.services import Vectors
 from apps.files import ExampleRow
 from apps.llm.client import Client
 from apps.servers.models import DefaultServer, Server, Use

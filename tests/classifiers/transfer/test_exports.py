@@ -25,7 +25,7 @@ from apps.classifiers.models import Classifier
 from apps.classifiers.prediction import predictor
 from apps.classifiers.prediction.predictor import ModelCard, Predictor
 from apps.classifiers.transfer import convert, exports, imports
-from apps.embeddings.preparation import Preparation
+from apps.embeddings.services import Preparation
 from apps.files import ExampleRow
 from apps.servers.models import Server
 from tests.classifiers import factories

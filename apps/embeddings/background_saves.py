@@ -1,4 +1,4 @@
-"""Work that nobody waits for: what is worth keeping of an answer that is on its way already."""
+"""Saves that nobody waits for, of vectors whose answer is on its way already."""
 
 import asyncio
 import contextvars
@@ -13,8 +13,8 @@ _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, set[asyncio.Task[None]]] 
 )
 
 
-def soon(work: Coroutine[None, None, None]) -> None:
-    """Runs it beside everything else. It is lost with the process: only for what can be redone."""
+def start(work: Coroutine[None, None, None]) -> None:
+    """Run it in the background. It is lost with the process: only for work that can be redone."""
     loop = asyncio.get_running_loop()
     tasks = _by_loop.setdefault(loop, set())
     # Not in the request's context: its thread belongs to the request, which may be over by then.
@@ -23,8 +23,8 @@ def soon(work: Coroutine[None, None, None]) -> None:
     task.add_done_callback(tasks.discard)
 
 
-async def settled() -> None:
-    """Returns when nothing of this loop is left to do: for whoever ends the loop."""
+async def wait_until_saved() -> None:
+    """Return when no save of this loop is running; to be called before the loop ends."""
     while tasks := _by_loop.get(asyncio.get_running_loop()):
         await asyncio.gather(*tasks)
 
@@ -33,4 +33,4 @@ async def _logged(work: Coroutine[None, None, None]) -> None:
     try:
         await work
     except Exception:
-        logger.exception("Something was not kept for later.")
+        logger.exception("New vectors were not saved.")
