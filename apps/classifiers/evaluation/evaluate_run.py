@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from apps.classifiers.evaluation import metrics
 from apps.classifiers.evaluation.calibration import ENOUGH_MISTAKES
 from apps.classifiers.evaluation.familiarity import Familiarity, fit_familiarity
-<<<<<<< HEAD
 from apps.classifiers.evaluation.leaks import find_leaks
 from apps.classifiers.evaluation.map_projection import place_on_map
 from apps.classifiers.evaluation.row_results import PredictedRows, RowResults, row_key
@@ -21,13 +20,6 @@ from apps.classifiers.evaluation.row_texts import SHOWN_TEXT
 from apps.classifiers.training import estimator, trainer
 from apps.classifiers.training.learning_curve import SHARES, learning_curve
 from apps.classifiers.training.rows import RowVectors, TrainingRows
-=======
-from apps.classifiers.evaluation.row_results import MapPoints, PredictedRows, RowResults, row_key
-from apps.classifiers.training import trainer
-from apps.classifiers.training.rows import TrainingRows
-from apps.embeddings.services import take_rows
-from apps.similarity.cosine import MAX_COMPARISONS, NEAR, VERY_NEAR, find_nearest
->>>>>>> 14ae398 (Give embeddings a door: services, errors, and the field's names inside)
 
 Floats = NDArray[np.float32]
 Codes = NDArray[np.int64]
@@ -143,118 +135,6 @@ def collect_row_results(
     return known, familiarity
 
 
-<<<<<<< HEAD
-=======
-def place_on_map(vectors: RowVectors, *, seed: int = 0) -> MapPoints:
-    """At most MAP_POINTS rows on a plane, drawn from all sides alike."""
-    sides = [vectors.train, vectors.test, vectors.out_of_scope, vectors.unlabelled]
-    counts = [len(side) for side in sides]
-    side = np.repeat(np.arange(len(sides)), counts)
-    row = np.concatenate([np.arange(count) for count in counts])
-    if len(side) > MAP_POINTS:
-        keep = np.sort(np.random.default_rng(seed).choice(len(side), MAP_POINTS, replace=False))
-        side, row = side[keep], row[keep]
-    chosen = np.concatenate([sides[at][row[side == at]] for at in range(len(sides))])
-    points, explained = map_projection.project_to_plane(chosen, seed=seed)
-    return MapPoints(points, side.astype(np.int8), row.astype(np.int32), explained)
-
-
-def find_leaks(
-    rows: TrainingRows,
-    labels: list[str],
-    codes: Codes,
-    vectors: RowVectors,
-    known: RowResults,
-    *,
-    seed: int,
-) -> dict[str, Any]:
-    """Copies, exact and near, between the sides, and what they are worth in accuracy."""
-    train, test = rows.labelled & ~rows.test, rows.test
-    groups = rows.groups
-    exact = np.isin(groups[test], groups[train])
-    near = find_nearest(vectors.test, vectors.train, max_comparisons=MAX_COMPARISONS, seed=seed)
-    copied = exact.copy()
-    copied[near.rows[near.is_near]] = True
-    clean = ~copied
-    right = known.test.correct
-    test_places, train_places = np.flatnonzero(test), np.flatnonzero(train)
-    other = codes[test][near.rows] != codes[train][near.partner]
-    order = np.lexsort((-near.cosine, ~other))
-    shown = order[near.is_near[order]][:PAIRS_KEPT]
-    labelled = rows.labelled
-    return {
-        "copies": leaks.count_duplicates(groups[labelled]),
-        "train_copies": leaks.count_duplicates(groups[train]),
-        "conflicts": leaks.count_label_conflicts(groups[labelled], codes[labelled]),
-        "test_rows": int(test.sum()),
-        "test_exact": int(exact.sum()),
-        "test_near": int((near.cosine >= NEAR).sum()),
-        "test_very_near": int((near.cosine >= VERY_NEAR).sum()),
-        "test_near_other_label": int((near.is_near & other).sum()),
-        "compared": len(near.rows),
-        "threshold": NEAR,
-        "accuracy_all": float(right.mean()),
-        "clean_rows": int(clean.sum()),
-        "accuracy_clean": float(right[clean].mean()) if clean.any() else None,
-        "pairs": [
-            _pair(
-                rows,
-                test_places[near.rows[place]],
-                train_places[near.partner[place]],
-                float(near.cosine[place]),
-            )
-            for place in shown.tolist()
-        ],
-    }
-
-
-def _pair(rows: TrainingRows, test: int, train: int, cosine: float) -> dict[str, Any]:
-    return {
-        "cosine": min(1.0, cosine),
-        "exact": bool(rows.groups[test] == rows.groups[train]),
-        "test": _cited(rows, test),
-        "train": _cited(rows, train),
-    }
-
-
-def _cited(rows: TrainingRows, place: int) -> dict[str, Any]:
-    return {
-        "row": rows.origins[place],
-        "label": rows.labels[place],
-        "text": rows.texts[place][:SHOWN_TEXT],
-    }
-
-
-def _right_after(
-    part: NDArray[np.bool_],
-    vectors: RowVectors,
-    codes: Codes,
-    truth: Codes,
-    count: int,
-    fit: trainer.Fit,
-    options: trainer.Options,
-) -> NDArray[np.bool_]:
-    """Which test rows are right after training on a part of the rows; the last part is all."""
-    model = fit.model
-    if not part.all():
-        given = take_rows(vectors.train, part)
-        model = trainer.fit_once(given, codes[part], count, C=fit.C, options=options)
-    right: NDArray[np.bool_] = model.choose(model.logits(vectors.test)) == truth
-    return right
-
-
-def _point(rows: int, right: NDArray[np.bool_], before: NDArray[np.bool_] | None) -> dict[str, Any]:
-    """One point of the learning curve, and whether the step to it is more than luck."""
-    hits = int(right.sum())
-    low, high = metrics.wilson_interval(hits, len(right))
-    point = {"rows": rows, "accuracy": hits / len(right), "low": low, "high": high}
-    if before is not None:
-        step = mcnemar.compare_paired(before, right)
-        point |= {"p_value": step.p_value, "gain_low": step.low, "gain_high": step.high}
-    return point
-
-
->>>>>>> 14ae398 (Give embeddings a door: services, errors, and the field's names inside)
 def with_texts(confused: list[metrics.ConfusedPair], rows: TrainingRows) -> list[dict[str, Any]]:
     places = np.flatnonzero(rows.test)
     return [

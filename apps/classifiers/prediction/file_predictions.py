@@ -36,13 +36,7 @@ from apps.classifiers.prediction.predict import (
     load_classifier,
     prepare_classifier,
 )
-<<<<<<< HEAD
-from apps.embeddings.cache import TextsTooLarge
-from apps.embeddings.preparation import TooFewDimensions
-=======
-from apps.classifiers.prediction.predictor import BadArtefact
 from apps.embeddings.errors import TextsTooLarge, TooFewDimensions
->>>>>>> 14ae398 (Give embeddings a door: services, errors, and the field's names inside)
 from apps.files import FormatError, Layout, RejectedRow
 from apps.llm.client import close_clients
 from apps.llm.errors import LLMError

@@ -18,12 +18,7 @@ from apps.classifiers.evaluation.thresholds import Refusal, Thresholds
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.prediction import predictor
 from apps.classifiers.prediction.predictor import Predictor, RankedLabel
-<<<<<<< HEAD
 from apps.classifiers.training.embed_rows import embedding_target
-from apps.embeddings.cache import Embedder, fingerprint_of, identify
-=======
-from apps.classifiers.training.run import embedding_target
->>>>>>> 14ae398 (Give embeddings a door: services, errors, and the field's names inside)
 from apps.embeddings.models import EmbeddingModel
 from apps.embeddings.services import (
     Embedder,

@@ -11,10 +11,18 @@ from apps.classifiers.errors import CannotTrain
 from apps.classifiers.evaluation.row_texts import SHOWN_TEXT
 from apps.classifiers.models import Classifier
 from apps.classifiers.training.rows import RowVectors, TrainingRows
-from apps.embeddings import canary, retention
-from apps.embeddings.cache import Embedder, Stats, TextsTooLarge, identify
-from apps.embeddings.preparation import Preparation, embed_prepared
-from apps.embeddings.sender import Vectors
+from apps.embeddings.errors import TextsTooLarge
+from apps.embeddings.services import (
+    Embedder,
+    EmbedStats,
+    Preparation,
+    Vectors,
+    batch_difference,
+    delete_newer_than,
+    embed_prepared,
+    identify,
+    newest_key,
+)
 from apps.llm.client import close_clients
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
@@ -45,7 +53,7 @@ class EmbeddedTexts:
     vectors: Vectors
     rows: TrainingRows
     skipped_rows: list[dict[str, Any]]
-    stats: Stats
+    stats: EmbedStats
 
 
 async def embed_rows(
@@ -55,10 +63,10 @@ async def embed_rows(
     try:
         reporter = ProgressReporter(held)
         target = await in_db(embedding_target, classifier)
-        embedder = await identify(target, lane=Lane.BATCH, anew=True)
-        notes = _batch_notes(await canary.batch_difference(embedder.target, lane=Lane.BATCH))
-        newest = await in_db(retention.newest)
-        stats = Stats()
+        embedder = await identify(target, lane=Lane.BATCH, recheck=True)
+        notes = _batch_notes(await batch_difference(embedder.target, lane=Lane.BATCH))
+        newest = await in_db(newest_key)
+        stats = EmbedStats()
 
         async def progress(done: int, total: int) -> None:
             await in_db(reporter, done, total)
@@ -82,9 +90,9 @@ async def embed_rows(
             prepared = await embed_prepared(
                 embedder, rows.texts, preparation, lane=Lane.BATCH, stats=stats
             )
-        now = await identify(target, lane=Lane.BATCH, anew=True)
+        now = await identify(target, lane=Lane.BATCH, recheck=True)
         if now.fingerprint != embedder.fingerprint:
-            await in_db(retention.forget_after, embedder.fingerprint, newest)
+            await in_db(delete_newer_than, embedder.fingerprint, newest)
             raise CannotTrain(
                 "Another embedding model answered before all rows had their vectors. Train again "
                 "when it stays."

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from apps.classifiers.training.folds import Codes
-from apps.embeddings import arrays
+from apps.embeddings.services import take_rows
 
 if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression  # noqa: TID251 - the room it is banned to
@@ -145,9 +145,9 @@ def fit_and_predict(
 ) -> None:
     """Fits on the rest and writes the logits of the rows held out."""
     rest = ~held_out
-    _fit_quietly(fitter.set_params(C=_scaled_down(C)), arrays.take(scaled, rest), labels[rest])
+    _fit_quietly(fitter.set_params(C=_scaled_down(C)), take_rows(scaled, rest), labels[rest])
     weights, bias = _weights(fitter, logits.shape[1])
-    logits[held_out] = arrays.take(scaled, held_out) @ weights.T + bias
+    logits[held_out] = take_rows(scaled, held_out) @ weights.T + bias
 
 
 def new_estimator(options: TrainerOptions) -> "LogisticRegression":

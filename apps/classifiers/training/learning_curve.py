@@ -12,7 +12,7 @@ from apps.classifiers.training.estimator import TrainerOptions, fit_once
 from apps.classifiers.training.folds import Codes
 from apps.classifiers.training.rows import RowVectors
 from apps.classifiers.training.trainer import Fit
-from apps.embeddings import arrays
+from apps.embeddings.services import take_rows
 
 SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)
 
@@ -72,7 +72,7 @@ def _correct_after(
     """Which test rows are right after training on a part of the rows; the last part is all."""
     model = fit.model
     if not part.all():
-        given = arrays.take(vectors.train, part)
+        given = take_rows(vectors.train, part)
         model = fit_once(given, codes[part], labels, C=fit.C, options=options)
     correct: NDArray[np.bool_] = model.choose(model.logits(vectors.test)) == truth
     return correct

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from apps.classifiers.training.folds import text_groups
 from apps.datasets.models import Dataset, Split
 from apps.datasets.services import read_snapshot, snapshot
-from apps.embeddings import arrays
+from apps.embeddings.services import take_rows
 from apps.similarity.text_key import normalise_text
 
 # A row labelled so is like nothing the classifier shall know. It is never trained on as a label.
@@ -123,7 +123,7 @@ class RowVectors:
     @classmethod
     def of_rows(cls, rows: TrainingRows, vectors: Floats) -> Self:
         masks = (rows.train, rows.test, rows.out_of_scope, rows.unlabelled)
-        return cls(*(arrays.take(vectors, mask) for mask in masks))
+        return cls(*(take_rows(vectors, mask) for mask in masks))
 
     @property
     def sides(self) -> list[Floats]:

@@ -32,25 +32,8 @@ from apps.classifiers.training.promotion import (
 from apps.classifiers.training.review_queue import build_review_queue
 from apps.classifiers.training.rows import RowVectors, TrainingRows
 from apps.classifiers.transfer import convert
-<<<<<<< HEAD
-from apps.embeddings import arrays
-from apps.embeddings.preparation import Preparation, TooFewDimensions
-=======
-from apps.embeddings.errors import TextsTooLarge, TooFewDimensions
-from apps.embeddings.services import (
-    Embedder,
-    EmbedStats,
-    Preparation,
-    Vectors,
-    batch_difference,
-    delete_newer_than,
-    embed_prepared,
-    identify,
-    newest_key,
-    take_rows,
-)
-from apps.llm.client import close_clients
->>>>>>> 14ae398 (Give embeddings a door: services, errors, and the field's names inside)
+from apps.embeddings.errors import TooFewDimensions
+from apps.embeddings.services import Preparation, take_rows
 from apps.llm.errors import LLMError
 from apps.servers import services as llm
 from apps.work.errors import LeaseLost, TaskCancelled
@@ -142,14 +125,7 @@ class Training:
             rows,
             labels,
             codes,
-<<<<<<< HEAD
             RowVectors.of_rows(rows, vectors),
-=======
-            take_rows(vectors, train),
-            take_rows(vectors, rows.test),
-            take_rows(vectors, rows.out_of_scope),
-            take_rows(vectors, rows.unlabelled),
->>>>>>> 14ae398 (Give embeddings a door: services, errors, and the field's names inside)
             found.skipped_rows,
             found.embedder,
         )
@@ -242,149 +218,4 @@ class Training:
     def _timed(self, stage: Status) -> Iterator[None]:
         started = time.monotonic()
         yield
-<<<<<<< HEAD
         self.seconds[stage.value] = round(time.monotonic() - started, 2)
-=======
-        self.seconds[stage.value] = round(time.monotonic() - begun, 2)
-
-
-# --- Embedding ----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    embedder: Embedder
-    vectors: Vectors
-    rows: TrainingRows
-    skipped_rows: list[dict[str, Any]]
-    stats: EmbedStats
-
-
-async def embed_rows(
-    held: HeldTask, classifier: Classifier, rows: TrainingRows, preparation: Preparation
-) -> _Found:
-    """The vectors of all rows, and the rows that are too long for the model: left out or cut."""
-    try:
-        reporter = Reporter(held)
-        target = await in_db(embedding_target, classifier)
-        embedder = await identify(target, lane=Lane.BATCH, recheck=True)
-        notes = _batch_notes(await batch_difference(embedder.target, lane=Lane.BATCH))
-        newest = await in_db(newest_key)
-        stats = EmbedStats()
-
-        async def progress(done: int, total: int) -> None:
-            await in_db(reporter, done, total)
-
-        notices: dict[int, str] = {}
-        try:
-            prepared = await embed_prepared(
-                embedder, rows.texts, preparation, lane=Lane.BATCH, progress=progress, stats=stats
-            )
-            notices = prepared.shortened
-            skipped_rows = [_listed(rows, place, notice) for place, notice in notices.items()]
-        except TextsTooLarge as error:
-            skipped_rows = [
-                _listed(rows, place, str(reason)) for place, reason in error.problems.items()
-            ]
-            keep = np.ones(len(rows.texts), dtype=np.bool_)
-            keep[list(error.problems)] = False
-            rows = rows.only(keep)
-            if not rows.texts:
-                raise CannotTrain(str(error)) from error
-            prepared = await embed_prepared(
-                embedder, rows.texts, preparation, lane=Lane.BATCH, stats=stats
-            )
-        now = await identify(target, lane=Lane.BATCH, recheck=True)
-        if now.fingerprint != embedder.fingerprint:
-            await in_db(delete_newer_than, embedder.fingerprint, newest)
-            raise CannotTrain(
-                "Another embedding model answered before all rows had their vectors. Train again "
-                "when it stays."
-            )
-        rows.notes.extend(notes)
-        return _Found(embedder, prepared.vectors, rows, skipped_rows, stats)
-    finally:
-        await close_clients()
-        await close_async_redis()
-
-
-def _batch_notes(difference: float) -> list[str]:
-    if difference <= SAME_VECTOR:
-        return []
-    return [
-        f"This embedding server's vectors depend on what is embedded beside a text, by up to "
-        f"{difference:.1g} a number: it computes several texts together. What a program gets for "
-        "the same text can differ in the third digit of a probability. Start the server with "
-        "`-np 1` to end that."
-    ]
-
-
-def _listed(rows: TrainingRows, place: int, reason: str) -> dict[str, Any]:
-    return {
-        "row": rows.origins[place],
-        "test": bool(rows.test[place]),
-        "text": rows.texts[place][:SHOWN_TEXT],
-        "reason": reason,
-    }
-
-
-def embedding_target(classifier: Classifier) -> llm.Target:
-    """The server and model whose vectors a classifier is made of.
-
-    Raises:
-        NoServer: the server was removed.
-    """
-    if classifier.server is None:
-        raise llm.NoServer(
-            "The embedding server of this classifier was removed. Train again with another one."
-        )
-    return llm.choose_target(classifier.server, classifier.model, llm.Use.EMBEDDINGS)
-
-
-class Reporter:
-    """Writes progress, not oftener than a person can read it, and sees a cancel."""
-
-    def __init__(self, held: HeldTask) -> None:
-        self._held = held
-        self._last = -PROGRESS_SECONDS
-
-    def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self._last < PROGRESS_SECONDS and done < total:
-            return
-        self._last = now
-        self._held.report(done, total)
-
-
-def _out_of_scope_notes(rows: TrainingRows, chosen: thresholds.Thresholds) -> list[str]:
-    out_of_scope = rows.out_of_scope
-    count = int(out_of_scope.sum())
-    if not count:
-        return []
-    names = sorted({label for label, is_so in zip(rows.labels, out_of_scope, strict=True) if is_so})
-    few = count < thresholds.FEW_OUT_OF_SCOPE
-    why = "They are too few to move the threshold" if few else "Half of them chose the threshold"
-    return [
-        f"{count:,} rows labelled out of scope ({', '.join(f'“{name}”' for name in names[:5])}) "
-        f"are not trained as a label. {why}: the least familiar "
-        f"{1 - chosen.kept:.1%} of in-scope texts are answered “none of these”. Where this is a "
-        "label like any other, make a classifier that trains it."
-    ]
-
-
-def _skipped_notes(skipped_rows: list[dict[str, Any]]) -> list[str]:
-    if not skipped_rows:
-        return []
-    return [
-        f"{len(skipped_rows):,} rows are too long for the embedding model. "
-        "They are listed below with what was done."
-    ]
-
-
-def versions() -> dict[str, str]:
-    return {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scikit-learn": trainer.LIBRARY_VERSION,
-    }
->>>>>>> 14ae398 (Give embeddings a door: services, errors, and the field's names inside)

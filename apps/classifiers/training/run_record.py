@@ -11,7 +11,7 @@ from apps.classifiers.training.embed_rows import EmbeddedRows, EmbeddedTexts
 from apps.classifiers.training.estimator import LIBRARY_VERSION
 from apps.classifiers.training.rows import TrainingRows
 from apps.classifiers.training.trainer import Fit
-from apps.embeddings.preparation import Preparation
+from apps.embeddings.services import Preparation
 
 
 @dataclass(frozen=True, slots=True)

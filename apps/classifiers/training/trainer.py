@@ -29,7 +29,7 @@ from apps.classifiers.training.estimator import (
     scaled_vectors,
 )
 from apps.classifiers.training.folds import Codes, deal_folds
-from apps.embeddings.services import empty_array, take_rows
+from apps.embeddings.services import empty_array
 
 if TYPE_CHECKING:
     pass
@@ -167,99 +167,14 @@ def naive_accuracy(
     splitting would have shown. `check` may raise between fits."""
     count = int(labels.max()) + 1
     folds = deal_folds(labels, np.arange(len(labels)), folds=FOLDS, seed=options.seed)
-<<<<<<< HEAD
-    logits = arrays.empty((len(labels), count))
-    with scaled_vectors(vectors):
-=======
     logits = empty_array((len(labels), count))
-    with _scaled(vectors):
->>>>>>> 14ae398 (Give embeddings a door: services, errors, and the field's names inside)
+    with scaled_vectors(vectors):
         for fold in np.unique(folds):
             check()
             fit_and_predict(new_estimator(options), C, vectors, labels, folds == fold, logits)
     return float((logits.argmax(axis=1) == labels).mean())
 
 
-<<<<<<< HEAD
-=======
-def as_estimator(
-    weights: Floats, bias: Floats, temperature: float, labels: Sequence[str]
-) -> "LogisticRegression":
-    """The model as scikit-learn would have fitted it: its `predict_proba` is calibrated."""
-    from sklearn.linear_model import LogisticRegression  # noqa: TID251
-
-    estimator = LogisticRegression()
-    coefficients = (weights / np.float32(temperature)).astype(np.float32)
-    intercepts = (bias / np.float32(temperature)).astype(np.float32)
-    if len(labels) == 2:  # scikit-learn keeps the difference only
-        coefficients, intercepts = np.diff(coefficients, axis=0), np.diff(intercepts)
-    estimator.coef_, estimator.intercept_ = coefficients, intercepts
-    estimator.classes_ = np.asarray(labels, dtype=np.str_)
-    estimator.n_features_in_ = weights.shape[1]
-    return estimator
-
-
-def learning_curve_subsets(
-    labels: Codes, shares: Sequence[float], *, seed: int
-) -> Iterator[NDArray[np.bool_]]:
-    """Ever larger parts of the rows, each with about that share of every label and at least one
-    row of it; each holds the one before."""
-    rank = np.empty(len(labels))
-    order = np.random.default_rng(seed).permutation(len(labels))
-    sorted_by_label = order[np.argsort(labels[order], kind="stable")]
-    counts = np.bincount(labels)
-    starts = np.repeat(np.cumsum(counts) - counts, counts)
-    rank[sorted_by_label] = np.arange(len(labels)) - starts
-    for share in shares:
-        yield rank < np.maximum(1, np.round(share * counts[labels]))
-
-
-@contextmanager
-def _scaled(vectors: Floats, scale: np.float32 = SCALE) -> Iterator[None]:
-    """The vectors times the scale, in place, while the block lasts; one BLAS thread.
-
-    Exact both ways, as the scale is a power of two. What is read-only or belongs to another array
-    is the caller's to copy.
-    """
-    np.multiply(vectors, scale, out=vectors)
-    try:
-        with threadpool_limits(limits=1, user_api="blas"):
-            yield
-    finally:
-        np.multiply(vectors, 1 / scale, out=vectors)
-
-
-def _fit(
-    scaled: Floats,
-    labels: Codes,
-    count: int,
-    C: float,
-    options: Options,
-    scale: np.float32 = SCALE,
-) -> tuple[Floats, Floats, bool]:
-    """Weights and bias for unit vectors, and whether it converged."""
-    fitter = _fitter(options).set_params(C=_scaled_down(C, scale))
-    converged = _run(fitter, scaled, labels)
-    weights, bias = _weights(fitter, count)
-    return weights * scale, bias, converged
-
-
-def _fit_and_judge(
-    fitter: "LogisticRegression",
-    C: float,
-    scaled: Floats,
-    labels: Codes,
-    held_out: NDArray[np.bool_],
-    logits: Floats,
-) -> None:
-    """Fits on the rest and writes the logits of the rows held out."""
-    rest = ~held_out
-    _run(fitter.set_params(C=_scaled_down(C)), take_rows(scaled, rest), labels[rest])
-    weights, bias = _weights(fitter, logits.shape[1])
-    logits[held_out] = take_rows(scaled, held_out) @ weights.T + bias
-
-
->>>>>>> 14ae398 (Give embeddings a door: services, errors, and the field's names inside)
 def _clearly_less(losses: NDArray[np.float64], than: NDArray[np.float64]) -> bool:
     """Less by more than a standard error of the difference, row by row, and by enough to matter.
     Both are (rows,)."""

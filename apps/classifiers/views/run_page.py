@@ -12,14 +12,7 @@ from apps.classifiers.errors import BadArtefact, ModelChanged, NotReady
 from apps.classifiers.evaluation import row_results
 from apps.classifiers.evaluation.mcnemar import RunPredictions
 from apps.classifiers.models import Classifier, Run, Status
-<<<<<<< HEAD
-from apps.embeddings.cache import TextsTooLarge
-from apps.embeddings.preparation import TooFewDimensions
-=======
-from apps.classifiers.prediction import predict
-from apps.classifiers.prediction.predictor import BadArtefact
 from apps.embeddings.errors import TextsTooLarge, TooFewDimensions
->>>>>>> 14ae398 (Give embeddings a door: services, errors, and the field's names inside)
 from apps.llm.errors import LLMError
 from apps.servers.services import NoServer
 
