@@ -45,7 +45,7 @@ def _is_trained_on(dataset: "Dataset", key: int) -> bool:
 
 
 def _delete_classifiers(person: Any, **kwargs: Any) -> None:
-    """With their files, which no row of the database takes along."""
+    """Delete a person's classifiers with their files, which no cascade reaches."""
     from apps.classifiers import services
     from apps.classifiers.models import Classifier
 

@@ -9,7 +9,7 @@ SMALL_GAIN = 0.01
 
 
 def describe_learning_curve(points: Sequence[Mapping[str, Any]]) -> str:
-    """Whether more rows would help, from the last step of a learning curve.
+    """Say if more rows would help, from the last step of a learning curve.
 
     Args:
         points: `rows` and `accuracy` of each; of the last one also `p_value`, `gain_low` and
@@ -37,7 +37,7 @@ def describe_learning_curve(points: Sequence[Mapping[str, Any]]) -> str:
 
 
 def describe_calibration(metrics: Mapping[str, Any]) -> str:
-    """What the calibration error says beside what chance alone shows on as many rows."""
+    """Compare the calibration error with what chance alone shows on as many rows."""
     rows, error = metrics.get("rows", 0), metrics.get("ece")
     expected, high = metrics.get("ece_expected"), metrics.get("ece_expected_high")
     if error is None or expected is None or high is None:

@@ -40,7 +40,7 @@ LARGE_FIELDS = (
 
 class ClassifierQuerySet(OwnedQuerySet["Classifier"]):
     def for_prediction(self) -> Self:
-        """With all that a prediction needs, and no more: see `answering.stored`."""
+        """Select the fields that `predict.load_classifier` reads, and no more."""
         # Not with all of its run: what that knows of its rows takes longer to read than a
         # prediction may.
         return self.select_related("server", "current").only(
@@ -124,6 +124,10 @@ class BackgroundRecord(models.Model):
     @property
     def total(self) -> int:
         return self.task.total if self.task else 0
+
+    @property
+    def cancel_requested(self) -> bool:
+        return bool(self.task and self.task.cancel_requested)
 
     @property
     def duration(self) -> float | None:
@@ -212,7 +216,7 @@ class Run(BackgroundRecord):
 
     @property
     def reason(self) -> str:
-        """Why it waits, as a sentence; empty where it does not."""
+        """The reason for waiting, as a sentence; empty if it does not wait."""
         server = self.classifier.server_id
         return describe_batch_wait(server) if self.status == Status.EMBEDDING and server else ""
 
@@ -239,12 +243,12 @@ class Run(BackgroundRecord):
 
     @property
     def learning_curve_text(self) -> str:
-        """Whether more rows would help, from the last step of the curve."""
+        """A sentence on the last step of the learning curve."""
         return metric_text.describe_learning_curve(self.learning_curve)
 
     @property
     def calibration_text(self) -> str:
-        """What the calibration error says, as far as so many test rows can tell."""
+        """A sentence on the calibration error, if there are enough test rows."""
         return metric_text.describe_calibration(self.metrics)
 
     @property

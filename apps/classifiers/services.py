@@ -122,8 +122,8 @@ def promote(run: Run) -> None:
 
 
 def set_pinned(classifier: Classifier, pinned: bool) -> None:
-    """Whether the run that answers stays until a person chooses another; else a new run takes its
-    place unless it is worse on the same test rows."""
+    """Pin the live version until a person chooses another, or let a new one replace it unless it
+    is worse on the same test rows."""
     Classifier.objects.filter(pk=classifier.pk).update(pinned=pinned)
 
 

@@ -172,8 +172,8 @@ def _row(classifier: Classifier) -> dict[str, Any]:
 
 
 def _show(classifier: Classifier, run: Run) -> dict[str, Any]:
-    """Where the newest run is, and the numbers of the run that answers (`version`); of the newest
-    where none does."""
+    """Show the state of the newest run and the numbers of the live version, or of the newest run
+    if no version is live."""
     shown = classifier.current or run
     return _row(classifier) | {
         "status": run.status,

@@ -69,9 +69,9 @@ def classwise_calibration_error(probabilities: Floats, truth: Codes) -> float:
 
 
 def chance_calibration_error(sure: Floats, *, seed: int = 0) -> tuple[float, float]:
-    """What chance alone shows: mean and 95th percentile of the calibration error of a model that is
-    right exactly as often as it says. Never 0, and large on few rows (Vaicenavicius et al. 2019,
-    consistency resampling).
+    """Return the mean and 95th percentile of the calibration error that chance alone shows: of a
+    model that is right exactly as often as it says. Never 0, and large on
+    few rows (consistency resampling, Vaicenavicius et al. 2019).
 
     Args:
         sure: (n,) the confidence of each answer.

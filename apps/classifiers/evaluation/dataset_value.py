@@ -52,7 +52,7 @@ def _gain(before: float | None, now: float | None) -> float | None:
 
 
 def describe_gain(found: PairedResult) -> str:
-    """Whether made rows help, in words: real rows only (old) against both (new), row by row."""
+    """Describe the gain from synthetic rows: real rows (old) against both (new), row by row."""
     odds = f"McNemar’s test, p {format_p_value(found.p_value)}"
     if found.only_old == found.only_new == 0:
         return f"No difference: with and without the synthetic rows, {_same(found)}."

@@ -61,7 +61,7 @@ class Familiarity:
 def fit_familiarity(
     vectors: Floats, labels: Codes, groups: Codes, max_logits: Floats, *, seed: int = 0
 ) -> tuple[Familiarity, Floats]:
-    """What is kept of the training texts, and how familiar each of them is to the others.
+    """Choose the sample to keep and score the familiarity of each training text.
 
     Args:
         vectors: (n, dimensions), of unit length.

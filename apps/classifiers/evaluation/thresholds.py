@@ -101,7 +101,7 @@ def _finite_or_open(value: float | None) -> float:
 
 
 def default_min_confidence(labels: int, *, balanced: bool) -> float:
-    """Where the first gate stands until somebody moves it.
+    """Return the first threshold until a person sets one.
 
     Rare labels that are weighed like common ones are given on purpose where they are less likely
     than not: there it stands open.
@@ -127,17 +127,17 @@ class ThresholdOutcome:
 
     @property
     def coverage(self) -> float | None:
-        """Of texts like those it was trained on, how many get a label."""
+        """Share of in-scope texts that get a label."""
         return self.answered / self.rows if self.rows else None
 
     @property
     def precision(self) -> float | None:
-        """How many of those labels are right."""
+        """Share of those labels that are right."""
         return self.right / self.answered if self.answered else None
 
     @property
     def recall(self) -> float | None:
-        """How many of the out-of-scope texts get no label."""
+        """Share of out-of-scope texts that get no label."""
         return self.caught / self.out_of_scope if self.out_of_scope else None
 
 
@@ -175,8 +175,9 @@ def _student(share: float, freedom: int) -> float:
 
 
 def _tolerance(share: float, rows: int) -> float:
-    """So many standard deviations below the mean lies, 99 times of 100, no more than the share of
-    texts to come (Natrella 1963, one-sided tolerance limits). Infinite for a handful of rows."""
+    """Return the tolerance factor: in 99 of 100 samples, no more than the share of texts to come
+    lies that many standard deviations below the mean (Natrella 1963, one-sided tolerance limits).
+    Infinite for a handful of rows."""
     normal = NormalDist()
     content, certain = normal.inv_cdf(1 - min(share, 0.5)), normal.inv_cdf(0.99)
     a = 1 - certain**2 / (2 * (rows - 1))
@@ -228,7 +229,7 @@ def thresholds_for(known: PredictedRows, *, unsure: float, kept: float, labels: 
 
 
 def tuning_rows(out_of_scope: int, *, seed: int = 0) -> NDArray[np.bool_]:
-    """Which out-of-scope rows the gate may be chosen by; the others say what it catches. (n,)
+    """Mark the out-of-scope rows that choose the threshold; the others test it. (n,)
 
     Half of them. Few choose nothing, so all of them may tell.
     """

@@ -146,7 +146,7 @@ def _thinking(spec: Spec) -> Thinking:
 
 
 def _unfinished(completion: Completion, max_tokens: int) -> str:
-    """Why an answer was not finished, as a sentence: no label was chosen then, not a wrong one."""
+    """Say why an answer was not finished; empty if it was. It chose no label, not a wrong one."""
     if nothing := describe_missing_answer(completion, max_tokens):
         return nothing
     match completion.finish_reason:

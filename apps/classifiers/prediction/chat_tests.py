@@ -93,8 +93,8 @@ def start_chat_test(
 def _examples(
     run: Run, known: row_results.RowResults, labels: list[str], shots: int
 ) -> list[tuple[str, str]]:
-    """So many training rows of each label, from clear cases to those near its border, in no order:
-    the surest alone are all alike, and what stands last weighs most."""
+    """Choose training rows of each label, from clear cases to borderline ones, shuffled: the most
+    certain alone are all alike, and the last example weighs most."""
     side = known.train
     places: list[int] = []
     for code in range(len(labels) if shots else 0):
@@ -159,7 +159,7 @@ class Result:
 
     @property
     def has_calibration(self) -> bool:
-        """Whether enough rows tell to print a calibration error."""
+        """True if there are enough rows for a calibration error."""
         return self.paired is not None and self.paired.rows >= metric_text.MIN_ROWS_FOR_CALIBRATION
 
 
@@ -198,7 +198,7 @@ def read_result(test: ChatTest) -> Result:
 
 
 def _has_failed(item: dict[str, Any]) -> bool:
-    """Whether there is no answer to count: also of a model that only thought, or was cut off."""
+    """True if there is no answer to count, also if the model only thought or was cut off."""
     return bool(item["status"] == ItemStatus.FAILED or item["code"] == chat_labels.UNFINISHED)
 
 

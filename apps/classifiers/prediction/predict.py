@@ -79,7 +79,7 @@ class ReadyClassifier:
 
 
 def load_classifier(classifier: Classifier, run: Run | None = None) -> LoadedClassifier:
-    """What is kept of the run that answers, or of another one. Blocks.
+    """Load the live version, or another run. Blocks.
 
     Costs no query where the classifier came from `Classifier.objects.for_prediction()`, and no file
     after the first time.
@@ -107,7 +107,7 @@ def _answering(classifier: Classifier) -> Run | None:
 
 
 async def prepare_classifier(kept: LoadedClassifier) -> ReadyClassifier:
-    """What answers for a classifier, after checking that its embedding model is still there.
+    """Check that the embedding model is still there and return what predicts.
 
     Raises:
         ModelChanged: another embedding model is behind the server.
@@ -127,8 +127,8 @@ async def prepare_classifier(kept: LoadedClassifier) -> ReadyClassifier:
 
 
 def warnings(card: predictor.ModelCard, server: Server) -> list[str]:
-    """What is to be known of a classifier that was brought here, by what was last seen of the
-    server it is to ask. Sends nothing."""
+    """List reasons why an imported classifier may be unable to predict here, from the last known
+    facts of its server. Sends nothing."""
     name = card.embedding_model
     others = [model.id for model in server.model_facts if model.embeddings]
     if name not in server.model_ids:
@@ -149,7 +149,7 @@ def warnings(card: predictor.ModelCard, server: Server) -> list[str]:
 
 
 def _may_be(server: Server, card: predictor.ModelCard) -> bool:
-    """Whether a server that tells nothing of its weights may have the model of a card."""
+    """True if a server that does not report its weights may have the model of a card."""
     name = card.embedding_model
     told = any(model.id == name and model.weights for model in server.model_facts)
     here = EmbeddingModel.objects.filter(fingerprint=card.embedding_fingerprint, name=name)
@@ -230,7 +230,7 @@ async def load_and_predict(
 
 
 def check_texts(texts: Sequence[str]) -> list[str]:
-    """What is wrong with each text that cannot be classified, as sentences."""
+    """List what is wrong with each text that cannot be classified, as sentences."""
     problems = []
     for place, text in enumerate(texts, start=1):
         if not text.strip():

@@ -1,6 +1,7 @@
 """The rows of a run, read from its datasets and divided into training and test rows."""
 
 import numpy as np
+from django.db.models import Q
 from numpy.typing import NDArray
 
 from apps.classifiers.errors import CannotTrain
@@ -11,6 +12,8 @@ from apps.datasets.models import Change, Dataset, Split
 from apps.datasets.services import BeingChanged, hold_out, make_split
 
 HELD_OUT = 0.2
+# How the revisions of a run's own test rows are called, now and in earlier versions.
+HELD_OUT_ENDINGS = ("held out for testing", "were set aside as test")
 
 
 def gather_rows(
@@ -82,11 +85,11 @@ def _without_own_test(dataset: Dataset, rows: TrainingRows) -> TrainingRows:
 
 def _drawn_by_a_run(dataset: Dataset) -> set[int]:
     """Rows that no person, but a run without test rows marked as test."""
+    held_out = Q()
+    for ending in HELD_OUT_ENDINGS:
+        held_out |= Q(revision__what__endswith=ending)
     changes = Change.objects.filter(
-        revision__dataset=dataset,
-        revision__by=None,
-        revision__undone=False,
-        revision__what__endswith="were set aside as test",
+        held_out, revision__dataset=dataset, revision__by=None, revision__undone=False
     ).values_list("index", "after")
     return {index for index, after in changes.iterator() if after and after["split"] == Split.TEST}
 

@@ -43,7 +43,7 @@ class LabelOptions:
 
 
 def check_dataset(dataset: Dataset, choices: LabelOptions | None = None) -> None:
-    """What the counts alone tell, before anything is queued or read.
+    """Check the label counts, before anything is queued or read.
 
     Raises:
         CannotTrain: fewer than two labels, or too many.

@@ -69,7 +69,7 @@ def _correct_after(
     fit: Fit,
     options: TrainerOptions,
 ) -> NDArray[np.bool_]:
-    """Which test rows are right after training on a part of the rows; the last part is all."""
+    """Mark the test rows that are right after training on a part of the rows; the last is all."""
     model = fit.model
     if not part.all():
         given = take_rows(vectors.train, part)

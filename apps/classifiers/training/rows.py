@@ -104,7 +104,7 @@ class TrainingRows:
 
     @property
     def hash(self) -> str:
-        """Of everything that decides the outcome: texts, labels, order, which side."""
+        """SHA-256 of everything that decides the outcome: texts, labels, order, which side."""
         digest = hashlib.sha256()
         for text, label, test in zip(self.texts, self.labels, self.test.tolist(), strict=True):
             digest.update(json.dumps([text, label, test]).encode())
@@ -127,5 +127,5 @@ class RowVectors:
 
     @property
     def sides(self) -> list[Floats]:
-        """In the order of `row_results.SIDES`."""
+        """The four arrays in the order of `row_results.SIDES`."""
         return [self.train, self.test, self.out_of_scope, self.unlabelled]

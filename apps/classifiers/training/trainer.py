@@ -183,7 +183,7 @@ def _clearly_less(losses: NDArray[np.float64], than: NDArray[np.float64]) -> boo
 
 
 def _prior(labels: Codes, options: TrainerOptions) -> Floats:
-    """What weighing the labels hides from the logits: (labels,), 0 where they are not weighed.
+    """Log prior that weighing hides from the logits: (labels,), 0 if labels are not weighed.
 
     A label weighed w times as much comes out w times as likely as it is (King and Zeng 2001,
     "Logistic Regression in Rare Events Data": prior correction).

@@ -26,7 +26,7 @@ CONTENT_TYPES = {"json": "application/json", "zip": "application/zip"}
 
 
 def card_of(run: Run, predictor: Predictor) -> dict[str, Any]:
-    """What one must know to use the arrays, and to believe them."""
+    """Describe the arrays: how to use them, and why to believe them."""
     described = asdict(predictor.card)
     del described["familiarity"]  # its sample stays here: vectors give their texts away
     return {
@@ -133,7 +133,7 @@ def _base64(array: np.ndarray) -> dict[str, Any]:
 
 
 def model_card(card: dict[str, Any]) -> str:
-    """In the order people look: what it does, how well, with what, from what."""
+    """Write the model card in the order people look: task, scores, requirements, data."""
     metrics, trained = card["metrics"], card["trained_on"]
     labels = "\n".join(f"- {label}" for label in card["labels"])
     prefix = card["preparation"].get("prefix") or "none"

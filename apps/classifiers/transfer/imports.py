@@ -114,7 +114,7 @@ def _check_card(card: dict[str, Any]) -> None:
 
 
 def _displayed_fields(card: dict[str, Any]) -> dict[str, Any]:
-    """What is only shown: kept where it is of the kind it should be, else left out."""
+    """Keep the fields that are only displayed, if they have the right type."""
     gates = card.get("gates")
     metrics = card.get("metrics")
     trained = card.get("trained_on")

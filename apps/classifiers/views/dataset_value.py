@@ -107,7 +107,7 @@ def _context(request: HttpRequest, datasets: list[Dataset], trained: list[str]) 
 
 
 def _compared(sides: list[dict[str, Any]], runs: list[Run | None]) -> dict[str, Any]:
-    """What those that are ready came to; adds to each side its numbers and its gain over the first.
+    """Compare the runs that are ready; add to each side its metrics and its gain over the first.
 
     The verdict compares real rows with both and waits for no other.
     """

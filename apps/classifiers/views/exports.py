@@ -59,7 +59,7 @@ def export(request: HttpRequest, pk: int, number: int, form: str) -> HttpRespons
 
 
 def _context(run: Run) -> dict[str, Any]:
-    """Whether a worker has written its files, or is to."""
+    """Show which files a worker has written and which it has to."""
     folder = Path(settings.CLASSIFIERS_DIR)
     written = convert.all_written(folder, run.artefact)
     try:

@@ -25,7 +25,7 @@ def row_map(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _placed(run: Run) -> dict[str, Any]:
-    """How the points got their places: said by the page before they are there, so nothing jumps."""
+    """Describe the projection, shown before the points load so that nothing jumps."""
     try:
         explained = load_row_results(run).map.explained
     except NoRowResults:

@@ -105,7 +105,7 @@ def _passed(
 
 @require_safe
 def threshold_rows(request: HttpRequest, pk: int, number: int) -> HttpResponse:
-    """What the page needs to work the two gates by itself, while somebody drags a slider."""
+    """Return the scores that the page needs while someone drags a slider."""
     try:
         known = load_row_results(get_run(request, pk, number))
     except NoRowResults as error:

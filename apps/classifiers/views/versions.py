@@ -110,7 +110,7 @@ def compare(old: Run, new: Run) -> dict[str, Any]:
 
 @require_POST
 def pin(request: HttpRequest, pk: int) -> HttpResponse:
-    """Whether new runs wait for a person."""
+    """Pin or unpin the live version."""
     services.set_pinned(get_classifier(request, pk), request.POST.get("pinned") == "1")
     return redirect("classifiers:versions", pk)
 

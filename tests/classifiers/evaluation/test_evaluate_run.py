@@ -92,7 +92,7 @@ def test_out_of_scope_rows_are_never_a_label(browser: Client, alice: User) -> No
     page = browser.get(f"/classify/{made.pk}/thresholds/").content.decode()
     assert "of 6 out-of-scope rows" in page
     assert "AUROC" in page
-    assert "So few rows say little" in page
+    assert "Too few rows for a reliable value" in page
     assert len(browser.get(f"/classify/{made.pk}/runs/1/gates/").json()["strange"]) == 6
 
 
@@ -348,13 +348,12 @@ def test_a_run_that_is_worse_by_more_than_luck_is_held_back(
     assert "Held back: on the 90 test rows" in second.notes[0]
     assert "run 1 (McNemar’s test, p < 0.001)" in second.notes[0]
     assert (
-        "as the newest is: it was held back"
-        in browser.get(f"/classify/{made.pk}/versions/").content.decode()
+        "like the latest version" in browser.get(f"/classify/{made.pk}/versions/").content.decode()
     )
     # The headline is of the run that answers, on the page and over the API.
     page = browser.get(f"/classify/{made.pk}/")
     assert page.context["run"] == first
-    assert "it was held back" in page.content.decode()
+    assert "it is significantly worse on the same test rows" in page.content.decode()
     shown = api.get(f"/api/v1/classifiers/{made.pk}").json()
     assert (shown["version"], shown["metrics"]) == (1, first.metrics)
     assert (shown["newest"]["version"], shown["newest"]["metrics"]) == (2, second.metrics)
@@ -379,15 +378,15 @@ def test_after_a_rollback_the_headline_is_of_the_run_that_answers(
     Run.objects.filter(number=1).update(metrics={"accuracy": 0.123, "rows": 6})
     page = browser.get(f"/classify/{made.pk}/").content.decode()
     assert "12.3" in page
-    assert "you chose the earlier one" in page
+    assert "you pinned an earlier version" in page
     assert "12.3" in browser.get(f"/classify/{made.pk}/progress/").content.decode()
     assert api.get(f"/api/v1/classifiers/{made.pk}").json()["metrics"]["accuracy"] == 0.123
-    assert "This run does not answer" in browser.get(f"/classify/{made.pk}/?run=2").content.decode()
+    assert "This version is not live" in browser.get(f"/classify/{made.pk}/?run=2").content.decode()
 
 
 def test_new_runs_wait_where_a_person_wants_to_choose(browser: Client, made: Classifier) -> None:
     url = f"/classify/{made.pk}/versions/"
-    assert "Have new runs wait for me" in browser.get(url).content.decode()
+    assert "Pin the live version" in browser.get(url).content.decode()
     assert browser.post(f"/classify/{made.pk}/pin/", {"pinned": "1"}).status_code == 302
     factories.train(services.start_run(made))
     made.refresh_from_db()

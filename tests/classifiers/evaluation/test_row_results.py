@@ -25,7 +25,9 @@ def test_it_keeps_what_was_said() -> None:
     found, probabilities = side(), softmax(LOGITS, 2.0)
     assert found.predicted.tolist() == [0, 0]
     assert found.confidence.tolist() == pytest.approx(probabilities[:, 0].tolist())
-    assert found.given.tolist() == pytest.approx([probabilities[0, 0], probabilities[1, 1]])
+    assert found.label_probability.tolist() == pytest.approx(
+        [probabilities[0, 0], probabilities[1, 1]]
+    )
     assert found.margin[1] == pytest.approx(probabilities[1, 0] - probabilities[1, 2])
 
 
