@@ -4,6 +4,7 @@ Each is given text of one unit again and again, once and four times as long. CPU
 """
 
 import io
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -73,8 +74,10 @@ def told(text: str) -> object:
     return results.text_of(SimpleNamespace(content=[block], structured_content=None))
 
 
+# A text that was rendered before is not rendered again.
+NEW = itertools.count()
 FUNCTIONS: dict[str, Callable[[str], Any]] = {
-    "Markdown": markdown._render,
+    "Markdown": lambda text: markdown.render(f"{next(NEW)} {text}"),
     "JSON tree": json_tree.parsed,
     "ChatGPT's export": chatgpt,
     "Open WebUI's export": lambda text: open_webui._answer(text, None),
@@ -86,7 +89,7 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "a snippet": search.pieces,
     "words to find": search._words,
     "storable": calling.storable,
-    "a server's error": error_text._cleaned,
+    "a server's error": error_text.error_message,
     "arguments": lambda text: argument_schemas.problems(
         {"a": text, text: 1},
         {

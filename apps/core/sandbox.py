@@ -24,7 +24,7 @@ AT_ONCE = 4
 PATIENCE_SECONDS = 30.0
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "VIRTUAL_ENV")
 
-_places = threading.BoundedSemaphore(AT_ONCE)
+places = threading.BoundedSemaphore(AT_ONCE)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def lines(
 def _running(
     module: str, arguments: Sequence[str], limits: Limits, file: IO[bytes] | None
 ) -> Iterator[IO[bytes]]:
-    if not _places.acquire(timeout=PATIENCE_SECONDS):
+    if not places.acquire(timeout=PATIENCE_SECONDS):
         raise Busy
     try:
         process = subprocess.Popen(  # noqa: S603 - our own modules
@@ -129,7 +129,7 @@ def _running(
             process.stdout.close()
             process.wait()
     finally:
-        _places.release()
+        places.release()
     if is_late.is_set() or code < 0:
         raise Exceeded
     if code:

@@ -44,6 +44,10 @@ class RefusalCacheMiddleware:
         self._application = application
         self._refused: OrderedDict[Key, _Refusal] = OrderedDict()
 
+    def __len__(self) -> int:
+        """The number of cached refusals."""
+        return len(self._refused)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in SAFE_METHODS:
             await self._application(scope, receive, send)

@@ -88,4 +88,4 @@ async def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site()
     for letter in "abcde":
         await site.ask(f"/{letter}")
-    assert len(site.guarded._refused) == 3
+    assert len(site.guarded) == 3
