@@ -2,17 +2,24 @@
 
 import hashlib
 import secrets
+import time
+from copy import copy
 from datetime import timedelta
 from typing import Self, TypeVar
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db import models
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import receiver
 from django.utils import timezone
 
 T_co = TypeVar("T_co", bound=models.Model, covariant=True)
 
 API_KEY_PREFIX = "wb_"
+# A key revoked by another process works this much longer.
+KEY_CACHE_SECONDS = 2.0
+MAX_CACHED_KEYS = 1000
 LOGIN_LINK_LIFETIME = timedelta(hours=1)
 INVITATION_LIFETIME = timedelta(days=7)
 
@@ -66,14 +73,35 @@ class ApiKey(models.Model):
 
     @classmethod
     def user_of(cls, token: str) -> User | None:
-        """The active user a token belongs to. Notes the use, at most once a minute."""
-        key = cls.objects.select_related("user").filter(token_hash=digest(token)).first()
+        """Return the active user of a token, None if there is none.
+
+        Known tokens are looked up every KEY_CACHE_SECONDS, and at once where this process changed a
+        key or a user: programs send many requests in a row. Records the use, at most once a minute.
+        """
+        token_hash = digest(token)
+        expires, user = _users_by_key.get(token_hash, (0.0, None))
+        if user is not None and time.monotonic() < expires:
+            return copy(user)
+        key = cls.objects.select_related("user").filter(token_hash=token_hash).first()
         if key is None or not key.user.is_active:
             return None
         now = timezone.now()
         if key.last_used is None or now - key.last_used > timedelta(minutes=1):
             cls.objects.filter(pk=key.pk).update(last_used=now)
+        if len(_users_by_key) >= MAX_CACHED_KEYS:
+            _users_by_key.clear()
+        _users_by_key[token_hash] = time.monotonic() + KEY_CACHE_SECONDS, copy(key.user)
         return key.user
+
+
+_users_by_key: dict[str, tuple[float, User]] = {}
+
+
+@receiver([post_save, post_delete], sender=ApiKey)
+@receiver([post_save, post_delete], sender=User)
+def forget_cached_keys(**_: object) -> None:
+    """Look every key up again: a key or a user was changed here."""
+    _users_by_key.clear()
 
 
 class LoginLinkQuerySet(models.QuerySet["LoginLink"]):

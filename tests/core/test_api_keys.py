@@ -1,8 +1,10 @@
 from io import StringIO
 
+import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 
 from apps.core.models import ApiKey
 
@@ -49,3 +51,40 @@ def test_the_key_of_an_inactive_user_is_refused(alice: User) -> None:
     User.objects.update(is_active=False)
     answer = Client().get("/api/v1/servers", headers={"authorization": f"Bearer {token}"})
     assert answer.status_code == 401
+
+
+def status_of(token: str) -> int:
+    return Client().get("/api/v1/servers", headers={"authorization": f"Bearer {token}"}).status_code
+
+
+def test_user_of_looks_a_key_up_once_for_many_requests(
+    alice: User, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    _, token = ApiKey.issue(user=alice, name="x")
+    assert ApiKey.user_of(token) == alice
+    with django_assert_num_queries(0):
+        found = ApiKey.user_of(token)
+    assert found == alice
+    found.username = "changed by one request"
+    assert getattr(ApiKey.user_of(token), "username", "") == "alice"
+
+
+def test_user_of_forgets_a_revoked_key_and_a_disabled_user_at_once(alice: User) -> None:
+    key, token = ApiKey.issue(user=alice, name="x")
+    _, other = ApiKey.issue(user=alice, name="y")
+    assert (status_of(token), status_of(other)) == (200, 200)
+    key.delete()
+    assert (status_of(token), status_of(other)) == (401, 200)
+    alice.is_active = False
+    alice.save()
+    assert status_of(other) == 401
+
+
+def test_user_of_sees_changes_of_other_processes_after_a_while(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.core.models.KEY_CACHE_SECONDS", 0)
+    _, token = ApiKey.issue(user=alice, name="x")
+    assert status_of(token) == 200
+    User.objects.update(is_active=False)
+    assert status_of(token) == 401
