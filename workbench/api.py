@@ -46,7 +46,7 @@ def _domain_error(request: HttpRequest, error: DomainError) -> HttpResponse:
 
 @api.exception_handler(AuthenticationError)
 def _unauthenticated(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
-    return error_pages.answer(request, UNAUTHORIZED)
+    return error_pages.refuse(request, UNAUTHORIZED)
 
 
 @api.exception_handler(AuthorizationError)

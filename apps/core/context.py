@@ -1,4 +1,4 @@
-"""What the shell of every page needs."""
+"""Template context of every page: the navigation."""
 
 from dataclasses import dataclass
 

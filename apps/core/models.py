@@ -1,4 +1,4 @@
-"""What every room shares: who owns a row, keys for programs, one-time links for people."""
+"""Models of every room: owned rows, API keys, one-time login links."""
 
 import hashlib
 import secrets

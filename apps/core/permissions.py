@@ -1,4 +1,4 @@
-"""Who may do what only admins may. An admin is a user with `is_staff`."""
+"""Permissions of admins. An admin is a user with `is_staff`."""
 
 from collections.abc import Callable
 from functools import wraps

@@ -1,4 +1,4 @@
-"""How much of one kind of work a person may have at a time.
+"""Quotas: the amount of one kind of work a person may have at a time.
 
 Work that a request does itself (`hold`, `limited`) is counted in this process: what it takes,
 memory, sockets and the model server's patience, is this process's. What lies in the database is
@@ -62,7 +62,7 @@ class LimitReached(Exception):
 
 
 def most(kind: str) -> int:
-    """What the settings allow a person of this kind."""
+    """Return the limit of this kind of work per person, from the settings."""
     allowed: dict[str, int] = settings.LIMITS
     return allowed[kind]
 
@@ -121,13 +121,13 @@ def hold_for(request: HttpRequest, kind: str) -> hold:
 
 
 def held() -> dict[tuple[str, int], int]:
-    """How many places of each kind each person has now, in this process."""
+    """Return the places held in this process, by kind and person."""
     with _lock:
         return {place: len(taken) for place, taken in _held.items() if taken}
 
 
 def limited(kind: str) -> Callable[[View], View]:
-    """For a view or a route: while it runs, its person has one more of this kind of work."""
+    """Decorate a view or a route: while it runs, its user holds a place of this kind."""
 
     def limit(view: View) -> View:
         @wraps(view)

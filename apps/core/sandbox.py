@@ -29,7 +29,7 @@ places = threading.BoundedSemaphore(AT_ONCE)
 
 @dataclass(frozen=True)
 class Limits:
-    """What a process may take."""
+    """Limits of a sandboxed process."""
 
     cpu_seconds: int
     memory_bytes: int
@@ -78,7 +78,7 @@ def output(module: str, *arguments: str, limits: Limits, file: IO[bytes] | None 
 def lines(
     module: str, *arguments: str, limits: Limits, file: IO[bytes] | None = None
 ) -> Generator[bytes, None, None]:
-    """What a module prints, line by line, as it comes. Close the iterator to end the process.
+    """Yield the lines that a module prints, as they come. Closing the iterator ends the process.
 
     Raises:
         Exceeded, Failed, Busy

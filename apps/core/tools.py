@@ -1,4 +1,4 @@
-"""What a model may call while it answers. Features offer tools here; the chat offers them on.
+"""Registry of tools that a model may call. Features register tools; the chat offers them.
 
     register(
         Tool(
@@ -32,7 +32,7 @@ Run = Callable[[User, Arguments], Awaitable[str]]
 
 
 class Approval(StrEnum):
-    """When a tool may run."""
+    """Approval a tool needs before it runs."""
 
     ALWAYS = "always"
     ASK = "ask"
@@ -78,7 +78,7 @@ class Tool:
 
     @property
     def fingerprint(self) -> str:
-        """What a person allows who lets it run unasked; "" for the workbench's own tools."""
+        """Hash of all that an approval covers; "" for our own tools."""
         if not self.source:
             return ""
         told = [self.source, self.name, self.description, self.parameters]
@@ -119,7 +119,7 @@ def available(person: int) -> list[Tool]:
 
 
 def title_of(name: str) -> str:
-    """What people call a tool, or its name where it is not known here."""
+    """Return the title of a tool, or its name where it is unknown."""
     if tool := _registered.get(name):
         return tool.title
     group, _, title = name.partition(IN_GROUP)

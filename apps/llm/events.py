@@ -1,4 +1,4 @@
-"""What happens while a model answers. The last event of a complete answer is Done."""
+"""Events of a streamed answer. The last event of a complete answer is Done."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,8 +34,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the answer cost. Zero where the server does not say; `tells_cached` says whether it does
-    of the cache."""
+    """Tokens of an answer, zero where not reported; `tells_cached`: cached tokens are reported."""
 
     prompt_tokens: int
     cached_tokens: int
@@ -44,7 +43,7 @@ class Usage:
     tells_cached: bool = field(default=True, compare=False)
 
     def __add__(self, other: "Usage") -> "Usage":
-        """What both answers cost; the speed is that of the later one."""
+        """Return the sum of two answers, with the speed of the later one."""
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
             self.cached_tokens + other.cached_tokens,

@@ -4,10 +4,13 @@ Importing this takes a second of CPU, a quarter of a process's start. Processes 
 request do without; `client.load_sdk` imports it early where somebody would wait for it otherwise.
 """
 
+import json
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 import aiohttp
 import httpx2
@@ -26,6 +29,8 @@ CONNECT_SECONDS = 5.0
 IDLE_SECONDS = 4.0
 # Permits limit what is sent, not the connection pool (aiohttp's default is 100 connections).
 MAX_CONNECTIONS = 1000
+
+_http_clients: WeakKeyDictionary[openai.AsyncOpenAI, httpx2.AsyncClient] = WeakKeyDictionary()
 
 
 def make_sdk(endpoint: Endpoint) -> openai.AsyncOpenAI:
@@ -51,13 +56,26 @@ def make_sdk(endpoint: Endpoint) -> openai.AsyncOpenAI:
     )
     # No retries in the SDK: it would repeat what must not be repeated (a prompt that is too
     # long, an overflowed pool). The one policy is `transient` and belongs to the caller.
-    return openai.AsyncOpenAI(
+    sdk = openai.AsyncOpenAI(
         base_url=endpoint.base_url,
         api_key=endpoint.api_key or "none",
         max_retries=0,
         timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
         http_client=http_client,
     )
+    _http_clients[sdk] = http_client
+    return sdk
+
+
+class ReplyFailed(Exception):
+    """A reply with an error status."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        super().__init__(f"HTTP {response.status_code}")
+        self.status_code, self.headers = response.status_code, response.headers
+        self.body: Any = response.text
+        with suppress(ValueError):
+            self.body = json.loads(response.content)
 
 
 async def open_stream(
@@ -70,28 +88,45 @@ async def open_stream(
 ) -> httpx2.Response:
     """Send a request; return its response with the body unread.
 
+    Sent by the client under the SDK: the SDK's own `post` copies and checks the request for 1 ms of
+    CPU, as long as the rest of its way to the server takes.
+
     Args:
+        url: absolute, or relative to the server's base URL.
         first_byte: seconds until the first byte of the answer.
+
+    Raises:
+        ReplyFailed: a reply with an error status.
+        openai.APIConnectionError: no reply; APITimeoutError: none in time.
     """
-    timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS, read=first_byte)
-    if method == "GET":
-        stream = await sdk.get(
-            url,
-            cast_to=object,
-            options={"timeout": timeout},
-            stream=True,
-            stream_cls=openai.AsyncStream[object],
-        )
-    else:
-        stream = await sdk.post(
-            url,
-            cast_to=object,
-            body=body,
-            options={"timeout": timeout},
-            stream=True,
-            stream_cls=openai.AsyncStream[object],
-        )
-    return stream.response
+    http = _http_clients[sdk]
+    text = "" if body is None else json.dumps(body, ensure_ascii=False, allow_nan=False)
+    request = http.build_request(
+        method,
+        url if "://" in url else str(sdk.base_url).rstrip("/") + url,
+        # Half of a surrogate pair cannot be encoded.
+        content=text.encode(errors="replace") if text else None,
+        headers={
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+            "User-Agent": sdk.user_agent,
+            **sdk.auth_headers,
+        },
+        timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS, read=first_byte),
+    )
+    try:
+        response = await http.send(request, stream=True)
+    except httpx2.TimeoutException as error:
+        raise openai.APITimeoutError(request=request) from error
+    except (httpx2.TransportError, aiohttp.ClientError) as error:
+        raise openai.APIConnectionError(request=request) from error
+    if response.status_code >= 300:
+        try:
+            await response.aread()
+        finally:
+            await response.aclose()
+        raise ReplyFailed(response)
+    return response
 
 
 def was_disconnected(error: BaseException | None) -> bool:
@@ -106,6 +141,8 @@ def was_disconnected(error: BaseException | None) -> bool:
 def translate(error: BaseException) -> errors.LLMError | None:
     """The exception of the SDK, httpx or aiohttp as ours; None where it is none of theirs."""
     match error:
+        case ReplyFailed():
+            return classify_failure(error.status_code, error.body, error.headers)
         case openai.APIStatusError():
             return classify_failure(error.status_code, error.body, error.response.headers)
         case openai.APITimeoutError() if not isinstance(error.__cause__, httpx2.ConnectTimeout):

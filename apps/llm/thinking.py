@@ -22,7 +22,7 @@ Complete = Callable[[ChatRequest], Awaitable[Completion]]
 
 @dataclass(frozen=True, slots=True)
 class ThinkingSupport:
-    """What a model's chat template can do; None: not reported."""
+    """Abilities of a model's chat template; None: not reported."""
 
     thinks: bool | None = None
     can_switch: bool | None = None

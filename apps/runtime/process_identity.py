@@ -42,7 +42,7 @@ def _machine() -> str:
 
 
 def _started(process: int) -> str:
-    """When a living process began, in the kernel's ticks; "" if there is none of that number."""
+    """Return the start of a living process, in kernel ticks; "" if none has that number."""
     try:
         stat = (_PROC / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -97,9 +97,9 @@ async def test_a_view_has_a_place_while_it_runs() -> None:
 )
 def test_who_asked_reads_it(path: str, headers: dict[str, Any], kind: str) -> None:
     request = RequestFactory().get(path, headers=headers)
-    reason = error_pages.reason_of(LimitReached("previews", 4))
+    reason = error_pages.refusal_for(LimitReached("previews", 4))
     assert reason is not None
-    answer = error_pages.answer(request, reason)
+    answer = error_pages.refuse(request, reason)
     assert (answer.status_code, answer["Retry-After"]) == (429, "5")
     assert answer["Content-Type"].startswith(kind)
     assert b"You have 4 previews" in answer.content

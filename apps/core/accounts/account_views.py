@@ -1,4 +1,4 @@
-"""What a person changes of their own account: name, password, keys."""
+"""Pages of one's own account: name, password, API keys."""
 
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash

@@ -1,4 +1,4 @@
-"""What people say of themselves and of those they invite."""
+"""Forms for accounts: name, password, invitation."""
 
 from typing import Any
 
@@ -28,6 +28,6 @@ class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 def password_form(user: User, data: Any = None) -> "SetPasswordForm[User]":
-    """To change a password; who has none yet need not give the old one."""
+    """Changes a password; the old one is required where there is one."""
     form = PasswordChangeForm if user.has_usable_password() else SetPasswordForm
     return form(user, data)

@@ -30,7 +30,7 @@ def create_login_link(
 
 
 def startup_path() -> str:
-    """Where the line that a start prints leads: a login link, unless the first admin can log in.
+    """Return the path printed at a start: a login link, unless the first admin can log in.
 
     Raises:
         ObjectDoesNotExist: no admin is active.

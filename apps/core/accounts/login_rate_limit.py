@@ -1,4 +1,4 @@
-"""How often a password may be guessed: tries counted in Redis, so over all web processes.
+"""Limits guesses of a password: attempts counted in Redis, across all web processes.
 
 Not django-axes: it writes a row for every try, brings two models and a middleware, and counts after
 the password was checked, so that many guesses sent at once all pass. A try is counted before, and
@@ -97,7 +97,7 @@ def _plain(name: str) -> str:
 
 
 def _network(address: str) -> str:
-    """Who has an IPv6 address has all 2**64 of its network."""
+    """Return the network of an IPv6 address: its owner has all 2**64 addresses."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:  # a proxy's own word for it

@@ -19,7 +19,7 @@ from apps.core.models import LoginLink
 @login_not_required
 @require_safe
 def health(request: HttpRequest) -> HttpResponse:
-    """For supervisors and load balancers: this process answers. Says nothing else to strangers."""
+    """Tell supervisors and load balancers that this process answers, and nothing else."""
     return JsonResponse({"status": "ok"})
 
 

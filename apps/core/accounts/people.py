@@ -1,4 +1,4 @@
-"""Who may log in: inviting, disabling and removing people, and what an admin may do to whom.
+"""People who may log in: invite, disable and remove them, within an admin's rights.
 
 An admin is `is_staff`: they manage servers, shared tools and people. Everybody else is a member.
 """
@@ -13,7 +13,7 @@ from apps.core.tasks import remove_person
 
 
 class NotAllowed(Exception):
-    """What an admin may not do. The message says why, and what they can do instead."""
+    """An action an admin may not take. The message gives the reason and an alternative."""
 
 
 def everybody() -> QuerySet[User]:

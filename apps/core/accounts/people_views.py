@@ -103,7 +103,7 @@ def _page(
 
 
 def _address(request: HttpRequest, path: str) -> str:
-    """As people reach it: behind a proxy that is not what we are asked under."""
+    """Return the address people use: behind a proxy it differs from the request's."""
     origin = settings.PUBLIC_ORIGIN
     return f"{origin}{path}" if origin else request.build_absolute_uri(path)
 

@@ -1,4 +1,4 @@
-"""How large a request may be, of whom: refused by its own word, before a byte of it is kept.
+"""Limits the size and pace of request bodies, by sender, before a byte of them is stored.
 
 Django writes the whole body of a request to disk before any middleware or view sees it. This stands
 before Django. A body that names no length is counted as it comes. Who is not known here can send a
@@ -18,7 +18,7 @@ from django.conf import settings
 from django.urls import Resolver404, resolve
 
 from apps.core import quotas
-from apps.core.http.error_pages import API, DISK_FULL, Refusal, reason_of
+from apps.core.http.error_pages import API, DISK_FULL, Refusal, refusal_for
 from apps.core.http.senders import sender
 from apps.runtime.async_db import in_db
 
@@ -48,7 +48,7 @@ class _Refused(Exception):
 
 @dataclass(frozen=True)
 class Sizes:
-    """What may come at once, in bytes."""
+    """Limits of one request, in bytes."""
 
     stranger: int
     form: int
@@ -122,7 +122,7 @@ class _Body:
             try:
                 self._held = quotas.hold(person, "uploads")
             except quotas.LimitReached as error:
-                refusal = reason_of(error)
+                refusal = refusal_for(error)
                 assert refusal is not None
                 raise _Refused(refusal) from error
         self._most = self._sizes.files
@@ -186,10 +186,10 @@ def _slow() -> Refusal:
 
 
 async def _refuse(refusal: Refusal, scope: Scope, body: _Body, send: Send) -> None:
-    is_route = str(scope["path"]).startswith(API)
+    is_api_path = str(scope["path"]).startswith(API)
     said = {"code": refusal.code, "detail": refusal.detail, "errors": []}
-    text = (json.dumps(said) if is_route else refusal.detail).encode()
-    kind = "application/json" if is_route else "text/plain; charset=utf-8"
+    text = (json.dumps(said) if is_api_path else refusal.detail).encode()
+    kind = "application/json" if is_api_path else "text/plain; charset=utf-8"
     headers = [
         (b"content-type", kind.encode()),
         (b"content-length", str(len(text)).encode()),

@@ -25,7 +25,7 @@ _BUSY = {"55P03", "40P01", "40001", "53300"}
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a request is not answered: `code` is for programs, `detail` for people."""
+    """The reason a request is refused: `code` is for programs, `detail` for people."""
 
     status: int
     code: str
@@ -57,13 +57,13 @@ NO_REDIS = Refusal(
 )
 
 
-def is_route(request: HttpRequest) -> bool:
-    """Whether a program asks: it gets JSON whatever happens."""
+def is_api_request(request: HttpRequest) -> bool:
+    """True if a program asks: it gets JSON in every case."""
     return request.path_info.startswith(API)
 
 
-def reason_of(error: BaseException | None) -> Refusal | None:
-    """What an error means to who asked; None where it is an error of ours."""
+def refusal_for(error: BaseException | None) -> Refusal | None:
+    """Return the refusal that an error stands for; None where it is a fault of our own."""
     if isinstance(error, LimitReached):
         return Refusal(429, "too_many", str(error), error.retry_after)
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
@@ -118,9 +118,9 @@ def _nothing_is_free() -> bool:
     return shutil.disk_usage(settings.DATA_DIR).free < NEARLY_NOTHING_BYTES
 
 
-def answer(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+def refuse(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     """A refusal as JSON for a program, as a sentence for a fragment, as a page for a person."""
-    if is_route(request):
+    if is_api_request(request):
         said = {"code": refusal.code, "detail": refusal.detail, "errors": []}
         response: HttpResponse = JsonResponse(said, status=refusal.status)
     elif request.headers.get("HX-Request"):
@@ -137,29 +137,29 @@ def answer(request: HttpRequest, refusal: Refusal) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if is_route(request):
-        return answer(request, Refusal(400, "bad_request", "The request cannot be read."))
+    if is_api_request(request):
+        return refuse(request, Refusal(400, "bad_request", "The request cannot be read."))
     return defaults.bad_request(request, exception)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if is_route(request):
+    if is_api_request(request):
         detail = str(exception) or "This is not allowed to you."
-        return answer(request, Refusal(403, "forbidden", detail))
+        return refuse(request, Refusal(403, "forbidden", detail))
     return defaults.permission_denied(request, exception)
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if is_route(request):
+    if is_api_request(request):
         detail = "There is no such address. /api/v1/docs lists them."
-        return answer(request, Refusal(404, "not_found", detail))
+        return refuse(request, Refusal(404, "not_found", detail))
     return defaults.page_not_found(request, exception)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    if refusal := reason_of(sys.exception()):
-        return answer(request, refusal)
-    if is_route(request):
+    if refusal := refusal_for(sys.exception()):
+        return refuse(request, refusal)
+    if is_api_request(request):
         detail = "Something broke on our side. The log of the workbench says what happened."
-        return answer(request, Refusal(500, "internal_error", detail))
+        return refuse(request, Refusal(500, "internal_error", detail))
     return defaults.server_error(request)

@@ -1,4 +1,4 @@
-"""What a program sends, read once for all routes: only what every database can keep.
+"""Parses JSON bodies for all routes, and refuses what a database cannot store.
 
 PostgreSQL has no NUL in texts, no encoding has half a surrogate pair, JSON has no infinity, and a
 number of the database has 64 bits. Where one of them comes it is refused here with its place.
@@ -83,7 +83,7 @@ def _no_constant(name: str) -> float:
 
 
 def _levels(value: Any) -> int:
-    """How deep lists and objects lie in each other; no further than it matters."""
+    """Return the nesting depth of lists and objects, counted up to the limit."""
     level, inner = 0, [value]
     while (
         inner := [one for one in inner if isinstance(one, dict | list)]

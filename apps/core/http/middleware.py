@@ -1,4 +1,4 @@
-"""What every response goes through: default deny for pages, and what a page may load.
+"""Middleware of every response: login required for pages, content security policy, refusals.
 
 The API has its own guard, which answers programs in their language.
 """
@@ -49,23 +49,27 @@ def _policy() -> str:
 
 
 class Refusals(MiddlewareMixin):
-    """What a view's error means to who asked: a limit, a full disk, a database that is busy.
+    """Answers errors of views that mean a limit, a full disk or a busy database.
 
     And for programs every other error, too, in the promised shape.
     """
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        refusal = error_pages.reason_of(error)
+        refusal = error_pages.refusal_for(error)
         if refusal is None:
             return None
         if refusal.status >= 500:
             logger.error("%s: %s", request.path, refusal.code, exc_info=error)
-        return error_pages.answer(request, refusal)
+        return error_pages.refuse(request, refusal)
 
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
-        if response.status_code < 400 or not error_pages.is_route(request) or response.streaming:
+        if (
+            response.status_code < 400
+            or not error_pages.is_api_request(request)
+            or response.streaming
+        ):
             return response
         if response.headers.get("Content-Type", "").startswith("application/json"):
             return response
@@ -74,7 +78,7 @@ class Refusals(MiddlewareMixin):
             response.reason_phrase.lower().replace(" ", "_"),
             f"{response.reason_phrase}: {request.method} {request.path}.",
         )
-        shaped = error_pages.answer(request, refusal)
+        shaped = error_pages.refuse(request, refusal)
         for name, value in response.headers.items():
             if name not in {"Content-Type", "Content-Length"}:
                 shaped.headers.setdefault(name, value)
@@ -108,9 +112,9 @@ class LoginRequired(LoginRequiredMiddleware):
         return answer
 
     def _described(self, request: HttpRequest, *view: Any) -> HttpResponseBase | None:
-        """What describes the API is for programs with a key, too. People are sent to log in."""
+        """Let programs with a key read the API's description. People are sent to log in."""
         if request.user.is_authenticated or BearerKey()(request) is not None:
             return None
         if "text/html" in request.headers.get("Accept", ""):
             return super().process_view(request, *view)
-        return error_pages.answer(request, UNAUTHORIZED)
+        return error_pages.refuse(request, UNAUTHORIZED)

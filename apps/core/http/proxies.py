@@ -1,4 +1,4 @@
-"""Whose word is taken for where a request comes from."""
+"""Trusted proxies: X-Forwarded-For is read from these alone."""
 
 from collections.abc import Sequence
 from typing import Any

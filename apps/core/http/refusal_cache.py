@@ -1,4 +1,4 @@
-"""What was refused a moment ago is refused again without asking anything: a flood costs little.
+"""Caches refusals for a second, so that a flood of the same request costs little.
 
 Telling somebody that they have too many of something takes their login, a thread and a question to
 the database. Who asks for the same fifty times a second would take these from everybody else.

@@ -1,4 +1,4 @@
-"""Who sends a request, from its headers alone: asked before its body is taken in."""
+"""Identifies the sender of a request from its headers, before its body is read."""
 
 from collections.abc import Iterable
 

@@ -30,7 +30,7 @@ class Unchecked(Exception):
 
 
 def problem(schema: Any) -> str:
-    """Why a model cannot be given a tool with this schema, as a sentence; "" where it can."""
+    """Return the reason why no model can use a tool with this schema; "" where it can."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return "its arguments are not an object."
     if _depth_beyond(schema, MAX_DEPTH):
@@ -51,7 +51,7 @@ def problem(schema: Any) -> str:
 
 
 def problems(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
-    """What of the arguments does not fit, the first few, as "place: what".
+    """Return the first few errors in the arguments, as "place: error".
 
     Raises:
         Unchecked: the schema says what cannot be read, or not within the steps.
@@ -125,7 +125,7 @@ def _parts(schema: dict[str, Any]) -> int:
 
 
 def _referred(schema: Any, reference: Any) -> Any:
-    """What a JSON pointer within the schema leads to; None for anything else."""
+    """Return the target of a JSON pointer within the schema; None for anything else."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
     found = schema

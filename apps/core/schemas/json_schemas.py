@@ -68,7 +68,7 @@ def checked(schema: Any, *, of: str = "An answer", sense: bool = True) -> dict[s
 
 
 def contradiction(schema: Schema, name: str = "") -> str:
-    """Why no answer can fit a schema whose limits exclude each other; empty where they do not."""
+    """Return the reason why no answer can fit, where limits exclude each other; else ""."""
     where = f"“{name}”" if name else "The schema"
     for smallest, largest in LIMITS:
         low, high = schema.get(smallest), schema.get(largest)

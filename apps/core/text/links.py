@@ -68,7 +68,7 @@ def _address_of(word: str) -> str:
 
 
 def _links(state: StateCore) -> None:
-    """What looks like an address without a scheme: example.org, someone@example.org."""
+    """Matches addresses without a scheme: example.org, someone@example.org."""
     for block in state.tokens:
         if block.type == "inline" and block.children and _may_have_link(block.content):
             block.children = _with_links(state, block.children)
@@ -119,7 +119,7 @@ def _text(content: str, level: int) -> Token:
 
 
 def _addresses(text: str) -> Iterator[tuple[int, int, str, str]]:
-    """Where addresses begin and end, where they lead, and how they are shown."""
+    """Return the addresses in a text: positions, targets and labels."""
     for word in _WORD.finditer(text):
         said = word[0]
         if len(said) > WORD_CHARACTERS or ("@" not in said and "." not in said[1:-1]):

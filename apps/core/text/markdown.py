@@ -183,7 +183,7 @@ def _inline_math(state: StateInline, silent: bool) -> bool:
 
 
 def _is_formula(text: str) -> bool:
-    """Not the sum of money between "$5 and $6"."""
+    """True if it is a formula, not the text between "$5 and $6"."""
     return bool(text) and text == text.strip() and "\n" not in text and text[-1] != "\\"
 
 

@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from apps.chat.models import Conversation
 from apps.core.http import error_pages
-from apps.core.http.error_pages import reason_of
+from apps.core.http.error_pages import refusal_for
 
 ROUTE = "/api/v1/conversations"
 HUGE = (2**63, 10**20, "9" * 5000)
@@ -96,7 +96,7 @@ def test_as_postgresql_says_it(state: str, status: int | None) -> None:
     psycopg = pytest.importorskip("psycopg")
     error = OperationalError("words")
     error.__cause__ = psycopg.errors.lookup(state)("words")
-    reason = reason_of(error)
+    reason = refusal_for(error)
     assert (reason and reason.status) == status
 
 
@@ -104,15 +104,15 @@ def test_an_sqlite_that_cannot_grow_its_files(settings: Settings, monkeypatch: A
     error = DatabaseError("disk I/O error")
     error.__cause__ = cause = sqlite3.OperationalError("disk I/O error")
     cause.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE  # type: ignore[attr-defined]
-    assert reason_of(error) is None  # there is room: something else
+    assert refusal_for(error) is None  # there is room: something else
     monkeypatch.setattr(error_pages, "NEARLY_NOTHING_BYTES", 2**62)
-    assert reason_of(error) == error_pages.DISK_FULL
+    assert refusal_for(error) == error_pages.DISK_FULL
 
 
 def test_other_errors_stay_errors() -> None:
     for error in (OSError(errno.EACCES, "x"), ValueError("x"), OverflowError("x"), KeyError("x")):
-        assert reason_of(error) is None
-    assert reason_of(OSError(errno.ENOSPC, "x")) == error_pages.DISK_FULL
+        assert refusal_for(error) is None
+    assert refusal_for(OSError(errno.ENOSPC, "x")) == error_pages.DISK_FULL
 
 
 @pytest.mark.django_db(transaction=True)
