@@ -9,8 +9,9 @@ from apps.generation.models import Job
 from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows.first_request import row_values
-from apps.generation.rows.generate_row import seed_of_row, used_replies
+from apps.generation.rows.generate_row import seed_of_row
 from apps.generation.rows.row_steps import rebuild_row
+from apps.generation.rows.row_texts import used_replies
 
 PIECE_ROWS = 500
 

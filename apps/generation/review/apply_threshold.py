@@ -14,14 +14,8 @@ from django.db import transaction
 
 from apps.batch import services as batches
 from apps.generation.models import Job
-from apps.generation.review.near_duplicates import (
-    CHUNK,
-    CODES,
-    By,
-    ComparisonPending,
-    RowComparison,
-    compare_rows,
-)
+from apps.generation.review.near_duplicates import compare_rows
+from apps.generation.review.row_comparison import CHUNK, CODES, By, ComparisonPending, RowComparison
 from apps.generation.rows import answer_check
 from apps.runtime.async_db import in_db
 

@@ -13,8 +13,9 @@ from apps.generation.recipe.spec import Spec
 from apps.generation.rows import answer_check
 from apps.generation.rows.conversations import last_reply
 from apps.generation.rows.duplicate_filter import stored_tables
-from apps.generation.rows.generate_row import seed_of_row, used_replies
+from apps.generation.rows.generate_row import seed_of_row
 from apps.generation.rows.row_steps import rebuild_row
+from apps.generation.rows.row_texts import used_replies
 
 UNREAD = ("length", "unfinished", "invalid_json", "schema", "empty")
 """Why an answer is no row: what else is wrong with one can be seen in its fields."""

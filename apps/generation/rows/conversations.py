@@ -9,7 +9,7 @@ from apps.generation.recipe.columns.judge import Judge
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.recipe.spec import Spec
-from apps.generation.rows.generate_row import repeated_questions, split_texts, used_replies
+from apps.generation.rows.row_texts import repeated_questions, split_texts, used_replies
 
 
 @dataclass(frozen=True, slots=True)

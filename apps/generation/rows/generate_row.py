@@ -1,7 +1,6 @@
 """What the pump runs for each row: its requests, one after the other, and what becomes of it."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +14,7 @@ from apps.generation.recipe.spec import Spec
 from apps.generation.rows import answer_check
 from apps.generation.rows.duplicate_filter import DuplicateFilter, filter_for_job, stored_tables
 from apps.generation.rows.row_steps import Ask, Reply, Row, Steps, write
+from apps.generation.rows.row_texts import AGAIN, join_texts
 from apps.generation.rows.samplers import RowSeed
 from apps.llm.client import ChatRequest, Client, Message
 from apps.llm.events import Usage
@@ -24,8 +24,6 @@ from apps.runtime.async_db import in_db
 
 Tables = Mapping[str, Table]
 NO_TABLES: Tables = {}
-LIST = "\x1e"  # begins a list where one text is usual (RFC 7464 begins JSON with it)
-AGAIN = "again"  # marks a question about the answer to the one before
 
 
 @dataclass
@@ -183,54 +181,14 @@ def outcome(
     return RowOutcome(
         Verdict.REJECTED if code else Verdict.ACCEPTED,
         output=row.output,
-        raw=_joined(recipe, told.replies),
+        raw=join_texts(recipe, told.replies),
         code=code,
         reason=reason,
         usage=told.usage,
-        prompt=_joined(recipe, marked),
+        prompt=join_texts(recipe, marked),
         fingerprint=None if code else answer_check.fingerprint(list(row.texts)),
         minhash=minhash,
     )
-
-
-def _joined(recipe: Recipe, texts: Sequence[Any]) -> str:
-    """One text as it is; several, or those of a row that is a conversation, as a JSON list."""
-    if recipe.is_conversation:
-        return json.dumps(texts, ensure_ascii=False) if texts else ""
-    if len(texts) == 1 and isinstance(texts[0], str) and not texts[0].startswith(LIST):
-        return texts[0]
-    return LIST + json.dumps(texts, ensure_ascii=False) if texts else ""
-
-
-def _read(recipe: Recipe, kept: str) -> list[Any]:
-    """What `_joined` put together."""
-    if not kept:
-        return []
-    if not recipe.is_conversation and not kept.startswith(LIST):
-        return [kept]
-    try:
-        parts = json.loads(kept.removeprefix(LIST))
-    except ValueError:  # a text of ours that was cut on the way
-        return [kept]
-    return parts if isinstance(parts, list) else [kept]
-
-
-def split_texts(recipe: Recipe, kept: str) -> list[str]:
-    """The questions or the replies of a row, from its `prompt` or its `raw`."""
-    parts = _read(recipe, kept)
-    return [str(part[AGAIN] if isinstance(part, dict) else part) for part in parts]
-
-
-def repeated_questions(recipe: Recipe, prompt: str) -> list[bool]:
-    """Of each question of a row: whether it is about the answer to the one before."""
-    return [isinstance(part, dict) for part in _read(recipe, prompt)]
-
-
-def used_replies(recipe: Recipe, prompt: str, raw: str) -> list[str]:
-    """The replies of a row, of a question that was asked a second time the second one."""
-    replies = split_texts(recipe, raw)
-    again = repeated_questions(recipe, prompt)[1:]
-    return [reply for at, reply in enumerate(replies) if not (at < len(again) and again[at])]
 
 
 def read_spec(data: dict[str, Any]) -> Spec:

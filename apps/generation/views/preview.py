@@ -11,11 +11,11 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
 from apps.core.quotas import limited
-from apps.generation import services
 from apps.generation.recipe import estimates, targets
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.rows import personas
 from apps.generation.rows.preview import generate_preview
+from apps.generation.rows.seed_tables import load_tables
 from apps.generation.views.draft import Draft
 from apps.llm.errors import LLMError
 from apps.runtime.async_db import in_db
@@ -36,7 +36,7 @@ async def preview(request: HttpRequest) -> HttpResponse:
     if job_request is not None:
         try:
             target = await in_db(targets.target_of_choice, draft.target)
-            tables = await in_db(services.tables_of, owner, job_request.recipe)
+            tables = await in_db(load_tables, owner, job_request.recipe)
             tried = await generate_preview(
                 target,
                 job_request.recipe,

@@ -111,13 +111,13 @@ def test_seed_rows_are_read_before_the_transaction(
 ) -> None:
     """SQLite's begins with the lock: what only reads in it keeps others from writing."""
     inside = []
-    tables_of = services_of_jobs.tables_of
+    load_tables = services_of_jobs.load_tables
 
     def noted(*args: Any) -> Any:
         inside.append(connection.in_atomic_block)
-        return tables_of(*args)
+        return load_tables(*args)
 
-    monkeypatch.setattr(services_of_jobs, "tables_of", noted)
+    monkeypatch.setattr(services_of_jobs, "load_tables", noted)
     body = {"name": "Job", "rows": 2, "recipe": {"prompt": "Write."}}
     _, token = ApiKey.issue(user=alice, name="tests")
     api = Client(headers={"authorization": f"Bearer {token}"})

@@ -14,8 +14,8 @@ from apps.batch.models import Batch, BatchStatus
 from apps.batch.pump.pump import run_pump
 from apps.datasets.services import create_dataset
 from apps.files import ExampleRow
-from apps.generation import services
 from apps.generation.models import Job, SavedRecipe, StoredRows
+from apps.generation.rows.seed_tables import load_tables
 from apps.llm.client import close_clients
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
@@ -316,7 +316,7 @@ def test_a_job_with_seed_rows_keeps_them(api: Client, alice: User, server: Serve
     copied = Job.objects.get()
     assert (copied.pk, copied.name) == (copy.json()["id"], "T (again)")
     assert StoredRows.objects.count() == 2  # the copy's own
-    tables = services.tables_of(alice, copied.spec.recipe)
+    tables = load_tables(alice, copied.spec.recipe)
     assert [row["text"] for row in tables["like"].rows] == [f"Real {n}" for n in range(4)]
     again = post(api, "/jobs", body)
     assert (again.status_code, again.json()["code"]) == (404, "not_found")

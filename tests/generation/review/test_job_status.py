@@ -110,6 +110,6 @@ def test_a_server_that_says_nothing_of_its_cache_has_not_said_0(
 def test_more_rows_than_were_wanted_are_explained(browser: Client, job: Job) -> None:
     Batch.objects.update(goal=4)
     page = browser.get(f"/generate/{job.pk}/").content.decode()
-    assert "1 more than you asked for" in page
+    assert "1 more than requested" in page
     Batch.objects.update(goal=5)
-    assert "than you asked for" not in browser.get(f"/generate/{job.pk}/").content.decode()
+    assert "than requested" not in browser.get(f"/generate/{job.pk}/").content.decode()

@@ -247,7 +247,7 @@ class TestDataset:
             {"text_field": "text", "label_field": "label"},
             follow=True,
         )
-        assert "No accepted rows" in answer.content.decode()
+        assert "no accepted rows yet" in answer.content.decode()
 
 
 @pytest.mark.parametrize(

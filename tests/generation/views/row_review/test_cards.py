@@ -12,7 +12,7 @@ from apps.batch.models import Item, ItemStatus
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.services import create_job
-from apps.generation.views import cards
+from apps.generation.views.row_review import cards
 from apps.servers.models import Server
 from tests.generation.conftest import finish
 from tests.generation.recipe.columns.test_columns import LONG

@@ -16,7 +16,7 @@ from apps.generation.review import restore, similar_rows
 from apps.generation.review.reasons import label_of
 from apps.generation.review.row_filter import FILTERS, RowFilter
 from apps.generation.views.jobs import jobs_of
-from apps.generation.views.review import decide
+from apps.generation.views.row_review.review import decide
 
 CARDS_A_PAGE = 24  # full lines of one, two, three or four
 FIELDS_SHOWN = 6

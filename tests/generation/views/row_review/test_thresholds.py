@@ -11,7 +11,7 @@ from apps.batch import services
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.batch.services import accept_row
 from apps.generation.models import Job, StoredRows
-from apps.generation.review import apply_threshold, near_duplicates
+from apps.generation.review import apply_threshold, compare_by_meaning, near_duplicates
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from tests.generation.conftest import finish, new_job
@@ -145,14 +145,14 @@ class TestByText:
     def test_a_row_that_is_accepted_meanwhile_is_compared_the_next_time(
         self, browser: Client, alike: Job, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        minhash = near_duplicates._sketch
+        minhash = near_duplicates.fill_minhashes
 
         def and_one_more(*args: Any) -> int:
             left = minhash(*args)
             Item.objects.filter(batch_id=alike.batch_id, index=4).update(minhash=None)
             return left
 
-        monkeypatch.setattr(near_duplicates, "_sketch", and_one_more)
+        monkeypatch.setattr(near_duplicates, "fill_minhashes", and_one_more)
         assert shown(browser, alike)["rows"] == 4
         monkeypatch.undo()
         assert shown(browser, alike)["rows"] == 5
@@ -244,6 +244,6 @@ class TestByMeaning:
         embedding_server: Server,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(near_duplicates, "MEANING_ROWS", 4)
+        monkeypatch.setattr(compare_by_meaning, "MEANING_ROWS", 4)
         answer = await async_browser.get(f"/generate/{alike.pk}/near/?by=meaning")
         assert answer.json()["error"].startswith("Comparing by meaning is limited to 4 rows")

@@ -11,12 +11,8 @@ from apps.batch.services import wake_pump
 from apps.embeddings.errors import TextsTooLarge
 from apps.generation.models import Job
 from apps.generation.review.apply_threshold import ThresholdResult, apply_threshold
-from apps.generation.review.near_duplicates import (
-    By,
-    ComparisonPending,
-    TooMany,
-    compare_rows,
-)
+from apps.generation.review.near_duplicates import compare_rows
+from apps.generation.review.row_comparison import By, ComparisonPending, TooMany
 from apps.llm.errors import LLMError
 from apps.runtime.async_db import in_db
 from apps.servers.services import NoServer
