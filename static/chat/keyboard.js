@@ -38,7 +38,7 @@ const SHORTCUTS = [
   { code: "KeyK", mod: true, anywhere: true, act: () => openPalette() },
   { code: "KeyN", alt: true, anywhere: true, act: () => click(".chat-new") },
   { code: "KeyM", alt: true, anywhere: true, act: openSheet },
-  { code: "KeyR", alt: true, anywhere: true, act: () => lastOf("[data-again]")?.click() },
+  { code: "KeyR", alt: true, anywhere: true, act: () => lastOf("[data-regenerate]")?.click() },
   { code: "KeyC", alt: true, anywhere: true, act: copyLast },
   { code: "KeyE", alt: true, anywhere: true, act: () => lastOf("[data-edit]")?.click() },
   { code: "KeyZ", alt: true, anywhere: true, act: () => click("[data-undo]") },
@@ -97,7 +97,7 @@ function commands() {
     found.push({ label: "Model and parameters", act: openSheet });
   }
   for (const [label, selector] of [
-    ["Regenerate the last answer", "[data-again]"],
+    ["Regenerate the last answer", "[data-regenerate]"],
     ["Edit your last message", "[data-edit]"],
     ["Copy the last answer", ".answer [data-copy]"],
   ]) {

@@ -68,7 +68,7 @@ function silence() {
 }
 
 function sentencesOf(article) {
-  const parts = [...article.querySelectorAll("[data-said]")].flatMap((said) => {
+  const parts = [...article.querySelectorAll("[data-message-text]")].flatMap((said) => {
     const copy = said.cloneNode(true);
     for (const skipped of copy.querySelectorAll("figure.code, pre, .math-shown")) skipped.remove();
     for (const block of copy.querySelectorAll("p, li, h1, h2, h3, h4, td, th")) block.append("\n");

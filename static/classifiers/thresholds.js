@@ -6,14 +6,14 @@ import { axis, colours, ink, makeChart, percents, readByKeys } from "../charts/c
 
 const FEWEST = 10; // answers: the share of right ones among fewer says nothing
 
-const form = document.querySelector("[data-gates]");
+const form = document.querySelector("[data-thresholds]");
 if (form) start(form);
 
 async function start(form) {
   const unsure = form.elements.unsure;
   const kept = form.elements.kept;
   write(unsure, kept);
-  const answer = await fetch(form.dataset.gates, { headers: { Accept: "application/json" } });
+  const answer = await fetch(form.dataset.thresholds, { headers: { Accept: "application/json" } });
   if (!answer.ok) return;
   const data = await answer.json();
   const saved = [unsure.value, kept.value].join();
@@ -22,7 +22,7 @@ async function start(form) {
   const update = () => {
     write(unsure, kept);
     show(form, data, gates());
-    form.querySelector("[data-gate=changed]").hidden = [unsure.value, kept.value].join() === saved;
+    form.querySelector("[data-threshold=changed]").hidden = [unsure.value, kept.value].join() === saved;
     repaint();
   };
   form.addEventListener("input", update);
@@ -30,9 +30,9 @@ async function start(form) {
 }
 
 function write(unsure, kept) {
-  document.getElementById("gate-unsure-value").textContent = percent(Number(unsure.value), 0);
+  document.getElementById("threshold-unsure-value").textContent = percent(Number(unsure.value), 0);
   const turned = 1 - Number(kept.value);
-  document.getElementById("gate-kept-value").textContent = turned < 0.001 ? "none" : percent(turned, 1);
+  document.getElementById("threshold-kept-value").textContent = turned < 0.001 ? "none" : percent(turned, 1);
 }
 
 // The score below which a text is turned away, for a share of in-scope texts to keep.
@@ -55,7 +55,7 @@ function pass(rows, unsure, limit) {
 function show(form, data, { unsure, limit }) {
   const found = pass(data.rows, unsure, limit);
   const strange = pass(data.strange, unsure, limit);
-  const put = (name, text) => { form.querySelector(`[data-gate=${name}]`).textContent = text; };
+  const put = (name, text) => { form.querySelector(`[data-threshold=${name}]`).textContent = text; };
   put("coverage", share(found.answered, found.rows));
   put("precision", share(found.right, found.answered));
   put("unsure", found.unsure.toLocaleString("en"));

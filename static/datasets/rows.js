@@ -52,7 +52,7 @@ function show(list) {
   const ticked = all.filter((box) => box.checked).length;
   const matching = list.querySelector("[data-matching]")?.checked ?? false;
   const words = ticked ? `${ticked} selected` : "None selected";
-  list.querySelector("[data-ticked]").textContent = matching ? "All, on every page" : words;
+  list.querySelector("[data-selected-count]").textContent = matching ? "All, on every page" : words;
   list.querySelector("#bulk fieldset").disabled = !ticked && !matching;
   const tickAll = list.querySelector("[data-tick-all]");
   tickAll.checked = ticked > 0 && ticked === all.length;

@@ -302,7 +302,7 @@ function spreadQuotas(found, shares) {
 }
 
 async function invent(found, button) {
-  const said = found.querySelector("[data-said]");
+  const said = found.querySelector("[data-status-text]");
   const body = new FormData();
   body.set("about", found.querySelector("[data-key=about]").value);
   body.set("target", form.elements.target.value);
@@ -325,7 +325,7 @@ async function upload(input) {
   const [file] = input.files;
   const found = input.closest("[data-column]");
   const format = { csv: "csv", tsv: "csv", jsonl: "jsonl", json: "jsonl", md: "document" }[file.name.split(".").pop().toLowerCase()];
-  const said = found.querySelector("[data-said]");
+  const said = found.querySelector("[data-status-text]");
   said.textContent = "";
   if (file.size > 4_000_000) {
     said.textContent = "The file is larger than 4 MB. Import it as a dataset and use that as the source.";

@@ -4,8 +4,8 @@ import { axis, clock, ink, makeChart, readByKeys } from "../charts/charts.js";
 
 const EVERY_MS = 5000;
 const STILL_S = 15;
-const element = document.querySelector("[data-course]");
-const said = document.getElementById("course-said");
+const element = document.querySelector("[data-throughput]");
+const said = document.getElementById("throughput-status");
 let course = { points: [], slots: 0 };
 let chart = null;
 
@@ -62,7 +62,7 @@ function summary() {
 }
 
 async function read() {
-  const answer = await fetch(element.dataset.course);
+  const answer = await fetch(element.dataset.throughput);
   if (answer.ok) {
     course = await answer.json();
     element.hidden = course.points.length === 0;

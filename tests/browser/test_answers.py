@@ -75,7 +75,7 @@ def check(page: Page, text: str, thought: str | None = THOUGHT) -> None:
     saved = newest(page)
     assert saved["content"] == text
     article = page.locator(FINISHED).last
-    assert article.locator("[data-said]").inner_html() == rendered(page, text)
+    assert article.locator("[data-message-text]").inner_html() == rendered(page, text)
     if thought is not None:
         assert saved["reasoning"] == thought
         assert article.locator(".reasoning .prose").inner_html() == rendered(page, thought)
@@ -281,7 +281,7 @@ def check_called(tab: Page) -> None:
     """The newest answer has run its call and gone on."""
     wait_for_end(tab)
     expect(tab.locator(".call-done")).to_have_count(1)
-    said = [part.inner_html() for part in tab.locator(f"{FINISHED} [data-said]").all()]
+    said = [part.inner_html() for part in tab.locator(f"{FINISHED} [data-message-text]").all()]
     assert said == [rendered(tab, text) for text in CALLED]
     saved = newest(tab)
     assert (saved["status"], saved["content"]) == ("complete", "\n\n".join(CALLED))
@@ -334,7 +334,7 @@ def test_import_search_and_export(page: Page, tmp_path: Path) -> None:
     expect(page.locator("article.found")).to_contain_text("Question 4: xylophone")
     check(page, TEXT, thought=None)
     expected = rendered(page, TEXT)
-    shown = [part.inner_html() for part in page.locator(f"{FINISHED} [data-said]").all()]
+    shown = [part.inner_html() for part in page.locator(f"{FINISHED} [data-message-text]").all()]
     assert shown == [expected] * 3
 
 

@@ -228,7 +228,7 @@ def test_dictate_and_read_aloud(page: Page) -> None:
     answer.hover()
     answer.get_by_role("button", name="Read aloud").click()
     said = " ".join(page.evaluate("spoken"))
-    assert said.split() == answer.locator("[data-said]").inner_text().split()
+    assert said.split() == answer.locator("[data-message-text]").inner_text().split()
 
 
 def test_fields_of_answers_and_a_pin(page: Page) -> None:

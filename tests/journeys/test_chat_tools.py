@@ -68,7 +68,7 @@ def test_calls_are_shown_and_one_waits_for_its_person(page: Page) -> None:
 
     page.reload()
     expect(answer.locator(".call")).to_have_count(3)
-    texts = answer.locator(".prose[data-said]")
+    texts = answer.locator(".prose[data-message-text]")
     expect(texts).to_have_text(["Onemoment.", "Alldone."])
 
 
@@ -79,7 +79,7 @@ def test_tools_are_chosen_in_the_panel(page: Page) -> None:
     page.locator("[popovertarget=settings]").first.click()
     page.locator("#settings summary", has_text="Tools").click()
     page.get_by_label("Calculator").select_option("ask")
-    expect(page.locator("#settings-said")).to_have_text("Saved.")
+    expect(page.locator("#save-status")).to_have_text("Saved.")
     page.reload()
     page.locator("[popovertarget=settings]").first.click()
     expect(page.get_by_label("Calculator")).to_have_value("ask")

@@ -159,7 +159,7 @@ def fill_the_rooms(page: Page, tmp_path: Path, questions: Path) -> dict[tuple[st
     expect(page).to_have_url(re.compile("/chat/shared/"))
     real["chat", "token"] = page.url.rstrip("/").rpartition("/")[2]
     page.goto(f"/classify/{classifier['id']}/")
-    expect(page.get_by_role("main")).to_contain_text("rows it never saw", timeout=PATIENCE)
+    expect(page.get_by_role("main")).to_contain_text("held-out rows", timeout=PATIENCE)
     page.goto(f"/generate/{job['id']}/")
     progress = page.get_by_role("region", name="Progress")
     expect(progress).to_contain_text("8 of 8 rows", timeout=PATIENCE)

@@ -166,7 +166,7 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     near.locator("#near-chart").press("ArrowRight")
     expect(near.locator(".chart-tip")).to_contain_text("below 50% similarity")
     slider.fill("50")
-    said = near.locator("#near-said")
+    said = near.locator("#near-status")
     expect(said).to_contain_text("accepted")
     slider.fill("101")
     expect(said).to_contain_text("No rows would be rejected")

@@ -175,5 +175,5 @@ def _said(
     answer = render(
         request, "chat/settings/_save_status.html", context, status=422 if errors else 200
     )
-    answer["HX-Retarget"], answer["HX-Reswap"] = "#settings-said", "outerHTML"
+    answer["HX-Retarget"], answer["HX-Reswap"] = "#save-status", "outerHTML"
     return answer
