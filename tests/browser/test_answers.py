@@ -239,7 +239,7 @@ def test_branches_in_mid_answer(page: Page, teller: Teller) -> None:
     wait_for_end(page)
     teller.allowed = 40
     page.locator("[data-edit]").click()
-    field = page.get_by_role("textbox", name="Message")
+    field = page.get_by_role("textbox", name="Edit message")
     field.fill(OTHER_QUESTION)
     field.press("Enter")
     expect(page.get_by_label("Message 2 of 2")).to_be_visible()

@@ -31,7 +31,7 @@ def bring_in(page: Page, file: Path) -> None:
 def test_edit_branch_delete_undo(page: Page) -> None:
     begin(page, "Hello!")
     page.get_by_label("Message", exact=True).press("ArrowUp")  # empty: the last question
-    field = page.get_by_role("textbox", name="Message")
+    field = page.get_by_role("textbox", name="Edit message")
     expect(field).to_be_focused()
     field.fill("What is the prompt cache?")
     field.press("Enter")
@@ -138,7 +138,7 @@ def test_attach_paste_and_compare(page: Page, tmp_path: Path) -> None:
     page.goto("/chat/")
     page.get_by_label("Files to attach").set_input_files(notes)
     chip = page.locator("[data-attachment]")
-    expect(chip).to_contain_text(re.compile(r"notes\.txt.*18\sbytes · \d+ tokens", re.DOTALL))
+    expect(chip).to_contain_text(re.compile(r"notes\.txt.*18\sbytes ·\s+\d+ tokens", re.DOTALL))
     page.evaluate(
         """() => {
             const files = new DataTransfer();

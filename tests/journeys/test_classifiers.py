@@ -85,7 +85,7 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     page.get_by_role("button", name="Train again").click()
     rows = page.get_by_role("region", name="Runs").get_by_role("row")
     expect(rows).to_have_count(3)
-    expect(rows.nth(1)).to_contain_text("ready", timeout=TRAINING)
+    expect(rows.nth(1)).to_contain_text("Ready", timeout=TRAINING)
 
     # The two runs on the same test rows: the new one is better, by more than luck. Back, and on.
     tab.filter(has_text="Versions").click()

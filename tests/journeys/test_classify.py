@@ -62,5 +62,5 @@ def test_csv_to_prediction(page: Page, questions: Path) -> None:
     page.get_by_role("button", name="Train again").click()
     history = page.get_by_role("region", name="Runs").get_by_role("row")
     expect(history).to_have_count(3)
-    expect(history.nth(1)).to_contain_text("ready", timeout=90_000)
+    expect(history.nth(1)).to_contain_text("Ready", timeout=90_000)
     expect(history.nth(1).get_by_role("cell").nth(6)).to_have_text("0")

@@ -167,7 +167,7 @@ def fill_the_rooms(page: Page, tmp_path: Path, questions: Path) -> dict[tuple[st
     shared = page.get_by_role("region", name="Shared")
     shared.get_by_label("Name").fill("Kettle")
     shared.get_by_label("Address").fill("http://127.0.0.1:9/mcp")
-    shared.get_by_role("button", name="Add", exact=True).click()
+    shared.get_by_role("button", name="Add tool server").click()
     page.get_by_role("link", name="Edit Kettle").click()
     arrive(page, r"/tools/\d+/")
     real["tools", "pk"] = number(page)

@@ -44,7 +44,7 @@ def test_schema_to_dataset_to_classifier(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"/generate/\d+/"))
     progress = page.get_by_role("region", name="Progress")
     expect(progress).to_contain_text(f"{ROWS} of {ROWS} rows", timeout=90_000)
-    expect(progress).to_contain_text("done")
+    expect(progress).to_contain_text("Done")
 
     page.reload()  # of a job that has ended it is open
     page.get_by_label("Label", exact=True).select_option("sentiment")
