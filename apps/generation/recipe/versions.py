@@ -1,7 +1,5 @@
 """Saved recipes and their versions."""
 
-from typing import Any
-
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
 from django.db.models import Max, QuerySet
@@ -34,12 +32,12 @@ def save_version(
     saved = SavedRecipe.objects.select_for_update().get(pk=saved.pk)
     saved.server, saved.model, saved.kept = server, model, keep or saved.kept
     saved.save(update_fields=["server", "model", "kept"])
-    body: dict[str, Any] = recipes.to_json(recipe)
     newest = saved.versions.first()
-    if newest is not None and newest.body == body:
+    # Not their JSON: an earlier version of the program may have written the same otherwise.
+    if newest is not None and recipes.parse(newest.body, stored=True) == recipe:
         return newest
     number = 1 if newest is None else newest.number + 1
-    return RecipeVersion.objects.create(saved=saved, number=number, body=body)
+    return RecipeVersion.objects.create(saved=saved, number=number, body=recipes.to_json(recipe))
 
 
 def saved_recipes_of(owner: User | AnonymousUser) -> QuerySet[SavedRecipe]:
