@@ -63,7 +63,8 @@ class Dataset(Owned):
     notes = models.JSONField(default=list, help_text="What was cleaned or found, in sentences.")
     report = models.JSONField(default=dict, help_text="What `reports` found, and at which version.")
     near = models.JSONField(
-        default=dict, help_text="The search for near copies: state, done, total, model, version."
+        default=dict,
+        help_text="The last search for near-duplicates: state, model, version, found, threshold.",
     )
 
     objects: ClassVar[DatasetQuerySet] = DatasetQuerySet.as_manager()  # type: ignore[assignment]
@@ -182,7 +183,9 @@ class BulkChange(models.Model):
     total = models.PositiveIntegerField(default=0)
     lease = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
-    woken = models.DateTimeField(default=timezone.now, help_text="When a worker was last told.")
+    enqueued_at = models.DateTimeField(
+        default=timezone.now, help_text="When a worker was last told."
+    )
     attempts = models.PositiveSmallIntegerField(default=0)
     error = models.CharField(max_length=300, blank=True, default="")
 
@@ -206,10 +209,10 @@ class Rejection(models.Model):
         return f"Row {self.row}: {self.reason}"
 
 
-class NearCopy(models.Model):
+class NearDuplicate(models.Model):
     """Two rows whose texts mean nearly the same, by their embeddings."""
 
-    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="near_copies")
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="near_duplicates")
     index = models.PositiveIntegerField(help_text="The test row, where one of the two is.")
     other_index = models.PositiveIntegerField()
     cosine = models.FloatField()
@@ -243,7 +246,7 @@ class Upload(Owned):
         default=list, help_text='Of several files: [{"name", "size", "split"}]. Empty: one file.'
     )
     state = models.CharField(max_length=10, choices=UploadState, default=UploadState.WAITING)
-    plan = models.JSONField(default=dict, help_text="How it is to be imported.")
+    import_options = models.JSONField(default=dict, help_text="As `ImportOptions` reads them.")
     dataset = models.ForeignKey(Dataset, null=True, on_delete=models.SET_NULL, related_name="+")
     error = models.TextField(blank=True)
 
@@ -253,7 +256,9 @@ class Upload(Owned):
     started = models.DateTimeField(null=True)
     lease = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
-    woken = models.DateTimeField(default=timezone.now, help_text="When a worker was last told.")
+    enqueued_at = models.DateTimeField(
+        default=timezone.now, help_text="When a worker was last told."
+    )
     attempts = models.PositiveSmallIntegerField(default=0)
     cancelled = models.BooleanField(default=False)
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from apps.datasets.hooks import NEAR_DUPLICATE_SEARCH
-from apps.datasets.models import Dataset, Example, NearCopy
+from apps.datasets.models import Dataset, Example, NearDuplicate
 from apps.datasets.rows.history import SnapshotRef
 from apps.work import services as work
 from apps.work.models import TaskState
@@ -73,10 +73,10 @@ def store_near_duplicates(
     Args:
         threshold: the least cosine of a pair.
     """
-    NearCopy.objects.filter(dataset_id=ref.dataset_id).delete()
-    NearCopy.objects.bulk_create(
+    NearDuplicate.objects.filter(dataset_id=ref.dataset_id).delete()
+    NearDuplicate.objects.bulk_create(
         [
-            NearCopy(
+            NearDuplicate(
                 dataset_id=ref.dataset_id,
                 index=pair.index,
                 other_index=pair.other_index,
@@ -99,7 +99,7 @@ def store_near_duplicates(
 
 def list_pairs(dataset: Dataset, *, after: int = 0, limit: int = 50) -> list[PairRows]:
     """Return pairs whose rows both still exist, the nearest first, from position `after` on."""
-    pairs = list(dataset.near_copies.all()[after : after + limit])
+    pairs = list(dataset.near_duplicates.all()[after : after + limit])
     places = {place for pair in pairs for place in (pair.index, pair.other_index)}
     rows = {row.index: row for row in dataset.examples.filter(index__in=places)}
     return [

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from apps.classifiers import near_duplicate_search, tasks
 from apps.datasets import hooks, near_duplicates
-from apps.datasets.models import Dataset, NearCopy
+from apps.datasets.models import Dataset, NearDuplicate
 from apps.files import ExampleRow
 from apps.servers.models import DefaultServer, Server
 from apps.work import services as work
@@ -40,7 +40,7 @@ def test_find_stores_the_pairs(alice: User, embedding_server: Server, announced:
     assert len(announced) == 1
     found = searched(data)
     assert (found["state"], found["found"]) == ("done", 1)
-    pair = NearCopy.objects.get()
+    pair = NearDuplicate.objects.get()
     assert (pair.index, pair.other_index) == (1, 0)
     assert pair.cosine >= 0.97
 

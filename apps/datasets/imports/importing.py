@@ -78,7 +78,7 @@ def import_upload(upload: Upload, options: ImportOptions) -> Dataset:
     except BaseException:
         _undo(upload)
         with suppress(LeaseLost):
-            lease.write(state=UploadState.WAITING, plan={}, lease=None, lease_until=None)
+            lease.write(state=UploadState.WAITING, import_options={}, lease=None, lease_until=None)
         raise
     upload.delete()
     return dataset
@@ -102,14 +102,14 @@ def enqueue_import(upload: Upload, options: ImportOptions) -> bool:
     return bool(
         waiting.update(
             state=UploadState.QUEUED,
-            plan=options.to_json(),
+            import_options=options.to_json(),
             error="",
             attempts=0,
             done_rows=0,
             done_share=0,
             started=None,
             cancelled=False,
-            woken=timezone.now(),
+            enqueued_at=timezone.now(),
         )
     )
 
@@ -128,11 +128,11 @@ def cancel_import(upload: Upload) -> None:
 def abandoned_imports() -> list[str]:
     """Return imports that no worker holds: a message was lost, or a worker died."""
     now = timezone.now()
-    waiting = Upload.objects.filter(state__in=IN_PROGRESS, woken__lt=now - WAKE_AFTER).filter(
+    waiting = Upload.objects.filter(state__in=IN_PROGRESS, enqueued_at__lt=now - WAKE_AFTER).filter(
         Q(lease_until=None) | Q(lease_until__lt=now)
     )
     found = [str(pk) for pk in waiting.values_list("pk", flat=True)]
-    Upload.objects.filter(pk__in=found).update(woken=now)
+    Upload.objects.filter(pk__in=found).update(enqueued_at=now)
     return found
 
 
@@ -169,7 +169,7 @@ def run_import(upload_id: str) -> None:
 
 
 def _import(upload: Upload, lease: ImportLease) -> Dataset:
-    options = ImportOptions.from_json(upload.plan)
+    options = ImportOptions.from_json(upload.import_options)
     layouts = check_files(upload, options)
     if options.read.encoding is None:
         for place, layout in enumerate(layouts):

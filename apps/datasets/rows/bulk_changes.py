@@ -175,11 +175,11 @@ def abandon_change(change: BulkChange) -> None:
 def abandoned_changes() -> list[int]:
     """Return changes that no worker holds: a message was lost, or a process died."""
     now = timezone.now()
-    waiting = BulkChange.objects.filter(error="", woken__lt=now - WAKE_AFTER).filter(
+    waiting = BulkChange.objects.filter(error="", enqueued_at__lt=now - WAKE_AFTER).filter(
         Q(lease_until=None) | Q(lease_until__lt=now)
     )
     found = list(waiting.values_list("pk", flat=True))
-    BulkChange.objects.filter(pk__in=found).update(woken=now)
+    BulkChange.objects.filter(pk__in=found).update(enqueued_at=now)
     return found
 
 

@@ -13,7 +13,7 @@ from apps.datasets.models import (
     Dataset,
     DatasetState,
     Example,
-    NearCopy,
+    NearDuplicate,
     QueueItem,
     Rejection,
     Upload,
@@ -23,7 +23,7 @@ SMALL_ROWS = 10_000
 ABANDONED_AFTER = timedelta(days=1)  # longer than any import takes
 # What is deleted before its dataset is: there may be millions of them. A piece is a transaction.
 PARTS: dict[type[models.Model], str] = {
-    **dict.fromkeys((Example, Rejection, NearCopy), "dataset"),
+    **dict.fromkeys((Example, Rejection, NearDuplicate), "dataset"),
     Change: "revision__dataset",
     QueueItem: "queue__dataset",
 }

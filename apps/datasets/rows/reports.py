@@ -101,7 +101,7 @@ def rows_with(dataset: Dataset, issue: Issue) -> QuerySet[Example]:
                 text_key__in=texts.filter(first_side=0, last_side=1).values("text_key")
             )
         case Issue.NEAR:
-            pairs = dataset.near_copies.all()
+            pairs = dataset.near_duplicates.all()
             return rows.filter(
                 Q(index__in=pairs.values("index")) | Q(index__in=pairs.values("other_index"))
             )

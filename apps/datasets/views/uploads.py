@@ -102,8 +102,8 @@ def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
     if request.method == "POST":
         return _import(request, found)
     chosen = _chosen(request.GET)
-    if chosen.mapping is None and found.plan:  # an import that failed: as it was tried
-        options = ImportOptions.from_json(found.plan)
+    if chosen.mapping is None and found.import_options:  # an import that failed: as it was tried
+        options = ImportOptions.from_json(found.import_options)
         chosen = _Chosen(options.mapping, options.read, options.name)
     template = (
         "datasets/imports/_columns.html"

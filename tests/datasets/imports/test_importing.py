@@ -220,7 +220,9 @@ def test_a_killed_worker_costs_nothing(alice: User, settings: Settings) -> None:
     assert Example.objects.count() == 30
     assert not Dataset.objects.owned_by(alice).exists()
     assert importing.abandoned_imports() == []  # it may still live
-    Upload.objects.update(lease_until=timezone.now(), woken=timezone.now() - timedelta(minutes=2))
+    Upload.objects.update(
+        lease_until=timezone.now(), enqueued_at=timezone.now() - timedelta(minutes=2)
+    )
     assert importing.abandoned_imports() == [str(upload.pk)]
     importing.run_import(str(upload.pk))
     assert Dataset.objects.owned_by(alice).get().rows == Example.objects.count() == ROWS

@@ -148,7 +148,7 @@ def test_what_a_dead_worker_left_is_taken_back_and_done_again(
     assert services.last_undoable(dataset) is None
     assert bulk_changes.abandoned_changes() == []
     past = timezone.now() - timedelta(minutes=5)
-    BulkChange.objects.update(lease_until=past, woken=past)
+    BulkChange.objects.update(lease_until=past, enqueued_at=past)
     assert bulk_changes.abandoned_changes() == [waiting.pk]
     tasks.change_rows(waiting.pk)
     check_counts(dataset)
