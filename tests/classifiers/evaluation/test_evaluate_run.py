@@ -1,8 +1,6 @@
 """The pages about one run: thresholds, map, copies, improve, versions."""
 
-import sys
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -453,43 +451,6 @@ def test_evidence_that_is_damaged_is_none(made: Classifier, settings: Settings) 
         row_results.load.cache_clear()
         with pytest.raises(NoRowResults):
             row_results.load(settings.CLASSIFIERS_DIR, run.artefact)
-
-
-def test_principal_components_are_those_of_numpy() -> None:
-    vectors = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
-    vectors[:, 2] *= 9
-    points, explained = map_projection.principal_components(vectors)
-    centred = vectors - vectors.mean(axis=0)
-    _, values, _ = np.linalg.svd(centred, full_matrices=False)
-    assert np.allclose(explained, (values**2 / (values**2).sum())[:2], atol=1e-4)
-    assert abs(np.corrcoef(points[:, 0], vectors[:, 2])[0, 1]) > 0.99
-
-
-def test_a_library_for_the_map_is_used_where_it_is_and_done_without_where_it_breaks(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """umap-learn is no requirement: a stand-in says what is asked of it and what may come back."""
-    vectors = np.random.default_rng(0).normal(size=(80, 8)).astype(np.float32)
-    asked: dict[str, object] = {}
-
-    class UMAP:
-        places = np.ones((80, 2))
-
-        def __init__(self, **options: object) -> None:
-            asked.update(options)
-
-        def fit_transform(self, vectors: object) -> object:
-            return self.places
-
-    monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=UMAP))
-    points, explained = map_projection.project_to_plane(vectors, seed=3)
-    assert points.tolist() == UMAP.places.tolist()
-    assert len(explained) == 0
-    assert asked["random_state"] == 3
-    UMAP.places = np.full((80, 2), np.nan)
-    assert len(map_projection.project_to_plane(vectors)[1]) == 2
-    assert "principal components" in caplog.text
-    assert len(map_projection.project_to_plane(vectors[:20])[1]) == 2
 
 
 def test_the_page_says_that_umap_placed_the_points(
