@@ -17,11 +17,12 @@ from apps.chat.answering import titles
 from apps.chat.conversations import search
 from apps.chat.prompt import cache_loss
 from apps.chat.templatetags import json_tree
-from apps.chat.tools import calling, fetching
+from apps.chat.tools import fetching
 from apps.chat.transfer import open_webui, read
 from apps.chat.transfer.normalise import call
 from apps.core.schemas import argument_schemas
 from apps.core.text import markdown
+from apps.core.text.storable import to_storable
 from apps.llm.failures import error_text
 from apps.mcp import results
 
@@ -88,7 +89,7 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "a title": lambda text: (titles.cleaned(text), titles.first_line(f"a{text}")),
     "a snippet": search.pieces,
     "words to find": search._words,
-    "storable": calling.storable,
+    "to_storable": to_storable,
     "a server's error": error_text.error_message,
     "arguments": lambda text: argument_schemas.problems(
         {"a": text, text: 1},
