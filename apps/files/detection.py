@@ -18,6 +18,7 @@ from apps.files.rows import ColumnMapping
 
 DETECT_ALL = ReadOptions()
 START_CHARACTERS = 64_000
+EMPTY = "The file is empty. Choose a file with one text per row."
 SANDBOXED_SUFFIXES = {".xlsx": "an Excel file", ".parquet": "a Parquet file"}
 _ARRAY = re.compile(r'\[\s*(?:[{\[\]"0-9]|$)')
 _OPENED = re.compile(r"^\s*\{\s*$|[\[{]\s*$")
@@ -73,7 +74,7 @@ def _detect_text_layout(
         first, second = [*islice((line for line in lines if line.strip()), 2), "", ""][:2]
     start = _start(path, encoding)
     if not first.strip() and not start:
-        raise FormatError("The file is empty. Choose a file with one text per row.")
+        raise FormatError(EMPTY)
     if _is_json(start, first, second):
         return sandboxed.detect_layout(
             path, FileKind.JSON, options=options, encoding=encoding, mark=mark
@@ -82,7 +83,12 @@ def _detect_text_layout(
         raise FormatError(f"The file has a line of more than {MAX_LINE:,} characters.")
     if first.lstrip().startswith("{"):
         return jsonl.detect_layout(path, encoding=encoding, mark=mark)
-    return csv_layout.detect_layout(path, name=name, encoding=encoding, mark=mark, options=options)
+    layout = csv_layout.detect_layout(
+        path, name=name, encoding=encoding, mark=mark, options=options
+    )
+    if not layout.columns:  # nothing but an empty quoted cell
+        raise FormatError(EMPTY)
+    return layout
 
 
 def _start(path: Path, encoding: str) -> str:
