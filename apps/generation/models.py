@@ -47,14 +47,14 @@ class SavedRecipe(Owned):
 
     @property
     def lost_its_server(self) -> bool:
-        """Whether the server of its model was removed: a recipe of the default names no model."""
+        """True if the server of its model was removed; a recipe of the default names no model."""
         return bool(self.model) and self.server_id is None
 
 
 class RecipeVersion(models.Model):
     saved = models.ForeignKey(SavedRecipe, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
-    body = OrderedJSONField(help_text="In the API's words.")
+    body = OrderedJSONField(help_text="The recipe as JSON, as the API takes it.")
     created = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -105,6 +105,6 @@ class Job(Owned):
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """In the API's words."""
+        """The recipe as JSON, as the API takes it."""
         recipe: dict[str, Any] = self.batch.spec["recipe"]
         return recipe

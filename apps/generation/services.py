@@ -125,7 +125,7 @@ def _check_meaning(texts: int) -> None:
 
 
 def is_large(batch: Batch) -> bool:
-    """Whether the same job once more is worth a question first."""
+    """True if duplicating the job needs a confirmation."""
     return batch.wanted >= LARGE_ROWS or batch.spent_tokens >= LARGE_TOKENS
 
 
@@ -180,7 +180,7 @@ def _copy_test_set(job: Job, copy: Job) -> None:
 
 
 def delete(job: Job) -> None:
-    """With its rows and the real rows that were stored for it. Its datasets stay."""
+    """Delete a job with its rows and stored seed rows. Its datasets are kept."""
     spec = job.batch.spec
     stored = [*spec.get("stored", {}).values(), spec.get("filters", {}).get("test_set")]
     batches.delete_batch(job.batch)  # takes the job along, in pieces

@@ -50,7 +50,7 @@ class NearApplied(Schema):
 
 @router.get("/jobs/{pk}/near-duplicates", response=NearOut)
 async def near_duplicates(request: HttpRequest, pk: int, by: By = By.TEXT) -> Any:
-    """What each threshold would do to the rows. Ask again while `done` is less than `total`."""
+    """Return the effect of each threshold on the rows. Poll while `done` is less than `total`."""
     job = await in_db(get_job_of, request, pk)
     found = await _compared(compare_rows(job, by))
     if isinstance(found, ComparisonPending):

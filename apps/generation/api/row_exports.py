@@ -76,7 +76,7 @@ def export_job(
 
 @router.get("/jobs/{pk}/card", response=Any)
 def get_data_card(request: HttpRequest, pk: int) -> Any:
-    """What the rows are and how they were made: recipe, model, prompts, seeds, counts, filters."""
+    """Describe the rows and how they were made: recipe, model, prompts, seeds, counts, filters."""
     return data_card(get_job_of(request, pk))
 
 

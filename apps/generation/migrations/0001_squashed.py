@@ -26,7 +26,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("number", models.PositiveIntegerField()),
-                ("body", apps.batch.fields.OrderedJSONField(help_text="In the API's words.")),
+                (
+                    "body",
+                    apps.batch.fields.OrderedJSONField(
+                        help_text="The recipe as JSON, as the API takes it."
+                    ),
+                ),
                 ("created", models.DateTimeField(auto_now_add=True)),
             ],
             options={

@@ -18,7 +18,7 @@ ONE_BY_ONE = (
 
 
 def job_status(job: Job) -> dict[str, Any]:
-    """What the live part of a job's page shows."""
+    """Collect the context of the live part of a job's page."""
     progress = batches.compute_progress(job.batch)
     batch, status = job.batch, job.batch.status
     open_rows = status not in (BatchStatus.DONE, BatchStatus.CANCELLED)
@@ -73,7 +73,7 @@ def describe_probe(probe: ProbeResult, fixed: int | None) -> str:
 
 
 def why_fewer(batch: Batch, running: int) -> str:
-    """Why fewer of a job's rows are at the server than it has slots; empty where that is not so."""
+    """Explain why fewer rows run than the server has slots; "" if all slots are used."""
     server = batch.server
     assert server is not None
     slots = server.slots_of(batch.model)
@@ -95,7 +95,7 @@ def why_fewer(batch: Batch, running: int) -> str:
 
 
 def _too_large(batch: Batch, server: Server, slots: int) -> str:
-    """Where all slots share one context: how many rows fit into it together."""
+    """Explain how many rows fit into a context that all slots share; "" if all fit."""
     pool = server.pool(batch.model)
     tokens = _row_tokens(batch, server)
     if not pool or not tokens or slots * tokens <= pool:

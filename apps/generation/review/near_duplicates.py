@@ -22,7 +22,7 @@ from apps.runtime.async_db import in_db
 
 
 async def compare_rows(job: Job, by: By) -> RowComparison | ComparisonPending:
-    """How alike the rows are. Bounded: what takes long is done in parts, see `ComparisonPending`.
+    """Compare the rows. Slow work is done in parts, see `ComparisonPending`.
 
     Raises:
         TooMany: so many rows are not compared.

@@ -56,7 +56,7 @@ def restore(item: Item, spec: Spec) -> None:
 
 
 def can_restore(spec: Spec, item: Item) -> bool:
-    """Whether it seems so, from the row alone."""
+    """True if the row looks restorable, judged from the row alone."""
     if item.status != ItemStatus.REJECTED or item.code == "bad_prompt":
         return False
     if _is_as_judged(spec, item):
@@ -71,7 +71,7 @@ def can_restore(spec: Spec, item: Item) -> bool:
 
 
 def unparsed_reply(spec: Spec, item: Item) -> str:
-    """What the model wrote last, where it came to no field; else nothing."""
+    """Return the last output of the model if no field shows it, else ""."""
     if item.current_output is not None and item.code not in UNREAD:
         return ""
     said = last_reply(spec, item)
@@ -82,7 +82,7 @@ def unparsed_reply(spec: Spec, item: Item) -> str:
 
 
 def _is_as_judged(spec: Spec, item: Item) -> bool:
-    """Whether all of the row is there, as its person has seen it."""
+    """True if the row is complete, as its reviewer saw it."""
     if item.current_output is None or not is_complete(spec, item):
         return False
     return item.code not in UNREAD or item.edited is not None
@@ -94,7 +94,7 @@ def _accept(item: Item, spec: Spec, output: Mapping[str, Any]) -> None:
 
 
 def own_fingerprint(item: Item, spec: Spec) -> str | None:
-    """What a row is known by once it is accepted; None where another one has that already."""
+    """Return the fingerprint of a row; None if another accepted row has it."""
     found = answer_check.fingerprint(answer_check.free_texts_of(spec.recipe, item.current_output))
     if found is None or batches.has_accepted_row(item.batch_id, found, other_than=item.pk):
         return None

@@ -71,7 +71,7 @@ class RowComparison:
 
     @property
     def rows(self) -> NDArray[np.bool_]:
-        """Which places are rows of the job."""
+        """Mask of the places that are rows of the job, not seed rows."""
         return np.arange(len(self.keys)) >= self.seeds
 
     def as_dict(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class RowComparison:
         }
 
     def changes(self, step: int | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which accepted rows go at a threshold, and which rejected ones come back."""
+        """Return masks of the rows that a threshold rejects and restores."""
         stays = np.ones(len(self.keys), dtype=bool) if step is None else self.outcomes.kept_at(step)
         movable = self.rows & ~self.fixed
         return movable & self.accepted & ~stays, self.rows & ~self.accepted & stays

@@ -33,7 +33,7 @@ class RowFilter:
 
     @classmethod
     def of(cls, job: Job, query: Mapping[str, str]) -> "RowFilter":
-        """What an address asks for; of a job that is at work the newest rows, else all."""
+        """Read the filter of an address; default: newest rows of an active job, else all rows."""
         name = query.get("status", "")
         if name not in FILTERS:
             name = NEWEST if job.batch.status in ACTIVE else ALL
@@ -69,7 +69,7 @@ class RowFilter:
         return RowPage(items, earlier, rows.count(), first, last)
 
     def _place(self, item: Item) -> str:
-        """Where a row stands in this order, as an address names it."""
+        """Return the position of a row in this order, for an address."""
         if self.name != NEWEST or item.finished is None:
             return str(item.index)
         return f"{(item.finished - _EPOCH) // _TICK}.{item.index}"

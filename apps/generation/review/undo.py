@@ -16,7 +16,7 @@ KEPT = ("status", "code", "reason", "reviewed")
 
 
 def undo_token(item: Item) -> str:
-    """What undo needs to know of a row, signed: the page keeps it and hands it back."""
+    """Return the state of a row, signed. The page sends it back to undo a review."""
     return signing.dumps([item.pk, *(getattr(item, name) for name in KEPT)], salt=SALT)
 
 

@@ -33,8 +33,8 @@ def check_answer(
     *,
     loosely: bool = False,
 ) -> AnswerCheck:
-    """What becomes of an answer. Nothing is repaired: a row is what the model wrote, or none. Of
-    JSON in a fenced block the block is read, which is how models mark what they were asked for.
+    """Check an answer and read its fields. Nothing is repaired. JSON in a fenced block is read
+    from the block.
 
     Args:
         only_thought: the sentence of an answer that is nothing but a thought.
@@ -74,7 +74,7 @@ class FailedCheck:
 def first_failed_check(
     column: Written, answer: Mapping[str, Any], values: Mapping[str, Any]
 ) -> FailedCheck | None:
-    """Why an answer of the right shape is not good enough: scores too low, or a check."""
+    """Return the first reason against a well-formed answer: a low score or a failed check."""
     if isinstance(column, Judge):
         for criterion in column.criteria:
             if answer[criterion.name] < criterion.at_least:
@@ -98,12 +98,12 @@ def _checked_text(column: Written, name: str, answer: Mapping[str, Any]) -> str:
 
 
 def free_texts(column: Written, answer: Mapping[str, Any]) -> list[str]:
-    """What the model was free to write in a column's answer."""
+    """Return the free texts of a column's answer: no labels, numbers or enums."""
     return schemas.free_texts(column.answer_schema, dict(answer))
 
 
 def free_texts_of(recipe: Recipe, output: Any) -> list[str]:
-    """What the model was free to write in a finished row, of the columns that are kept."""
+    """Return the free texts of a finished row, of the columns that are kept."""
     if not isinstance(output, dict):
         return []
     return [
@@ -123,7 +123,7 @@ def fingerprint(texts: list[str]) -> str | None:
 
 
 def _unfenced(text: str) -> str:
-    """What stands in a fenced block of JSON, where there is one; else the text."""
+    """Return the content of a fenced JSON block; the whole text if there is none."""
     if text.lstrip().startswith("{"):
         return text
     begin = text.find("```")

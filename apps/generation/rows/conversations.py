@@ -33,7 +33,7 @@ class Sides:
 
     @classmethod
     def asked_for(cls, recipe: Recipe, user: str | None, assistant: str | None) -> "Sides | None":
-        """As somebody chose: empty means what was asked and answered; None: the likeliest fields.
+        """Read a choice of fields: empty means question and answer; None: the most likely fields.
 
         Raises:
             RecipeError: there is no such field, or only one side was chosen.
@@ -52,7 +52,7 @@ class Sides:
 
 
 def messages_of(spec: Spec, item: Item) -> list[dict[str, str]]:
-    """What was sent for this row; nothing for a row that was never asked."""
+    """Return the messages that were sent for this row; none for a row without a request."""
     asked = split_texts(spec.recipe, item.prompt)
     if not asked:
         return []
@@ -66,13 +66,13 @@ def messages_of(spec: Spec, item: Item) -> list[dict[str, str]]:
 
 
 def last_reply(spec: Spec, item: Item) -> str:
-    """What the model wrote last, to the letter."""
+    """Return the exact last output of the model."""
     replies = split_texts(spec.recipe, item.raw)
     return replies[-1] if replies else ""
 
 
 def conversation(spec: Spec, item: Item) -> list[dict[str, str]]:
-    """What was asked and answered, without what a judge was asked about it.
+    """Return questions and answers, without those of a judge.
 
     An edited row ends with what the person made of it.
     """

@@ -53,7 +53,7 @@ class DuplicateFilter:
         self.known[index] = 1
 
     def judge(self, index: int, texts: Sequence[str]) -> "DuplicateCheck":
-        """What the row repeats; one that is new is undo_token."""
+        """Check a row for duplicates; a new one is remembered."""
         text = "\n".join(texts)
         if not text.strip():
             return DuplicateCheck()
@@ -163,7 +163,7 @@ def _add_rows(batch_id: int, guard: DuplicateFilter, known: list[Known]) -> None
 
 
 def _outputs(batch_id: int, indices: list[int]) -> list[tuple[int, Any]]:
-    """Of rows without a signature: a person has restored them, or they are older than those."""
+    """Return outputs of rows without a signature: restored by hand, or older than signatures."""
     if not indices:
         return []
     items = rows_of(batch_id).filter(index__in=indices)

@@ -168,7 +168,7 @@ def seed_of_row(index: int, given: Any, spec: Spec, tables: Mapping[str, Table])
 def outcome(
     recipe: Recipe, told: GeneratedRow, *, guard: DuplicateFilter | None = None, index: int = 0
 ) -> RowOutcome:
-    """What a row comes to. A rejected one keeps what was said and its reason."""
+    """Build the outcome of a row. A rejected one keeps its texts and the reason."""
     row = told.row
     marked = [
         {AGAIN: question} if is_again else question

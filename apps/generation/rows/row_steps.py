@@ -105,8 +105,8 @@ def write(recipe: Recipe, row_seed: RowSeed) -> Steps:
 
 
 def _fields(recipe: Recipe, values: Values) -> dict[str, Any]:
-    """What of the values stands in the row. Drawn ones are kept with it: worked out again later
-    they might be another row's."""
+    """Select the values that the row stores, sampled ones included: sampled again later they might
+    differ."""
     return {name: values[name] for name in recipe.field_names if name in values}
 
 
@@ -171,7 +171,7 @@ def _ask(
 
 
 def _fault(column: Written, reply: Reply) -> str:
-    """Why an answer cannot be read, where the model may do better if it is told; else nothing."""
+    """Return why an answer is unreadable, if a second question may help; else ""."""
     if reply.passed or column.request_schema is None:
         return ""
     judgement = answer_check.check_answer(column.request_schema, reply.text, reply.finish_reason)

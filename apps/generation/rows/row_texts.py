@@ -20,7 +20,7 @@ def join_texts(recipe: Recipe, texts: Sequence[Any]) -> str:
 
 
 def _parse(recipe: Recipe, kept: str) -> list[Any]:
-    """What `join_texts` put together."""
+    """Parse a text made by `join_texts`."""
     if not kept:
         return []
     if not recipe.is_conversation and not kept.startswith(LIST):
@@ -39,7 +39,7 @@ def split_texts(recipe: Recipe, kept: str) -> list[str]:
 
 
 def repeated_questions(recipe: Recipe, prompt: str) -> list[bool]:
-    """Of each question of a row: whether it is about the answer to the one before."""
+    """Mark each question that repeats the one before because of an unreadable answer."""
     return [isinstance(part, dict) for part in _parse(recipe, prompt)]
 
 

@@ -164,6 +164,6 @@ def target_dataset(request: HttpRequest, found: Job) -> Dataset | None:
 
 
 def can_train(found: Job, target: Dataset | None) -> bool:
-    """Whether the classifier that the rows are meant for can be trained with them."""
+    """True if the classifier of the job can be trained with its rows."""
     key = found.for_classifier
     return target is not None and key is not None and is_trained_on(target, key)

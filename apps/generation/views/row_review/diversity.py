@@ -30,9 +30,9 @@ EMBEDDED = 300
 
 @require_safe
 async def show_diversity(request: HttpRequest, pk: int) -> HttpResponse:
-    """How varied the accepted rows are, by label, beside the real rows they were made from.
+    """Show the diversity of the accepted rows, by label and next to the seed rows.
 
-    While the job runs this is asked again and again, and leaves out what has to be embedded.
+    Polled while the job runs; then without the figures that need embeddings.
     """
     owner = await request.auser()
     jobs = Job.objects.owned_by(owner).select_related("batch")
@@ -107,7 +107,7 @@ def _known_labels(spec: Spec) -> set[str]:
 
 
 def _seed_texts(spec: Spec, count: int) -> list[str]:
-    """As many of the real rows as there are made ones."""
+    """Return up to `count` seed rows."""
     texts = [text for table in stored_tables(spec).values() for text in table.texts]
     return texts[:count]
 

@@ -24,13 +24,13 @@ OFF = thresholds.STEPS[-1] + 1
 
 
 def step_of(threshold: float | None) -> int:
-    """Where the slider stands for a job's threshold."""
+    """Return the slider position of a job's threshold."""
     return OFF if threshold is None else round(100 * threshold)
 
 
 @require_safe
 async def measured(request: HttpRequest, pk: int) -> HttpResponse:
-    """What every threshold would do, as JSON; or how far that is worked out, to ask again."""
+    """Return the effect of every threshold as JSON, or the progress, to be polled."""
     found = await _job(request, pk)
     by = request.GET.get("by", "")
     if by not in set(By):
