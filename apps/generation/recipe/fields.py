@@ -115,9 +115,10 @@ class Part(BaseModel):
 
 String = Annotated[StrictStr, Says("Must be a string.")]
 Flag = Annotated[StrictBool, Says("Must be true or false.")]
-AnyNumber = StrictInt | StrictFloat
 Numeric = Annotated[
-    Annotated[AnyNumber, Ge(-MAX_NUMBER), Le(MAX_NUMBER)], Says("Must be a number.")
+    Annotated[StrictInt, Ge(-MAX_NUMBER), Le(MAX_NUMBER)]
+    | Annotated[StrictFloat, Ge(-MAX_NUMBER), Le(MAX_NUMBER)],
+    Says("Must be a number."),
 ]
 
 

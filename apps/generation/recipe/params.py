@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Ge, Le, Len
-from pydantic import StrictInt, StrictStr, model_validator
+from pydantic import StrictFloat, StrictInt, StrictStr, model_validator
 
-from apps.generation.recipe.fields import AnyNumber, Part, Says
+from apps.generation.recipe.fields import Part, Says
 from apps.generation.recipe.problems import Problem
 
 ParamValue = int | float | str | list[str] | None
@@ -21,13 +21,16 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 CONVERTED = ("max_tokens", "thinking", "reasoning_effort")
 
 Temperature = Annotated[
-    Annotated[AnyNumber, Ge(0), Le(5)], Says("Must be a number from 0 to 5.", null=True)
+    Annotated[StrictInt, Ge(0), Le(5)] | Annotated[StrictFloat, Ge(0), Le(5)],
+    Says("Must be a number from 0 to 5.", null=True),
 ]
 Probability = Annotated[
-    Annotated[AnyNumber, Ge(0), Le(1)], Says("Must be a number from 0 to 1.", null=True)
+    Annotated[StrictInt, Ge(0), Le(1)] | Annotated[StrictFloat, Ge(0), Le(1)],
+    Says("Must be a number from 0 to 1.", null=True),
 ]
 Penalty = Annotated[
-    Annotated[AnyNumber, Ge(-2), Le(2)], Says("Must be a number from -2 to 2.", null=True)
+    Annotated[StrictInt, Ge(-2), Le(2)] | Annotated[StrictFloat, Ge(-2), Le(2)],
+    Says("Must be a number from -2 to 2.", null=True),
 ]
 
 
