@@ -35,7 +35,7 @@ SCRIPTS = Path(__file__).parent
 
 
 @cache
-def _source(name: str) -> str:
+def script_source(name: str) -> str:
     return "\n".join((SCRIPTS / f"{part}.lua").read_text() for part in ("entries", name))
 
 
@@ -79,7 +79,7 @@ class PermitHolder:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def _script(self, name: str) -> AsyncScript:
-        return self.redis.register_script(_source(name))
+        return self.redis.register_script(script_source(name))
 
     # --- Permits -------------------------------------------------------------
 

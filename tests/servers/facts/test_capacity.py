@@ -9,7 +9,7 @@ from apps.servers.models import Kind, Server
 
 
 def server(kind: Kind = Kind.LLAMA_SERVER, *, facts: Any = None, **fields: Any) -> Server:
-    return Server(name="s", kind=kind, stored_stored_facts=facts or {}, **fields)
+    return Server(name="s", kind=kind, stored_facts=facts or {}, **fields)
 
 
 def known(**values: Any) -> dict[str, Any]:
