@@ -15,11 +15,11 @@ import pytest
 
 from apps.chat.answering import titles
 from apps.chat.conversations import search
-from apps.chat.prompt import cache_loss
+from apps.chat.conversations.system_prompts import changing_parts
 from apps.chat.templatetags import json_tree
 from apps.chat.tools import fetching
 from apps.chat.transfer import open_webui, read
-from apps.chat.transfer.normalise import call
+from apps.chat.transfer.normalise import make_call
 from apps.core.schemas import argument_schemas
 from apps.core.text import markdown
 from apps.core.text.storable import to_storable
@@ -79,15 +79,15 @@ def told(text: str) -> object:
 NEW = itertools.count()
 FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "Markdown": lambda text: markdown.render(f"{next(NEW)} {text}"),
-    "JSON tree": json_tree.parsed,
+    "JSON tree": json_tree.parse,
     "ChatGPT's export": chatgpt,
     "Open WebUI's export": lambda text: open_webui._answer(text, None),
-    "a call in an export": lambda text: call(text, text),
+    "a call in an export": lambda text: make_call(text, text),
     "a web page": fetching.text_of_html,
     "an MCP result": told,
-    "a system prompt": cache_loss.changing_parts,
-    "a title": lambda text: (titles.cleaned(text), titles.first_line(f"a{text}")),
-    "a snippet": search.pieces,
+    "a system prompt": changing_parts,
+    "a title": lambda text: (titles.parse_title(text), titles.first_line(f"a{text}")),
+    "a snippet": search.split_snippet,
     "words to find": search._words,
     "to_storable": to_storable,
     "a server's error": error_text.error_message,

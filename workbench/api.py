@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, AuthorizationError, HttpError, ValidationError
 
-from apps.chat.api.conversations import router as chat
+from apps.chat.api.router import router as chat
 from apps.classifiers.api import router as classifiers
 from apps.core.api import BearerKey, BrowserSession
 from apps.core.errors import DomainError

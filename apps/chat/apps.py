@@ -9,13 +9,13 @@ class ChatConfig(AppConfig):
     name = "apps.chat"
 
     def ready(self) -> None:
-        post_migrate.connect(_make_search_index, sender=self)
+        post_migrate.connect(_create_search_index, sender=self)
         from apps.chat.tools import builtin  # models are there only now
 
-        builtin.offer_all()
+        builtin.register_all()
 
 
-def _make_search_index(sender: AppConfig, using: str, **kwargs: Any) -> None:
+def _create_search_index(sender: AppConfig, using: str, **kwargs: Any) -> None:
     from apps.chat.conversations import search  # models are there only now
 
-    search.make_index(connections[using])
+    search.create_index(connections[using])

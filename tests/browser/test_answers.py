@@ -14,8 +14,8 @@ import pytest
 from playwright.sync_api import Page, expect
 from redis import Redis
 
-from apps.chat.answering.event_log import key_of
-from apps.chat.answering.events import Entry, Snapshot, fold
+from apps.chat.streaming.events import Snapshot, StreamEvent, replay
+from apps.chat.streaming.redis_writer import stream_key
 from apps.core.text import markdown
 from tests.browser.conftest import OTHER_QUESTION, OpenDevice
 from tests.browser.teller import CALLED, OTHER, TEXT, THOUGHT, Teller, beginning, pieces
@@ -348,8 +348,8 @@ def kill_web(page: Page, stack: Stack, text: str, calls: int = 0) -> None:
 
 
 def in_redis(redis: Redis, answer: int) -> Snapshot:
-    entries: Any = redis.xrange(key_of(answer))
-    return fold(Entry(0, said["e"], said["d"]) for _, said in entries)
+    entries: Any = redis.xrange(stream_key(answer))
+    return replay(StreamEvent(0, said["e"], said["d"]) for _, said in entries)
 
 
 def test_a_call_waits_though_the_web_process_is_killed(

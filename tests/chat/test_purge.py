@@ -15,8 +15,8 @@ def test_after_a_day(alice: User) -> None:
     kept, removed, old = (told(alice, "one", "two") for _ in range(3))
     last = kept.messages.last()
     assert last is not None
-    branches.remove(last)
-    library.remove(Conversation.objects.filter(pk__in=[removed.pk, old.pk]))
+    branches.delete(last)
+    library.delete(Conversation.objects.filter(pk__in=[removed.pk, old.pk]))
     long_ago = timezone.now() - UNDO_FOR - timedelta(minutes=1)
     Conversation.objects.filter(pk=old.pk).update(deleted_at=long_ago)
     purge()

@@ -1,16 +1,15 @@
-"""Has the server read a conversation's prompt while its person still reads or types.
+"""Prefill: the server processes a conversation's prompt while its person still reads or types.
 
-Opening a conversation, and writing, tell what the next prompt begins with. On a slot that nobody
-needs the server reads that beforehand, and the first token of the answer then comes as from a warm
-cache. Whatever else wants the slot gets it at once (`Lane.IDLE`); only the question itself waits
-for the reading, because it needs the same tokens.
+Opening a conversation, and typing, show what the next prompt begins with. On an idle slot the
+server processes that beforehand, and the first token of the answer then comes as from a warm
+cache. Any other request gets the slot at once (`Lane.IDLE`); only the question itself waits for
+the prefill, because it needs the same tokens.
 """
 
 import asyncio
 import contextvars
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,11 +17,12 @@ from weakref import WeakKeyDictionary
 from django.conf import settings
 from redis.exceptions import RedisError
 
+from apps.chat.answering.side_requests import release_slot
 from apps.chat.models import Conversation, Preferences
 from apps.chat.prompt import build
+from apps.chat.prompt.prepare import PreparedRequest, prepare
 from apps.llm import permits
 from apps.llm.errors import LLMError
-from apps.llm.events import Progress, Token, Usage
 from apps.llm.permits import Lane, NoSlot, SlotTaken
 from apps.runtime.async_db import in_db
 from apps.runtime.thread_pool import serving_loop
@@ -32,65 +32,57 @@ from apps.servers.services import hold_slot
 
 logger = logging.getLogger(__name__)
 
-# A shorter prompt is read in a moment.
-WORTH_TOKENS = 200
-# A slot may become idle while its person types.
+# A shorter prompt is processed in a moment.
+MIN_TOKENS = 200
+# A slot may become idle while the person types.
 ATTEMPTS = 10
-ASK_AGAIN_SECONDS = 0.5
-# Longer than any prompt should take; the question then goes by itself.
+RETRY_SECONDS = 0.5
+# Longer than any prompt should take; the question is then sent anyway.
 JOIN_SECONDS = 300.0
-# A server notices that a request was closed when it has the next token to write.
-LET_GO_SECONDS = 0.15
-# A prompt of which the server has so much is one that it has read.
-MOSTLY = 0.5
-
-
-class NotRead(Exception):
-    """The server no longer has the prompt, and reading it again is not worth it."""
 
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 
-class _Reader:
-    """What one event loop asks of a conversation's prompt beside its questions: one at a time."""
+class PrefillQueue:
+    """The prefills and side requests of one event loop: one at a time for each conversation."""
 
     def __init__(self) -> None:
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self.tasks: dict[int, asyncio.Task[None]] = {}
         self._drafts: dict[int, str] = {}
         self._next: dict[int, tuple[Conversation, str]] = {}
 
-    def read(self, conversation: Conversation, draft: str) -> None:
+    def prefill(self, conversation: Conversation, draft: str) -> None:
         pk = conversation.pk
-        if pk in self._tasks:
+        if pk in self.tasks:
             self._next[pk] = conversation, draft
-            if pk not in self._drafts:  # a title can wait, who types does not
-                self._tasks[pk].cancel()
-            return  # what is being read is the beginning of this
+            if pk not in self._drafts:  # a title can wait, a person who types cannot
+                self.tasks[pk].cancel()
+            return  # what is being processed is the beginning of this
         self._drafts[pk] = draft
-        self._start(pk, _read(conversation, draft))
+        self._start(pk, _prefill(conversation, draft))
 
-    def aside(self, conversation: int, work: Work) -> asyncio.Task[None] | None:
-        """Runs what needs the same prompt, unless that is being read. Any question ends it."""
-        if conversation in self._tasks:
+    def run_side_task(self, conversation: int, work: Work) -> asyncio.Task[None] | None:
+        """Run what needs the same prompt, unless a prefill runs. Any question ends it."""
+        if conversation in self.tasks:
             return None
         self._drafts.pop(conversation, None)
         return self._start(conversation, work())
 
     def _start(self, pk: int, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work, context=contextvars.Context())
-        self._tasks[pk] = task
+        self.tasks[pk] = task
         task.add_done_callback(lambda _: self._done(pk))
         return task
 
     def _done(self, pk: int) -> None:
-        self._tasks.pop(pk, None)
-        if (following := self._next.pop(pk, None)) is not None:
-            self.read(*following)
+        self.tasks.pop(pk, None)
+        if (waiting := self._next.pop(pk, None)) is not None:
+            self.prefill(*waiting)
 
     async def join(self, conversation: int, question: str) -> None:
         self._next.pop(conversation, None)
-        task = self._tasks.get(conversation)
+        task = self.tasks.get(conversation)
         if task is None:
             return
         draft = self._drafts.get(conversation)
@@ -99,44 +91,42 @@ class _Reader:
         await asyncio.wait([task], timeout=JOIN_SECONDS)
 
 
-async def _read(conversation: Conversation, draft: str) -> None:
+async def _prefill(conversation: Conversation, draft: str) -> None:
     try:
-        ask = await in_db(build.for_next, conversation, draft)
-        server = await llm.refresh_server(ask.server)
-        if (
-            not server.continues_messages
-        ):  # nothing is known of a cache that would make it worth while
+        prompt = await in_db(build.for_next, conversation, draft)
+        server = await llm.refresh_server(prompt.server)
+        if not server.continues_messages:  # other servers are not known to keep a prompt cache
             return
-        prepared = build.prepare(ask, server)
-        if prepared.prompt_tokens < WORTH_TOKENS:
+        prepared = prepare(prompt, server)
+        if prepared.prompt_tokens < MIN_TOKENS:
             return
         await permits.announce_person(server.pk, conversation.owner_id)
         for _ in range(ATTEMPTS):
-            if await _on_an_idle_slot(ask, prepared):
+            if await _try_idle_slot(prompt.person, prepared):
                 return
-            await asyncio.sleep(ASK_AGAIN_SECONDS)
+            await asyncio.sleep(RETRY_SECONDS)
     except (LLMError, llm.NoServer, SlotTaken, RedisError) as error:
-        logger.debug("Conversation %s is not read ahead: %r", conversation.pk, error)
+        logger.debug("Conversation %s is not prefilled: %r", conversation.pk, error)
 
 
-async def _on_an_idle_slot(ask: build.Ask, prepared: build.Prepared) -> bool:
-    """False where no slot is idle.
+async def _try_idle_slot(person: int, prepared: PreparedRequest) -> bool:
+    """Process the prompt on an idle slot; return False if there is none.
 
     Raises:
-        SlotTaken: something else needed it. What was read stays in the server's cache.
+        SlotTaken: something else needed it. What was processed stays in the server's cache.
     """
     target = prepared.target
-    request = replace(prepared.request, max_tokens=1)  # llama-server reads nothing for none
+    request = replace(prepared.request, max_tokens=1)  # llama-server processes nothing for 0
     try:
         async with (
-            let_go(),
+            release_slot(),
             hold_slot(
                 target.server,
                 lane=Lane.IDLE,
                 model=target.model,
                 tokens=prepared.prompt_tokens + 1,
                 label="Reading ahead",
-                owner=ask.person,
+                owner=person,
             ),
         ):
             await target.client.complete(request)
@@ -145,104 +135,50 @@ async def _on_an_idle_slot(ask: build.Ask, prepared: build.Prepared) -> bool:
     return True
 
 
-async def said_aside(
-    ask: build.Ask, prepared: build.Prepared, *, label: str, must_be_read: bool = False
-) -> str:
-    """What the model says to something nobody waits for, on a slot that nobody needs.
-
-    Args:
-        must_be_read: whether it is worth asking only while the server still has the prompt.
-
-    Raises:
-        NoSlot: none is idle.
-        SlotTaken: something else needed it.
-        NotRead: the server would have to read the prompt again.
-        LLMError: anything short of a complete answer.
-    """
-    target = prepared.target
-    said = ""
-    async with (
-        hold_slot(
-            target.server,
-            lane=Lane.IDLE,
-            model=target.model,
-            tokens=prepared.tokens,
-            label=label,
-            owner=ask.person,
-        ) as held,
-        aclosing(target.client.stream_chat(prepared.request)) as events,
-    ):
-        async for event in events:
-            match event:
-                case Progress() if must_be_read and event.cached < event.total * MOSTLY:
-                    raise NotRead
-                case Token():
-                    said += event.text
-                case Usage():
-                    held.record_usage(event)
-    return said
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, PrefillQueue] = WeakKeyDictionary()
 
 
-@asynccontextmanager
-async def let_go() -> AsyncIterator[None]:
-    """Around a request that the conversation's next question may end.
-
-    That question waits for the end of this: what it begins with is in the cache of the very slot
-    that the server has to let go of first. Asked at once it would get another slot and be read from
-    the start.
-    """
-    try:
-        yield
-    except asyncio.CancelledError:
-        await asyncio.sleep(LET_GO_SECONDS)
-        raise
+def current_queue() -> PrefillQueue:
+    """Return the queue of the running event loop."""
+    return _by_loop.setdefault(asyncio.get_running_loop(), PrefillQueue())
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Reader] = WeakKeyDictionary()
+def is_allowed(person: int, server: Server | None) -> bool:
+    """Return True if a person's drafts may be sent to a server. Synchronous.
 
-
-def _reader() -> _Reader:
-    return _by_loop.setdefault(asyncio.get_running_loop(), _Reader())
-
-
-def allowed(person: int, server: Server | None) -> bool:
-    """Whether what a person is writing may be sent to a server before it is asked. Synchronous.
-
-    Only llama.cpp's, whose slots are known to keep what they have read: anywhere else it would be a
-    request more, perhaps one that is paid for, and nothing gained.
+    Only to llama.cpp, whose slots are known to keep their cache: anywhere else it would be one more
+    request, perhaps one that is paid for, and no gain.
     """
     if not settings.READ_AHEAD or server is None or not server.continues_messages:
         return False
     return not Preferences.objects.filter(owner=person, prefill_drafts=False).exists()
 
 
-def begin(conversation: Conversation, draft: str) -> None:
-    """Has the prompt read that would be sent if `draft` were the question. Returns at once.
+def start(conversation: Conversation, draft: str) -> None:
+    """Start to process the prompt that would be sent if `draft` were the question.
 
-    Synchronous, to be called while a request is served; it does nothing where that is not possible
-    or not allowed.
+    Synchronous, returns at once. It does nothing outside a request, or if it is not allowed.
     """
     loop = serving_loop()
     try:
-        server, _ = build.chosen(conversation)
+        server, _ = build.chosen_model(conversation)
     except llm.NoServer:
         return
-    if loop is not None and allowed(conversation.owner_id, server):
-        loop.call_soon_threadsafe(lambda: _reader().read(conversation, draft))
+    if loop is not None and is_allowed(conversation.owner_id, server):
+        loop.call_soon_threadsafe(lambda: current_queue().prefill(conversation, draft))
 
 
 async def join(conversation: int, question: str) -> None:
-    """Waits for what is being read for a conversation, because the question needs the same.
+    """Wait for the prefill of a conversation, because the question needs the same tokens.
 
-    If the question does not begin with what is being read, that is ended instead.
+    If the question does not begin with the prefilled draft, the prefill is ended instead.
     """
-    await _reader().join(conversation, question)
+    await current_queue().join(conversation, question)
 
 
-def aside(conversation: int, work: Work) -> asyncio.Task[None] | None:
-    """Runs what asks the model with a conversation's prompt for the page's own sake.
+def run_side_task(conversation: int, work: Work) -> asyncio.Task[None] | None:
+    """Run a side request of a conversation in this event loop; return None during a prefill.
 
-    From an event loop. The next question ends it; while the prompt is being read it does not
-    begin, and there is no task.
+    The next question ends it.
     """
-    return _reader().aside(conversation, work)
+    return current_queue().run_side_task(conversation, work)

@@ -1,37 +1,37 @@
-"""An answer's events on the wire: server-sent events."""
+"""Server-sent events: the response that streams an answer."""
 
 from collections.abc import AsyncIterator
 
 from django.http import HttpRequest, StreamingHttpResponse
 
-from apps.chat.answering import runner
-from apps.chat.answering.events import Entry
+from apps.chat.answering.follow import events
 from apps.chat.models import Message
+from apps.chat.streaming.events import StreamEvent
 from apps.core import quotas
 
 MEDIA_TYPE = "text/event-stream"
-# How soon a browser comes back after a broken connection.
+# Delay before a browser reconnects.
 RETRY_MS = 1000
-# An event without a position: what comes next cannot be asked for, so a snapshot will be sent.
+# The ID of an event without a position: after it, a reconnecting client gets a snapshot.
 NO_POSITION = "start"
 PING = b": ping\n\n"
 
 
-def position_of(text: str | None) -> int | None:
-    """The position a client names in `Last-Event-ID` or `after`; None for anything but a number."""
+def parse_position(text: str | None) -> int | None:
+    """Return the position in `Last-Event-ID` or `after`; None for anything but a number."""
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
-def is_wanted(request: HttpRequest) -> bool:
-    """Whether the client asks for events where it could have JSON."""
+def accepts_events(request: HttpRequest) -> bool:
+    """Return True if the client prefers events to JSON."""
     return MEDIA_TYPE in request.headers.get("Accept", "")
 
 
-def place(request: HttpRequest) -> quotas.hold:
-    """One more stream for who asks.
+def reserve_stream(request: HttpRequest) -> quotas.hold:
+    """Count one more open stream of the user.
 
     Raises:
-        LimitReached: as many of them are open.
+        LimitReached: they have too many.
     """
     return quotas.hold_for(request, "streams")
 
@@ -39,11 +39,11 @@ def place(request: HttpRequest) -> quotas.hold:
 def response(
     answer: Message, held: quotas.hold, after: int | None = None, *, turn: str | None = None
 ) -> StreamingHttpResponse:
-    """Streams the events. Holds no database connection and no thread while it does.
+    """Stream the events, without holding a database connection or a thread.
 
     Args:
-        held: the person's place, given back when the stream ends.
-        turn: what a question was answered with, in JSON: a first event of that name.
+        held: the reserved stream, released when it ends.
+        turn: JSON of a new turn, sent as the first event.
     """
     return StreamingHttpResponse(
         _body(answer, after, turn, held),
@@ -57,10 +57,10 @@ async def _body(
 ) -> AsyncIterator[bytes]:
     with held:
         head = b"retry: %d\n\n" % RETRY_MS
-        yield head if turn is None else head + as_bytes(Entry(0, "turn", turn))
-        async for entry in runner.events(answer, after):
-            yield PING if entry is None else as_bytes(entry)
+        yield head if turn is None else head + encode(StreamEvent(0, "turn", turn))
+        async for event in events(answer, after):
+            yield PING if event is None else encode(event)
 
 
-def as_bytes(entry: Entry) -> bytes:
-    return f"id: {entry.id or NO_POSITION}\nevent: {entry.event}\ndata: {entry.data}\n\n".encode()
+def encode(event: StreamEvent) -> bytes:
+    return f"id: {event.id or NO_POSITION}\nevent: {event.event}\ndata: {event.data}\n\n".encode()

@@ -1,7 +1,7 @@
-"""A summary of what was cut: written by the model, in the background, on a slot nobody needs.
+"""Summaries of what was cut: written by the model, in the background, on an idle slot.
 
-It is asked for with the very prompt that the cut part was read in, one question longer, so that a
-server which still has that prompt in its cache computes only the question and the answer.
+The request is the prompt that held the cut part, one question longer, so a server that still has
+that prompt in its cache processes only the question.
 """
 
 import asyncio
@@ -15,9 +15,13 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 
 from apps.chat.answering import prefill
+from apps.chat.answering.side_requests import complete_on_idle_slot, release_slot
 from apps.chat.models import Conversation, Message, Summary, SummaryState
-from apps.chat.prompt import build
+from apps.chat.models.summaries import INTERRUPTED
+from apps.chat.prompt.build import PromptInput, side_request
 from apps.chat.prompt.context import RECALL
+from apps.chat.prompt.prepare import PreparedRequest, prepare
+from apps.core.text.storable import to_storable
 from apps.llm.errors import LLMError
 from apps.llm.permits import NoSlot, SlotTaken
 from apps.runtime.async_db import in_db
@@ -31,17 +35,16 @@ QUESTION = (
     "Use at most 200 words and the language of the conversation."
 )
 SUMMARY_TOKENS = 600
-PATIENCE = timedelta(minutes=3)
-ASK_AGAIN_SECONDS = 1.0
+MAX_WAIT = timedelta(minutes=3)
+RETRY_SECONDS = 1.0
 NO_SLOT = "No slot was free for 3 minutes."
-NOTHING_SAID = "The model returned no text."
-INTERRUPTED = "Workbench was stopped while generating it."
+EMPTY_ANSWER = "The model returned no text."
 
 _running: set[asyncio.Task[None]] = set()  # a loop itself holds its tasks weakly
 
 
-def begin(upto: Message) -> Summary:
-    """Has what was said up to a message summarised. Returns at once. Synchronous."""
+def start_summary(upto: Message) -> Summary:
+    """Start to summarise the branch up to a message, and return at once. Synchronous."""
     summary, _ = Summary.objects.update_or_create(
         upto=upto,
         defaults={"state": SummaryState.RUNNING, "text": "", "created": timezone.now()},
@@ -54,14 +57,6 @@ def begin(upto: Message) -> Summary:
     return summary
 
 
-def settle(summary: Summary) -> None:
-    """Marks one failed whose writer is gone. Synchronous."""
-    lasts = 2 * PATIENCE
-    if summary.state == SummaryState.RUNNING and timezone.now() - summary.created > lasts:
-        summary.state, summary.text = SummaryState.FAILED, INTERRUPTED
-        summary.save(update_fields=["state", "text"])
-
-
 def start(pk: int) -> None:
     task = asyncio.get_running_loop().create_task(write(pk), context=contextvars.Context())
     _running.add(task)
@@ -69,13 +64,13 @@ def start(pk: int) -> None:
 
 
 async def write(pk: int) -> None:
-    """Writes one summary and keeps it; then the server reads the prompt that begins with it."""
+    """Write and save one summary; then the server processes the prompt that begins with it."""
     state, text = SummaryState.FAILED, INTERRUPTED
     try:
-        ask = await in_db(_ask, pk)
-        text = await asyncio.wait_for(_said(ask), PATIENCE.total_seconds())
+        prompt = await in_db(_prompt_of, pk)
+        text = await asyncio.wait_for(_summarise(prompt), MAX_WAIT.total_seconds())
         state = SummaryState.READY if text else SummaryState.FAILED
-        text = text or NOTHING_SAID
+        text = text or EMPTY_ANSWER
     except TimeoutError:
         text = NO_SLOT
     except (LLMError, llm.NoServer, RedisError) as error:
@@ -83,36 +78,36 @@ async def write(pk: int) -> None:
     finally:
         await in_db(_save, pk, state, text)
     if state == SummaryState.READY:
-        await in_db(_read_ahead, pk)
+        await in_db(_start_prefill, pk)
 
 
-def _ask(pk: int) -> build.Ask:
+def _prompt_of(pk: int) -> PromptInput:
     upto = Message.objects.select_related(
         "conversation__server", "conversation__system_prompt"
     ).get(summary=pk)
-    return build.aside(upto.conversation, QUESTION, max_tokens=SUMMARY_TOKENS, leaf=upto)
+    return side_request(upto.conversation, QUESTION, max_tokens=SUMMARY_TOKENS, leaf=upto)
 
 
-async def _said(ask: build.Ask) -> str:
-    prepared = build.prepare(ask, await llm.refresh_server(ask.server))
+async def _summarise(prompt: PromptInput) -> str:
+    prepared = prepare(prompt, await llm.refresh_server(prompt.server))
     while True:
-        if not await in_db(_is_answering, ask.conversation):
-            said = await _said_once(ask, prepared)
-            if said is not None:
-                return said
-        await asyncio.sleep(ASK_AGAIN_SECONDS)  # what was read of it stays in the server's cache
+        if not await in_db(_is_answering, prompt.conversation):
+            text = await _try_idle_slot(prompt, prepared)
+            if text is not None:
+                return text
+        await asyncio.sleep(RETRY_SECONDS)  # what was processed stays in the server's cache
 
 
-async def _said_once(ask: build.Ask, prepared: build.Prepared) -> str | None:
-    """None where no slot was idle or something else needed it: the next question, first of all."""
-    said: list[str] = []
+async def _try_idle_slot(prompt: PromptInput, prepared: PreparedRequest) -> str | None:
+    """Return a summary; None if no slot was idle, or another request needed it."""
+    texts: list[str] = []
 
     async def work() -> None:
         with suppress(NoSlot, SlotTaken):
-            async with prefill.let_go():
-                said.append(await prefill.said_aside(ask, prepared, label="Summary"))
+            async with release_slot():
+                texts.append(await complete_on_idle_slot(prompt.person, prepared, label="Summary"))
 
-    task = prefill.aside(ask.conversation, work)
+    task = prefill.run_side_task(prompt.conversation, work)
     if task is None:
         return None
     try:
@@ -121,7 +116,7 @@ async def _said_once(ask: build.Ask, prepared: build.Prepared) -> str | None:
         task.cancel()
     if not task.cancelled():
         task.result()
-    return said[0].strip() if said else None
+    return texts[0].strip() if texts else None
 
 
 def _is_answering(conversation: int) -> bool:
@@ -129,10 +124,10 @@ def _is_answering(conversation: int) -> bool:
 
 
 def _save(pk: int, state: SummaryState, text: str) -> None:
-    Summary.objects.filter(pk=pk).update(state=state, text=text.replace("\0", ""))
+    Summary.objects.filter(pk=pk).update(state=state, text=to_storable(text))
 
 
-def _read_ahead(pk: int) -> None:
-    """Its place is near the start of the prompt: what comes after is read again, better now."""
+def _start_prefill(pk: int) -> None:
+    """Start a prefill: the summary is near the start of the prompt, so the rest changes too."""
     conversations = Conversation.objects.select_related("server", "system_prompt", "active_leaf")
-    prefill.begin(conversations.get(messages__summary=pk), "")
+    prefill.start(conversations.get(messages__summary=pk), "")

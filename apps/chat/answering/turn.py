@@ -1,4 +1,4 @@
-"""How an answer is written: ask the model, pass on what it says, run what it calls, ask again."""
+"""One answer, from its prompt to its end: request, stream, run tool calls, request again."""
 
 import asyncio
 import itertools
@@ -9,11 +9,17 @@ from dataclasses import replace
 from datetime import timedelta
 
 from apps.chat.answering import prefill
-from apps.chat.answering.event_log import AnswerLog
-from apps.chat.answering.outcome import INTERRUPTED, INTERRUPTED_DETAIL, Outcome
-from apps.chat.models import Message, Status
-from apps.chat.prompt import build, context
-from apps.chat.tools import calling, history
+from apps.chat.answering.outcome import Outcome
+from apps.chat.answering.save import save
+from apps.chat.models import Status, ToolCall
+from apps.chat.prompt.build import PromptInput, for_answer
+from apps.chat.prompt.call_messages import BETWEEN, messages_of_round, split_at_calls
+from apps.chat.prompt.messages import CountedPrompt
+from apps.chat.prompt.prepare import PreparedRequest, prepare
+from apps.chat.streaming import runner_registry
+from apps.chat.streaming.event_log import AnswerLog
+from apps.chat.tools.call_pieces import CallAssembler
+from apps.chat.tools.call_runner import CallRunner
 from apps.core.text.storable import to_storable
 from apps.llm.errors import LLMError, PromptTooLong
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, Usage
@@ -21,228 +27,238 @@ from apps.llm.events import ToolCall as CallPiece
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers import services as llm
-from apps.servers.models import Server
 from apps.servers.services import RetryPolicy, hold_slot
 
 # Slots and context of a server seldom change; asking costs the first token some milliseconds.
 FACTS_AGE = timedelta(minutes=1)
-TOO_MANY_ROUNDS = "tool_rounds"  # the finish_reason where it went on calling
+TOO_MANY_ROUNDS = "tool_rounds"  # the finish_reason of an answer that kept calling tools
 
 
-async def write(answer_id: int, ask: build.Ask | None, log: AnswerLog, outcome: Outcome) -> None:
-    """Asks the model and passes on what it says, and what it calls, until it calls no more.
+class Turn:
+    """Owns the prompt, the event log and the outcome of one answer."""
 
-    Raises:
-        LLMError: anything short of a complete answer.
-        NoServer: there is no server to ask.
-    """
-    if ask is None:
-        ask = await in_db(_find, answer_id)
-    await prefill.join(ask.conversation, ask.turns[-1].content if ask.turns else "")
-    server = await llm.refresh_server(ask.server, max_age=FACTS_AGE)
-    text, reasoning = ask.said
-    if reasoning:
-        log.think(reasoning)
-    if text:
-        log.token(text)
-    for call in ask.called:
-        log.call("tool_call", calling.described(call))
-    done = max((call.round for call in ask.called), default=0)
-    if any(call.is_unsettled for call in ask.called):
-        ask = await _work_on(ask, server, log, outcome)
-    elif ask.called and len(text) == ask.called[-1].text_to:  # it was stopped at its calls
-        _part_from_calls(log)
-    ask = replace(ask, may_call=done < ask.offer.rounds or not ask.called)
-    for number in itertools.count(done + 1):
-        await _say(ask, server, log, outcome)
-        if not outcome.gathered:
-            return
-        if not ask.may_call:
-            outcome.ended(Status.COMPLETE, TOO_MANY_ROUNDS)
-            return
-        ask = await _call(answer_id, ask, number, log, outcome)
-        ask = replace(ask, may_call=number < ask.offer.rounds)
+    def __init__(self, answer_id: int) -> None:
+        self.answer_id = answer_id
+        self.log = AnswerLog(answer_id)
+        self.outcome = Outcome()
+        self.prompt: PromptInput | None = None
+        """None until it was read."""
+        self._calls = CallAssembler()
 
+    async def generate(self) -> None:
+        """Request answers of the model and run its tool calls until it calls no more.
 
-async def _work_on(ask: build.Ask, server: Server, log: AnswerLog, outcome: Outcome) -> build.Ask:
-    """Runs the calls that a process left behind when it died, as far as a person lets them run."""
-    outcome.ask, outcome.has_called = ask, True
-    newest = [call for call in ask.called if call.round == ask.called[-1].round]
-    await calling.work_on(
-        newest,
-        person=ask.person,
-        offer=ask.offer,
-        log=log,
-        context_size=server.context_of(llm.choose_target(server, ask.model).model),
-    )
-    *_, part, _ = history.parts(*ask.said, ask.called)
-    turns = history.of_round(part)
-    _part_from_calls(log)
-    return replace(ask, turns=[*ask.turns[: -len(turns)], *turns])
+        Raises:
+            LLMError: anything short of a complete answer.
+            NoServer: no server is set, and there is no default.
+        """
+        prompt = self.prompt = await in_db(for_answer, self.answer_id)
+        await prefill.join(prompt.conversation, prompt.messages[-1].content)
+        server = await llm.refresh_server(prompt.server, max_age=FACTS_AGE)
+        prompt = self.prompt = replace(prompt, server=server)
+        done = max((call.round for call in prompt.previous_calls), default=0)
+        await self._resume_answer(prompt)
+        for number in itertools.count(done + 1):
+            prompt = self._prompt_of_round(number - 1)
+            await self._request(prompt)
+            if not self._calls:
+                return
+            if not prompt.may_call:
+                self.outcome.end(Status.COMPLETE, TOO_MANY_ROUNDS)
+                return
+            await self._run_calls(prompt, number)
 
-
-def _part_from_calls(log: AnswerLog) -> None:
-    """What follows calls stands apart from what was said before them."""
-    if log.text:
-        log.token(history.BETWEEN)
-    if log.reasoning:
-        log.think(history.BETWEEN)
-
-
-async def _say(ask: build.Ask, server: Server, log: AnswerLog, outcome: Outcome) -> None:
-    """One request."""
-    try:
-        await _when_loaded(ask, _begun(build.prepare(ask, server), outcome), log, outcome)
-    except PromptTooLong as error:
-        if error.context is None:
-            raise
-        # Our estimate was too low. Nothing has been written yet: once more, with a deep cut.
-        again = build.prepare(ask, server, limit=error.context)
-        await _stream(ask, _begun(again, outcome), log, outcome)
-
-
-def _begun(prepared: build.Prepared, outcome: Outcome) -> build.Prepared:
-    outcome.begin(prepared.request.max_tokens)
-    return prepared
-
-
-async def _when_loaded(
-    ask: build.Ask, prepared: build.Prepared, log: AnswerLog, outcome: Outcome
-) -> None:
-    """Asks again where that helps: whoever asked sees why it takes longer."""
-    retry = RetryPolicy(prepared.target.server)
-    while True:
-        last_token, said = outcome.last_token, len(log.text)
+    async def finish(self) -> None:
+        """Save the answer, then write its end: whoever reads the end finds the answer saved."""
         try:
-            return await _stream(ask, prepared, log, outcome)
-        except LLMError as error:
-            has_begun = outcome.last_token != last_token
-            pause = retry.next_pause(error, has_begun=has_begun)
-            if pause is None or outcome.gathered:
+            stopped = await in_db(save, self.answer_id, self.log, self.outcome, self.prompt)
+        finally:
+            # If saving failed, the text is still in the stream and is saved from there.
+            runner_registry.unregister(self.answer_id)
+        for call in stopped:
+            self.log.add_call("tool_result", call.as_event())
+        if usage := self.outcome.usage_fields():
+            self.log.add("usage", **usage)
+        outcome = self.outcome
+        if outcome.error_code:
+            await self.log.end("error", code=outcome.error_code, detail=outcome.error_detail)
+        else:
+            await self.log.end("done", finish_reason=outcome.finish_reason)
+
+    def _prompt_of_round(self, done: int) -> PromptInput:
+        assert self.prompt is not None
+        may_call = done == 0 or done < self.prompt.offer.rounds
+        self.prompt = replace(self.prompt, may_call=may_call)
+        return self.prompt
+
+    async def _resume_answer(self, prompt: PromptInput) -> None:
+        """Write the text and calls of the answer that this one continues, and run open calls."""
+        text, reasoning = prompt.continued_text
+        if reasoning:
+            self.log.add_reasoning(reasoning)
+        if text:
+            self.log.add_token(text)
+        for call in prompt.previous_calls:
+            self.log.add_call("tool_call", call.as_event())
+        if any(call.needs_result for call in prompt.previous_calls):
+            await self._resume_tool_calls(prompt)
+        elif prompt.previous_calls and len(text) == prompt.previous_calls[-1].text_to:
+            self._separate_rounds()  # it was stopped at its calls
+
+    async def _resume_tool_calls(self, prompt: PromptInput) -> None:
+        """Run the calls that a process left behind when it died, as far as they are approved."""
+        self.outcome.has_called = True
+        calls = prompt.previous_calls
+        model = llm.choose_target(prompt.server, prompt.model).model
+        await self._runner(prompt, model).resume([c for c in calls if c.round == calls[-1].round])
+        *_, part, _ = split_at_calls(*prompt.continued_text, calls)
+        messages = messages_of_round(part)
+        self._separate_rounds()
+        self.prompt = replace(prompt, messages=[*prompt.messages[: -len(messages)], *messages])
+
+    async def _run_calls(self, prompt: PromptInput, number: int) -> None:
+        """Run the calls of a round, and extend the prompt by them and their results.
+
+        No slot is held meanwhile, however long a person takes to approve a call.
+        """
+        outcome = self.outcome
+        outcome.reset_end()
+        outcome.has_called = True
+        usage = outcome.usage
+        used = usage.prompt_tokens + usage.completion_tokens if usage else 0
+        calls: list[ToolCall] = await self._runner(prompt, outcome.model).run(
+            self._calls.take(number), round_number=number, used=used
+        )
+        previous = (*prompt.previous_calls, *calls)
+        text, reasoning = to_storable(self.log.text), to_storable(self.log.reasoning)
+        *_, part, _ = split_at_calls(text, reasoning, previous)
+        messages = messages_of_round(part)
+        self._separate_rounds()
+        counted = prompt.counted
+        if usage is not None and usage.prompt_tokens:
+            prefix = outcome.prefix
+            counted = CountedPrompt(
+                used,
+                messages[0].id,
+                outcome.cut_before_message,
+                prefix.front_bytes,
+                prefix.left_out,
+            )
+        self.prompt = replace(
+            prompt,
+            messages=[*prompt.messages, *messages],
+            previous_calls=previous,
+            counted=counted,
+            answer_start=("", ""),
+        )
+
+    def _runner(self, prompt: PromptInput, model: str) -> CallRunner:
+        context_size = prompt.server.context_of(model)
+        return CallRunner(self.answer_id, prompt.person, prompt.offer, self.log, context_size)
+
+    def _separate_rounds(self) -> None:
+        """Put a blank line between the text before calls and what follows them."""
+        if self.log.text:
+            self.log.add_token(BETWEEN)
+        if self.log.reasoning:
+            self.log.add_reasoning(BETWEEN)
+
+    async def _request(self, prompt: PromptInput) -> None:
+        """Send the prompt, cut deeper once if the server finds it too long."""
+        try:
+            await self._send_until_answered(prompt, prepare(prompt, prompt.server))
+        except PromptTooLong as error:
+            if error.context is None:
                 raise
-            if text := log.text[said:]:
-                if not prepared.target.server.continues_messages:
+            # The estimate was too low, and nothing has been written yet.
+            prepared = prepare(prompt, prompt.server, limit=error.context)
+            self.outcome.start_round(prepared.request.max_tokens)
+            await self._stream(prompt, prepared)
+
+    async def _send_until_answered(self, prompt: PromptInput, prepared: PreparedRequest) -> None:
+        """Send a request again while that helps, and report why it takes longer."""
+        outcome, server = self.outcome, prepared.target.server
+        outcome.start_round(prepared.request.max_tokens)
+        retry = RetryPolicy(server)
+        while True:
+            last_token, written = outcome.last_token, len(self.log.text)
+            try:
+                return await self._stream(prompt, prepared)
+            except LLMError as error:
+                pause = retry.next_pause(error, has_begun=outcome.last_token != last_token)
+                if pause is None or self._calls:
                     raise
-                prepared = replace(
-                    prepared,
-                    request=prepared.request.continued_from(text, outcome.tokens),
-                    prompt_tokens=prepared.prompt_tokens + outcome.tokens,
-                )
-                outcome.carry()
-            if pause.reason:
-                log.add("queued", reason=pause.reason)
-            elif pause.seconds:
-                log.add("loading")
-            await asyncio.sleep(pause.seconds)
+                if text := self.log.text[written:]:
+                    if not server.continues_messages:
+                        raise
+                    prepared = prepared.resumed_after(text, outcome.tokens)
+                    outcome.carry_over()
+                if pause.reason:
+                    self.log.add("queued", reason=pause.reason)
+                elif pause.seconds:
+                    self.log.add("loading")
+                await asyncio.sleep(pause.seconds)
 
+    async def _stream(self, prompt: PromptInput, prepared: PreparedRequest) -> None:
+        """Stream one request on a slot, and pass its events on."""
+        outcome, target = self.outcome, prepared.target
+        outcome.start_request(prepared)
+        async with hold_slot(
+            target.server,
+            lane=Lane.INTERACTIVE,
+            model=target.model,
+            tokens=prepared.tokens,
+            label="Chat",
+            person=prompt.person,
+            on_wait=lambda: self.log.add("queued"),
+        ) as held:
+            if outcome.first_token is None:
+                outcome.sent_at = time.perf_counter()
+            async with (
+                self._report_loading(target),
+                aclosing(target.client.stream_chat(prepared.request)) as events,
+            ):
+                async for event in events:
+                    self._pass_on(event)
+            if outcome.usage is not None:
+                held.record_usage(outcome.usage)
 
-async def _call(
-    answer_id: int, ask: build.Ask, number: int, log: AnswerLog, outcome: Outcome
-) -> build.Ask:
-    """Runs what the model called. Returns what to ask next: the same, calls and results after it.
+    @asynccontextmanager
+    async def _report_loading(self, target: llm.Target) -> AsyncIterator[None]:
+        """Write the progress of loading the model, if it is not in memory."""
+        if target.is_loaded:
+            yield
+            return
+        self.log.add("loading")
+        report = asyncio.create_task(self._report_load_progress(target))
+        try:
+            yield
+        finally:
+            report.cancel()
+            await asyncio.wait([report])
+            await llm.mark_stale(target.server)
 
-    No slot is held meanwhile, however long a person takes to look at a call.
-    """
-    outcome.ended(Status.INTERRUPTED, code=INTERRUPTED, detail=INTERRUPTED_DETAIL)
-    outcome.has_called = True
-    assert outcome.server is not None
-    calls = await calling.work(
-        outcome.gathered.take(number),
-        answer=answer_id,
-        person=ask.person,
-        round_number=number,
-        offer=ask.offer,
-        log=log,
-        context_size=outcome.server.context_of(outcome.model),
-        used=_used(outcome),
-    )
-    called = (*ask.called, *calls)
-    *_, part, _ = history.parts(to_storable(log.text), to_storable(log.reasoning), called)
-    turns = history.of_round(part)
-    _part_from_calls(log)
-    counted = ask.counted
-    if outcome.usage is not None and outcome.usage.prompt_tokens:
-        tokens = outcome.usage.prompt_tokens + outcome.usage.completion_tokens
-        front = outcome.head.get("front", 0)
-        left_out = frozenset(outcome.head.get("left_out", ()))
-        counted = context.Counted(tokens, turns[0].id, outcome.cut_before_message, front, left_out)
-    return replace(ask, turns=[*ask.turns, *turns], called=called, counted=counted, prefix=("", ""))
+    async def _report_load_progress(self, target: llm.Target) -> None:
+        async for share in llm.loading_progress(target.server, target.model):
+            self.log.add("loading", share=share)
 
-
-def _used(outcome: Outcome) -> int:
-    """Tokens of prompt and answer so far, 0 where the server does not count."""
-    usage = outcome.usage
-    return usage.prompt_tokens + usage.completion_tokens if usage else 0
-
-
-async def _stream(
-    ask: build.Ask, prepared: build.Prepared, log: AnswerLog, outcome: Outcome
-) -> None:
-    target, server = prepared.target, prepared.target.server
-    outcome.model, outcome.cut_before_message = target.model, prepared.cut_before_message
-    outcome.head, outcome.ask, outcome.server = prepared.head, ask, server
-    async with hold_slot(
-        server,
-        lane=Lane.INTERACTIVE,
-        model=target.model,
-        tokens=prepared.tokens,
-        label="Chat",
-        person=ask.person,
-        on_wait=lambda: log.add("queued"),
-    ) as held:
-        if outcome.first_token is None:
-            outcome.sent = time.perf_counter()
-        async with (
-            _told_of_load(target, log),
-            aclosing(target.client.stream_chat(prepared.request)) as answer,
-        ):
-            async for event in answer:
-                _pass_on(event, log, outcome)
-        if outcome.usage is not None:
-            held.record_usage(outcome.usage)
-
-
-@asynccontextmanager
-async def _told_of_load(target: llm.Target, log: AnswerLog) -> AsyncIterator[None]:
-    """Meanwhile it is said that the model is being loaded, and how far, if it is not in memory."""
-    if target.is_loaded:
-        yield
-        return
-    log.add("loading")
-    telling = asyncio.create_task(_tell_of_load(target, log))
-    try:
-        yield
-    finally:
-        telling.cancel()
-        await asyncio.wait([telling])
-        await llm.mark_stale(target.server)
-
-
-async def _tell_of_load(target: llm.Target, log: AnswerLog) -> None:
-    async for share in llm.loading_progress(target.server, target.model):
-        log.add("loading", share=share)
-
-
-def _pass_on(event: Event, log: AnswerLog, outcome: Outcome) -> None:
-    match event:
-        case Token():
-            outcome.count_token()
-            log.token(event.text)
-        case Reasoning():
-            outcome.count_token(is_thought=True)
-            log.think(event.text)
-        case CallPiece():
-            outcome.count_token()
-            outcome.gathered.add(event.delta)
-        case Progress():
-            outcome.count_progress(event)
-            log.add("progress", total=event.total, cached=event.cached, processed=event.processed)
-        case Usage():
-            outcome.usage = event
-        case Done():
-            outcome.ended(Status.COMPLETE, event.finish_reason)
-
-
-def _find(answer_id: int) -> build.Ask:
-    answers = Message.objects.select_related("conversation__server", "conversation__system_prompt")
-    return build.for_answer(answers.get(pk=answer_id))
+    def _pass_on(self, event: Event) -> None:
+        outcome, log = self.outcome, self.log
+        match event:
+            case Token():
+                outcome.count_token()
+                log.add_token(event.text)
+            case Reasoning():
+                outcome.count_token(is_reasoning=True)
+                log.add_reasoning(event.text)
+            case CallPiece():
+                outcome.count_token()
+                self._calls.add(event.delta)
+            case Progress():
+                outcome.count_progress(event)
+                counts = {"total": event.total, "cached": event.cached}
+                log.add("progress", **counts, processed=event.processed)
+            case Usage():
+                outcome.usage = event
+            case Done():
+                outcome.end(Status.COMPLETE, event.finish_reason)

@@ -1,4 +1,4 @@
-"""What is kept of the beginning of a conversation, over HTTP: pins and summaries."""
+"""Pinned messages and summaries of the cut part of a conversation, over HTTP."""
 
 from datetime import datetime
 from typing import Any
@@ -7,9 +7,11 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
 from apps.chat.answering import summaries
-from apps.chat.conversations import context_meter, cuts, services
-from apps.chat.models import Conversation, Message, Summary, SummaryState
-from apps.core.api import ApiError, NotFound, get_owned, owner
+from apps.chat.api.lookups import get_conversation
+from apps.chat.conversations.branch_view import Branch
+from apps.chat.conversations.cuts import Cut, find_cut
+from apps.chat.models import Message, SummaryState
+from apps.core.api import ApiError, NotFound, owner
 
 router = Router()
 
@@ -22,7 +24,7 @@ class PinOut(Schema):
 class SummaryOut(Schema):
     state: str
     text: str
-    """Of one that failed: why."""
+    """The summary, or the error if it failed."""
     created: datetime
 
 
@@ -48,28 +50,28 @@ def unpin_message(request: HttpRequest, pk: int) -> Any:
 
 @router.get("/conversations/{int:pk}/summary", response=CutOut)
 def get_summary(request: HttpRequest, pk: int) -> Any:
-    """Where the prompt of the newest answer began, and the summary of what came before.
+    """Get the cut in the prompt of the newest answer, and the summary of the messages before it.
 
-    404 while all of the conversation is sent.
+    404 while the whole conversation is sent.
     """
-    return _cut_out(_cut(request, pk))
+    return _cut(request, pk)
 
 
 @router.post("/conversations/{int:pk}/summary", response={202: CutOut})
 def summarise(request: HttpRequest, pk: int) -> Any:
-    """Has the model summarise what was cut, on a slot that nobody needs. GET says when it is there.
+    """Summarise the cut messages on an idle slot. Poll GET until its state is ready.
 
-    What is there already is written anew.
+    An existing summary is replaced.
     """
     cut = _cut(request, pk)
     if cut.summary is not None and cut.summary.state == SummaryState.RUNNING:
         raise ApiError(409, "still_summarising", "A summary is already being generated.")
-    summaries.begin(Message.objects.get(pk=cut.upto))
-    return Status(202, _cut_out(_cut(request, pk)))
+    summaries.start_summary(Message.objects.get(pk=cut.upto))
+    return Status(202, _cut(request, pk))
 
 
 @router.delete("/conversations/{int:pk}/summary", response={204: None})
-def forget_summary(request: HttpRequest, pk: int) -> Any:
+def delete_summary(request: HttpRequest, pk: int) -> Any:
     """Delete the summary."""
     summary = _cut(request, pk).summary
     if summary is None:
@@ -85,30 +87,8 @@ def _pin(request: HttpRequest, pk: int, *, pinned: bool) -> dict[str, Any]:
     return {"id": pk, "pinned": pinned}
 
 
-def _cut(request: HttpRequest, pk: int) -> cuts.Cut:
-    """Settled: what it says of its summary is true."""
-    found = get_owned(Conversation, request, pk)
-    branch = services.Branch.active(found)
-    cut = cuts.cut_of(branch, context_meter.turns_of(branch))
+def _cut(request: HttpRequest, pk: int) -> Cut:
+    cut = find_cut(Branch.active(get_conversation(request, pk)))
     if cut is None:
         raise NotFound("cut")
-    if cut.summary is not None:
-        summaries.settle(cut.summary)
     return cut
-
-
-def _cut_out(cut: cuts.Cut) -> dict[str, Any]:
-    return {
-        "before": cut.before,
-        "upto": cut.upto,
-        "messages": cut.messages,
-        "pinned": cut.pinned,
-        "unsent_pins": cut.unsent_pins,
-        "summary": _summary(cut.summary),
-    }
-
-
-def _summary(summary: Summary | None) -> dict[str, Any] | None:
-    if summary is None:
-        return None
-    return {"state": summary.state, "text": summary.text, "created": summary.created}

@@ -1,52 +1,42 @@
-"""The tree of a conversation: editing, going on, taking away and bringing back."""
+"""The tree of a conversation: editing, continuing, deleting and restoring messages."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from apps.chat.answering import runner
+from apps.chat.attachments import receive
 from apps.chat.conversations import services
-from apps.chat.models import Conversation, Message, Role, ToolCall
-from apps.chat.prompt import attachments
-from apps.chat.tools import history
+from apps.chat.errors import NotAQuestion, NothingToContinue
+from apps.chat.models import AnswerRequest, Conversation, Message, Role, ToolCall, stop_calls
 
-
-class NothingToGoOnFrom(services.ChatError):
-    code = "nothing_to_continue"
-
-    def __init__(self) -> None:
-        super().__init__("There is no text to continue from. Regenerate the answer instead.")
-
-
-class NotAnswerable(services.ChatError):
-    code = "not_a_question"
-
-    def __init__(self) -> None:
-        super().__init__("Only your own messages can be edited.")
+COPIED_FIELDS = (
+    *("round", "call_id", "name", "arguments", "text_to", "reasoning_to"),
+    *("state", "result", "created", "finished"),
+)
 
 
 @dataclass(frozen=True)
-class Removed:
-    """What Undo needs to know."""
+class DeletedBranch:
+    """A message that was deleted with all that followed it, for Undo."""
 
     root: Message
     messages: int
 
 
 def edit(question: Message, content: str) -> tuple[Message, Message]:
-    """The question in other words: a sibling, with an answer of its own. The old one stays.
+    """Add an edited version of a question, a sibling, and start its answer; return both.
 
     Raises:
-        NotAQuestion, QuestionTooLong, NotAnswerable
+        NotAQuestion, EmptyMessage, MessageTooLong, MessageDeleted, LimitReached
     """
     if question.role != Role.USER:
-        raise NotAnswerable
-    content = services.asked(content)
+        raise NotAQuestion
+    content = services.clean_question(content)
     with transaction.atomic():
         edited = Message.objects.create(
             conversation_id=question.conversation_id,
@@ -54,68 +44,78 @@ def edit(question: Message, content: str) -> tuple[Message, Message]:
             role=Role.USER,
             content=content,
         )
-        attachments.copy(question, edited)
-        answer = services.open_answer(edited, _request_of_an_answer(question))
-    runner.begin(answer)
+        receive.copy(question, edited)
+        answer = services.create_answer(edited, _request_of_newest_answer(question))
+    runner.start_answer(answer)
     return edited, answer
 
 
-def answer(question: Message, request: dict[str, Any] | None = None) -> Message:
-    """An answer to a question that has none, because it was taken away.
+def answer(question: Message, request: AnswerRequest | None = None) -> Message:
+    """Start an answer to a question whose answer was deleted.
 
     Raises:
-        NotAnswerable
+        NotAQuestion, MessageDeleted, LimitReached
     """
     if question.role != Role.USER:
-        raise NotAnswerable
+        raise NotAQuestion
     with transaction.atomic():
-        opened = services.open_answer(question, request)
-    runner.begin(opened)
+        opened = services.create_answer(question, request)
+    runner.start_answer(opened)
     return opened
 
 
-def go_on(answer: Message) -> Message:
-    """A sibling that begins with this answer's text and goes on from there.
+def continue_answer(answer: Message) -> Message:
+    """Start a sibling that begins with this answer's text and continues it.
 
-    The text is sent as the beginning of the answer, so the server has read all of it already.
+    The text is sent as the beginning of the answer, so all of it is in the prompt cache.
 
     Raises:
-        StillAnswering, NothingToGoOnFrom
+        StillAnswering, NothingToContinue, MessageDeleted, LimitReached
     """
-    runner.settle([answer])
-    if not answer.is_finished:
-        raise services.StillAnswering
-    if not answer.can_go_on:
-        raise NothingToGoOnFrom
+    services.require_finished(answer)
+    if not answer.can_continue:
+        raise NothingToContinue
     with transaction.atomic():
-        longer, _ = continued(answer)
-    runner.begin(longer)
+        longer, _ = create_continuation(answer)
+    runner.start_answer(longer)
     return longer
 
 
-def continued(answer: Message) -> tuple[Message, dict[int, ToolCall]]:
-    """The answer that goes on from another, not begun yet; and its calls, by those it took over."""
+def create_continuation(answer: Message) -> tuple[Message, dict[int, ToolCall]]:
+    """Create the answer that continues another, and copy its calls. The caller starts it.
+
+    Returns:
+        The new answer, and its calls by the ID of the call they were copied from. Calls that still
+        waited for approval wait there.
+    """
     assert answer.parent is not None
-    longer = services.open_answer(answer.parent, answer.request | {"continues": answer.pk})
-    return longer, history.take_along(answer, longer)
+    request = replace(answer.answer_request, continues=answer.pk)
+    longer = services.create_answer(answer.parent, request)
+    calls = list(answer.tool_calls.all())
+    copies = ToolCall.objects.bulk_create(
+        ToolCall(**{field: getattr(call, field) for field in COPIED_FIELDS}, answer=longer)
+        for call in calls
+    )
+    stop_calls(call for call in calls if call.is_open)
+    return longer, {call.pk: new for call, new in zip(calls, copies, strict=True)}
 
 
-def remove(message: Message) -> Removed:
-    """Takes a message and all that follows it away, until Undo or for good a day later."""
+def delete(message: Message) -> DeletedBranch:
+    """Delete a message and all that follows it, permanently a day later."""
     _stop(_subtree(message.pk, _children(message.conversation_id)))
     with transaction.atomic():
-        # Whoever asks writes this row too: what was asked meanwhile is seen now, or not taken.
+        # A new question updates this row too, so it is seen here, or refused there.
         conversation = Conversation.objects.select_for_update().get(pk=message.conversation_id)
         children = _children(conversation.pk)
         gone = _subtree(message.pk, children)
         Message.objects.filter(pk__in=gone).update(deleted_at=timezone.now())
         if conversation.active_leaf_id in gone:
             siblings = [pk for pk in children[message.parent_id] if pk not in gone]
-            beside = _end(siblings[-1], children) if siblings else message.parent_id
-            Conversation.objects.filter(pk=conversation.pk).update(active_leaf_id=beside)
+            leaf = _leaf_below(siblings[-1], children) if siblings else message.parent_id
+            Conversation.objects.filter(pk=conversation.pk).update(active_leaf_id=leaf)
     _stop(gone)
     message.refresh_from_db()
-    return Removed(message, len(gone))
+    return DeletedBranch(message, len(gone))
 
 
 def _stop(messages: set[int]) -> None:
@@ -124,9 +124,10 @@ def _stop(messages: set[int]) -> None:
 
 
 def restore(root: Message) -> None:
-    """Undoes `remove`: everything that went with this message comes back and is shown.
+    """Undo `delete`: restore and show everything that was deleted with this message.
 
-    With it comes what it answers, where that was removed later: nothing hangs below what is gone.
+    The messages before it are restored too if they were deleted later: no message is left without
+    its parent.
     """
     if root.deleted_at is None:
         return
@@ -140,7 +141,7 @@ def restore(root: Message) -> None:
 
 
 def _restore_above(messages: QuerySet[Message]) -> None:
-    """Brings back what those of the messages answer that are there."""
+    """Restore the parents of those messages that exist."""
     there = messages.filter(deleted_at=None)
     while above := set(
         there.exclude(parent__deleted_at=None)
@@ -151,9 +152,10 @@ def _restore_above(messages: QuerySet[Message]) -> None:
 
 
 def purge(before: datetime) -> int:
-    """Deletes for good what was removed before a time; how many conversations and messages.
+    """Delete permanently what was deleted before a time; return the number of rows.
 
-    Whatever is below a message goes with it. So what is still there keeps what it answers.
+    All messages below a message are deleted with it, so messages that still exist keep their
+    parents.
     """
     _, conversations = Conversation.objects.filter(deleted_at__lt=before).delete()
     with transaction.atomic():
@@ -172,10 +174,9 @@ def purge(before: datetime) -> int:
     return sum(conversations.values()) + sum(messages.values())
 
 
-def _request_of_an_answer(question: Message) -> dict[str, Any]:
-    """What the newest answer to a question was asked with, less what belongs to its text."""
+def _request_of_newest_answer(question: Message) -> AnswerRequest | None:
     newest = question.children.filter(role=Role.ASSISTANT, deleted_at=None).last()
-    return services.anew(newest.request) if newest else {}
+    return newest.answer_request.without_other_answers() if newest else None
 
 
 def _children(conversation_id: int) -> dict[int | None, list[int]]:
@@ -195,7 +196,7 @@ def _subtree(root: int, children: dict[int | None, list[int]]) -> set[int]:
     return found
 
 
-def _end(pk: int, children: dict[int | None, list[int]]) -> int:
+def _leaf_below(pk: int, children: dict[int | None, list[int]]) -> int:
     while children[pk]:
         pk = children[pk][-1]
     return pk

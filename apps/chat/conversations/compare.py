@@ -1,66 +1,60 @@
-"""One question, two answers side by side: of another model, or under a preset."""
+"""Two answers to one question side by side: from another model, or with a preset."""
+
+from dataclasses import replace
 
 from django.db import transaction
 
 from apps.chat.answering import runner
 from apps.chat.conversations import services
-from apps.chat.models import Conversation, Message, Preset
-from apps.chat.prompt.build import Settings
+from apps.chat.models import AnswerSettings, Conversation, Message, Preset
 from apps.servers.models import Server
 
 
-def beside(
+def compare(
     answer: Message, *, server: Server | None = None, model: str = "", preset: Preset | None = None
 ) -> Message:
-    """Another answer to the same question, written as somebody else would.
+    """Start another answer to the same question, next to this one.
 
     Args:
-        server, model: of whom it is asked; by default as the preset says, else the conversation.
-        preset: all of its settings take the place of the conversation's.
+        server, model: by default those of the preset, else those of the conversation.
+        preset: replaces all settings of the conversation.
 
     Raises:
-        StillAnswering
+        StillAnswering, MessageDeleted, LimitReached
     """
-    runner.settle([answer])
-    if not answer.is_finished:
-        raise services.StillAnswering
+    services.require_finished(answer)
     assert answer.parent is not None
-    conversation = Conversation.objects.get(pk=answer.conversation_id)
-    settings: Settings = {
-        "server": conversation.server_id,
-        "model": conversation.model,
-        "system_prompt": conversation.system_prompt_id,
-        "params": conversation.params,
-    }
+    source: Conversation | Preset = Conversation.objects.get(pk=answer.conversation_id)
+    name = ""
     if preset is not None and preset.pk is not None:
-        settings = {
-            "server": preset.server_id,
-            "model": preset.model,
-            "system_prompt": preset.system_prompt_id,
-            "params": preset.params,
-        }
+        source, name = preset, preset.name
+    settings = AnswerSettings(
+        source.server_id, source.model, source.system_prompt_id, source.sampling
+    )
     if server is not None:
-        settings |= {"server": server.pk, "model": model}
-    request = services.anew(answer.request) | {"as": settings, "beside": answer.pk}
-    request["preset"] = preset.name if preset is not None and preset.pk is not None else ""
+        settings = replace(settings, server=server.pk, model=model)
+    request = replace(
+        answer.answer_request.without_other_answers(),
+        settings=settings,
+        compared_with=answer.pk,
+        preset=name,
+    )
     with transaction.atomic():
-        other = services.open_answer(answer.parent, request)
-    runner.begin(other)
+        other = services.create_answer(answer.parent, request)
+    runner.start_answer(other)
     return other
 
 
 def keep(answer: Message) -> None:
-    """Ends a comparison: this answer is gone on from, and as it was asked if it was asked so."""
-    settings: Settings | None = answer.request.get("as")
-    for compared in Message.objects.filter(parent_id=answer.parent_id, request__has_key="beside"):
-        compared.request = {k: v for k, v in compared.request.items() if k != "beside"}
-        compared.save(update_fields=["request"])
-    if settings is not None:
-        known = Server.objects.filter(pk=settings["server"] or 0).first()
+    """End a comparison: continue the conversation from this answer, with its settings."""
+    for other in Message.objects.filter(parent_id=answer.parent_id, request__has_key="beside"):
+        other.request = replace(other.answer_request, compared_with=None).to_json()
+        other.save(update_fields=["request"])
+    if (settings := answer.answer_request.settings) is not None:
         Conversation.objects.filter(pk=answer.conversation_id).update(
-            server=known,
-            model=settings["model"],
-            system_prompt_id=settings["system_prompt"],
-            params=settings["params"],
+            server=Server.objects.filter(pk=settings.server or 0).first(),
+            model=settings.model,
+            system_prompt_id=settings.system_prompt,
+            params=settings.params.to_json(),
         )
     services.show_branch(answer)

@@ -1,31 +1,31 @@
-"""How full a conversation's context is, and what of each prompt came from the cache."""
+"""Context usage of a conversation, and the cached share of each prompt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from apps.chat.conversations.services import Branch
+from apps.chat.conversations.branch_view import Branch
 from apps.chat.models import Message, Role
 from apps.chat.prompt.context import AFTER_CUT, NEARLY_FULL
 
 SHOWN_TURNS = 40
-# How fast a conversation grows is judged by so many of its newest turns.
+# The growth of a conversation is measured on this many of its newest turns.
 RECENT_TURNS = 5
 
 
 @dataclass(frozen=True)
-class Turn:
-    """An answer of the branch, as the server counted it."""
+class AnswerUsage:
+    """Tokens of one answer, as the server counted them."""
 
     answer: int
     number: int
-    """Of the answers that were counted, from 1."""
+    """Position among the answers that were counted, from 1."""
     prompt: int
     cached: int | None
     """None where the server does not report it."""
     completion: int
     cut_before_message: int | None
-    lost: int
+    reprocessed: int
 
     @property
     def share(self) -> float | None:
@@ -34,24 +34,24 @@ class Turn:
 
 @dataclass(frozen=True)
 class Bar:
-    """A turn in the strip, in units of its drawing."""
+    """One answer in the bar chart, in units of the drawing."""
 
-    turn: Turn
+    turn: AnswerUsage
     x: int
     y: int
     height: int
 
 
 @dataclass(frozen=True)
-class Meter:
-    """Of the branch that is shown. `context` is that of a slot; None where nobody knows it."""
+class ContextMeter:
+    """Context usage of the active branch. `context` is tokens per slot; None if unknown."""
 
-    turns: Sequence[Turn]
+    turns: Sequence[AnswerUsage]
     context: int | None
 
     @property
     def used(self) -> int:
-        """Tokens that the next prompt begins with."""
+        """Tokens of the newest prompt and answer, which the next prompt begins with."""
         return self.turns[-1].prompt + self.turns[-1].completion
 
     @property
@@ -60,7 +60,7 @@ class Meter:
 
     @property
     def filled(self) -> int:
-        """Of a bar 100 wide."""
+        """Filled part of a bar 100 wide."""
         return round(100 * (self.share_used or 0))
 
     @property
@@ -77,7 +77,7 @@ class Meter:
 
     @property
     def turns_left(self) -> int | None:
-        """Turns like the last ones until a cut; None where that cannot be said."""
+        """Estimated number of turns until a cut; None if unknown."""
         recent = self.turns[-RECENT_TURNS - 1 :]
         sizes = [turn.prompt + turn.completion for turn in recent]
         grown = [later - earlier for earlier, later in pairwise(sizes)]
@@ -88,12 +88,12 @@ class Meter:
 
     @property
     def cached_share(self) -> float | None:
-        """Of all prompt tokens of those turns of which it is reported; None where of none."""
+        """Share of prompt tokens over all turns that report it; None if none does."""
         told = [(turn.cached, turn.prompt) for turn in self.turns if turn.cached is not None]
         return sum(cached for cached, _ in told) / sum(size for _, size in told) if told else None
 
     @property
-    def newest_first(self) -> Sequence[Turn]:
+    def newest_first(self) -> Sequence[AnswerUsage]:
         return self.turns[: -SHOWN_TURNS - 1 : -1]
 
     @property
@@ -110,8 +110,8 @@ class Meter:
         return 4 * len(self.turns[-SHOWN_TURNS:]) - 1
 
 
-def turns_of(branch: Branch) -> list[Turn]:
-    """The answers of a branch that were counted, in order. One query."""
+def measure(branch: Branch) -> list[AnswerUsage]:
+    """Return the answers of a branch that have token counts, in order. One query."""
     counted = Message.objects.filter(
         conversation=branch.conversation, role=Role.ASSISTANT, deleted_at=None, prompt_tokens__gt=0
     )
@@ -128,7 +128,7 @@ def turns_of(branch: Branch) -> list[Turn]:
     there = {pk: rest for pk, *rest in rows}
     path = [pk for pk in branch.path if pk in there]
     return [
-        Turn(pk, number, prompt, cached, completion or 0, cut_before_message, lost)
+        AnswerUsage(pk, number, prompt, cached, completion or 0, cut_before_message, reprocessed)
         for number, pk in enumerate(path, 1)
-        for prompt, cached, completion, cut_before_message, lost in [there[pk]]
+        for prompt, cached, completion, cut_before_message, reprocessed in [there[pk]]
     ]

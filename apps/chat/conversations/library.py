@@ -1,4 +1,4 @@
-"""Keeping conversations in order: pins, the archive, tags, deleting many with Undo."""
+"""The list of conversations: tags, and deleting many with Undo."""
 
 from collections.abc import Iterable
 
@@ -7,26 +7,29 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.chat.conversations import services
+from apps.chat.errors import ChatError
 from apps.chat.models import Conversation, ConversationQuerySet, Message, Tag
 
 TAG_LENGTH = 40
 MAX_TAGS = 20
 
 
-class BadTags(services.ChatError):
+class BadTags(ChatError):
     code = "bad_tags"
 
 
-def shelf(owner: User, *, tag: int | None = None, archived: bool = False) -> ConversationQuerySet:
-    """The conversations of one view of the list: pinned ones first, then the newest."""
+def list_conversations(
+    owner: User, *, tag: int | None = None, archived: bool = False
+) -> ConversationQuerySet:
+    """Return the conversations of one list: pinned ones first, then the newest."""
     found = Conversation.objects.owned_by(owner).filter(archived=archived)
     if tag is not None:
         found = found.filter(tags=tag)
     return found.order_by("-pinned", "-updated", "-pk")
 
 
-def tag_names(text: str) -> list[str]:
-    """The tags in what a person typed, with commas between them.
+def parse_tags(text: str) -> list[str]:
+    """Return the tags in a text that separates them by commas.
 
     Raises:
         BadTags: too many, or one is too long.
@@ -45,9 +48,9 @@ def tag_names(text: str) -> list[str]:
 
 @transaction.atomic
 def set_tags(conversation: Conversation, names: list[str]) -> None:
-    """These and no others. Tags that nothing has any more are forgotten."""
+    """Set the tags of a conversation, and delete tags that are no longer used."""
     conversation.tags.set(_tags(conversation.owner_id, names))
-    _forget_unused(conversation.owner_id)
+    _delete_unused_tags(conversation.owner_id)
 
 
 @transaction.atomic
@@ -56,8 +59,8 @@ def add_tags(conversations: Iterable[Conversation], names: list[str]) -> None:
         conversation.tags.add(*_tags(conversation.owner_id, names))
 
 
-def remove(conversations: ConversationQuerySet) -> int:
-    """Takes conversations away, all under one time, until Undo or for good a day later."""
+def delete(conversations: ConversationQuerySet) -> int:
+    """Delete conversations together, permanently a day later; return their number."""
     found = list(conversations.values_list("pk", flat=True))
     for unfinished in Message.objects.unfinished().filter(conversation__in=found):
         services.stop(unfinished)
@@ -65,17 +68,17 @@ def remove(conversations: ConversationQuerySet) -> int:
 
 
 def restore(conversation: Conversation) -> int:
-    """Brings back what went together with this one."""
+    """Restore a conversation and those that were deleted with it; return their number."""
     return (
-        Conversation.objects.removed_by(conversation.owner)
+        Conversation.objects.deleted_by(conversation.owner)
         .filter(deleted_at=conversation.deleted_at)
         .update(deleted_at=None)
     )
 
 
-def gone_with(conversation: Conversation) -> int:
-    """How many went together with a deleted one, itself among them."""
-    gone = Conversation.objects.removed_by(conversation.owner)
+def count_deleted_with(conversation: Conversation) -> int:
+    """Return how many conversations were deleted together, this one included."""
+    gone = Conversation.objects.deleted_by(conversation.owner)
     return gone.filter(deleted_at=conversation.deleted_at).count()
 
 
@@ -86,5 +89,5 @@ def _tags(owner_id: int, names: list[str]) -> list[Tag]:
     return list(Tag.objects.filter(owner_id=owner_id, name__in=names))
 
 
-def _forget_unused(owner_id: int) -> None:
+def _delete_unused_tags(owner_id: int) -> None:
     Tag.objects.filter(owner_id=owner_id, conversations=None).delete()

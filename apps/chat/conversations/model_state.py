@@ -1,4 +1,4 @@
-"""The model that answers, and whether it can now: what the head of a page says of it."""
+"""The state of the model that answers, as the head of a page shows it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,56 +12,56 @@ from apps.chat.models import Conversation
 from apps.servers import services as llm
 from apps.servers.models import State
 
-# Of a model that does not just answer, and of its server.
-STATE_WORDS = {
+# Labels for states other than ready.
+MODEL_LABELS = {
     "loading": "loading…",
     "downloading": "downloading…",
     "unloaded": "not loaded",
     "failed": "failed to start",
 }
-SERVER_WORDS = {
+SERVER_LABELS = {
     State.LOADING: "loading…",
     State.UNREACHABLE: "offline",
     State.UNAUTHORIZED: "key rejected",
     State.UNKNOWN: "not checked",
 }
-SOON, LATER = 2, 5
+POLL_LOADING_SECONDS, POLL_OTHER_SECONDS = 2, 5
 
 
 @dataclass(frozen=True)
 class ModelState:
-    """Of a model at its server, as it was last seen."""
+    """State of a model and its server at the last check."""
 
     target: llm.Target
 
     @property
     def name(self) -> str:
-        """Of the model, or of its server while nobody knows its models."""
+        """Name of the model, or of its server until its models are known."""
         return self.target.model if self.target.server.model_ids else self.target.server.name
 
     @property
     def status(self) -> str:
-        """The server's state where that is the trouble, else the model's; "ready": it answers."""
+        """State of the server unless it is ready, else of the model; "ready" if it can answer."""
         server = self.target.server
         if server.state != State.READY:
             return str(server.state)
         state = server.facts_of(self.target.model).state
-        return state if state in STATE_WORDS else "ready"
+        return state if state in MODEL_LABELS else "ready"
 
     @property
-    def words(self) -> str:
-        """What is said beside its name; nothing where it just answers."""
+    def label(self) -> str:
+        """Label next to the name; "" if it is ready."""
         server = self.target.server
         if server.state == State.READY:
-            return STATE_WORDS.get(self.status, "")
-        words = SERVER_WORDS.get(State(server.state), "")
+            return MODEL_LABELS.get(self.status, "")
+        label = SERVER_LABELS.get(State(server.state), "")
         if server.state != State.LOADING or server.state_since is None:
-            return words
-        return f"{words} {(timezone.now() - server.state_since).seconds} s"
+            return label
+        return f"{label} {(timezone.now() - server.state_since).seconds} s"
 
     @property
     def hint(self) -> str:
-        """What that means for a question, as a sentence; empty where it just answers."""
+        """Sentence on the effect on a question; "" if it is ready."""
         server = self.target.server
         match self.status:
             case "ready":
@@ -75,18 +75,22 @@ class ModelState:
         return server.facts.error or "The server did not respond to the last check."
 
     @property
-    def look_again(self) -> int | None:
-        """Seconds after which it may be another; None where it just answers."""
+    def poll_seconds(self) -> int | None:
+        """Seconds until the page asks again; None if it is ready."""
         if self.status == "ready":
             return None
-        return SOON if self.status in {"loading", "downloading"} else LATER
+        return (
+            POLL_LOADING_SECONDS
+            if self.status in {"loading", "downloading"}
+            else POLL_OTHER_SECONDS
+        )
 
 
-def head_of(conversation: Conversation, state_url: str = "") -> dict[str, Any]:
-    """What a page needs to name the model that answers, or the reason why none does.
+def model_context(conversation: Conversation, state_url: str = "") -> dict[str, Any]:
+    """Return the template context of the model that answers, or the reason why none does.
 
     Args:
-        state_url: where its state is asked for again; by default the conversation's own.
+        state_url: URL that the page polls; by default the conversation's own.
     """
     try:
         target = services.target_of(conversation)
@@ -96,9 +100,9 @@ def head_of(conversation: Conversation, state_url: str = "") -> dict[str, Any]:
     return {"target": target, "state": ModelState(target), "state_url": state_url}
 
 
-def head_now(conversation: Conversation, state_url: str = "") -> dict[str, Any]:
-    """The same, for who waits for a model: its server is asked, as often as `llm` lets it be."""
-    head = head_of(conversation, state_url)
+def fresh_model_context(conversation: Conversation, state_url: str = "") -> dict[str, Any]:
+    """Return the same after checking the server, for a page that waits for a model."""
+    head = model_context(conversation, state_url)
     if target := head.get("target"):
         server = async_to_sync(llm.refresh_server)(target.server)
         head["state"] = ModelState(llm.choose_target(server, target.model))

@@ -1,16 +1,16 @@
-"""Which model, system prompt and parameters a conversation has, and presets of the three."""
+"""Models to choose from, and presets of model, system prompt and parameters."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
-from apps.chat.conversations.model_state import STATE_WORDS
-from apps.chat.conversations.services import ChatError
-from apps.chat.models import Conversation, Preset, SystemPrompt
+from apps.chat.conversations.model_state import MODEL_LABELS
+from apps.chat.errors import ChatError
+from apps.chat.models import Conversation, Preset, SamplingParams, SystemPrompt
 from apps.servers import services as llm
 from apps.servers.models import Server, State
 
@@ -22,7 +22,7 @@ class NoName(ChatError):
         super().__init__("Enter a preset name.")
 
 
-class NotThere(ChatError):
+class ModelNotAvailable(ChatError):
     code = "model_not_there"
 
     def __init__(self) -> None:
@@ -30,8 +30,8 @@ class NotThere(ChatError):
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A model that can be picked. `key` is what the form sends."""
+class ModelChoice:
+    """A model to choose. `key` is the value that the form sends."""
 
     server: Server
     model: str
@@ -44,25 +44,25 @@ class Choice:
 
     @property
     def note(self) -> str:
-        """What is to be known before it is picked: that it is not in memory, say."""
-        return STATE_WORDS.get(self.state, "")
+        """Label of its state, such as "not loaded"."""
+        return MODEL_LABELS.get(self.state, "")
 
 
 def key_of(server: int | None, model: str) -> str:
     return f"{server} {model}" if server is not None else ""
 
 
-def choices(keep: int | None = None) -> list[tuple[Server, list[Choice]]]:
-    """Every server with its models, as it was last seen; embedding models are left out.
+def model_choices(keep: int | None = None) -> list[tuple[Server, list[ModelChoice]]]:
+    """Return every server with its models at the last check, without embedding models.
 
     Args:
-        keep: the server that is chosen, which stays among them whatever its state.
+        keep: the current server, which is included whatever its state.
     """
     servers = list(Server.objects.prefetch_related("defaults"))
-    look_for_first_time(servers)
+    _check_new_servers(servers)
     away = {State.UNREACHABLE, State.UNAUTHORIZED}
     found = [(server, _models(server)) for server in servers]
-    # Without a model that writes: one that only embeds, or whose models nobody can ask for.
+    # Servers without a chat model are left out if they are known to have none, or are offline.
     return [
         (server, models)
         for server, models in found
@@ -70,47 +70,47 @@ def choices(keep: int | None = None) -> list[tuple[Server, list[Choice]]]:
     ]
 
 
-def _models(server: Server) -> list[Choice]:
+def _models(server: Server) -> list[ModelChoice]:
     return [
-        Choice(server, model.id, model.state or "loaded", model.context)
+        ModelChoice(server, model.id, model.state or "loaded", model.context)
         for model in server.model_facts
         if llm.can_generate(server, model)
     ]
 
 
-def chosen(key: str) -> tuple[Server | None, str]:
-    """The server and model of a form's key; None and "" for the default.
+def parse_model_key(key: str) -> tuple[Server | None, str]:
+    """Return the server and model of a form's key; None and "" for the default.
 
     Raises:
-        NotThere: no such server.
+        ModelNotAvailable: no such server.
     """
     if not key:
         return None, ""
     number, _, model = key.partition(" ")
     server = Server.objects.filter(pk=number).first() if number.isdecimal() else None
     if server is None:
-        raise NotThere
+        raise ModelNotAvailable
     return server, model[:300]
 
 
-def begun_with(preset: Preset, key: str) -> tuple[Server | None, str]:
-    """The server and model of a new conversation: those picked in the form, else the preset's.
+def model_of_new_chat(preset: Preset, key: str) -> tuple[Server | None, str]:
+    """Return the server and model of a new conversation: the form's, else the preset's.
 
     Raises:
-        NotThere: no such server.
+        ModelNotAvailable: no such server.
     """
-    server, model = chosen(key)
+    server, model = parse_model_key(key)
     return (server, model) if server is not None else (preset.server, preset.model)
 
 
-def look_for_first_time(servers: Sequence[Server]) -> None:
-    """Asks the servers nobody has looked at yet, all at once: their models are not known."""
+def _check_new_servers(servers: Sequence[Server]) -> None:
+    """Check servers that were never checked, all at once: their models are not known."""
     unseen = [server for server in servers if server.checked_at is None]
     if unseen:
-        async_to_sync(_look_at)(unseen)
+        async_to_sync(_check)(unseen)
 
 
-async def _look_at(servers: Sequence[Server]) -> None:
+async def _check(servers: Sequence[Server]) -> None:
     await asyncio.gather(*map(llm.refresh_server, servers))
 
 
@@ -121,10 +121,10 @@ def save(
     server: Server | None,
     model: str,
     system_prompt: SystemPrompt | None,
-    params: dict[str, Any],
-    response_format: dict[str, Any] | None = None,
+    params: SamplingParams,
+    response_format: Mapping[str, Any] | None = None,
 ) -> Preset:
-    """A new preset, or the one of that name with these settings.
+    """Create a preset, or update the one with this name.
 
     Raises:
         NoName
@@ -138,7 +138,7 @@ def save(
             "server": server,
             "model": model,
             "system_prompt": system_prompt,
-            "params": params,
+            "params": params.to_json(),
             "response_format": response_format or {},
         },
     )
@@ -146,7 +146,7 @@ def save(
 
 
 def save_as(name: str, conversation: Conversation, owner: User) -> Preset:
-    """What a conversation is set to, under a name.
+    """Save the settings of a conversation as a preset.
 
     Raises:
         NoName
@@ -157,13 +157,13 @@ def save_as(name: str, conversation: Conversation, owner: User) -> Preset:
         server=conversation.server,
         model=conversation.model,
         system_prompt=conversation.system_prompt,
-        params=conversation.params,
+        params=conversation.sampling,
         response_format=conversation.response_format,
     )
 
 
 def apply(preset: Preset, conversation: Conversation) -> None:
-    """Copies a preset. A system prompt it does not name stays: it begins the cached prompt."""
+    """Copy a preset's settings. Without a system prompt it keeps the current one, and its cache."""
     conversation.server, conversation.model = preset.server, preset.model
     conversation.params, conversation.response_format = preset.params, preset.response_format
     if preset.system_prompt is not None:

@@ -1,8 +1,8 @@
-"""Full-text search over what was said: FTS5 in SQLite, a GIN index in PostgreSQL.
+"""Full-text search in messages: FTS5 in SQLite, a GIN index in PostgreSQL.
 
-The index belongs to the database, which keeps it in step by itself: triggers on the message table
-in SQLite, an index over an expression in PostgreSQL. It is made after each `migrate`, because
-SQLite changes a table by making it anew, and loses its triggers then.
+The database keeps the index up to date: triggers on the message table in SQLite, an index over an
+expression in PostgreSQL. It is created after each `migrate`, because SQLite changes a table by
+copying it, which drops its triggers.
 """
 
 import re
@@ -17,11 +17,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from apps.chat.models import Conversation
 
 LIMIT = 50
-OF_ONE_CONVERSATION = 3
+HITS_PER_CONVERSATION = 3
+# Hits to choose from, so that one long conversation does not hide the others.
 NEWEST = 2000
-"""So many hits are looked at, for those of other conversations than the one just written in."""
 MAX_WORDS = 12
-SNIPPET_WORDS = 12  # more do not fit beside the list: the word that was looked for would be cut off
+SNIPPET_WORDS = 12  # more do not fit in the list, and would push the hit out of sight
 MARK, UNMARK = "\x02", "\x03"
 
 _SQLITE = (
@@ -44,7 +44,7 @@ _TRIGGERS = 3
 _POSTGRESQL = """CREATE INDEX IF NOT EXISTS chat_message_words ON chat_message
     USING gin (to_tsvector('simple', left(content, 300000)))"""
 
-# Of the newest hits some are chosen, and only of those a snippet is made: that reads the text.
+# Snippets read the text, so they are made only for the hits that are chosen.
 _CHOSEN = """
 SELECT id, conversation_id, title, role FROM (
     SELECT newest.*, row_number() OVER (PARTITION BY conversation_id ORDER BY id DESC) AS place
@@ -58,7 +58,7 @@ JOIN chat_conversation c ON c.id = m.conversation_id
 WHERE chat_message_words MATCH %s AND c.owner_id = %s AND c.deleted_at IS NULL
   AND m.deleted_at IS NULL
 ORDER BY chat_message_words.rowid DESC LIMIT %s"""
-# The plus: one walk through the hits, not a search of its own for each that was chosen.
+# The plus makes SQLite scan the hits once, instead of searching once per chosen row.
 _FIND_SQLITE = f"""
 WITH chosen AS MATERIALIZED ({_CHOSEN.format(newest=_NEWEST_SQLITE)})
 SELECT chosen.id, chosen.role, chosen.conversation_id, chosen.title,
@@ -81,8 +81,8 @@ JOIN chat_message m ON m.id = chosen.id ORDER BY chosen.id DESC"""  # noqa: S608
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A part of a snippet: a word that was looked for, or what stands around it."""
+class SnippetPart:
+    """A part of a snippet: a word that was searched for, or the text around it."""
 
     text: str
     is_hit: bool
@@ -96,13 +96,13 @@ class Hit:
     title: str
     message: int | None
     role: str
-    snippet: Sequence[Piece]
+    snippet: Sequence[SnippetPart]
     more: int = 0
-    """Other places in the same conversation, where hits are put together."""
+    """Number of other hits in the same conversation, if grouped."""
 
 
-def together(hits: Iterable[Hit]) -> list[Hit]:
-    """One hit a conversation, in their order: a message before a title, which is shown anyway."""
+def group_by_conversation(hits: Iterable[Hit]) -> list[Hit]:
+    """Return one hit per conversation, in order: a message rather than the title."""
     found: dict[int, list[Hit]] = {}
     for hit in hits:
         found.setdefault(hit.conversation, []).append(hit)
@@ -112,18 +112,18 @@ def together(hits: Iterable[Hit]) -> list[Hit]:
     ]
 
 
-def make_index(database: BaseDatabaseWrapper) -> None:
-    """Makes the index where it is missing, and fills it. Cheap where all is there."""
+def create_index(database: BaseDatabaseWrapper) -> None:
+    """Create and fill the index if it is missing. Cheap if it exists."""
     if "chat_message" not in database.introspection.table_names():
         return
     with database.cursor() as cursor:
         if database.vendor == "sqlite":
-            _make_for_sqlite(cursor)
+            _create_in_sqlite(cursor)
         elif database.vendor == "postgresql":
             cursor.execute(_POSTGRESQL)
 
 
-def _make_for_sqlite(cursor: Any) -> None:
+def _create_in_sqlite(cursor: Any) -> None:
     cursor.execute(
         "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND name LIKE %s",
         ["chat_message_words_%"],
@@ -136,11 +136,11 @@ def _make_for_sqlite(cursor: Any) -> None:
 
 
 def find(owner: User, text: str, *, limit: int = LIMIT) -> list[Hit]:
-    """What a person has said or been answered with all these words, the newest first.
+    """Return titles and messages of a person that have all these words, the newest first.
 
-    A word also finds longer ones that begin with it. Titles come before messages, and of one
-    conversation come a few: a long one leaves places to others. Not sorted by closeness: all have
-    all the words, and to weigh every hit takes forty times as long.
+    A word also finds longer ones that begin with it. Titles come first, and each conversation has
+    only a few hits. Hits are not ranked: all have all the words, and ranking takes forty times as
+    long.
     """
     words = _words(text)
     if not words:
@@ -157,11 +157,11 @@ def _titles(owner: User, words: list[str], limit: int) -> list[Hit]:
     for word in words:
         found = found.filter(title__icontains=word)
     rows = found.values_list("pk", "title")[:limit]
-    return [Hit(pk, title, None, "", [Piece(title, is_hit=False)]) for pk, title in rows]
+    return [Hit(pk, title, None, "", [SnippetPart(title, is_hit=False)]) for pk, title in rows]
 
 
 def _messages(owner: User, words: list[str], limit: int) -> list[Hit]:
-    which = (owner.pk, NEWEST, OF_ONE_CONVERSATION, limit)
+    which = (owner.pk, NEWEST, HITS_PER_CONVERSATION, limit)
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             query = " AND ".join('"{}"*'.format(word.replace('"', '""')) for word in words)
@@ -173,7 +173,7 @@ def _messages(owner: User, words: list[str], limit: int) -> list[Hit]:
             cursor.execute(_FIND_POSTGRESQL, [query, options, query, *which])
         rows = cursor.fetchall()
     return [
-        Hit(conversation, title, message, role, pieces(snippet))
+        Hit(conversation, title, message, role, split_snippet(snippet))
         for message, role, conversation, title, snippet in rows
     ]
 
@@ -182,10 +182,10 @@ def _quoted(word: str) -> str:
     return word.replace("\\", "\\\\").replace("'", "''")
 
 
-def pieces(snippet: str) -> list[Piece]:
-    """Takes a snippet apart at its marks."""
+def split_snippet(snippet: str) -> list[SnippetPart]:
+    """Split a snippet at its marks."""
     found = []
     for number, part in enumerate(re.split(f"[{MARK}{UNMARK}]", " ".join(snippet.split(" ")))):
         if part:
-            found.append(Piece(part, is_hit=number % 2 == 1))
+            found.append(SnippetPart(part, is_hit=number % 2 == 1))
     return found

@@ -1,13 +1,14 @@
-"""Read-only copies of a conversation for everybody who has a login here."""
+"""Read-only copies of a conversation for everyone with an account."""
 
 from django.contrib.auth.models import User
 
-from apps.chat.conversations import services
+from apps.chat.conversations.branch_view import active_branch
+from apps.chat.errors import ChatError
 from apps.chat.models import TITLE_LENGTH, Conversation, Share
 from apps.core import quotas
 
 
-class NothingToShare(services.ChatError):
+class NothingToShare(ChatError):
     code = "nothing_to_share"
 
     def __init__(self) -> None:
@@ -15,24 +16,24 @@ class NothingToShare(services.ChatError):
 
 
 def share(owner: User, conversation: Conversation, *, with_thinking: bool = True) -> Share:
-    """A copy of the branch that is shown. What is said later, or deleted, does not change it.
+    """Copy the active branch. Later messages and deletions do not change the copy.
 
     Args:
-        with_thinking: whether it holds what the model thought before its answers.
+        with_thinking: copy the reasoning too.
 
     Raises:
         NothingToShare
-        LimitReached
+        LimitReached: this person has too many shares.
     """
     messages = [
         {
-            "role": shown.message.role,
-            "content": shown.message.content,
-            "reasoning": shown.message.reasoning if with_thinking else "",
-            "model": shown.message.model,
+            "role": view.message.role,
+            "content": view.message.content,
+            "reasoning": view.message.reasoning if with_thinking else "",
+            "model": view.message.model,
         }
-        for shown in services.active_branch(conversation)
-        if shown.message.content
+        for view in active_branch(conversation)
+        if view.message.content
     ]
     if not messages:
         raise NothingToShare

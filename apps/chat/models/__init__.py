@@ -3,7 +3,9 @@
 Django finds the models of an app here.
 """
 
-from apps.chat.models.calls import CallState, ToolCall
+from apps.chat.models.answer_request import AnswerRequest, AnswerSettings
+from apps.chat.models.attachments import Attachment, AttachmentKind
+from apps.chat.models.calls import CUT_OFF, NOT_RUN, CallState, ToolCall, stop_calls
 from apps.chat.models.conversations import (
     TITLE_LENGTH,
     Conversation,
@@ -11,19 +13,22 @@ from apps.chat.models.conversations import (
     Share,
     Tag,
 )
-from apps.chat.models.messages import (
-    Attachment,
-    AttachmentKind,
-    Message,
-    Role,
-    Status,
-    Summary,
-    SummaryState,
-)
+from apps.chat.models.messages import Message, Role, Status, Usage
+from apps.chat.models.orphans import mark_orphans_interrupted
 from apps.chat.models.presets import Preferences, Preset, SystemPrompt
+from apps.chat.models.prompt_prefix import PromptPrefix
+from apps.chat.models.sampling import SamplingParams
+from apps.chat.models.summaries import Summary, SummaryState
+from apps.chat.models.tool_settings import MAX_ROUNDS, ROUNDS, ToolSettings
 
 __all__ = [
+    "CUT_OFF",
+    "MAX_ROUNDS",
+    "NOT_RUN",
+    "ROUNDS",
     "TITLE_LENGTH",
+    "AnswerRequest",
+    "AnswerSettings",
     "Attachment",
     "AttachmentKind",
     "CallState",
@@ -32,7 +37,9 @@ __all__ = [
     "Message",
     "Preferences",
     "Preset",
+    "PromptPrefix",
     "Role",
+    "SamplingParams",
     "Share",
     "Status",
     "Summary",
@@ -40,4 +47,8 @@ __all__ = [
     "SystemPrompt",
     "Tag",
     "ToolCall",
+    "ToolSettings",
+    "Usage",
+    "mark_orphans_interrupted",
+    "stop_calls",
 ]

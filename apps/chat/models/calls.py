@@ -1,6 +1,7 @@
-"""What models called while they answered."""
+"""Tool calls of answers."""
 
 import json
+from collections.abc import Iterable
 from typing import Self
 
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -8,6 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import models
 from django.utils import timezone
 
+from apps.chat.streaming.events import ToolCallEvent
 from apps.core.tools import title_of
 
 
@@ -16,7 +18,7 @@ class CallState(models.TextChoices):
     RUNNING = "running", "Running"
     DONE = "done", "Done"
     FAILED = "failed", "Failed"
-    """Unknown, wrong arguments, an error, or too slow: the result says what."""
+    """Unknown tool, wrong arguments, an error or a timeout. The result says which."""
     REFUSED = "refused", "Denied"
     EXPIRED = "expired", "No response"
     STOPPED = "stopped", "Stopped"
@@ -24,7 +26,7 @@ class CallState(models.TextChoices):
 
 OPEN_CALLS = (CallState.WAITING, CallState.RUNNING)
 
-# The results of calls that nobody will run any more, by the state they were in.
+# Results of calls that will not run, by the state they were in.
 NOT_RUN = "Not run: the answer ended before you approved the call."
 CUT_OFF = "The call was cut off. It may or may not have taken effect."
 
@@ -42,21 +44,24 @@ class ToolCallQuerySet(models.QuerySet["ToolCall"]):
 
 
 class ToolCall(models.Model):
-    """What a model called while it answered, and what it was told.
+    """A call of a tool by a model, and its result.
 
-    The calls of a round were written together. What the answer said before them ends at `text_to`
-    and `reasoning_to`, in characters; a blank line, which the model did not write, follows there.
+    The calls of a round were written together. The text of the answer before them ends at
+    `text_to` and `reasoning_to`, in characters; a blank line, which the model did not write,
+    follows there.
     """
 
     answer = models.ForeignKey("Message", on_delete=models.CASCADE, related_name="tool_calls")
     round = models.PositiveSmallIntegerField(help_text="1, 2, ... within its answer.")
-    call_id = models.CharField(max_length=200, help_text="As the model server named it.")
+    call_id = models.CharField(max_length=200, help_text="ID given by the model server.")
     name = models.CharField(max_length=200)
-    arguments = models.TextField(help_text="As the model wrote them: JSON, if it was right.")
+    arguments = models.TextField(
+        help_text="Exactly as the model wrote them: JSON, unless it failed."
+    )
     text_to = models.PositiveIntegerField(default=0)
     reasoning_to = models.PositiveIntegerField(default=0)
     state = models.CharField(max_length=10, choices=CallState, default=CallState.RUNNING)
-    result = models.TextField(blank=True, default="", help_text="What the model reads.")
+    result = models.TextField(blank=True, default="", help_text="Text that the model reads.")
     created = models.DateTimeField(default=timezone.now)
     finished = models.DateTimeField(null=True, blank=True)
 
@@ -73,21 +78,21 @@ class ToolCall(models.Model):
         return self.state in OPEN_CALLS
 
     @property
-    def is_unsettled(self) -> bool:
-        """Whether the model has not been told what became of it."""
-        said = {CallState.REFUSED, CallState.EXPIRED}
-        return self.is_open or (self.state in said and not self.result)
+    def needs_result(self) -> bool:
+        """True if the model has not been told how the call ended."""
+        decided = {CallState.REFUSED, CallState.EXPIRED}
+        return self.is_open or (self.state in decided and not self.result)
 
     @property
     def can_run_again(self) -> bool:
-        """Whether it ended with its answer, and nothing was said after it."""
+        """True if the call ended with its answer, and no text follows it."""
         answer = self.answer
         ended = answer.is_finished and answer.status not in {"complete", "failed"}
         return ended and self.state == CallState.STOPPED and len(answer.content) <= self.text_to
 
     @property
     def was_cut_off(self) -> bool:
-        """Whether it was running then: it may have had an effect."""
+        """True if it was running when its answer ended: it may have had an effect."""
         return self.result == CUT_OFF
 
     @property
@@ -95,9 +100,37 @@ class ToolCall(models.Model):
         return title_of(self.name)
 
     @property
-    def shown_arguments(self) -> str:
-        """For reading: JSON over several lines, anything else as it is."""
+    def pretty_arguments(self) -> str:
+        """The arguments as indented JSON, or unchanged if they are not JSON."""
         try:
             return json.dumps(json.loads(self.arguments), indent=2, ensure_ascii=False)
         except (ValueError, RecursionError):
             return self.arguments
+
+    def as_event(self) -> ToolCallEvent:
+        """Return the call as events and the API show it."""
+        return ToolCallEvent(
+            id=self.pk,
+            answer=self.answer_id,
+            call_id=self.call_id,
+            round=self.round,
+            name=self.name,
+            arguments=self.arguments,
+            at=self.text_to,
+            state=str(self.state),
+            result=self.result,
+        )
+
+
+def stop_calls(calls: Iterable[ToolCall]) -> list[ToolCall]:
+    """Give calls that will not run, or whose process died, a result that says so; return them."""
+    calls = list(calls)
+    for state, result in ((CallState.WAITING, NOT_RUN), (CallState.RUNNING, CUT_OFF)):
+        stopped = [call for call in calls if call.state == state]
+        for call in stopped:
+            call.state, call.result, call.finished = CallState.STOPPED, result, timezone.now()
+        if stopped:
+            ToolCall.objects.filter(pk__in=[call.pk for call in stopped], state=state).update(
+                state=CallState.STOPPED, result=result, finished=timezone.now()
+            )
+    return calls

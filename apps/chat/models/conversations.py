@@ -1,4 +1,4 @@
-"""Conversations, what they are kept under, and copies of them for others."""
+"""Conversations, their tags, and copies shared with others."""
 
 import uuid
 from typing import Self
@@ -8,6 +8,8 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db import models
 
 from apps.chat.models.presets import SystemPrompt
+from apps.chat.models.sampling import SamplingParams
+from apps.chat.models.tool_settings import ToolSettings
 from apps.core.models import Owned, OwnedQuerySet
 from apps.servers.models import Server
 
@@ -15,7 +17,7 @@ TITLE_LENGTH = 80
 
 
 class Tag(Owned):
-    """A word that conversations are kept under."""
+    """A label that a person gives to conversations."""
 
     name = models.CharField(max_length=40)
 
@@ -31,15 +33,15 @@ class Tag(Owned):
 
 class ConversationQuerySet(OwnedQuerySet["Conversation"]):
     def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Without those that were removed, which only Undo brings back."""
+        """Return the rows of a user that are not deleted."""
         return super().owned_by(user).filter(deleted_at=None)
 
-    def removed_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def deleted_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         return super().owned_by(user).exclude(deleted_at=None)
 
 
 class Conversation(Owned):
-    """Who talks to which model under which system prompt. `active_leaf` ends the branch shown."""
+    """A chat of one person with a model. `active_leaf` is the last message of the active branch."""
 
     title = models.CharField(max_length=TITLE_LENGTH, blank=True)
     server = models.ForeignKey(
@@ -54,12 +56,10 @@ class Conversation(Owned):
     system_prompt = models.ForeignKey(
         SystemPrompt, on_delete=models.RESTRICT, null=True, blank=True, related_name="+"
     )
-    params = models.JSONField(default=dict, blank=True)
-    tools = models.JSONField(
-        default=dict, blank=True, help_text="What its model may call: see `tools.settings`."
-    )
+    params = models.JSONField(default=dict, blank=True, help_text="JSON of SamplingParams.")
+    tools = models.JSONField(default=dict, blank=True, help_text="JSON of ToolSettings.")
     response_format = models.JSONField(
-        default=dict, blank=True, help_text="As the OpenAI API has it. Empty: free text."
+        default=dict, blank=True, help_text="As in the OpenAI API. Empty: free text."
     )
     active_leaf = models.ForeignKey(
         "Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
@@ -69,7 +69,7 @@ class Conversation(Owned):
     archived = models.BooleanField(default=False)
     tags = models.ManyToManyField(Tag, blank=True, related_name="conversations")
     source = models.CharField(
-        max_length=200, blank=True, default="", help_text="What it was imported from."
+        max_length=200, blank=True, default="", help_text="Program and ID it was imported from."
     )
     deleted_at = models.DateTimeField(null=True, blank=True)
 
@@ -89,23 +89,28 @@ class Conversation(Owned):
     def __str__(self) -> str:
         return self.title or "New chat"
 
+    @property
+    def tool_settings(self) -> ToolSettings:
+        return ToolSettings.from_json(self.tools)
+
+    @property
+    def sampling(self) -> SamplingParams:
+        return SamplingParams.from_json(self.params)
+
     @classmethod
     def of(cls, user: User, pk: int) -> "Conversation | None":
-        """Return the user's conversation of that number.
-
-        Without what it refers to: most refer to no server and no prompt, and the query with all
-        three takes a third of the time of asking a question.
-        """
-        return cls.objects.owned_by(user).filter(pk=pk).first()
+        """Return the user's conversation with its server, prompt and leaf; None if not theirs."""
+        related = ("server", "system_prompt", "active_leaf")
+        return cls.objects.owned_by(user).select_related(*related).filter(pk=pk).first()
 
 
 class Share(Owned):
-    """A conversation as it was when it was shared, for everybody who has a login and the link."""
+    """A read-only copy of a conversation, for everyone with an account and the link."""
 
     token = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="shares")
     title = models.CharField(max_length=TITLE_LENGTH)
-    messages = models.JSONField(help_text="role, content, reasoning and model of each, in order.")
+    messages = models.JSONField(help_text="List of role, content, reasoning and model.")
 
     objects = OwnedQuerySet["Share"].as_manager()
 

@@ -1,19 +1,19 @@
-"""Questions and answers, the files of a question, and what was written about many of them."""
+"""Messages: questions and answers."""
 
-import uuid
-from pathlib import Path
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
-from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
 from django.utils import timezone
 
+from apps.chat.models.answer_request import AnswerRequest
 from apps.chat.models.calls import CallState
 from apps.chat.models.conversations import Conversation
+from apps.chat.models.orphans import mark_orphans_interrupted
 from apps.chat.models.presets import SystemPrompt
-from apps.core.models import Owned, OwnedQuerySet
+from apps.chat.models.prompt_prefix import PromptPrefix
 
 
 class Role(models.TextChoices):
@@ -33,16 +33,36 @@ class Status(models.TextChoices):
     """The model server gave an error. What it had written before is kept."""
 
 
+@dataclass(frozen=True)
+class Usage:
+    """Cost of an answer, as events and the API show it. Its field names are the JSON keys."""
+
+    prompt_tokens: int
+    cached_tokens: int | None
+    completion_tokens: int | None
+    ttft_ms: float | None
+    tokens_per_second: float | None
+
+
 class MessageQuerySet(models.QuerySet["Message"]):
     def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         return self.filter(
             conversation__owner_id=user.pk, conversation__deleted_at=None, deleted_at=None
         )
 
-    def removed_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def deleted_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         return self.filter(conversation__owner_id=user.pk, conversation__deleted_at=None).exclude(
             deleted_at=None
         )
+
+    def live(self) -> "list[Message]":
+        """Fetch these messages, with orphans (answers whose runner has died) marked.
+
+        Every page and API call that shows the status of an answer starts here.
+        """
+        messages = list(self)
+        mark_orphans_interrupted(messages)
+        return messages
 
     def answers(self) -> Self:
         return self.filter(role=Role.ASSISTANT)
@@ -66,48 +86,53 @@ class Message(models.Model):
     status = models.CharField(max_length=12, choices=Status, default=Status.COMPLETE)
     created = models.DateTimeField(default=timezone.now)
     deleted_at = models.DateTimeField(
-        null=True, blank=True, help_text="The same for all messages that went together."
+        null=True, blank=True, help_text="The same for all messages that were deleted together."
     )
 
     pinned = models.BooleanField(
-        default=False, help_text="Sent with its exchange also when the beginning is cut."
+        default=False,
+        help_text="Kept in the prompt, with its question or answer, when the beginning is cut.",
     )
 
     # Of answers only.
     request = models.JSONField(
-        default=dict, blank=True, help_text="What it was asked with beside the conversation's own."
+        default=dict, blank=True, help_text="JSON of AnswerRequest: options of this answer alone."
     )
     model = models.CharField(max_length=300, blank=True, default="")
     error_code = models.CharField(max_length=50, blank=True, default="")
     error_detail = models.TextField(blank=True, default="")
     finish_reason = models.CharField(max_length=20, blank=True, default="")
     max_tokens = models.PositiveIntegerField(
-        null=True, blank=True, help_text="What its last request was limited to; empty: not sent."
+        null=True, blank=True, help_text="Limit of its last request. Empty: none was sent."
     )
     prompt_tokens = models.PositiveIntegerField(null=True, blank=True)
     cached_tokens = models.PositiveIntegerField(null=True, blank=True)
     completion_tokens = models.PositiveIntegerField(null=True, blank=True)
     ttft_ms = models.FloatField(
-        null=True, blank=True, help_text="From sending to the first token that was not empty."
+        null=True,
+        blank=True,
+        help_text="Milliseconds from the request to the first token that was not empty.",
     )
     tokens_per_second = models.FloatField(null=True, blank=True)
     reasoning_ms = models.FloatField(
-        null=True, blank=True, help_text="From the first thought to the first word of the answer."
+        null=True,
+        blank=True,
+        help_text="Milliseconds from the first reasoning token to the first text token.",
     )
     cut_before_message = models.BigIntegerField(
-        null=True, blank=True, help_text="First message its prompt held, where the start was cut."
+        null=True, blank=True, help_text="First message in its prompt if the beginning was cut."
     )
     system_prompt = models.ForeignKey(
         SystemPrompt, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     prompt_prefix = models.JSONField(
-        default=dict, blank=True, help_text="What else its prompt began with: see `prompting.Head`."
+        default=dict, blank=True, help_text="JSON of PromptPrefix: what its prompt began with."
     )
     reprocessed_tokens = models.PositiveIntegerField(
-        default=0, help_text="Of its prompt, read again though the server had read them before."
+        default=0, help_text="Prompt tokens that the server had processed before, and did again."
     )
     reprocessed_reason = models.TextField(
-        blank=True, default="", help_text="Why, as half a sentence."
+        blank=True, default="", help_text="The reason, as the end of a sentence."
     )
     finished = models.DateTimeField(null=True, blank=True)
 
@@ -136,32 +161,40 @@ class Message(models.Model):
         return self.status not in {Status.QUEUED, Status.STREAMING}
 
     @property
-    def waits_for_person(self) -> bool:
-        """Whether it called something that a person has yet to allow."""
+    def answer_request(self) -> AnswerRequest:
+        return AnswerRequest.from_json(self.request)
+
+    @property
+    def sent_prefix(self) -> PromptPrefix:
+        return PromptPrefix.from_json(self.prompt_prefix)
+
+    @property
+    def waits_for_approval(self) -> bool:
+        """True while a tool call waits for a person."""
         return any(call.state == CallState.WAITING for call in self.tool_calls.all())
 
     @property
-    def can_go_on(self) -> bool:
-        """Whether there is something that another answer could go on from."""
+    def can_continue(self) -> bool:
+        """True if it has text or calls that another answer could begin with."""
         return bool(self.content.strip()) or bool(self.tool_calls.all())
 
     @property
-    def why_cut(self) -> str:
-        """Which limit an answer ended at, as far as that is known; "" where it ended by itself."""
+    def length_limit(self) -> str:
+        """Sentence on the limit that ended the answer; "" if it ended without one."""
         if self.finish_reason != "length":
             return ""
         if self.completion_tokens is None or self.max_tokens is None:
-            return "Cut at its length limit"
+            return "Stopped: max tokens reached"
         if self.completion_tokens >= self.max_tokens:
             return f"Stopped at max tokens ({self.max_tokens:,})"
         total = (self.prompt_tokens or 0) + self.completion_tokens
         return f"Stopped: the context is full ({total:,} tokens)"
 
     @property
-    def why_empty(self) -> str:
-        """Why a finished answer has no text; "" where it has, or where its error says it."""
-        told = self.content.strip() or self.error_code or self.tool_calls.all()
-        if told or self.status != Status.COMPLETE:
+    def empty_reason(self) -> str:
+        """Sentence on why a finished answer has no text; "" if it has some, or an error."""
+        has_other = self.content.strip() or self.error_code or self.tool_calls.all()
+        if has_other or self.status != Status.COMPLETE:
             return ""
         if not self.reasoning.strip():
             return "The answer is empty: the model ended it at once."
@@ -171,79 +204,20 @@ class Message(models.Model):
 
     @property
     def cached_share(self) -> float | None:
-        """Share of the prompt that the server had read already, 0 to 1."""
+        """Share of the prompt that came from the prompt cache, 0 to 1; None if not reported."""
         if not self.prompt_tokens or self.cached_tokens is None:
             return None
         return self.cached_tokens / self.prompt_tokens
 
     @property
-    def usage(self) -> dict[str, Any] | None:
-        """What it cost, as the API shows it; None where nothing was measured."""
+    def usage(self) -> Usage | None:
+        """Token counts and timings; None if nothing was measured."""
         if self.prompt_tokens is None:
             return None
-        return {
-            "prompt_tokens": self.prompt_tokens,
-            "cached_tokens": self.cached_tokens,
-            "completion_tokens": self.completion_tokens,
-            "ttft_ms": self.ttft_ms,
-            "tokens_per_second": self.tokens_per_second,
-        }
-
-
-class SummaryState(models.TextChoices):
-    RUNNING = "running"
-    READY = "ready"
-    FAILED = "failed"
-
-
-class Summary(models.Model):
-    """What a model wrote about the beginning of a branch, sent in its place once it is cut."""
-
-    upto = models.OneToOneField(
-        Message,
-        on_delete=models.CASCADE,
-        related_name="summary",
-        help_text="The last message it covers.",
-    )
-    state = models.CharField(max_length=10, choices=SummaryState, default=SummaryState.RUNNING)
-    text = models.TextField(blank=True, default="", help_text="Where it failed, why.")
-    created = models.DateTimeField(default=timezone.now)
-
-    class Meta:
-        ordering = ["pk"]
-
-    def __str__(self) -> str:
-        return f"Summary up to {self.upto_id}"
-
-
-class AttachmentKind(models.TextChoices):
-    TEXT = "text"
-    PDF = "pdf"
-    IMAGE = "image"
-
-
-class Attachment(Owned):
-    """A file that goes with a question. Its bytes lie under a name of ours, never under its own."""
-
-    message = models.ForeignKey(
-        Message, on_delete=models.CASCADE, null=True, blank=True, related_name="attachments"
-    )
-    stored_as = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
-    name = models.CharField(max_length=255, help_text="As its owner calls it.")
-    kind = models.CharField(max_length=10, choices=AttachmentKind)
-    media_type = models.CharField(max_length=100)
-    size = models.PositiveIntegerField(help_text="Bytes.")
-    text = models.TextField(blank=True, default="", help_text="What the model reads of it.")
-    tokens = models.PositiveIntegerField(null=True, blank=True)
-
-    objects = OwnedQuerySet["Attachment"].as_manager()
-
-    class Meta:
-        ordering = ["pk"]
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def path(self) -> Path:
-        return Path(settings.DATA_DIR) / "attachments" / str(self.stored_as)
+        return Usage(
+            self.prompt_tokens,
+            self.cached_tokens,
+            self.completion_tokens,
+            self.ttft_ms,
+            self.tokens_per_second,
+        )

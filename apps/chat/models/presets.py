@@ -1,17 +1,18 @@
-"""System prompts and presets, which conversations are begun with."""
+"""System prompts, presets and preferences."""
 
 from typing import Self
 
 from django.conf import settings
 from django.db import models
 
+from apps.chat.models.sampling import SamplingParams
 from apps.core.models import Owned, OwnedQuerySet
 from apps.servers.models import Server
 
 
 class SystemPromptQuerySet(OwnedQuerySet["SystemPrompt"]):
     def latest_versions(self) -> Self:
-        """The newest version of each name."""
+        """Return the newest version of each name."""
         newer = models.Q(
             owner_id=models.OuterRef("owner_id"),
             name=models.OuterRef("name"),
@@ -21,10 +22,10 @@ class SystemPromptQuerySet(OwnedQuerySet["SystemPrompt"]):
 
 
 class SystemPrompt(Owned):
-    """One version of a named system prompt. A text never changes: a changed one is a new version.
+    """One version of a named system prompt. A changed text is a new version.
 
-    Conversations that share a version send the same bytes first, so the server can reuse what it
-    has read already.
+    Conversations that share a version send the same bytes first, so the server can reuse its
+    prompt cache.
     """
 
     name = models.CharField(max_length=100)
@@ -71,15 +72,19 @@ class Preset(Owned):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def sampling(self) -> SamplingParams:
+        return SamplingParams.from_json(self.params)
+
 
 class Preferences(models.Model):
-    """What one person has chosen for all of their chats."""
+    """Settings of one person for all their chats."""
 
     owner = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
     )
     prefill_drafts = models.BooleanField(
-        default=True, help_text="Whether what is being written is sent before it is asked."
+        default=True, help_text="Send drafts to the model server while they are typed."
     )
 
     def __str__(self) -> str:

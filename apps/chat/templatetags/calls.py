@@ -1,13 +1,13 @@
-"""An answer's text and the calls in it, as they came."""
+"""An answer's text and tool calls, in order."""
 
 from django import template
 
 from apps.chat.models import Message
-from apps.chat.tools import history
+from apps.chat.prompt.call_messages import AnswerPart, split_at_calls
 
 register = template.Library()
 
 
 @register.filter
-def parts(message: Message) -> list[history.Part]:
-    return history.parts(message.content, message.reasoning, message.tool_calls.all())
+def parts(message: Message) -> list[AnswerPart]:
+    return split_at_calls(message.content, message.reasoning, message.tool_calls.all())

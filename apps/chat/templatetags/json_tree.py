@@ -1,4 +1,4 @@
-"""An answer that is JSON as a tree that folds. Pure."""
+"""An answer that is JSON, as a collapsible tree. Pure."""
 
 import json
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ OPEN_DEPTH = 2
 FENCE = "```"
 
 
-def parsed(text: str) -> Any:
-    """The object or list a whole answer is, also within a fence; None for anything else."""
+def parse(text: str) -> Any:
+    """Return the object or list that a whole answer is, also in a fence; else None."""
     if len(text) > MAX_CHARACTERS:
         return None
     text = _within_fence(text.strip())
@@ -33,7 +33,7 @@ def _within_fence(text: str) -> str:
 
 
 def _nodes(value: Any) -> int:
-    """How many values it holds; more than MAX_NODES where it is too large or too deep."""
+    """Count the values in it; more than MAX_NODES if it is too large or too deep."""
     count, waiting = 0, [(value, 0)]
     while waiting and count <= MAX_NODES:
         one, depth = waiting.pop()
@@ -48,7 +48,7 @@ def _nodes(value: Any) -> int:
 
 
 def render(value: Any) -> str:
-    """HTML of it. Every key and text in it is escaped."""
+    """Return HTML. Every key and text is escaped."""
     return f'<ul class="tree">{"".join(_item(None, value, 0))}</ul>'
 
 

@@ -1,8 +1,9 @@
-"""Tools: what a model may call while it answers, round after round.
+"""Tools that a model can call while it answers.
 
-settings   which tools a conversation offers, and when each may run
-calling    the calls of one round: put together, checked, approved, run, kept
-history    calls and results as turns of the prompt and as parts of the page
-builtin    what every conversation can offer: calculator, clock, search
-fetching   the text behind a URL, where staff allow it
+settings     tools that a conversation offers, and their approvals
+call_pieces  streamed calls, put together
+call_runner  the calls of an answer: approved, run, stored
+approval     waiting for a person
+builtin      calculator, clock, search
+fetching     the text at a URL
 """

@@ -1,7 +1,7 @@
-"""Waiting until a person has said whether a call may run.
+"""Waiting for a person to approve a tool call.
 
-The answer's task sleeps meanwhile: it holds no slot, no thread and no connection. What was decided
-is in the database; whoever decides has the process that writes the answer told to look.
+The answer's task sleeps meanwhile: it holds no slot, no thread and no connection. The decision is
+in the database; whoever decides notifies the process that writes the answer.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from apps.chat.models import CallState, ToolCall
 from apps.runtime.async_db import in_db
 
 APPROVAL_SECONDS = 3600.0
-# Should the message that something was decided get lost.
-LOOK_AGAIN_SECONDS = 30.0
+# In case the notification is lost.
+RECHECK_SECONDS = 30.0
 
 _deciding: dict[int, asyncio.Event] = {}
 
 
-async def wait(call: ToolCall) -> CallState:
-    """What became of a call that waits: running, refused or expired."""
+async def wait_for_decision(call: ToolCall) -> CallState:
+    """Return the state of a call once it no longer waits: running, refused or expired."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + APPROVAL_SECONDS
     decided = _deciding.setdefault(call.pk, asyncio.Event())
@@ -31,7 +31,7 @@ async def wait(call: ToolCall) -> CallState:
             if state != CallState.WAITING:
                 return state
             try:
-                async with asyncio.timeout(min(left, LOOK_AGAIN_SECONDS)):
+                async with asyncio.timeout(min(left, RECHECK_SECONDS)):
                     await decided.wait()
             except TimeoutError:
                 continue
@@ -39,8 +39,8 @@ async def wait(call: ToolCall) -> CallState:
         del _deciding[call.pk]
 
 
-def look(call: int) -> None:
-    """Something was decided about a call that may be waiting in this event loop."""
+def notify(call: int) -> None:
+    """Wake the waiter of a call, if it waits in this event loop."""
     if call in _deciding:
         _deciding[call].set()
 

@@ -1,7 +1,7 @@
-"""A calculator that cannot be made to work for long. Pure.
+"""A calculator with bounded time and memory. Pure.
 
-simpleeval walks the expression's syntax tree and knows nothing but what it is given here. What
-takes time or memory out of proportion to the expression, powers and factorials, has limits of ours.
+simpleeval walks the expression's syntax tree and only knows the functions given here. Operations
+that could take time or memory out of proportion, powers and factorials, have limits.
 """
 
 import math
@@ -31,7 +31,7 @@ def _number(value: Any) -> Any:
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, for numbers of a size that can be worked with."""
+    """Wrap a function so that arguments and result are numbers of limited size."""
 
     def call(*values: Any) -> Any:
         return _number(function(*map(_number, values)))
@@ -91,7 +91,7 @@ _NAMES = {"pi": math.pi, "e": math.e}
 
 
 def calculate(expression: str) -> str:
-    """The value of an expression such as `2 * (3 + sqrt(16))`; `^` is a power too.
+    """Return the value of an expression such as `2 * (3 + sqrt(16))`; `^` is a power too.
 
     Raises:
         BadExpression
@@ -117,14 +117,14 @@ def calculate(expression: str) -> str:
         raise BadExpression(
             f"Not a valid expression. Allowed: numbers, + - * / // % ** ( ), pi, e and {FUNCTIONS}."
         ) from error
-    except Exception as error:  # whatever the library meets in a tree that no person would write
+    except Exception as error:  # the library may fail on trees that no person would write
         raise BadExpression("The expression could not be evaluated.") from error
-    return _written(value)
+    return _format(value)
 
 
-def _written(value: int | float) -> str:
+def _format(value: int | float) -> str:
     if isinstance(value, float):
-        # 0.1 + 0.2 is 0.3 to everybody who asks.
+        # People expect 0.1 + 0.2 to be 0.3.
         value = float(f"{value:.15g}")
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return str(value)

@@ -1,4 +1,4 @@
-"""The tools that the chat itself offers."""
+"""The built-in tools: calculator, clock, chat search, web pages."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -11,7 +11,7 @@ from apps.chat.tools import arithmetic, fetching
 from apps.core.tools import Arguments, Tool, ToolError, parameters, register
 from apps.runtime.async_db import in_db
 
-FOUND_AT_MOST = 10
+MAX_HITS = 10
 
 
 async def calculator(user: User, arguments: Arguments) -> str:
@@ -33,13 +33,13 @@ async def date_and_time(user: User, arguments: Arguments) -> str:
 
 
 async def search_conversations(user: User, arguments: Arguments) -> str:
-    found = await in_db(search.find, user, arguments["words"], limit=FOUND_AT_MOST)
-    if not found:
+    hits = await in_db(search.find, user, arguments["words"], limit=MAX_HITS)
+    if not hits:
         return "Nothing was found. All words must occur in one message; try fewer."
     return "\n".join(
         f"- “{hit.title}”{f' ({hit.role})' if hit.role else ''}: "
-        + "".join(piece.text for piece in hit.snippet)
-        for hit in found
+        + "".join(part.text for part in hit.snippet)
+        for hit in hits
     )
 
 
@@ -47,8 +47,8 @@ async def fetch_url(user: User, arguments: Arguments) -> str:
     return await fetching.fetch(arguments["url"], allow_private=settings.FETCH_PRIVATE_URLS)
 
 
-def offer_all() -> None:
-    """Puts them into the registry."""
+def register_all() -> None:
+    """Register the built-in tools."""
     register(
         Tool(
             name="calculator",

@@ -1,42 +1,40 @@
-"""Which tools a conversation offers its model, and when each may run."""
+"""The tools that a conversation offers its model, and their approvals."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from apps.chat.errors import ChatError
+from apps.chat.models.tool_settings import MAX_ROUNDS, ROUNDS, ToolSettings
 from apps.core import tools
-from apps.core.errors import DomainError
 from apps.core.tools import IN_GROUP, Approval, Tool
 
-ROUNDS = 8
-MAX_ROUNDS = 50
 
-
-class BadTools(DomainError):
-    """The settings make no sense. The message says what to change."""
+class BadTools(ChatError):
+    """Invalid settings of tools."""
 
     code = "bad_tools"
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What one answer may call."""
+    """The tools that one answer may call."""
 
     tools: tuple[Tool, ...] = ()
     """By name."""
     asks: frozenset[str] = frozenset()
-    """The names of those that a person has to let through each time."""
+    """Names of tools that need approval each time."""
     rounds: int = ROUNDS
-    """How often the model may call something before it has to answer."""
+    """Rounds of calls before the model has to answer."""
     parallel: bool = True
-    """Whether it may call several at once."""
+    """True if one round may have several calls."""
 
     def find(self, name: str) -> Tool | None:
         return next((tool for tool in self.tools if tool.name == name), None)
 
     def definitions(self) -> list[dict[str, Any]]:
-        """As they are sent. They are a part of the prefix: the same tools are the same bytes."""
+        """Return definitions as they are sent: the same tools are the same bytes."""
         return [definition_of(tool) for tool in self.tools]
 
     @property
@@ -55,9 +53,9 @@ def definition_of(tool: Tool) -> dict[str, Any]:
 
 
 def _in_order(value: Any) -> Any:
-    """The same value with the keys of every object sorted, but for names of properties.
+    """Return the value with the keys of every object sorted, except for names of properties.
 
-    Models fill arguments in the order of the properties, so that order is the author's.
+    Models fill arguments in the order of the properties, so that order stays the author's.
     """
     if isinstance(value, dict):
         return {
@@ -71,44 +69,43 @@ def _in_order(value: Any) -> Any:
     return value
 
 
-def approval_of(settings: Mapping[str, Any], tool: Tool) -> str:
-    """When a tool may run here. A definition was allowed, not a name: another one asks again."""
-    chosen = str((settings.get("use") or {}).get(tool.name, Approval.NEVER))
-    allowed = (settings.get("allowed") or {}).get(tool.name, "")
-    if chosen == Approval.ALWAYS and allowed != tool.fingerprint:
+def approval_of(settings: ToolSettings, tool: Tool) -> str:
+    """Return when a tool may run. A changed definition that was always allowed asks again."""
+    chosen = str(settings.use.get(tool.name, Approval.NEVER))
+    if chosen == Approval.ALWAYS and settings.allowed.get(tool.name, "") != tool.fingerprint:
         return Approval.ASK
     return chosen
 
 
-def allowing(settings: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
-    """The settings with this tool, as it is defined now, run unasked."""
-    use = {**(settings.get("use") or {}), tool.name: str(Approval.ALWAYS)}
-    changed = {**settings, "use": use}
+def always_allow(settings: ToolSettings, tool: Tool) -> ToolSettings:
+    """Return the settings with this tool, as it is defined now, always allowed."""
+    allowed = settings.allowed
     if tool.fingerprint:
-        changed["allowed"] = {**(settings.get("allowed") or {}), tool.name: tool.fingerprint}
-    return changed
+        allowed = {**allowed, tool.name: tool.fingerprint}
+    use = {**settings.use, tool.name: str(Approval.ALWAYS)}
+    return replace(settings, use=use, allowed=allowed)
 
 
-def offer(settings: Mapping[str, Any], person: int) -> Offer:
-    """What a person's conversation with these settings offers. A tool that is gone is left out."""
-    known = tools.available(person) if settings.get("use") else []
+def offer(settings: ToolSettings, person: int) -> Offer:
+    """Return the tools that a person's conversation offers. Tools that are gone are left out."""
+    known = tools.available(person) if settings.use else []
     approvals = {tool.name: approval_of(settings, tool) for tool in known}
     chosen = [tool for tool in known if approvals[tool.name] != Approval.NEVER]
     return Offer(
         tools=tuple(chosen),
         asks=frozenset(tool.name for tool in chosen if approvals[tool.name] == Approval.ASK),
-        rounds=settings.get("rounds") or ROUNDS,
-        parallel=settings.get("parallel", True),
+        rounds=settings.rounds,
+        parallel=settings.parallel,
     )
 
 
-def only(settings: Mapping[str, Any], use: Mapping[str, str | None], person: int) -> dict[str, Any]:
-    """The settings of one answer that offers just these tools; None: approved as usual.
+def restrict(settings: ToolSettings, use: Mapping[str, str | None], person: int) -> ToolSettings:
+    """Return the settings of one answer that offers just these tools; None: approved as usual.
 
     A tool that a person chose to be asked about is never run without asking.
 
     Raises:
-        BadTools
+        BadTools: an unknown tool or approval.
     """
     known = {tool.name: tool for tool in tools.available(person)}
     chosen: dict[str, str] = {}
@@ -117,19 +114,22 @@ def only(settings: Mapping[str, Any], use: Mapping[str, str | None], person: int
             raise BadTools(_unknown(name, list(known)))
         usual = approval_of(settings, known[name])
         chosen[name] = approval or (known[name].default if usual == Approval.NEVER else usual)
-    return checked({**settings, "use": chosen}, person)
+    return check(chosen, settings.rounds, settings.parallel, person)
 
 
-def checked(given: Mapping[str, Any], person: int) -> dict[str, Any]:
-    """Settings as they are stored: only what differs from the default.
+def check(use: Mapping[str, str], rounds: int, parallel: bool, person: int) -> ToolSettings:
+    """Return settings that can be stored.
+
+    Args:
+        use: approvals (always, ask, never) by tool name.
 
     Raises:
-        BadTools
+        BadTools: an unknown tool or approval, or too many rounds.
     """
     known = {tool.name: tool for tool in tools.available(person)}
     kept: dict[str, str] = {}
     allowed: dict[str, str] = {}
-    for name, approval in (given.get("use") or {}).items():
+    for name, approval in use.items():
         if name not in known:
             raise BadTools(_unknown(name, list(known)))
         if approval not in set(Approval):
@@ -138,17 +138,9 @@ def checked(given: Mapping[str, Any], person: int) -> dict[str, Any]:
             kept[name] = str(approval)
         if approval == Approval.ALWAYS and (fingerprint := known[name].fingerprint):
             allowed[name] = fingerprint
-    stored: dict[str, Any] = {"use": dict(sorted(kept.items()))} if kept else {}
-    if allowed:
-        stored["allowed"] = dict(sorted(allowed.items()))
-    rounds = ROUNDS if given.get("rounds") is None else given["rounds"]
-    if not (isinstance(rounds, int) and 1 <= rounds <= MAX_ROUNDS):
+    if not 1 <= rounds <= MAX_ROUNDS:
         raise BadTools(f"Max tool rounds must be a number from 1 to {MAX_ROUNDS}.")
-    if rounds != ROUNDS:
-        stored["rounds"] = rounds
-    if not given.get("parallel", True):
-        stored["parallel"] = False
-    return stored
+    return ToolSettings(kept, allowed, rounds, parallel)
 
 
 def _unknown(name: str, known: list[str]) -> str:
@@ -156,25 +148,25 @@ def _unknown(name: str, known: list[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A tool in the panel beside a conversation."""
+class ToolChoice:
+    """A tool in the settings panel."""
 
     tool: Tool
     approval: str
 
     @property
     def prefix(self) -> str:
-        """What the names of its group begin with."""
+        """The prefix of tool names of its group."""
         return self.tool.name.partition(IN_GROUP)[0]
 
 
-def for_all(prefix: str, approval: str, person: int) -> dict[str, str]:
-    """The same for each tool of a group."""
+def approve_group(prefix: str, approval: str, person: int) -> dict[str, str]:
+    """Return the same approval for each tool of a group."""
     names = [tool.name for tool in tools.available(person) if tool.group]
     return {name: approval for name in names if name.startswith(f"{prefix}{IN_GROUP}")}
 
 
-def choices(settings: Mapping[str, Any], person: int) -> list[Choice]:
-    """By group, the workbench's own first, and by name."""
-    found = [Choice(tool, approval_of(settings, tool)) for tool in tools.available(person)]
+def choices(settings: ToolSettings, person: int) -> list[ToolChoice]:
+    """Return all tools by group, Workbench's own first, and by name."""
+    found = [ToolChoice(tool, approval_of(settings, tool)) for tool in tools.available(person)]
     return sorted(found, key=lambda choice: choice.tool.group)

@@ -1,4 +1,4 @@
-"""ChatGPT's export: a conversation as a mapping of nodes, a step of an answer in each. Pure."""
+"""ChatGPT exports: a conversation is a mapping of nodes, each a step of an answer. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -6,85 +6,86 @@ from typing import Any
 
 from apps.chat.transfer.normalise import (
     BETWEEN,
-    Imported,
-    Said,
-    Words,
-    call,
+    ImportedCall,
+    ImportedConversation,
+    ImportedMessage,
+    MessageContent,
+    make_call,
+    normalise_tree,
+    parse_time,
     part_text,
-    tidied,
-    time,
 )
 
-# Places in a list of sources that is not exported, between characters that no font has.
+# References to a list of sources that is not exported, between private-use characters.
 _CITATION = re.compile("\ue200[^\ue200\ue201]*\ue201")
 
 
-def conversation(item: dict[str, Any]) -> Imported:
-    """One item of `conversations.json`."""
-    said = [_said(str(key), node) for key, node in item["mapping"].items()]
+def conversation(item: dict[str, Any]) -> ImportedConversation:
+    """Return one item of `conversations.json`."""
+    nodes = [_message(str(key), node) for key, node in item["mapping"].items()]
     key = item.get("conversation_id") or item.get("id") or ""
-    messages, active = tidied(said, item.get("current_node"))
-    return Imported(
+    messages, active = normalise_tree(nodes, item.get("current_node"))
+    return ImportedConversation(
         source=f"chatgpt:{key}"[:200] if key else "",
         title=str(item.get("title") or ""),
         active=active,
         messages=messages,
-        created=time(item.get("create_time")),
-        updated=time(item.get("update_time")),
+        created=parse_time(item.get("create_time")),
+        updated=parse_time(item.get("update_time")),
         archived=bool(item.get("is_archived")),
         pinned=bool(item.get("is_starred")),
     )
 
 
-def _said(key: str, node: Mapping[str, Any]) -> Said:
+def _message(key: str, node: Mapping[str, Any]) -> ImportedMessage:
     message = node.get("message") or {}
     content = message.get("content") or {}
     metadata = message.get("metadata") or {}
     role = (message.get("author") or {}).get("role") or ""
     recipient = message.get("recipient") or "all"
-    words, failed = _words(content), False
+    parts, failed = _content(content), False
     if metadata.get("is_visually_hidden_from_conversation"):
         role = ""
     elif role == "tool":
-        words, failed = Words(_result(content)), _has_failed(content, metadata)
+        parts, failed = MessageContent(_result(content)), _has_failed(content, metadata)
     elif recipient != "all":
-        words = Words(calls=(_call(str(recipient), content),))
-    return Said(
+        parts = MessageContent(calls=(_call(str(recipient), content),))
+    return ImportedMessage(
         key,
         node.get("parent"),
         role,
-        words,
+        parts,
         str(metadata.get("model_slug") or ""),
-        time(message.get("create_time")),
+        parse_time(message.get("create_time")),
         failed,
     )
 
 
-def _words(content: Mapping[str, Any]) -> Words:
+def _content(content: Mapping[str, Any]) -> MessageContent:
     kind = content.get("content_type")
     if kind == "thoughts":
         thoughts = content.get("thoughts") or []
-        told = (str(t.get("content") or t.get("summary") or "") for t in thoughts)
-        return Words(reasoning=BETWEEN.join(told))
+        texts = (str(t.get("content") or t.get("summary") or "") for t in thoughts)
+        return MessageContent(reasoning=BETWEEN.join(texts))
     if kind in {"text", "multimodal_text"}:
-        return Words(_parts(content))
+        return MessageContent(_parts(content))
     if kind == "code":
-        return Words(f"```\n{content.get('text') or ''}\n```")
-    return Words()
+        return MessageContent(f"```\n{content.get('text') or ''}\n```")
+    return MessageContent()
 
 
-def _call(recipient: str, content: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model sends to a tool: JSON, or the program that it is to run."""
+def _call(recipient: str, content: Mapping[str, Any]) -> ImportedCall:
+    """Return a call: its arguments are JSON, or a program to run."""
     text = str(content.get("text") or _parts(content))
     is_json = text.lstrip()[:1] in {"{", "["}
-    return call(recipient, text if is_json or not text else {"input": text})
+    return make_call(recipient, text if is_json or not text else {"input": text})
 
 
 def _result(content: Mapping[str, Any]) -> str:
     match content.get("content_type"):
         case "tether_quote" | "sonic_webpage":
-            told = (content.get(name) for name in ("title", "url", "text"))
-            return "\n".join(str(line) for line in told if line)
+            lines = (content.get(name) for name in ("title", "url", "text"))
+            return "\n".join(str(line) for line in lines if line)
         case "tether_browsing_display":
             return str(content.get("result") or content.get("summary") or "")
         case _:

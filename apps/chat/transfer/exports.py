@@ -2,21 +2,21 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from apps.chat.conversations import services
+from apps.chat.conversations.branch_view import active_branch
 from apps.chat.models import Conversation, Message, Role, ToolCall
-from apps.chat.prompt.context import Turn
-from apps.chat.tools import history
+from apps.chat.prompt.call_messages import messages_of_answer, split_at_calls
+from apps.chat.prompt.messages import PromptMessage
 from apps.chat.tools.settings import definition_of
 from apps.core import tools
 from apps.runtime.async_db import in_db
 
 FORMAT = "workbench-conversations"
 VERSION = 1
-AT_ONCE = 20
+BATCH_SIZE = 20
 CALL_FIELDS = (
     *("round", "call_id", "name", "arguments", "text_to", "reasoning_to", "state", "result"),
 )
@@ -36,13 +36,13 @@ FORMATS = {
 
 
 def file_name(title: str, suffix: str) -> str:
-    """ASCII, and nothing that a path or a header could mean."""
+    """Return a file name in ASCII, without characters that mean something in paths or headers."""
     safe = re.sub(r"[^A-Za-z0-9_-]+", "-", title).strip("-")[:60]
     return (safe or "conversation") + suffix
 
 
 def as_markdown(conversation: Conversation, branch: Iterable[Message]) -> str:
-    """The branch that is shown, for people."""
+    """Return the active branch as Markdown."""
     parts = [f"# {conversation}"]
     if conversation.system_prompt is not None:
         parts.append(f"## System prompt\n\n{conversation.system_prompt.text}")
@@ -54,26 +54,26 @@ def as_markdown(conversation: Conversation, branch: Iterable[Message]) -> str:
         if message.reasoning:
             quoted = message.reasoning.replace("\n", "\n> ")
             parts.append(f"> **Thinking**\n>\n> {quoted}")
-        for part in history.parts(message.content, "", message.tool_calls.all()):
+        for part in split_at_calls(message.content, "", message.tool_calls.all()):
             parts += [part.text] if part.text else []
             parts += [_call_as_markdown(call) for call in part.calls]
     return "\n\n".join(parts) + "\n"
 
 
 def _call_as_markdown(call: ToolCall) -> str:
-    texts = (call.shown_arguments, call.result)
+    texts = (call.pretty_arguments, call.result)
     longest = max((len(run) for text in texts for run in re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)  # what was called with, or answered, may hold fences
-    arguments = f"{fence}json\n{call.shown_arguments}\n{fence}"
+    fence = "`" * max(3, longest + 1)  # arguments and results may contain fences
+    arguments = f"{fence}json\n{call.pretty_arguments}\n{fence}"
     result = f"\n\n{fence}\n{call.result}\n{fence}" if call.result else ""
     return f"**Called `{call.name}`**\n\n{arguments}{result}"
 
 
 def as_training_line(conversation: Conversation, branch: Iterable[Message]) -> str:
-    """The branch that is shown, as one line of OpenAI's fine-tuning format; "" where it is empty.
+    """Return the active branch as one line of OpenAI's fine-tuning format; "" if it is empty.
 
-    Calls and their results are messages of their own, with the tools' definitions beside them.
-    Questions without an answer are left out: there is nothing to learn from them.
+    Calls and results are messages of their own, with the definitions of the tools. Questions
+    without an answer are left out: there is nothing to learn from them.
     """
     messages: list[dict[str, Any]] = []
     if conversation.system_prompt is not None:
@@ -88,7 +88,7 @@ def as_training_line(conversation: Conversation, branch: Iterable[Message]) -> s
             calls = list(message.tool_calls.all())
             called.update(call.name for call in calls)
             messages.append({"role": "user", "content": question.content})
-            messages += map(_as_trained, history.turns(message, calls))
+            messages += map(_training_message, messages_of_answer(message, calls))
             question, answered = None, True
     if not answered:
         return ""
@@ -99,17 +99,17 @@ def as_training_line(conversation: Conversation, branch: Iterable[Message]) -> s
     return json.dumps(line, ensure_ascii=False) + "\n"
 
 
-def _as_trained(turn: Turn) -> dict[str, Any]:
-    if turn.role == "tool":
-        return {"role": "tool", "tool_call_id": turn.call_id, "content": turn.content}
-    if turn.calls:
-        calls = [call.as_sent() for call in turn.calls]
-        return {"role": "assistant", "content": turn.content or None, "tool_calls": calls}
-    return {"role": "assistant", "content": turn.content}
+def _training_message(message: PromptMessage) -> dict[str, Any]:
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": message.call_id, "content": message.content}
+    if message.calls:
+        calls = [call.as_sent() for call in message.calls]
+        return {"role": "assistant", "content": message.content or None, "tool_calls": calls}
+    return {"role": "assistant", "content": message.content}
 
 
 def as_json(conversation: Conversation, tree: Iterable[Message]) -> dict[str, Any]:
-    """All of it, with every branch. What `imports` reads."""
+    """Return the conversation with every branch, as `transfer.read` imports it."""
     prompt = conversation.system_prompt
     return {
         "id": conversation.pk,
@@ -136,7 +136,7 @@ def _message(message: Message) -> dict[str, Any]:
         "reasoning": message.reasoning,
         "model": message.model,
         "created": message.created.isoformat(),
-        "usage": message.usage,
+        "usage": asdict(message.usage) if message.usage else None,
         "tool_calls": [
             {name: getattr(call, name) for name in CALL_FIELDS} for call in message.tool_calls.all()
         ],
@@ -144,17 +144,17 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 async def export(ids: list[int], form: str) -> AsyncIterator[str]:
-    """Conversations one after the other, never all of them in memory.
+    """Yield conversations one after the other, never all of them in memory.
 
     Args:
-        ids: the owner's own; the caller has seen to it.
+        ids: of the owner's conversations; the caller checks that.
         form: one of FORMATS.
     """
     if form == "json":
         yield f'{{"format": "{FORMAT}", "version": {VERSION}, "conversations": [\n'
     first = True
-    for start in range(0, len(ids), AT_ONCE):
-        for text in await in_db(_several, ids[start : start + AT_ONCE], form):
+    for start in range(0, len(ids), BATCH_SIZE):
+        for text in await in_db(_export_batch, ids[start : start + BATCH_SIZE], form):
             if not first and form != "jsonl":
                 yield ",\n" if form == "json" else "\n---\n\n"
             yield text
@@ -163,24 +163,19 @@ async def export(ids: list[int], form: str) -> AsyncIterator[str]:
         yield "\n]}\n"
 
 
-def _several(ids: list[int], form: str) -> list[str]:
+def _export_batch(ids: list[int], form: str) -> list[str]:
     rows = Conversation.objects.select_related("system_prompt").prefetch_related("tags")
     found = rows.in_bulk(ids)
-    return [text for pk in ids if pk in found and (text := one(found[pk], form))]
+    return [text for pk in ids if pk in found and (text := export_one(found[pk], form))]
 
 
-def one(conversation: Conversation, form: str) -> str:
-    """A conversation in one of FORMATS; "" where there is nothing to export of it."""
+def export_one(conversation: Conversation, form: str) -> str:
+    """Return a conversation in one of FORMATS; "" if it has nothing to export."""
     if form == "json":
         tree = conversation.messages.filter(deleted_at=None).order_by("pk")
         tree = tree.prefetch_related("tool_calls")
         return json.dumps(as_json(conversation, tree), ensure_ascii=False)
-    branch = list(_branch(conversation))
+    branch = [view.message for view in active_branch(conversation)]
     if form == "jsonl":
         return as_training_line(conversation, branch)
     return as_markdown(conversation, branch)
-
-
-def _branch(conversation: Conversation) -> Iterator[Message]:
-    for shown in services.active_branch(conversation):
-        yield shown.message

@@ -1,8 +1,8 @@
-"""A JSON file that is not deeper, and has no longer texts, than a parser can be given. Pure.
+"""Limits on the depth and text length of a JSON file, for its parser. Pure.
 
-ijson keeps the way to each open level, and yajl reads an unfinished text again with each piece of
-the file: both are quadratic in what a stranger writes. So the file is looked through first, piece
-by piece as it is read, at the speed of `re` and `bytes.translate`.
+ijson stores the path to each open level, and yajl reads an unfinished text again with each chunk of
+the file: both are quadratic in hostile input. So each chunk is scanned first, at the speed of `re`
+and `bytes.translate`.
 """
 
 import re
@@ -20,11 +20,11 @@ _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
 class TooMuch(ValueError):
-    """It is too large or too deep. A sentence."""
+    """A file that is too large or too deep. The message is a sentence."""
 
 
 class Guarded:
-    """What ijson reads: a file's bytes, as long as they stay within the limits."""
+    """A file for ijson that raises TooMuch at its limits."""
 
     def __init__(self, file: IO[bytes], most_bytes: int) -> None:
         self._file = file
@@ -36,22 +36,24 @@ class Guarded:
         self._escaped = b""
 
     def read(self, size: int = PIECE_BYTES) -> bytes:
-        """Raises:
-        TooMuch
+        """Return the next chunk.
+
+        Raises:
+            TooMuch: the file exceeds a limit.
         """
         piece = self._file.read(PIECE_BYTES if size < 0 else min(size, PIECE_BYTES))
         self._left -= len(piece)
         if self._left < 0:
             raise TooMuch(f"The file is larger than {self._most // 1024**2:,} MB unpacked.")
         if piece:
-            self._look_at(piece)
+            self._scan(piece)
         return piece
 
-    def _look_at(self, piece: bytes) -> None:
-        told = _ESCAPE.sub(b"", self._escaped + piece)
-        self._escaped = b"\\" if told.endswith(b"\\") else b""
-        self._count_text(told)
-        structure = told.translate(None, _NOT_STRUCTURE)
+    def _scan(self, piece: bytes) -> None:
+        rest = _ESCAPE.sub(b"", self._escaped + piece)
+        self._escaped = b"\\" if rest.endswith(b"\\") else b""
+        self._count_text(rest)
+        structure = rest.translate(None, _NOT_STRUCTURE)
         if self._in_text:  # up to the end of the text that began before
             structure = b'"' + structure
         structure = _TEXT.sub(b"", structure)
@@ -66,10 +68,10 @@ class Guarded:
         if deepest > MAX_DEPTH:
             raise TooMuch(f"The file is nested deeper than {MAX_DEPTH} levels.")
 
-    def _count_text(self, told: bytes) -> None:
-        """Of a text that is longer than a piece: within one nothing is too long."""
-        if self._in_text and b'"' not in told:
-            self._text_bytes += len(told)
+    def _count_text(self, rest: bytes) -> None:
+        """Count a text that spans chunks: within one chunk no text is too long."""
+        if self._in_text and b'"' not in rest:
+            self._text_bytes += len(rest)
             if self._text_bytes > MAX_TEXT_BYTES:
                 raise TooMuch(f"A text in the file is longer than {MAX_TEXT_BYTES // 1024**2} MB.")
         else:

@@ -1,23 +1,22 @@
-"""Open WebUI's export: thoughts and calls stand as HTML in an answer's text, or beside it. Pure."""
+"""Open WebUI exports: reasoning and calls are HTML in an answer's text, or separate. Pure."""
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import unescape
 from typing import Any
 
 from apps.chat.transfer.normalise import (
     BETWEEN,
-    Call,
-    Imported,
-    Said,
-    Words,
-    answered,
-    call,
+    ImportedCall,
+    ImportedConversation,
+    ImportedMessage,
+    MessageContent,
+    make_call,
+    normalise_tree,
+    parse_time,
     part_text,
-    tidied,
-    time,
 )
 
 _ATTRIBUTE = re.compile(r"""([\w-]+)=(?:"([^"]*)"|'([^']*)')""")
@@ -29,20 +28,20 @@ _END = "</details>"
 _FENCE = re.compile(r"\A\s*```\w*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
-def conversation(item: dict[str, Any], chat: dict[str, Any]) -> Imported:
-    """One item of "Export chats" and the chat in it; or a chat alone, beside nothing."""
+def conversation(item: dict[str, Any], chat: dict[str, Any]) -> ImportedConversation:
+    """Return one item of "Export chats" with its chat; `item` is empty for a chat alone."""
     history = chat.get("history") or {}
-    said = [_said(str(key), node) for key, node in (history.get("messages") or {}).items()]
+    nodes = [_message(str(key), node) for key, node in (history.get("messages") or {}).items()]
     key = item.get("id") or chat.get("id") or ""
     meta = item.get("meta") or {}
-    messages, active = tidied(said, history.get("currentId"))
-    return Imported(
+    messages, active = normalise_tree(nodes, history.get("currentId"))
+    return ImportedConversation(
         source=f"open-webui:{key}"[:200] if key else "",
         title=str(item.get("title") or chat.get("title") or ""),
         active=active,
         messages=messages,
-        created=time(item.get("created_at") or chat.get("timestamp")),
-        updated=time(item.get("updated_at")),
+        created=parse_time(item.get("created_at") or chat.get("timestamp")),
+        updated=parse_time(item.get("updated_at")),
         archived=bool(item.get("archived")),
         pinned=bool(item.get("pinned")),
         tags=[str(tag) for tag in (meta.get("tags") or chat.get("tags") or [])],
@@ -50,75 +49,74 @@ def conversation(item: dict[str, Any], chat: dict[str, Any]) -> Imported:
     )
 
 
-def _said(key: str, node: Mapping[str, Any]) -> Said:
+def _message(key: str, node: Mapping[str, Any]) -> ImportedMessage:
     content = node.get("content")
     if isinstance(content, list):
         content = BETWEEN.join(filter(None, map(part_text, content)))
     role = str(node.get("role") or "")
     text = str(content or "")
-    return Said(
+    return ImportedMessage(
         key,
         node.get("parentId"),
         role,
-        _answer(text, node.get("output")) if role == "assistant" else Words(text),
+        _answer(text, node.get("output")) if role == "assistant" else MessageContent(text),
         str(node.get("model") or ""),
-        time(node.get("timestamp")),
+        parse_time(node.get("timestamp")),
     )
 
 
-class _Answer:
-    """An answer put together from its pieces."""
+class _AnswerBuilder:
+    """Builds the content of an answer from its pieces."""
 
     def __init__(self) -> None:
-        self.words = Words()
-        self._said_since = True
+        self.content = MessageContent()
+        self._has_text_since_call = True
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         if text := text.strip():
-            self.words = self.words.followed_by(Words(text))
-            self._said_since = True
+            self.content = self.content.followed_by(MessageContent(text))
+            self._has_text_since_call = True
 
-    def think(self, text: str) -> None:
+    def add_reasoning(self, text: str) -> None:
         if text := text.strip():
-            self.words = self.words.followed_by(Words(reasoning=text))
-            self._said_since = True
+            self.content = self.content.followed_by(MessageContent(reasoning=text))
+            self._has_text_since_call = True
 
-    def call(self, made: Call) -> None:
-        """Calls with nothing between them were made together."""
-        words = self.words.followed_by(Words(calls=(made,)))
-        if not self._said_since:
-            together = {"round": self.words.calls[-1]["round"]}
-            words = Words(
-                words.content, words.reasoning, (*words.calls[:-1], words.calls[-1] | together)
-            )
-        self.words, self._said_since = words, False
+    def add_call(self, call: ImportedCall) -> None:
+        """Add a call. Calls without text between them belong to one round."""
+        content = self.content.followed_by(MessageContent(calls=(call,)))
+        if not self._has_text_since_call:
+            *calls, newest = content.calls
+            newest = replace(newest, round=self.content.calls[-1].round)
+            content = replace(content, calls=(*calls, newest))
+        self.content, self._has_text_since_call = content, False
 
 
-def _answer(text: str, output: object) -> Words:
+def _answer(text: str, output: object) -> MessageContent:
     pieces = list(_blocks(text))
     if output and isinstance(output, list) and not pieces:
-        words = _of_output([item for item in output if isinstance(item, dict)])
-        if words.calls:
-            return words
+        content = _content_of_output([item for item in output if isinstance(item, dict)])
+        if content.calls:
+            return content
     if not pieces:
-        return Words(text)
-    answer, place = _Answer(), 0
+        return MessageContent(text)
+    answer, place = _AnswerBuilder(), 0
     for piece in pieces:
-        answer.say(text[place : piece.start])
+        answer.add_text(text[place : piece.start])
         place = piece.end
         if piece.kind == "reasoning":
             lines = piece.body.strip().splitlines()
-            answer.think(unescape("\n".join(line.removeprefix("> ") for line in lines)))
+            answer.add_reasoning(unescape("\n".join(line.removeprefix("> ") for line in lines)))
         else:
             body = unescape(piece.body).strip()
-            answer.call(_call(piece.kind, _attributes(piece.attributes), body))
-    answer.say(text[place:])
-    return answer.words
+            answer.add_call(_call(piece.kind, _attributes(piece.attributes), body))
+    answer.add_text(text[place:])
+    return answer.content
 
 
 @dataclass(frozen=True)
 class _Block:
-    """A part of an answer's text that is a thought or a call."""
+    """A part of an answer's text that is reasoning or a call."""
 
     start: int
     end: int
@@ -128,7 +126,7 @@ class _Block:
 
 
 def _blocks(text: str) -> Iterator[_Block]:
-    """In their order. Each end is looked for once: a search from each beginning is quadratic."""
+    """Yield blocks in order, searching each end once: from every beginning it is quadratic."""
     place = 0
     while (opening := _BLOCK.search(text, place)) is not None:
         end = text.find(_END, opening.end())
@@ -146,23 +144,23 @@ def _attributes(text: str) -> dict[str, str]:
     return {one[1]: unescape(one[2] if one[2] is not None else one[3]) for one in found}
 
 
-def _call(kind: str, attributes: Mapping[str, str], body: str) -> Call:
-    """A call as it stands in the text: what it is, in attributes; its result there or in it."""
+def _call(kind: str, attributes: Mapping[str, str], body: str) -> ImportedCall:
+    """Return a call from its block: attributes, and the result in an attribute or the body."""
     if kind == "code_interpreter":
         code = _FENCE.match(body)
-        made = call("code_interpreter", {"code": code[1] if code else body})
+        call = make_call("code_interpreter", {"code": code[1] if code else body})
         result = attributes.get("output", "")
     else:
         given = _decoded(attributes.get("arguments", ""))
-        made = call(attributes.get("name", ""), given, call_id=attributes.get("id", ""))
+        call = make_call(attributes.get("name", ""), given, call_id=attributes.get("id", ""))
         result = attributes.get("result") or body
     if attributes.get("done") != "true":
-        return made
-    return answered(made, _decoded(result))
+        return call
+    return call.with_result(_decoded(result))
 
 
 def _decoded(text: str) -> str:
-    """Arguments and results are written as JSON, texts among them too."""
+    """Decode text from JSON: arguments and results are encoded, even if they are plain text."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -170,28 +168,28 @@ def _decoded(text: str) -> str:
     return value if isinstance(value, str) else text
 
 
-def _of_output(items: Iterable[Mapping[str, Any]]) -> Words:
-    """An answer as newer versions keep it beside the text: items as of OpenAI's Responses."""
+def _content_of_output(items: Iterable[Mapping[str, Any]]) -> MessageContent:
+    """Return an answer of newer versions: items as in OpenAI's Responses API."""
     items = list(items)
     results = {
         str(item.get("call_id")): _texts(item.get("output"))
         for item in items
         if item.get("type") == "function_call_output"
     }
-    answer = _Answer()
+    answer = _AnswerBuilder()
     for item in items:
         match item.get("type"):
             case "message":
-                answer.say(_texts(item.get("content")))
+                answer.add_text(_texts(item.get("content")))
             case "reasoning":
-                answer.think(_texts(item.get("summary") or item.get("content")))
+                answer.add_reasoning(_texts(item.get("summary") or item.get("content")))
             case "function_call":
                 call_id = str(item.get("call_id") or "")
                 arguments = str(item.get("arguments") or "")
-                made = call(str(item.get("name") or ""), arguments, call_id=call_id)
-                told = results.get(call_id)
-                answer.call(made if told is None else answered(made, told))
-    return answer.words
+                call = make_call(str(item.get("name") or ""), arguments, call_id=call_id)
+                result = results.get(call_id)
+                answer.add_call(call if result is None else call.with_result(result))
+    return answer.content
 
 
 def _texts(value: object) -> str:

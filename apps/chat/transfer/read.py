@@ -1,8 +1,8 @@
-"""Conversations of other programs, read from the files they export. Pure.
+"""Reads conversations from export files of other programs. Pure.
 
-A file is read as a stream: what is in memory is one conversation. `import_reading` does it in a
-process with limits. Known are ChatGPT's export (the
-ZIP file, or the `conversations.json` in it), Open WebUI's ("Export chats"), and our own JSON.
+Files are streamed: only one conversation is in memory. `read_sandboxed` does it in a process with
+limits. Supported are exports of ChatGPT (the ZIP file, or its `conversations.json`), Open WebUI
+("Export chats") and Workbench (JSON).
 """
 
 import re
@@ -16,7 +16,15 @@ import ijson
 
 from apps.chat.transfer import chatgpt, open_webui
 from apps.chat.transfer.json_guard import PIECE_BYTES, Guarded, TooMuch
-from apps.chat.transfer.normalise import Imported, Said, Unreadable, Words, tidied, time
+from apps.chat.transfer.normalise import (
+    ImportedCall,
+    ImportedConversation,
+    ImportedMessage,
+    MessageContent,
+    Unreadable,
+    normalise_tree,
+    parse_time,
+)
 
 MAX_UNPACKED_BYTES = 1024**3
 # JSON of conversations is packed to a fifth or a tenth; small files may be anything.
@@ -26,11 +34,11 @@ PEEK_BYTES = 4096
 
 
 class BadFile(ValueError):
-    """The file cannot be imported. A sentence that says where, and what is wrong."""
+    """A file that cannot be imported. The sentence says where, and what is wrong."""
 
 
-def read(file: IO[bytes]) -> Iterator[Imported]:
-    """The conversations of an export, in its order. Empty ones are left out.
+def read(file: IO[bytes]) -> Iterator[ImportedConversation]:
+    """Yield the conversations of an export, in its order, without empty ones.
 
     Raises:
         BadFile: at the first thing that cannot be read, whatever was read before it.
@@ -46,14 +54,14 @@ def read(file: IO[bytes]) -> Iterator[Imported]:
                         yield conversation
         if not found:
             raise BadFile(
-                "There are no conversations in this file. Choose the export of ChatGPT, of Open "
-                "WebUI or of this workbench."
+                "No chats found in this file. "
+                "Choose an export from ChatGPT, Open WebUI or Workbench."
             )
 
 
 @contextmanager
 def _opened(file: IO[bytes]) -> Iterator[Iterator[IO[bytes]]]:
-    """The JSON files in the file: itself, or those of a ZIP."""
+    """Yield the JSON files in a file: itself, or those of a ZIP."""
     if not zipfile.is_zipfile(file):
         file.seek(0)
         yield iter([file])
@@ -77,8 +85,8 @@ def _conversation_files(archive: zipfile.ZipFile) -> Iterator[IO[bytes]]:
     unpacked = sum(info.file_size for info in names)
     if unpacked > MAX_UNPACKED_BYTES:
         raise BadFile(
-            f"The conversations in this ZIP file are larger than {MAX_UNPACKED_BYTES // 1024**2:,} "
-            "MB. Export fewer of them."
+            f"The chats in this ZIP file are larger than {MAX_UNPACKED_BYTES // 1024**2:,} MB. "
+            "Export fewer of them."
         )
     if unpacked > max(SMALL_BYTES, MAX_RATIO * sum(info.compress_size for info in names)):
         raise BadFile(
@@ -115,7 +123,7 @@ def _items(file: IO[bytes]) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _at(number: int, item: dict[str, Any]) -> Iterator[None]:
-    """Says which conversation it was that could not be read."""
+    """Name the conversation in errors of the block."""
     try:
         yield
     except (
@@ -128,7 +136,7 @@ def _at(number: int, item: dict[str, Any]) -> Iterator[None]:
         raise BadFile(f"Chat {number}{named} could not be read: {why}.") from error
 
 
-def _conversation(item: dict[str, Any]) -> Imported:
+def _conversation(item: dict[str, Any]) -> ImportedConversation:
     if "mapping" in item:
         return chatgpt.conversation(item)
     if isinstance(item.get("chat"), dict):
@@ -136,36 +144,36 @@ def _conversation(item: dict[str, Any]) -> Imported:
     if isinstance(item.get("history"), dict):
         return open_webui.conversation({}, item)
     if isinstance(item.get("messages"), list):
-        return _of_ours(item)
+        return _workbench_conversation(item)
     raise Unreadable("it is not a ChatGPT, Open WebUI or Workbench export")
 
 
-def _of_ours(item: dict[str, Any]) -> Imported:
-    said = [
-        Said(
+def _workbench_conversation(item: dict[str, Any]) -> ImportedConversation:
+    nodes = [
+        ImportedMessage(
             str(node["id"]),
             None if node.get("parent") is None else str(node["parent"]),
             str(node["role"]),
-            Words(
+            MessageContent(
                 str(node.get("content") or ""),
                 str(node.get("reasoning") or ""),
                 tuple(_call(call, node) for call in node.get("tool_calls") or []),
             ),
             str(node.get("model") or ""),
-            time(node.get("created")),
+            parse_time(node.get("created")),
         )
         for node in item["messages"]
     ]
     prompt = item.get("system_prompt") or {}
     key = item.get("id")
-    messages, active = tidied(said, item.get("active"))
-    return Imported(
+    messages, active = normalise_tree(nodes, item.get("active"))
+    return ImportedConversation(
         source=f"workbench:{key}:{item.get('created')}"[:200] if key else "",
         title=str(item.get("title") or ""),
         active=active,
         messages=messages,
-        created=time(item.get("created")),
-        updated=time(item.get("updated")),
+        created=parse_time(item.get("created")),
+        updated=parse_time(item.get("updated")),
         pinned=bool(item.get("pinned")),
         archived=bool(item.get("archived")),
         tags=[str(tag) for tag in item.get("tags") or []],
@@ -173,16 +181,16 @@ def _of_ours(item: dict[str, Any]) -> Imported:
     )
 
 
-def _call(call: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
-    """What was called; positions lie within the texts they belong to."""
-    text, thought = str(node.get("content") or ""), str(node.get("reasoning") or "")
-    return {
-        "round": min(max(int(call["round"]), 1), 1000),
-        "call_id": str(call.get("call_id") or "")[:200],
-        "name": str(call["name"])[:200],
-        "arguments": str(call.get("arguments") or ""),
-        "text_to": min(max(int(call.get("text_to") or 0), 0), len(text)),
-        "reasoning_to": min(max(int(call.get("reasoning_to") or 0), 0), len(thought)),
-        "state": "failed" if call.get("state") == "failed" else "done",
-        "result": str(call.get("result") or ""),
-    }
+def _call(call: Mapping[str, Any], node: Mapping[str, Any]) -> ImportedCall:
+    """Return a call, with positions within the texts of its message."""
+    text, reasoning = str(node.get("content") or ""), str(node.get("reasoning") or "")
+    return ImportedCall(
+        name=str(call["name"])[:200],
+        arguments=str(call.get("arguments") or ""),
+        call_id=str(call.get("call_id") or "")[:200],
+        round=min(max(int(call["round"]), 1), 1000),
+        text_to=min(max(int(call.get("text_to") or 0), 0), len(text)),
+        reasoning_to=min(max(int(call.get("reasoning_to") or 0), 0), len(reasoning)),
+        state="failed" if call.get("state") == "failed" else "done",
+        result=str(call.get("result") or ""),
+    )

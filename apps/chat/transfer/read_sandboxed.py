@@ -1,7 +1,7 @@
-"""Reads an export in a process with limits, whatever somebody has made of it.
+"""Reads an export in a process with limits, because files may be hostile.
 
 `python -m apps.chat.transfer.read_sandboxed` reads standard input and prints a line of JSON for
-each conversation, and at last one that says that this was all, or why it cannot be read. Pure.
+each conversation, then one that reports the end or the error. Pure.
 """
 
 import dataclasses
@@ -15,7 +15,12 @@ from contextlib import closing
 from datetime import datetime
 from typing import IO, Any
 
-from apps.chat.transfer.normalise import Imported, Said, Words
+from apps.chat.transfer.normalise import (
+    ImportedCall,
+    ImportedConversation,
+    ImportedMessage,
+    MessageContent,
+)
 from apps.chat.transfer.read import MAX_UNPACKED_BYTES, BadFile, read
 from apps.core import sandbox
 from apps.core.text.storable import to_storable
@@ -35,23 +40,23 @@ TOO_MUCH = (
 )
 
 
-def conversations(file: IO[bytes]) -> Generator[Imported, None, None]:
-    """The conversations of an export, as `imports.read` finds them.
+def conversations(file: IO[bytes]) -> Generator[ImportedConversation, None, None]:
+    """Yield the conversations of an export, as `read.read` finds them.
 
     Raises:
         BadFile: at the first thing that cannot be read, whatever was read before it.
     """
     with tempfile.TemporaryFile() as copy:
         try:
-            told = sandbox.lines(__name__, limits=LIMITS, file=_real(file, copy))
-            with closing(told):
-                for line in told:
+            lines = sandbox.lines(__name__, limits=LIMITS, file=_seekable_file(file, copy))
+            with closing(lines):
+                for line in lines:
                     kind, value = json.loads(line)
                     if kind == "end":
                         return
                     if kind == "error":
                         raise BadFile(value)
-                    yield _imported(value)
+                    yield _conversation(value)
         except sandbox.Busy as error:
             raise BadFile(str(error)) from error
         except (sandbox.Exceeded, sandbox.Failed) as error:
@@ -59,8 +64,8 @@ def conversations(file: IO[bytes]) -> Generator[Imported, None, None]:
     raise BadFile(TOO_MUCH)
 
 
-def _real(file: IO[bytes], copy: IO[bytes]) -> IO[bytes]:
-    """A file that a process can be given, at its beginning: small uploads lie in memory."""
+def _seekable_file(file: IO[bytes], copy: IO[bytes]) -> IO[bytes]:
+    """Return a real file at its beginning, for another process: small uploads are in memory."""
     file.seek(0)
     try:
         os.lseek(file.fileno(), 0, os.SEEK_SET)
@@ -72,48 +77,52 @@ def _real(file: IO[bytes], copy: IO[bytes]) -> IO[bytes]:
         return copy
 
 
-def _imported(value: dict[str, Any]) -> Imported:
+def _conversation(value: dict[str, Any]) -> ImportedConversation:
     for name in ("created", "updated"):
         value[name] = _time(value[name])
     messages = [
-        Said(**{**said, "words": _words(said["words"]), "created": _time(said["created"])})
-        for said in value.pop("messages")
+        ImportedMessage(
+            **message
+            | {"content": _content(message["content"]), "created": _time(message["created"])}
+        )
+        for message in value.pop("messages")
     ]
-    return Imported(**value, messages=messages)
+    return ImportedConversation(**value, messages=messages)
 
 
-def _words(value: dict[str, Any]) -> Words:
-    return Words(value["content"], value["reasoning"], tuple(value["calls"]))
+def _content(value: dict[str, Any]) -> MessageContent:
+    calls = tuple(ImportedCall(**call) for call in value["calls"])
+    return MessageContent(value["content"], value["reasoning"], calls)
 
 
 def _time(value: str | None) -> datetime | None:
     return None if value is None else datetime.fromisoformat(value)
 
 
-def _storable(value: Any) -> Any:
-    """As every database takes it: no half of a surrogate pair, no NUL."""
+def _as_storable(value: Any) -> Any:
+    """Return the value with texts that every database takes, and times as text."""
     if isinstance(value, str):
         return to_storable(value)
     if isinstance(value, dict):
-        return {key: _storable(inner) for key, inner in value.items()}
+        return {key: _as_storable(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_storable(inner) for inner in value]
+        return [_as_storable(inner) for inner in value]
     return value.isoformat() if isinstance(value, datetime) else value
 
 
 def main() -> None:
-    def say(kind: str, value: Any) -> None:
+    def write(kind: str, value: Any) -> None:
         sys.stdout.write(f"{json.dumps([kind, value])}\n")
 
     try:
         for conversation in read(sys.stdin.buffer):
-            say("conversation", _storable(dataclasses.asdict(conversation)))
+            write("conversation", _as_storable(dataclasses.asdict(conversation)))
     except BadFile as error:
-        say("error", to_storable(str(error)))
+        write("error", to_storable(str(error)))
     except MemoryError:
-        say("error", TOO_MUCH)
+        write("error", TOO_MUCH)
     else:
-        say("end", None)
+        write("end", None)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Putting imported conversations into the database: all of a file, or nothing of it.
+"""Writes imported conversations to the database: all of a file, or nothing.
 
-They are written a few at a time, unseen, and appear together at the end. What a process that dies
-leaves behind is never seen, and deleted a day later with everything else that was removed.
+They are written in batches, marked as deleted, and appear together at the end. If the process dies,
+they are purged a day later like everything else that was deleted.
 """
 
 from collections import defaultdict
@@ -17,13 +17,14 @@ from django.utils import timezone
 
 from apps.chat.answering.titles import first_line
 from apps.chat.conversations import library
-from apps.chat.conversations.services import save_system_prompt
+from apps.chat.conversations.system_prompts import save_system_prompt
 from apps.chat.models import TITLE_LENGTH, Conversation, Message, Status, SystemPrompt, ToolCall
 from apps.chat.transfer import read_sandboxed
-from apps.chat.transfer.normalise import Call, Imported, Said
+from apps.chat.transfer.normalise import ImportedCall, ImportedConversation, ImportedMessage
+from apps.core.text.storable import to_storable
 
-AT_ONCE = 100
-AT_ONCE_CHARACTERS = 8_000_000
+BATCH_SIZE = 100
+BATCH_CHARACTERS = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,16 @@ class Result:
     conversations: int
     messages: int
     known: int
-    """Imported before, so left out."""
+    """Number that were imported before, and skipped."""
 
 
 def import_file(owner: User, file: IO[bytes]) -> Result:
-    """Imports a file of another program.
+    """Import an export file.
 
     Raises:
         BadFile: nothing was imported.
     """
-    unseen = timezone.now()
+    marked_at = timezone.now()
     known = set(
         Conversation.objects.owned_by(owner).exclude(source="").values_list("source", flat=True)
     )
@@ -48,7 +49,7 @@ def import_file(owner: User, file: IO[bytes]) -> Result:
     written: list[int] = []
     found = read_sandboxed.conversations(file)
     try:
-        while batch := _some(found):
+        while batch := _next_batch(found):
             new = []
             for item in batch:
                 if item.source and item.source in known:
@@ -56,31 +57,31 @@ def import_file(owner: User, file: IO[bytes]) -> Result:
                 else:
                     known.add(item.source)
                     new.append(item)
-            written.extend(_write(owner, new, unseen))
+            written.extend(_write(owner, new, marked_at))
             conversations += len(new)
             messages += sum(len(item.messages) for item in new)
     except BaseException:
         found.close()  # the process that reads it
         Conversation.objects.filter(pk__in=written).delete()
         raise
-    Conversation.objects.filter(owner=owner, deleted_at=unseen).update(deleted_at=None)
+    Conversation.objects.filter(owner=owner, deleted_at=marked_at).update(deleted_at=None)
     return Result(conversations, messages, skipped)
 
 
-def _some(found: Iterator[Imported]) -> list[Imported]:
-    """The next few, as many as may lie in memory and be written at once."""
-    batch: list[Imported] = []
+def _next_batch(found: Iterator[ImportedConversation]) -> list[ImportedConversation]:
+    """Return the next conversations, as many as may be in memory at once."""
+    batch: list[ImportedConversation] = []
     size = 0
-    for item in islice(found, AT_ONCE):
+    for item in islice(found, BATCH_SIZE):
         batch.append(item)
-        size += sum(len(said.words.content) + len(said.words.reasoning) for said in item.messages)
-        if size > AT_ONCE_CHARACTERS:
+        size += sum(len(m.content.content) + len(m.content.reasoning) for m in item.messages)
+        if size > BATCH_CHARACTERS:
             break
     return batch
 
 
 @transaction.atomic
-def _write(owner: User, items: list[Imported], unseen: datetime) -> list[int]:
+def _write(owner: User, items: list[ImportedConversation], marked_at: datetime) -> list[int]:
     conversations = Conversation.objects.bulk_create(
         [
             Conversation(
@@ -89,7 +90,7 @@ def _write(owner: User, items: list[Imported], unseen: datetime) -> list[int]:
                 pinned=item.pinned,
                 archived=item.archived,
                 source=item.source,
-                deleted_at=unseen,
+                deleted_at=marked_at,
                 system_prompt=_prompt(owner, item.system),
             )
             for item in items
@@ -98,15 +99,15 @@ def _write(owner: User, items: list[Imported], unseen: datetime) -> list[int]:
     pks: list[dict[str, Message]] = [{} for _ in items]
     for level in _levels(items):
         rows = Message.objects.bulk_create(
-            [_row(conversations[index], said, pks[index]) for index, said in level]
+            [_row(conversations[index], message, pks[index]) for index, message in level]
         )
-        for (index, said), row in zip(level, rows, strict=True):
-            pks[index][said.key] = row
+        for (index, message), row in zip(level, rows, strict=True):
+            pks[index][message.key] = row
     ToolCall.objects.bulk_create(
-        ToolCall(answer=made[said.key], **_call(call, number))
+        _call(made[message.key], call, number)
         for item, made in zip(items, pks, strict=True)
-        for said in item.messages
-        for number, call in enumerate(said.words.calls, start=1)
+        for message in item.messages
+        for number, call in enumerate(message.content.calls, start=1)
     )
     for item, conversation, made in zip(items, conversations, pks, strict=True):
         conversation.active_leaf = _leaf(item, made)
@@ -119,51 +120,60 @@ def _write(owner: User, items: list[Imported], unseen: datetime) -> list[int]:
     return [conversation.pk for conversation in conversations]
 
 
-def _levels(items: list[Imported]) -> Iterator[list[tuple[int, Said]]]:
-    """Messages of all conversations by their depth: each level's parents have keys already."""
-    levels: dict[int, list[tuple[int, Said]]] = defaultdict(list)
+def _levels(items: list[ImportedConversation]) -> Iterator[list[tuple[int, ImportedMessage]]]:
+    """Yield the messages of all conversations by depth: parents are written before children."""
+    levels: dict[int, list[tuple[int, ImportedMessage]]] = defaultdict(list)
     for index, item in enumerate(items):
         depth: dict[str | None, int] = {None: -1}
-        for said in item.messages:
-            depth[said.key] = depth[said.parent] + 1
-            levels[depth[said.key]].append((index, said))
+        for message in item.messages:
+            depth[message.key] = depth[message.parent] + 1
+            levels[depth[message.key]].append((index, message))
     for number in sorted(levels):
         yield levels[number]
 
 
-def _row(conversation: Conversation, said: Said, made: dict[str, Message]) -> Message:
+def _row(conversation: Conversation, message: ImportedMessage, made: dict[str, Message]) -> Message:
     return Message(
         conversation=conversation,
-        parent=made[said.parent] if said.parent is not None else None,
-        role=said.role,
-        content=said.words.content.replace("\0", "\ufffd"),
-        reasoning=said.words.reasoning.replace("\0", "\ufffd"),
-        model=said.model[:300],
+        parent=made[message.parent] if message.parent is not None else None,
+        role=message.role,
+        content=to_storable(message.content.content),
+        reasoning=to_storable(message.content.reasoning),
+        model=message.model[:300],
         status=Status.COMPLETE,
-        created=said.created or timezone.now(),
+        created=message.created or timezone.now(),
     )
 
 
-def _call(call: Call, number: int) -> Call:
-    """As the database takes it; every call has a name that its result can be sent with."""
-    texts = {name: value for name, value in call.items() if isinstance(value, str)}
-    stored = call | {name: value.replace("\0", "\ufffd") for name, value in texts.items()}
-    return stored | {"call_id": stored["call_id"] or f"call_{number}"}
+def _call(answer: Message, call: ImportedCall, number: int) -> ToolCall:
+    """Return a row. Every call needs an ID that its result can be sent with."""
+    return ToolCall(
+        answer=answer,
+        round=call.round,
+        call_id=to_storable(call.call_id) or f"call_{number}",
+        name=to_storable(call.name),
+        arguments=to_storable(call.arguments),
+        text_to=call.text_to,
+        reasoning_to=call.reasoning_to,
+        state=call.state,
+        result=to_storable(call.result),
+    )
 
 
-def _leaf(item: Imported, made: dict[str, Message]) -> Message | None:
-    """The end of the branch that was shown, or of the newest one."""
+def _leaf(item: ImportedConversation, made: dict[str, Message]) -> Message | None:
+    """Return the leaf of the active branch, or of the newest one."""
     key = item.active if item.active in made else item.messages[-1].key
-    children = {said.parent: said.key for said in item.messages}
+    children = {message.parent: message.key for message in item.messages}
     while key in children:
         key = children[key]
     return made[key] if key is not None else None
 
 
-def _title(item: Imported) -> str:
+def _title(item: ImportedConversation) -> str:
     title = " ".join(item.title.replace("\0", " ").split())[:TITLE_LENGTH]
-    said = next((said.words.content for said in item.messages if said.words.content.strip()), "")
-    return title or (first_line(said) if said else "")
+    texts = (message.content.content for message in item.messages)
+    text = next((text for text in texts if text.strip()), "")
+    return title or (first_line(text) if text else "")
 
 
 def _prompt(owner: User, text: str) -> SystemPrompt | None:

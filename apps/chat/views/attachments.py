@@ -1,4 +1,4 @@
-"""Files of questions: taken in before the question is sent, shown to their owner alone."""
+"""Attachments: uploaded before their question is sent, shown to their owner alone."""
 
 from contextlib import suppress
 from typing import IO, cast
@@ -7,66 +7,62 @@ from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from apps.chat.attachments import image_tokens, receive
+from apps.chat.attachments.file_text import BadAttachment
 from apps.chat.conversations import presets, services
 from apps.chat.models import Attachment, AttachmentKind, Conversation
-from apps.chat.prompt import attachments, pictures
-from apps.chat.views.conversation import get_conversation, get_preset
-from apps.core.api import get_owned, owner
+from apps.chat.views.lookups import get_conversation, get_preset
+from apps.core.api import owner
 from apps.servers import services as llm
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def attach(request: HttpRequest) -> HttpResponse:
-    """POST takes one file in; returns what the composer shows of it.
+    """Upload one file on POST, and render it for the composer.
 
-    GET shows files that wait with a draft again (`id`, several); what was sent or forgotten is left
-    out.
+    GET renders the files of a draft again (`id`, several), without those sent or deleted meanwhile.
     """
     if request.method != "POST":
         ids = [int(pk) for pk in request.GET.getlist("id") if pk.isdecimal() and len(pk) < 19]
         unsent = Attachment.objects.owned_by(owner(request)).filter(message=None, pk__in=ids)
         found, target = list(unsent.order_by("pk")), _target(request)
-        attachments.count_pictures(found, target)  # perhaps it is another model's turn to see them
-        return _composed(request, found, target)
+        image_tokens.count_images(found, target)  # perhaps for another model now
+        return _render_files(request, found, target)
     if (file := request.FILES.get("file")) is None:
         return render(
             request, "chat/composer/_error.html", {"sentence": "Choose a file."}, status=422
         )
     target = _target(request)
     try:
-        made = attachments.receive(owner(request), file.name or "", cast(IO[bytes], file), target)
-    except attachments.BadAttachment as error:
-        status = 413 if isinstance(error, attachments.NoRoom) else 422
-        return render(request, "chat/composer/_error.html", {"sentence": str(error)}, status=status)
-    return _composed(request, [made], target)
+        made = receive.receive(owner(request), file.name or "", cast(IO[bytes], file), target)
+    except BadAttachment as error:
+        context = {"sentence": str(error)}
+        return render(request, "chat/composer/_error.html", context, status=error.status)
+    return _render_files(request, [made], target)
 
 
-def _composed(
+def _render_files(
     request: HttpRequest, found: list[Attachment], target: llm.Target | None
 ) -> HttpResponse:
-    blind = target is not None and target.server.facts_of(target.model).vision is False
-    context = {"attachments": found, "blind": blind, "target": target}
-    if any(one.tokens is None for one in found) and not blind:
-        context["unknown"] = pictures.unknown(owner(request), target)
+    has_no_vision = target is not None and target.server.facts_of(target.model).vision is False
+    context = {"attachments": found, "has_no_vision": has_no_vision, "target": target}
+    if any(one.tokens is None for one in found) and not has_no_vision:
+        context["unknown"] = image_tokens.describe_unknown(owner(request), target)
     return render(request, "chat/composer/_attachments.html", context)
 
 
 @require_POST
 def detach(request: HttpRequest, pk: int) -> HttpResponse:
-    """Before the question is sent; afterwards it is a part of what was said."""
+    """Delete a file before its question is sent. Afterwards it is part of the chat."""
     unsent = Attachment.objects.owned_by(owner(request)).filter(message=None)
-    attachments.forget(get_object_or_404(unsent, pk=pk))
+    receive.delete(get_object_or_404(unsent, pk=pk))
     return HttpResponse()
 
 
 @require_safe
-def attached(request: HttpRequest, pk: int) -> FileResponse:
-    """Send the file itself. Only images are shown in the page; nothing of it may run.
-
-    Raises:
-        Http404: It is not theirs, or its file is not in the data folder.
-    """
-    found = get_owned(Attachment, request, pk)
+def attachment(request: HttpRequest, pk: int) -> FileResponse:
+    """Return the file. Only images are shown in the page, and nothing of a file may run."""
+    found = get_object_or_404(Attachment.objects.owned_by(owner(request)), pk=pk)
     is_image = found.kind == AttachmentKind.IMAGE
     try:
         file = found.path.open("rb")
@@ -85,16 +81,16 @@ def attached(request: HttpRequest, pk: int) -> FileResponse:
 
 
 def _target(request: HttpRequest) -> llm.Target | None:
-    """Who is to read the files: of a conversation, or chosen for one that is yet to begin."""
-    asked = request.POST if request.method == "POST" else request.GET
-    pk = asked.get("conversation", "")
+    """Return the model that will process the files: the conversation's, or the form's."""
+    fields = request.POST if request.method == "POST" else request.GET
+    pk = fields.get("conversation", "")
     if pk.isdecimal():
         found = get_conversation(request, int(pk))
     else:
-        preset = get_preset(request, asked.get("preset", ""))
+        preset = get_preset(request, fields.get("preset", ""))
         found = Conversation(server=preset.server, model=preset.model)
-        with suppress(presets.NotThere):
-            server, model = presets.chosen(asked.get("model", ""))
+        with suppress(presets.ModelNotAvailable):
+            server, model = presets.parse_model_key(fields.get("model", ""))
             found.server, found.model = server or found.server, model or found.model
     try:
         return services.target_of(found)

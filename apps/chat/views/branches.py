@@ -1,21 +1,25 @@
-"""Pages that change the tree of a conversation. Each returns the thread as it is then."""
+"""Changes to the tree of a conversation. Each renders the thread afterwards."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.chat.conversations import branches, services
+from apps.chat.conversations import branches
+from apps.chat.conversations.branch_view import view_of
+from apps.chat.errors import ChatError
 from apps.chat.models import Message, Role
-from apps.chat.views.conversation import refused, whole_thread
+from apps.chat.views.lookups import get_answer, get_message
+from apps.chat.views.thread import refuse, whole_thread
 from apps.core.api import get_owned, owner
 
 
 @require_safe
 def question(request: HttpRequest, pk: int) -> HttpResponse:
-    """One question, as it was before somebody began to edit it."""
+    """Render one question, when its editing is cancelled."""
     found = _get(request, pk)
-    shown = services.place_of(found)
-    return render(request, "chat/thread/_user_message.html", {"item": shown, "message": found})
+    return render(
+        request, "chat/thread/_user_message.html", {"item": view_of(found), "message": found}
+    )
 
 
 @require_safe
@@ -25,46 +29,46 @@ def edit_form(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def edit(request: HttpRequest, pk: int) -> HttpResponse:
-    """The question in other words, beside the old one."""
+    """Ask an edited version of a question."""
     found = _get(request, pk)
     try:
         branches.edit(found, request.POST.get("content", ""))
-    except services.ChatError as error:
-        return refused(request, error)
+    except ChatError as error:
+        return refuse(request, error)
     return whole_thread(request, found.conversation_id)
 
 
 @require_POST
 def answer(request: HttpRequest, pk: int) -> HttpResponse:
-    """An answer to a question whose answer was taken away."""
+    """Answer a question whose answer was deleted."""
     found = _get(request, pk)
     try:
         branches.answer(found)
-    except services.ChatError as error:
-        return refused(request, error)
+    except ChatError as error:
+        return refuse(request, error)
     return whole_thread(request, found.conversation_id)
 
 
 @require_POST
-def go_on(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_owned(Message.objects.answers().select_related("parent"), request, pk)
+def continue_answer(request: HttpRequest, pk: int) -> HttpResponse:
+    found = get_answer(request, pk)
     try:
-        branches.go_on(found)
-    except services.ChatError as error:
-        return refused(request, error)
+        branches.continue_answer(found)
+    except ChatError as error:
+        return refuse(request, error)
     return whole_thread(request, found.conversation_id)
 
 
 @require_POST
-def remove(request: HttpRequest, pk: int) -> HttpResponse:
-    """Takes a message away with all that follows it, and offers to undo that."""
-    removed = branches.remove(get_owned(Message, request, pk))
-    return whole_thread(request, removed.root.conversation_id, removed=removed)
+def delete_message(request: HttpRequest, pk: int) -> HttpResponse:
+    """Delete a message and all that follows it; the page offers Undo."""
+    deleted = branches.delete(get_message(request, pk))
+    return whole_thread(request, deleted.root.conversation_id, deleted=deleted)
 
 
 @require_POST
-def restore(request: HttpRequest, pk: int) -> HttpResponse:
-    root = get_object_or_404(Message.objects.removed_by(owner(request)), pk=pk)
+def restore_message(request: HttpRequest, pk: int) -> HttpResponse:
+    root = get_object_or_404(Message.objects.deleted_by(owner(request)), pk=pk)
     branches.restore(root)
     return whole_thread(request, root.conversation_id, restored=True)
 

@@ -1,4 +1,4 @@
-"""What holds for all chats of a person: reading ahead, and the copies that they share."""
+"""Preferences for all chats of a person, and the list of their shares."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -6,7 +6,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from apps.chat.models import Preferences, Share
-from apps.chat.views.conversation import page_of
+from apps.chat.views.library import sidebar_context
 from apps.core.api import owner
 
 
@@ -22,4 +22,4 @@ def preferences(request: HttpRequest) -> HttpResponse:
         "preferences": Preferences.objects.filter(owner=user).first() or Preferences(),
         "shares": Share.objects.owned_by(user).filter(conversation__deleted_at=None),
     }
-    return render(request, "chat/preferences.html", page_of(request) | context)
+    return render(request, "chat/preferences.html", sidebar_context(request) | context)

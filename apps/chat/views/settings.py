@@ -1,4 +1,4 @@
-"""The panel beside a conversation: its model, system prompt, parameters and presets."""
+"""The settings panel of a conversation: model, system prompt, parameters, presets."""
 
 import json
 from typing import Any
@@ -9,11 +9,14 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.chat.conversations import model_state, presets, services
+from apps.chat.conversations import model_state, presets, system_prompts
+from apps.chat.conversations.system_prompts import changing_parts
 from apps.chat.models import Conversation, Preset
-from apps.chat.prompt import answer_format, build, cache_loss, params
+from apps.chat.prompt import params_form, response_format
+from apps.chat.prompt.answer_limit import answer_limit
+from apps.chat.prompt.build import chosen_model
 from apps.chat.views import tools
-from apps.chat.views.conversation import get_conversation, get_preset, get_prompt
+from apps.chat.views.lookups import get_conversation, get_preset, get_prompt
 from apps.core.api import owner
 from apps.core.schemas.json_schemas import BadSchema
 from apps.servers import services as llm
@@ -21,63 +24,67 @@ from apps.servers import services as llm
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings(request: HttpRequest, pk: int) -> HttpResponse:
-    """The panel; on POST one change of it, saved at once."""
+    """Render the panel, or on POST save one change of it."""
     found = get_conversation(request, pk)
     if request.method != "POST":
         return _panel(request, found)
     try:
-        found.server, found.model = presets.chosen(request.POST.get("model", ""))
-        edited = params.from_form(request.POST.dict())
-    except params.BadParams as error:
-        return _said(request, found, errors=error.errors)
-    except presets.NotThere as error:
-        return _said(request, found, errors={"model": str(error)})
-    found.params = params.merged(found.params, edited)
+        found.server, found.model = presets.parse_model_key(request.POST.get("model", ""))
+        edited = params_form.parse_form(request.POST.dict())
+    except params_form.BadParams as error:
+        return _render_result(request, found, errors=error.errors)
+    except presets.ModelNotAvailable as error:
+        return _render_result(request, found, errors={"model": str(error)})
+    found.params = params_form.merge(found.sampling, edited).to_json()
     found.system_prompt = get_prompt(request, request.POST.get("system_prompt", ""))
     found.save(update_fields=["server", "model", "params", "system_prompt"])
-    return _said(request, found, saved="Saved.")
+    return _render_result(request, found, saved="Saved.")
 
 
 @require_POST
 def answer_fields(request: HttpRequest, pk: int) -> HttpResponse:
-    """Which fields the answers have; none: free text."""
+    """Set the fields of structured answers; none: free text."""
     found = get_conversation(request, pk)
     try:
-        found.response_format = answer_format.from_form(request.POST.get("schema", ""))
+        found.response_format = response_format.parse_form(request.POST.get("schema", ""))
     except BadSchema as error:
-        return _said(request, found, errors={"schema": str(error)})
+        return _render_result(request, found, errors={"schema": str(error)})
     found.save(update_fields=["response_format"])
-    fields = answer_format.schema_of(found.response_format).get("properties", {})
+    fields = response_format.schema_of(found.response_format).get("properties", {})
     saved = f"Structured output on: {len(fields)} field{'' if len(fields) == 1 else 's'}."
-    return _said(request, found, saved=saved if fields else "Structured output off.")
+    return _render_result(request, found, saved=saved if fields else "Structured output off.")
 
 
 @require_POST
 def check_prompt(request: HttpRequest, pk: int) -> HttpResponse:
-    """What in a system prompt will be different another time, while it is being written."""
+    """Render the parts of a system prompt that change from day to day, while it is typed."""
     get_conversation(request, pk)
-    changing = cache_loss.changing_parts(request.POST.get("text", ""))
+    changing = changing_parts(request.POST.get("text", ""))
     return render(request, "chat/settings/_uncached_parts.html", {"changing": changing})
 
 
 @require_safe
 def model(request: HttpRequest, pk: int) -> HttpResponse:
-    """The model's name and state, as the head of the page shows them."""
+    """Render the model's name and state for the head of the page."""
     found = get_conversation(request, pk)
-    return render(request, "chat/composer/_model_status.html", model_state.head_now(found))
+    return render(
+        request, "chat/composer/_model_status.html", model_state.fresh_model_context(found)
+    )
 
 
 @require_safe
-def chosen_model(request: HttpRequest) -> HttpResponse:
-    """The same of the model that is picked for a new conversation, or that its preset names."""
+def new_chat_model(request: HttpRequest) -> HttpResponse:
+    """Render the same for the model or preset selected for a new conversation."""
     key, preset = request.GET.get("model", ""), request.GET.get("preset", "")
-    begun = Conversation()
+    draft = Conversation()
     try:
-        begun.server, begun.model = presets.begun_with(get_preset(request, preset), key)
-    except presets.NotThere as error:
+        draft.server, draft.model = presets.model_of_new_chat(get_preset(request, preset), key)
+    except presets.ModelNotAvailable as error:
         return render(request, "chat/composer/_model_selected.html", {"no_server": str(error)})
     url = f"{reverse('chat:model_selection')}?{urlencode({'model': key, 'preset': preset})}"
-    return render(request, "chat/composer/_model_selected.html", model_state.head_now(begun, url))
+    return render(
+        request, "chat/composer/_model_selected.html", model_state.fresh_model_context(draft, url)
+    )
 
 
 @require_POST
@@ -89,18 +96,18 @@ def apply_preset(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def save_preset(request: HttpRequest, pk: int) -> HttpResponse:
-    """What the conversation is set to, under a name."""
+    """Save the settings of the conversation as a preset."""
     found = get_conversation(request, pk)
     try:
         saved = presets.save_as(request.POST.get("name", ""), found, owner(request))
     except presets.NoName as error:
-        return _said(request, found, errors={"name": str(error)})
+        return _render_result(request, found, errors={"name": str(error)})
     return _panel(request, found, saved=f"Saved as “{saved}”.")
 
 
 @require_POST
 def delete_preset(request: HttpRequest, pk: int) -> HttpResponse:
-    """Conversations that were set by it keep what they have."""
+    """Delete a preset. Conversations keep their settings."""
     found = get_conversation(request, pk)
     preset = get_preset(request, request.POST.get("preset", "0"))
     preset.delete()
@@ -109,41 +116,41 @@ def delete_preset(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def write_prompt(request: HttpRequest, pk: int) -> HttpResponse:
-    """A system prompt in other words: a new version, which this conversation gets."""
+    """Save a new version of a system prompt, and use it in this conversation."""
     found = get_conversation(request, pk)
     name, text = request.POST.get("name", "").strip()[:100], request.POST.get("text", "").strip()
     if not name or not text:
-        return _said(
+        return _render_result(
             request, found, errors={"text": "Enter a name and a text for the system prompt."}
         )
-    found.system_prompt = services.save_system_prompt(owner=owner(request), name=name, text=text)
+    found.system_prompt = system_prompts.save_system_prompt(
+        owner=owner(request), name=name, text=text
+    )
     found.save(update_fields=["system_prompt"])
     return _panel(request, found, saved=f"Saved as “{found.system_prompt}”.")
 
 
 def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpResponse:
     user = owner(request)
-    servers = presets.choices(keep=found.server_id)
-    prompts = services.system_prompts_of(user)
+    servers = presets.model_choices(keep=found.server_id)
+    prompts = system_prompts.list_system_prompts(user)
     if found.system_prompt and found.system_prompt not in prompts:
         prompts.append(found.system_prompt)
-    schema = answer_format.schema_of(found.response_format)
-    context = model_state.head_of(found) | {
+    schema = response_format.schema_of(found.response_format)
+    context = model_state.model_context(found) | {
         "conversation": found,
         "servers": servers,
         "key": presets.key_of(found.server_id, found.model),
         "prompts": prompts,
         "presets": Preset.objects.owned_by(user),
-        "sampling": params.SAMPLING,
-        "repetition": params.REPETITION,
-        "budget": params.BUDGET,
-        "values": params.to_form(found.params),
+        "sampling": params_form.SAMPLING,
+        "repetition": params_form.REPETITION,
+        "budget": params_form.BUDGET,
+        "values": params_form.form_values(found.sampling),
         "limits": _limits(found),
         "schema": schema,
         "schema_json": json.dumps(schema),
-        "changing": cache_loss.changing_parts(found.system_prompt.text)
-        if found.system_prompt
-        else [],
+        "changing": changing_parts(found.system_prompt.text) if found.system_prompt else [],
         "tools": tools.panel(found),
         "saved": saved,
         "change": bool(saved),
@@ -152,26 +159,26 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
 
 
 def _limits(found: Conversation) -> dict[str, str]:
-    """What holds where a field is left empty, as far as that is known."""
+    """Return the effective limits for empty fields, if they are known."""
     try:
-        target = llm.choose_target(*build.chosen(found))
+        target = llm.choose_target(*chosen_model(found))
     except llm.NoServer:
         return {}
-    most = build.answer_limit(target.server, target.model, None)
-    return {"max_tokens": f"up to {most:,}"} if most else {}
+    limit = answer_limit(target.server, target.model, None)
+    return {"max_tokens": f"up to {limit:,}"} if limit else {}
 
 
-def _said(
+def _render_result(
     request: HttpRequest,
     found: Conversation,
     *,
     saved: str = "",
     errors: dict[str, str] | None = None,
 ) -> HttpResponse:
-    """What became of a change; the form stays as it is. With the model's new state when saved."""
+    """Render the result of a change below the form, with the model's new state if it was saved."""
     context: dict[str, Any] = {"conversation": found, "saved": saved, "errors": errors}
     if not errors:
-        context |= model_state.head_of(found) | {"change": True}
+        context |= model_state.model_context(found) | {"change": True}
     answer = render(
         request, "chat/settings/_save_status.html", context, status=422 if errors else 200
     )

@@ -1,4 +1,4 @@
-"""The cards of calls on the page, and which tools a conversation's model may call."""
+"""Tool calls on the page, and the tools of a conversation."""
 
 from typing import Any
 
@@ -6,56 +6,56 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.chat.answering import runner
-from apps.chat.conversations import services
-from apps.chat.models import Conversation, ToolCall
-from apps.chat.prompt import build
-from apps.chat.tools import deciding
+from apps.chat.conversations import call_decisions, services
+from apps.chat.errors import ChatError
+from apps.chat.models import MAX_ROUNDS, Conversation, ToolCall, mark_orphans_interrupted
+from apps.chat.prompt.prepare import supports_tools
 from apps.chat.tools import settings as tool_settings
-from apps.chat.views.conversation import get_conversation, in_place_of_thread, refused, whole_thread
+from apps.chat.views.lookups import get_conversation
+from apps.chat.views.thread import refuse, replace_thread, whole_thread
 from apps.core.api import get_owned
 from apps.servers import services as llm
 
-USE = "use-"
-ALL = "all-"
+USE = "use-"  # + tool name
+ALL = "all-"  # + group
 
 
 @require_safe
 def call(request: HttpRequest, pk: int) -> HttpResponse:
-    """One card. The page fetches it anew whenever its call has news."""
-    return _card(request, _get(request, pk))
+    """Render one call. The page asks for it whenever its call changes."""
+    return _render_call(request, _get(request, pk))
 
 
 @require_POST
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
-    """Whether a call may run: `decision` must be run, always or refuse."""
+    """Allow or deny a call: `decision` must be run, always or refuse."""
     found, decision = _get(request, pk), request.POST.get("decision")
     if decision not in {"run", "always", "refuse"}:
         return HttpResponseBadRequest("`decision` must be run, always or refuse.")
     try:
-        decided = deciding.decide(
+        decided = call_decisions.decide(
             found, run=decision in {"run", "always"}, always=decision == "always"
         )
-    except services.ChatError as error:
-        return refused(request, error)
-    if decided.answer_id != found.answer_id:  # another answer goes on from the one on the page
-        return in_place_of_thread(whole_thread(request, decided.answer.conversation_id))
-    return _card(request, decided)
+    except ChatError as error:
+        return refuse(request, error)
+    if decided.answer_id != found.answer_id:  # another answer continues the one on the page
+        return replace_thread(whole_thread(request, decided.answer.conversation_id))
+    return _render_call(request, decided)
 
 
 @require_POST
 def run_again(request: HttpRequest, pk: int) -> HttpResponse:
-    """Runs a call that was cut off; another answer goes on from its result."""
+    """Run a call that was cut off; another answer continues with its result."""
     try:
-        again = deciding.run_again(_get(request, pk))
-    except services.ChatError as error:
-        return refused(request, error)
-    return in_place_of_thread(whole_thread(request, again.answer.conversation_id))
+        again = call_decisions.run_again(_get(request, pk))
+    except ChatError as error:
+        return refuse(request, error)
+    return replace_thread(whole_thread(request, again.answer.conversation_id))
 
 
 @require_POST
 def tools(request: HttpRequest, pk: int) -> HttpResponse:
-    """One change of the panel's tools, saved at once."""
+    """Save one change of the tools."""
     found = get_conversation(request, pk)
     use = {
         name.removeprefix(USE): str(value)
@@ -64,53 +64,54 @@ def tools(request: HttpRequest, pk: int) -> HttpResponse:
     }
     groups = {name: str(v) for name, v in request.POST.items() if name.startswith(ALL) and v}
     for name, approval in groups.items():
-        use |= tool_settings.for_all(name.removeprefix(ALL), approval, found.owner_id)
+        use |= tool_settings.approve_group(name.removeprefix(ALL), approval, found.owner_id)
     rounds = request.POST.get("rounds", "").strip()
-    given = {
-        "use": use,
-        "rounds": int(rounds) if rounds.isdecimal() and len(rounds) < 6 else 0,
-        "parallel": "parallel" in request.POST,
-    }
     context: dict[str, Any] = {"conversation": found}
     try:
-        found.tools = tool_settings.checked(given, found.owner_id)
+        checked = tool_settings.check(
+            use,
+            rounds=int(rounds) if rounds.isdecimal() and len(rounds) < 6 else 0,
+            parallel="parallel" in request.POST,
+            person=found.owner_id,
+        )
     except tool_settings.BadTools as error:
         context["errors"] = {"tools": str(error)}
     else:
+        found.tools = checked.to_json()
         found.save(update_fields=["tools"])
         context["saved"] = "Saved."
-        if groups:  # the choices of the group are not what the page shows any more
+        if groups:  # the page does not show the new choices of the group yet
             context |= {"tools": panel(found), "tools_changed": True}
-    said = "chat/settings/_save_status.html"
-    return render(request, said, context, status=422 if "errors" in context else 200)
+    status = 422 if "errors" in context else 200
+    return render(request, "chat/settings/_save_status.html", context, status=status)
 
 
 def panel(found: Conversation) -> dict[str, Any]:
-    """What the panel shows of tools."""
-    offer = tool_settings.offer(found.tools, found.owner_id)
+    """Return the template context of the tools in the panel."""
+    offer = tool_settings.offer(found.tool_settings, found.owner_id)
     return {
-        "choices": tool_settings.choices(found.tools, found.owner_id),
+        "choices": tool_settings.choices(found.tool_settings, found.owner_id),
         "offer": offer,
-        "rounds_at_most": tool_settings.MAX_ROUNDS,
-        "cannot": _cannot(found),
+        "max_rounds": MAX_ROUNDS,
+        "model_without_tools": _model_without_tools(found),
     }
 
 
-def _cannot(found: Conversation) -> str:
-    """The model that would not be sent any tools, because its template knows none."""
+def _model_without_tools(found: Conversation) -> str:
+    """Return the model's name if its chat template has no tools, else ""."""
     try:
         target = services.target_of(found)
     except llm.NoServer:
         return ""
-    return "" if build.takes_tools(target.server, target.model) else target.model
+    return "" if supports_tools(target.server, target.model) else target.model
 
 
 def _get(request: HttpRequest, pk: int) -> ToolCall:
     return get_owned(ToolCall.objects.select_related("answer"), request, pk)
 
 
-def _card(request: HttpRequest, found: ToolCall) -> HttpResponse:
+def _render_call(request: HttpRequest, found: ToolCall) -> HttpResponse:
     if found.is_open:
-        runner.settle([found.answer])
+        mark_orphans_interrupted([found.answer])
         found.refresh_from_db()
     return render(request, "chat/thread/_tool_call.html", {"call": found})

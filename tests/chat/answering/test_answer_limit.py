@@ -102,7 +102,7 @@ async def test_an_answer_of_two_requests_ends_at_the_limit_it_was_given(
     assert [asked["max_tokens"] for asked in process.asked[:2]] == [7, 3]
     saved = await Message.objects.aget(pk=answer)
     assert (saved.max_tokens, saved.completion_tokens, saved.prompt_tokens) == (7, 7, 101)
-    assert saved.why_cut == "Stopped at max tokens (7)"
+    assert saved.length_limit == "Stopped at max tokens (7)"
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ async def test_an_answer_of_two_requests_ends_at_the_limit_it_was_given(
             {"max_tokens": 4096, "completion_tokens": 96, "prompt_tokens": 4000},
             "Stopped: the context is full (4,096 tokens)",
         ),
-        ({"completion_tokens": 300}, "Cut at its length limit"),
-        ({"max_tokens": 300}, "Cut at its length limit"),
+        ({"completion_tokens": 300}, "Stopped: max tokens reached"),
+        ({"max_tokens": 300}, "Stopped: max tokens reached"),
     ],
 )
 def test_the_footer_says_which_limit_it_was(
@@ -173,4 +173,4 @@ def test_a_cache_that_is_not_reported_is_not_zero(
     assert "0 %" not in page
     assert "0%" not in page
     unreported = Usage(300, 0, 5, tells_cached=False)
-    assert Outcome(usage=unreported).tokens_read == 0
+    assert Outcome(usage=unreported).uncached_tokens == 0

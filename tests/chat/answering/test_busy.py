@@ -1,4 +1,4 @@
-"""Questions to a server that takes no more requests for now."""
+"""Questions to a server that request limit is reached for now."""
 
 import pytest
 from django.test import AsyncClient
@@ -25,7 +25,7 @@ async def test_a_question_waits_and_says_why(alice_api: AsyncClient, llama: Llam
     assert (saved.status, saved.error_detail) == (Status.COMPLETE, "")
     said = [event["reason"] for event in events if event.name == "queued" and "reason" in event]
     assert said
-    assert "takes no more requests" in said[0]
+    assert "request limit is reached" in said[0]
     assert "Trying again in" in said[0]
     assert len(refused) < 5
 

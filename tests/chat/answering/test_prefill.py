@@ -8,8 +8,10 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
 from apps.chat.answering import prefill
+from apps.chat.answering.side_requests import PromptNotCached, complete_on_idle_slot
 from apps.chat.models import Conversation, Message, Role
 from apps.chat.prompt import build
+from apps.chat.prompt.prepare import prepare
 from apps.llm import permits
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
@@ -46,7 +48,7 @@ async def test_the_question_finds_its_prompt_read(
     alice: User, alice_api: AsyncClient, server: Server
 ) -> None:
     conversation = await in_db(open_long, alice)
-    prefill._reader().read(conversation, "And where is")
+    prefill.current_queue().prefill(conversation, "And where is")
     await prefill.join(conversation.pk, "And where is the cup?")
     assert await cached(alice_api, conversation, "And where is the cup?") > 0.9
 
@@ -64,16 +66,16 @@ async def test_a_question_joins_what_is_being_read(
     alice: User, alice_api: AsyncClient, server: Server
 ) -> None:
     conversation = await in_db(open_long, alice, "It is read while the question comes, and once. ")
-    prefill._reader().read(conversation, "")
+    prefill.current_queue().prefill(conversation, "")
     assert await cached(alice_api, conversation, "And where is the cup?") > 0.8
 
 
 async def test_a_question_that_begins_otherwise_does_not_wait(alice: User, server: Server) -> None:
     conversation = await in_db(open_long, alice)
-    reader = prefill._reader()
-    reader.read(conversation, "Something")
+    queue = prefill.current_queue()
+    queue.prefill(conversation, "Something")
     await asyncio.wait_for(prefill.join(conversation.pk, "Else"), timeout=60)
-    assert not reader._tasks
+    assert not queue.tasks
 
 
 async def test_what_only_a_read_prompt_is_worth_is_not_said_on_another(
@@ -81,24 +83,24 @@ async def test_what_only_a_read_prompt_is_worth_is_not_said_on_another(
 ) -> None:
     """Two conversations share a beginning at most: a title must not cost one its place."""
     conversation = await in_db(open_long, alice, "Somebody else has taken the place of this. ")
-    ask = await in_db(lambda: build.aside(conversation, "A title?", max_tokens=4))
-    prepared = build.prepare(ask, await refresh_server(server))
-    with pytest.raises(prefill.NotRead):
-        await prefill.said_aside(ask, prepared, label="Title", must_be_read=True)
-    await prefill.said_aside(ask, prepared, label="Summary")
-    assert await prefill.said_aside(ask, prepared, label="Title", must_be_read=True)
+    ask = await in_db(lambda: build.side_request(conversation, "A title?", max_tokens=4))
+    prepared = prepare(ask, await refresh_server(server))
+    with pytest.raises(PromptNotCached):
+        await complete_on_idle_slot(ask.person, prepared, label="Title", only_if_cached=True)
+    await complete_on_idle_slot(ask.person, prepared, label="Summary")
+    assert await complete_on_idle_slot(ask.person, prepared, label="Title", only_if_cached=True)
 
 
 async def test_it_takes_no_slot_from_anybody(
     alice: User, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prefill, "ASK_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(prefill, "RETRY_SECONDS", 0.05)
     conversation = await in_db(open_long, alice)
     seen = await refresh_server(server)
     async with AsyncExitStack() as others:
         for _ in range(seen.slots):
             await others.enter_async_context(hold_slot(seen, lane=Lane.BATCH))
-        prefill._reader().read(conversation, "")
+        prefill.current_queue().prefill(conversation, "")
         await prefill.join(conversation.pk, "Ends after some attempts")
         occupancy = await permits.read_occupancy(slot_terms(seen))
         assert [entry.lane for entry in occupancy.held] == ["batch"] * seen.slots
@@ -107,7 +109,7 @@ async def test_it_takes_no_slot_from_anybody(
 
 async def test_a_short_prompt_is_not_worth_it(alice: User, server: Server) -> None:
     conversation = await in_db(Conversation.objects.create, owner=alice)
-    prefill._reader().read(conversation, "Hello")
+    prefill.current_queue().prefill(conversation, "Hello")
     await prefill.join(conversation.pk, "Hello")
     assert (await permits.read_occupancy(slot_terms(await refresh_server(server)))).people == 0
 

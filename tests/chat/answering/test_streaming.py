@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 from django.test import AsyncClient
 
-from apps.chat.models import Message, Status
+from apps.chat.models import Message, Status, Usage
 from apps.llm.permits import Lane
 from apps.runtime.redis import async_redis
 from apps.servers.models import Server
@@ -36,7 +36,7 @@ async def test_it_works(alice_api: AsyncClient, server: Server) -> None:
     saved = await Message.objects.aget(pk=answer)
     assert saved.status == Status.COMPLETE
     assert saved.content == text_of(events)
-    assert saved.usage == events[-2]
+    assert saved.usage == Usage(**events[-2])
 
 
 async def test_a_finished_answer_is_a_snapshot_and_its_end(
@@ -56,7 +56,7 @@ async def test_a_reload_in_mid_answer_loses_nothing(
 ) -> None:
     """From the process that writes, and from any other, which has only Redis."""
     if elsewhere:
-        monkeypatch.setattr("apps.chat.answering.event_log._written_here", Forgetful())
+        monkeypatch.setattr("apps.chat.streaming.event_log._local_logs", Forgetful())
     _, answer = await ask(alice_api, max_tokens=600)
     response = await alice_api.get(f"/api/v1/answers/{answer}/events")
     seen = []
@@ -137,8 +137,8 @@ async def test_the_text_of_a_runner_that_died_is_kept(
     # What a kill -9 leaves behind: the row, the stream, and a heartbeat that runs out.
     async def never_saved(*_: object) -> None: ...
 
-    monkeypatch.setattr("apps.chat.answering.runner._Runner._finish", never_saved)
-    killed = [task for task in asyncio.all_tasks() if "_Runner._" in str(task.get_coro())]
+    monkeypatch.setattr("apps.chat.answering.runner.Runner._finish", never_saved)
+    killed = [task for task in asyncio.all_tasks() if "Runner._" in str(task.get_coro())]
     for task in killed:
         task.cancel()
     await asyncio.wait(killed)

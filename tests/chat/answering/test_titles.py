@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 from pytest_django import Settings
 
-from apps.chat.answering import prefill, runner, titles
+from apps.chat.answering import prefill, runner, side_requests, titles
 from apps.chat.models import Conversation
 from apps.servers.models import Server
 from tests.chat.conftest import ask, ask_in, events_of, told
@@ -38,9 +38,8 @@ async def answered(api: AsyncClient, model: ToolServer, question: str = "What is
 
 
 async def settled(pk: int) -> None:
-    if running := list(runner._runner()._running.values()):
-        await asyncio.wait(running)
-    if task := prefill._reader()._tasks.get(pk):
+    await runner.wait_until_idle()
+    if task := prefill.current_queue().tasks.get(pk):
         await asyncio.wait([task])
 
 
@@ -57,7 +56,7 @@ async def settled(pk: int) -> None:
     ],
 )
 def test_what_a_model_says_becomes_a_title(said: str, title: str) -> None:
-    assert titles.cleaned(said) == title
+    assert titles.parse_title(said) == title
 
 
 @pytest.mark.django_db(transaction=True)
@@ -97,7 +96,7 @@ async def test_off_by_a_setting(alice_api: AsyncClient, settings: Settings) -> N
 async def test_the_next_question_ends_it_and_lets_the_server_let_go_of_its_slot(
     alice_api: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prefill, "LET_GO_SECONDS", 0.4)
+    monkeypatch.setattr(side_requests, "RELEASE_SECONDS", 0.4)
     with ToolServer([say(ANSWER)], hang_at=2) as model:
         await asyncio.to_thread(create_tool_server, model)
         pk, answer = await ask(alice_api, "What is it?")
@@ -106,7 +105,7 @@ async def test_the_next_question_ends_it_and_lets_the_server_let_go_of_its_slot(
             await asyncio.sleep(0.01)
         ended = time.monotonic()
         await events_of(alice_api, await ask_in(alice_api, pk, "And a stove?"))
-        assert time.monotonic() - ended >= prefill.LET_GO_SECONDS
+        assert time.monotonic() - ended >= side_requests.RELEASE_SECONDS
         assert model.asked[2]["messages"][-1]["content"] == "And a stove?"
         await settled(pk)  # after the second answer it is asked for again
         assert [asked["messages"][-1]["content"] for asked in model.asked[1::2]] == [
@@ -119,16 +118,16 @@ async def test_what_is_typed_is_read_before_a_title_is_written(
     alice_api: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(titles, "START_AFTER_SECONDS", 60)
-    monkeypatch.setattr(prefill, "WORTH_TOKENS", 0)
+    monkeypatch.setattr(prefill, "MIN_TOKENS", 0)
     with ToolServer([say(ANSWER)]) as model:
         made = await asyncio.to_thread(create_tool_server, model)
         await Server.objects.filter(pk=made.pk).aupdate(kind="llama-server")  # else none is read
         pk, answer = await ask(alice_api, "What is it?")
         await events_of(alice_api, answer)
-        reader = prefill._reader()
-        while pk not in reader._tasks:  # the title waits
+        queue = prefill.current_queue()
+        while pk not in queue.tasks:  # the title waits
             await asyncio.sleep(0.01)
-        reader.read(await Conversation.objects.aget(pk=pk), "And a stove?")
+        queue.prefill(await Conversation.objects.aget(pk=pk), "And a stove?")
         async with asyncio.timeout(60):
             while len(model.asked) < 2:
                 await asyncio.sleep(0.01)

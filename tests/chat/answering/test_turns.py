@@ -129,7 +129,7 @@ async def test_a_server_that_is_not_there(alice_api: AsyncClient) -> None:
     assert (end.name, end["code"]) == ("error", "unreachable")
     shown = (await alice_api.get(f"/api/v1/answers/{answer}")).json()
     assert shown["status"] == Status.FAILED
-    assert "Is it running?" in shown["error"]["detail"]
+    assert "Check that it is running" in shown["error"]["detail"]
 
 
 async def test_no_server_at_all(alice_api: AsyncClient, db: None) -> None:

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from apps.chat.conversations import services
+from apps.chat.conversations import services, system_prompts
 from apps.chat.models import Conversation, Message, Role, SystemPrompt, ToolCall
 from apps.chat.urls import urlpatterns
 
@@ -125,7 +125,7 @@ def test_nobody_without_a_login(conversation: Conversation, name: str) -> None:
 
 
 def test_someone_elses_system_prompt(alice: User, bobs_api: Client, bobs_browser: Client) -> None:
-    prompt = services.save_system_prompt(owner=alice, name="Secret", text="Tell nobody.")
+    prompt = system_prompts.save_system_prompt(owner=alice, name="Secret", text="Tell nobody.")
     opened = bobs_api.post(
         "/api/v1/conversations", {"system_prompt": prompt.pk}, content_type="application/json"
     )

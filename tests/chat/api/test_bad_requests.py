@@ -9,9 +9,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
+from apps.chat.attachments import receive
 from apps.chat.conversations import services
 from apps.chat.models import Attachment, Conversation, Message
-from apps.chat.prompt import attachments
 from apps.core.models import ApiKey
 from tests.chat.conftest import told
 
@@ -93,7 +93,7 @@ def test_a_change_writes_its_own_fields_alone(
 
 def test_a_question_has_an_end(alice: User, api: Client, client: Client) -> None:
     conversation = told(alice, "q", "a")
-    long = "x" * (services.MAX_QUESTION + 1)
+    long = "x" * (services.MAX_CHARACTERS + 1)
     url = f"/api/v1/conversations/{conversation.pk}/messages"
     answer = api.post(url, {"content": long}, content_type=JSON)
     assert (answer.status_code, answer.json()["code"]) == (422, "message_too_long")
@@ -108,18 +108,18 @@ def test_a_question_has_an_end(alice: User, api: Client, client: Client) -> None
     assert Message.objects.count() == 2
 
 
-def receive(owner: User, name: str = "a.txt", text: bytes = b"text") -> Attachment:
-    return attachments.receive(owner, name, io.BytesIO(text), None)
+def upload(owner: User, name: str = "a.txt", text: bytes = b"text") -> Attachment:
+    return receive.receive(owner, name, io.BytesIO(text), None)
 
 
 def test_files_that_are_not_there(alice: User, bob: User, api: Client) -> None:
     conversation = told(alice, "q", "a")
-    mine, his = receive(alice), receive(bob)
+    mine, his = upload(alice), upload(bob)
     url = f"/api/v1/conversations/{conversation.pk}/messages"
     for ids in ([his.pk], [mine.pk, his.pk], [mine.pk, 10**9], [10**15]):
         answer = api.post(url, {"content": "x", "attachments": ids}, content_type=JSON)
         assert (answer.status_code, answer.json()["code"]) == (422, "bad_attachment")
-        assert "is not available" in answer.json()["detail"]
+        assert "is not there" in answer.json()["detail"]
     assert Message.objects.count() == 2
     assert set(Attachment.objects.values_list("message", flat=True)) == {None}
 
@@ -141,12 +141,12 @@ def test_files_of_one_person_have_an_end(
 def test_unsent_files_have_an_end_of_their_own(
     alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attachments, "UNSENT_MB", 1)
-    receive(alice, text=b"x" * 300_000)
-    Attachment.objects.update(size=attachments.MB)
-    with pytest.raises(attachments.NoRoom, match="unsent files have 1 MB already"):
-        receive(alice)
-    receive(bob)
+    monkeypatch.setattr(receive, "UNSENT_MB", 1)
+    upload(alice, text=b"x" * 300_000)
+    Attachment.objects.update(size=receive.MB)
+    with pytest.raises(receive.NoRoom, match="unsent files have 1 MB already"):
+        upload(alice)
+    upload(bob)
     question = told(alice, "q").messages.get()
-    attachments.claim(alice.pk, [str(Attachment.objects.earliest("pk").pk)], question)
-    receive(alice)
+    receive.attach(alice.pk, [str(Attachment.objects.earliest("pk").pk)], question)
+    upload(alice)

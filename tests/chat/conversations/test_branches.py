@@ -6,7 +6,7 @@ from django.test import AsyncClient, Client
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.chat.conversations import branches, services
+from apps.chat.conversations import branch_view, branches, services
 from apps.chat.models import Conversation, Message, Role, Status
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
@@ -100,7 +100,7 @@ async def test_deleting_stops_what_is_being_written(
 ) -> None:
     _, answer = await ask(alice_api, "Hello", max_tokens=3000)
     question = await Message.objects.aget(role=Role.USER)
-    await in_db(branches.remove, question)
+    await in_db(branches.delete, question)
     removed = await Message.objects.aget(pk=answer)
     assert removed.status == Status.STOPPED
     assert removed.deleted_at is not None
@@ -110,7 +110,7 @@ def test_nothing_to_go_on_from(alice: User, browser: Client, demo_server: Server
     conversation = told(alice, "Hello", "", status=Status.STOPPED)
     response = browser.post(reverse("chat:continue_answer", args=[conversation.messages.last().pk]))
     assert response.status_code == 422
-    assert "no text to go on from" in response.content.decode()
+    assert "no text to continue from" in response.content.decode()
 
 
 def test_an_empty_edit(alice: User, browser: Client, demo_server: Server) -> None:
@@ -185,16 +185,16 @@ def test_two_deletions_come_back_one_by_one(alice: User) -> None:
         conversation.messages.get(content="one"),
         conversation.messages.get(content="three"),
     )
-    branches.remove(third)
-    branches.remove(first)
+    branches.delete(third)
+    branches.delete(first)
     first.refresh_from_db()
     branches.restore(first)
-    shown = [item.message.content for item in services.active_branch(Conversation.objects.get())]
+    shown = [item.message.content for item in branch_view.active_branch(Conversation.objects.get())]
     assert shown == ["one", "two"]
 
 
 def test_what_was_deleted_long_ago_is_gone(alice: User) -> None:
     conversation = told(alice, "one", "two")
-    branches.remove(conversation.messages.last())
+    branches.delete(conversation.messages.last())
     assert branches.purge(timezone.now()) == 1
     assert [m.content for m in conversation.messages.all()] == ["one"]

@@ -1,20 +1,24 @@
 """Two answers to one question side by side."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 from django.urls import reverse
 
+from apps.chat import errors
 from apps.chat.conversations import compare, presets, services
-from apps.chat.models import Conversation, Message, Role, Status
+from apps.chat.models import Conversation, Message, Role, SamplingParams, Status
 from apps.chat.prompt import build
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from tests.chat.conftest import ask, events_of, text_of, told
 from tests.chat.views.test_pages import page
+from tests.markup import visible_text
 
 
-def compared(owner: User, settings: build.Settings) -> tuple[Conversation, Message, Message]:
+def compared(owner: User, settings: dict[str, Any]) -> tuple[Conversation, Message, Message]:
     conversation = told(owner, "Which?", "Blue.", model="first-model")
     left = conversation.messages.get(content="Blue.")
     right = conversation.messages.create(
@@ -26,23 +30,23 @@ def compared(owner: User, settings: build.Settings) -> tuple[Conversation, Messa
 
 
 @pytest.fixture
-def settings(demo_server: Server) -> build.Settings:
+def settings(demo_server: Server) -> dict[str, Any]:
     return {
         "server": demo_server.pk, "model": "second-model", "system_prompt": None,
         "params": {"temperature": 0.1},
     }  # fmt: skip
 
 
-def test_side_by_side(alice: User, browser: Client, settings: build.Settings) -> None:
+def test_side_by_side(alice: User, browser: Client, settings: dict[str, Any]) -> None:
     conversation, _, _ = compared(alice, settings)
     html = page(browser, conversation)
     assert html.index("first-model") < html.index("Blue.") < html.index("second-model")
     assert html.index("second-model") < html.index("Red.")
-    assert "second-model · Dry" in html
+    assert "second-model · Dry" in visible_text(html)
     assert html.count("Keep this answer") == 2
 
 
-def test_keep_the_new_one(alice: User, browser: Client, settings: build.Settings) -> None:
+def test_keep_the_new_one(alice: User, browser: Client, settings: dict[str, Any]) -> None:
     conversation, _, right = compared(alice, settings)
     html = browser.post(reverse("chat:keep_answer", args=[right.pk])).content.decode()
     assert "Keep this answer" not in html
@@ -51,7 +55,7 @@ def test_keep_the_new_one(alice: User, browser: Client, settings: build.Settings
     assert (conversation.model, conversation.params) == ("second-model", {"temperature": 0.1})
 
 
-def test_keep_the_old_one(alice: User, browser: Client, settings: build.Settings) -> None:
+def test_keep_the_old_one(alice: User, browser: Client, settings: dict[str, Any]) -> None:
     conversation, left, _ = compared(alice, settings)
     html = browser.post(reverse("chat:keep_answer", args=[left.pk])).content.decode()
     assert "Keep this answer" not in html
@@ -62,7 +66,7 @@ def test_keep_the_old_one(alice: User, browser: Client, settings: build.Settings
 
 
 def test_a_deleted_side_leaves_the_other(
-    alice: User, browser: Client, settings: build.Settings
+    alice: User, browser: Client, settings: dict[str, Any]
 ) -> None:
     conversation, left, _ = compared(alice, settings)
     browser.post(reverse("chat:delete_message", args=[left.pk]))
@@ -79,21 +83,22 @@ def test_the_form(alice: User, browser: Client, demo_server: Server) -> None:
     assert gone.status_code == 422
 
 
-def test_what_it_is_asked_with(alice: User, settings: build.Settings) -> None:
+def test_what_it_is_asked_with(alice: User, settings: dict[str, Any]) -> None:
     _, _, right = compared(alice, settings)
-    asked = build.for_answer(right)
+    asked = build.for_answer(right.pk)
     assert (asked.server.pk, asked.model) == (settings["server"], "second-model")
-    assert asked.params == {"temperature": 0.1}
+    assert asked.params.to_json() == {"temperature": 0.1}
     right.request["as"]["server"] = 12345  # gone since
     right.request["as"]["system_prompt"] = 12345
-    assert build.for_answer(right).system_prompt is None
+    right.save()
+    assert build.for_answer(right.pk).system_prompt is None
 
 
 def test_an_answer_being_written_cannot_be_compared(alice: User, demo_server: Server) -> None:
     answer = told(alice, "Which?", "", status=Status.QUEUED).messages.last()
     assert answer is not None
-    with pytest.raises(services.StillAnswering):
-        compare.beside(answer)
+    with pytest.raises(errors.StillAnswering):
+        compare.compare(answer)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -104,7 +109,7 @@ async def test_with_a_preset(
     await events_of(alice_api, answer)
     preset = await in_db(
         presets.save, owner=alice, name="Long", server=None, model="", system_prompt=None,
-        params={"max_tokens": 9},
+        params=SamplingParams(max_tokens=9),
     )  # fmt: skip
     found = await Message.objects.aget(pk=answer)
     found.request = {}  # else its own max_tokens would go along

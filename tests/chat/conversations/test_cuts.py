@@ -8,7 +8,7 @@ from django.test import AsyncClient, Client
 from django.urls import reverse
 
 from apps.chat.answering import summaries
-from apps.chat.conversations import context_meter, services
+from apps.chat.conversations import branch_view, context_meter
 from apps.chat.models import Conversation, Message, Role, Summary, SummaryState
 from apps.chat.prompt.context import RECALL
 from apps.runtime.async_db import in_db
@@ -16,6 +16,7 @@ from apps.servers.models import Server
 from tests.chat.conftest import Event, ask_in, events_of, told
 from tests.chat.tools.tool_server import ToolServer, create_tool_server
 from tests.chat.views.test_pages import page
+from tests.markup import visible_text
 
 SUMMARY = "They spoke of kettles."
 TURNS = ("one", "1 said", "two", "2 said", "three", "3 said")
@@ -83,7 +84,7 @@ async def test_the_next_prompts_begin_with_it_and_with_what_is_pinned(
 async def test_the_next_question_ends_a_summary_which_is_then_asked_for_again(
     alice: User, alice_api: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summaries, "ASK_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(summaries, "RETRY_SECONDS", 0.01)
     script = [[{"content": SUMMARY}], [{"content": "4 said"}], [{"content": SUMMARY}]]
     with ToolServer(script, hang_at=1) as model:
         writing = asyncio.create_task(summarised(alice, model))
@@ -102,7 +103,7 @@ async def test_the_next_question_ends_a_summary_which_is_then_asked_for_again(
 async def test_it_waits_for_an_idle_slot_and_says_when_there_is_none(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summaries, "PATIENCE", summaries.timedelta(seconds=0.1))
+    monkeypatch.setattr(summaries, "MAX_WAIT", summaries.timedelta(seconds=0.1))
     with ToolServer([[{"content": "no"}]], hang=True) as model:
         conversation = await summarised(alice, model)
     summary = await Summary.objects.aget(upto__conversation=conversation)
@@ -117,10 +118,10 @@ class TestPage:
         conversation = cut(alice)
         assert "Summarise earlier messages" in page(browser, conversation)
         summary = Summary.objects.create(upto=message(conversation, "2 said"))
-        assert "as soon as a slot is idle" in page(browser, conversation)
+        assert "when a slot is free" in page(browser, conversation)
         address = reverse("chat:summary", args=[conversation.pk])
         for state, shown in (
-            (SummaryState.FAILED, "Not summarised: Why."),
+            (SummaryState.FAILED, "Summary failed: Why."),
             (SummaryState.READY, "Summary sent instead"),
         ):
             summary.state, summary.text = state, "Why."
@@ -155,9 +156,9 @@ class TestPage:
         pinned = message(conversation, "1 said")
         address = reverse("chat:pin_message", args=[pinned.pk])
         assert 'aria-pressed="true"' in browser.post(address).content.decode()
-        assert "but for 1 that is pinned" in page(browser, conversation)
+        assert "except 1 pinned" in page(browser, conversation)
         conversation.messages.filter(content="3 said").update(prompt_prefix={"pinned": []})
-        assert "1 pinned message did not fit" in page(browser, conversation)
+        assert "1 pinned message did not fit" in visible_text(page(browser, conversation))
         assert 'aria-pressed="false"' in browser.post(address).content.decode()
 
     def test_of_nobody_elses_and_by_the_right_verbs(
@@ -187,23 +188,26 @@ class TestPage:
 
     def test_the_meter(self, alice: User, browser: Client, demo_server: Server) -> None:
         html = page(browser, cut(alice))
-        assert "950 of the 2,048 tokens of a slot are used. At 1,740 the beginning is cut" in html
-        assert "in about 3 turns like the last ones" in html
-        assert "66 % of all prompt tokens" in html
+        assert (
+            "950 of 2,048 tokens used. At 1,740 tokens, the oldest messages are dropped"
+            in visible_text(html)
+        )
+        assert "about 3 more turns at this rate" in html
+        assert "66% of all prompt tokens" in html
         assert 'id="meter-turns"' not in page(browser, told(alice, "Hello", "Hi"))
 
 
 def test_how_long_until_a_cut() -> None:
-    def turn(number: int, tokens: int) -> context_meter.Turn:
-        return context_meter.Turn(number, number, tokens, 0, 0, None, 0)
+    def turn(number: int, tokens: int) -> context_meter.AnswerUsage:
+        return context_meter.AnswerUsage(number, number, tokens, 0, 0, None, 0)
 
     steady = [turn(number, 100 * number) for number in range(1, 11)]
-    assert context_meter.Meter(steady, 2000).turns_left == 7  # 1,000 now, 1,700 is the limit
-    assert context_meter.Meter(steady, None).turns_left is None
-    assert context_meter.Meter(steady[:1], 2000).turns_left is None
+    assert context_meter.ContextMeter(steady, 2000).turns_left == 7  # 1,000 now, 1,700 is the limit
+    assert context_meter.ContextMeter(steady, None).turns_left is None
+    assert context_meter.ContextMeter(steady[:1], 2000).turns_left is None
     after_a_cut = [turn(1, 1500), turn(2, 700), turn(3, 800)]
-    assert context_meter.Meter(after_a_cut, 2000).turns_left == 9
-    assert context_meter.Meter([turn(1, 1600), turn(2, 1699)], 2000).turns_left == 0
+    assert context_meter.ContextMeter(after_a_cut, 2000).turns_left == 9
+    assert context_meter.ContextMeter([turn(1, 1600), turn(2, 1699)], 2000).turns_left == 0
 
 
 @pytest.mark.django_db
@@ -213,7 +217,7 @@ def test_only_the_branch_that_is_shown_is_measured(alice: User) -> None:
         conversation=conversation, parent=message(conversation, "three"), role=Role.ASSISTANT,
         content="other", prompt_tokens=5000,
     )  # fmt: skip
-    turns = context_meter.turns_of(services.Branch.active(conversation))
+    turns = context_meter.measure(branch_view.Branch.active(conversation))
     assert [turn.prompt for turn in turns] == [700, 900]
 
 

@@ -32,7 +32,7 @@ def test_pins_come_first(browser: Client, three: list[Conversation]) -> None:
 
 def test_the_archive(browser: Client, three: list[Conversation], demo_server: Server) -> None:
     shown = browser.post(reverse("chat:archive", args=[three[1].pk]), follow=True)
-    assert "“B” is archived." in shown.content.decode()
+    assert "“B” archived." in shown.content.decode()
     assert titles(browser) == ["C", "A"]
     assert titles(browser, archived="1") == ["B"]
 
@@ -50,8 +50,8 @@ def test_tags(browser: Client, three: list[Conversation]) -> None:
 @pytest.mark.parametrize(
     ("tags", "sentence"),
     [
-        ("x" * 41, "longer than 40 characters"),
-        (",".join(map(str, range(21))), "At most 20 tags a conversation: these are 21."),
+        ("x" * 41, "is too long. The limit is 40"),
+        (",".join(map(str, range(21))), "A chat can have up to 20 tags. You entered 21."),
     ],
 )
 def test_bad_tags(
@@ -75,10 +75,10 @@ def test_bulk(browser: Client, three: list[Conversation], demo_server: Server) -
     assert titles(browser) == ["B"]
     browser.post(address, {"id": ids, "action": "unarchive"})
     deleted = browser.post(address, {"id": ids, "action": "delete"}, follow=True)
-    assert "2 conversations were deleted." in deleted.content.decode()
+    assert "2 chats deleted." in deleted.content.decode()
     assert titles(browser) == ["B"]
     back = browser.post(reverse("chat:undo", args=[ids[0]]), follow=True)
-    assert "2 conversations back." in back.content.decode()
+    assert "2 chats restored." in back.content.decode()
     assert titles(browser) == ["C", "B", "A"]
 
 
@@ -90,7 +90,7 @@ def test_bulk_without_anything(
     said = browser.post(reverse("chat:bulk"), {"action": "delete"}, follow=True)
     assert "Select at least one chat." in said.content.decode()
     said = browser.post(reverse("chat:bulk"), {"id": three[0].pk, "action": "x"}, follow=True)
-    assert "Choose what to do" in said.content.decode()
+    assert "Choose an action" in said.content.decode()
 
 
 def test_bulk_leaves_others_alone(bobs_browser: Client, three: list[Conversation]) -> None:
@@ -101,7 +101,7 @@ def test_bulk_leaves_others_alone(bobs_browser: Client, three: list[Conversation
 def test_only_its_owner_can_bring_it_back(
     alice: User, bobs_browser: Client, three: list[Conversation]
 ) -> None:
-    library.remove(Conversation.objects.owned_by(alice))
+    library.delete(Conversation.objects.owned_by(alice))
     assert bobs_browser.post(reverse("chat:undo", args=[three[0].pk])).status_code == 404
 
 

@@ -14,6 +14,7 @@ from apps.chat.models import Preset
 from apps.servers import services as llm
 from apps.servers.models import Kind, Server, State
 from tests.chat.conftest import ask, events_of
+from tests.markup import visible_text
 
 CHOSEN = "/chat/model/"
 
@@ -49,14 +50,14 @@ def test_what_is_said(
         state_since=timezone.now() - timedelta(seconds=7.5),
     )  # fmt: skip
     state = ModelState(llm.Target(server, "m"))
-    assert (state.name, state.status, state.words) == ("m", status, words)
-    assert state.look_again == look_again
+    assert (state.name, state.status, state.label) == ("m", status, words)
+    assert state.poll_seconds == look_again
     assert bool(state.hint) == (status != "ready")
 
 
 def test_the_one_that_is_picked(browser: Client, demo_server: Server, other: Server) -> None:
     html = browser.get(reverse("chat:index")).content.decode()
-    assert "qwen · not loaded" in html
+    assert "qwen · not loaded" in visible_text(html)
     head = browser.get(CHOSEN, {"model": presets.key_of(other.pk, "qwen")}).content.decode()
     assert ">qwen</span>" in head
     assert "not loaded" in head
@@ -92,6 +93,6 @@ async def test_a_server_that_went_away_is_said_to_be(
     _, answer = await ask(alice_api)
     await events_of(alice_api, answer)
     html = (await alice_browser.get(f"/chat/answers/{answer}/")).content.decode()
-    assert "Nobody answers at the model server" in html
-    assert "unreachable</span>" in html
+    assert "The model server is not responding" in html
+    assert "offline" in html
     assert 'id="model-state" hx-swap-oob="true"' in html

@@ -10,7 +10,8 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apps.chat.conversations import branches, services
+from apps.chat import errors
+from apps.chat.conversations import branch_view, branches, services
 from apps.chat.models import Conversation, Message, Role, Status
 from apps.core.models import ApiKey
 from apps.servers.models import Server
@@ -34,7 +35,7 @@ def thread(owner: User) -> tuple[Conversation, list[Message]]:
 
 def shown(conversation: Conversation) -> list[str]:
     conversation.refresh_from_db()
-    return [item.message.content for item in services.active_branch(conversation)]
+    return [item.message.content for item in branch_view.active_branch(conversation)]
 
 
 def orphans() -> int:
@@ -55,8 +56,8 @@ def test_a_removed_message_is_no_leaf(alice: User, alice_sync: Client) -> None:
 
 def test_what_comes_back_has_what_it_answers(alice: User, alice_sync: Client) -> None:
     conversation, (_, a1, q2, _) = thread(alice)
-    branches.remove(q2)
-    branches.remove(Message.objects.get(pk=a1.pk))
+    branches.delete(q2)
+    branches.delete(Message.objects.get(pk=a1.pk))
     assert alice_sync.post(f"/api/v1/messages/{q2.pk}/restore").status_code == 204
     assert alice_sync.get(f"/api/v1/conversations/{conversation.pk}").status_code == 200
     assert shown(conversation) == ["q1", "a1", "q2", "a2"]
@@ -77,7 +78,7 @@ def test_what_is_asked_while_answers_are_stopped_goes_too(
         return answer
 
     monkeypatch.setattr(services, "stop", stop)
-    removed = branches.remove(q2)
+    removed = branches.delete(q2)
     assert removed.messages == 3
     assert orphans() == 0
     assert shown(conversation) == ["q1", "a1"]
@@ -89,11 +90,11 @@ def test_nothing_is_asked_below_what_was_taken_away_meanwhile(alice: User) -> No
     conversation, (_, a1, _, a2) = thread(alice)
     here = Conversation.objects.get(pk=conversation.pk)  # as a request has read it
     a2 = Message.objects.get(pk=a2.pk)
-    branches.remove(Message.objects.get(pk=a1.pk))
-    with pytest.raises(services.Gone):
+    branches.delete(Message.objects.get(pk=a1.pk))
+    with pytest.raises(errors.MessageDeleted):
         services.ask(here, "And then?", parent=a2)
-    with pytest.raises(services.Gone):
-        services.answer_again(a2)
+    with pytest.raises(errors.MessageDeleted):
+        services.regenerate(a2)
     assert orphans() == 0
     assert Message.objects.count() == 4
 
@@ -149,7 +150,7 @@ def test_every_order_of_steps_leaves_a_whole_tree(
         elif chosen is None:
             continue
         elif step == "remove" and chosen.deleted_at is None:
-            branches.remove(chosen)
+            branches.delete(chosen)
         elif step == "restore" and chosen.deleted_at is not None:
             branches.restore(chosen)
         elif step == "ask" and chosen.deleted_at is None:

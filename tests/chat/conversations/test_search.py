@@ -95,11 +95,11 @@ def test_what_changes_is_found_anew(alice: User, kettles: Conversation) -> None:
 
 def test_what_was_deleted_is_not_found(alice: User, kettles: Conversation) -> None:
     last = kettles.messages.get(content__startswith="And the")
-    branches.remove(last)
+    branches.delete(last)
     assert found(alice, "cheapest") == []
     branches.restore(Message.objects.get(pk=last.pk))
     assert len(found(alice, "cheapest")) == 1
-    library.remove(Conversation.objects.filter(pk=kettles.pk))
+    library.delete(Conversation.objects.filter(pk=kettles.pk))
     assert search.find(alice, "kettle") == []
 
 
@@ -110,7 +110,7 @@ def test_a_lost_index_is_made_again(alice: User, kettles: Conversation) -> None:
         cursor.execute("DROP TRIGGER chat_message_words_insert")
     kettles.messages.create(role=Role.USER, content="Afterwards")
     assert found(alice, "afterwards") == []
-    search.make_index(connection)
+    search.create_index(connection)
     assert len(found(alice, "afterwards")) == 1
 
 
@@ -127,7 +127,7 @@ def test_the_page(
     question = kettles.messages.first()
     assert "<mark>kettle</mark>" in html
     assert f"?message={question.pk}#question-{question.pk}" in html
-    assert "Nothing was said with" in browser.get(address, {"q": "toaster"}).content.decode()
+    assert "No results for" in browser.get(address, {"q": "toaster"}).content.decode()
     assert "<mark>" not in bobs_browser.get(address, {"q": "kettle"}).content.decode()
     assert "Kettles" in browser.get(address, {"q": ""}).content.decode()  # the list again
 

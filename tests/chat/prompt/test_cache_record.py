@@ -43,7 +43,7 @@ async def test_says_that_the_system_prompt_was_changed(
     await conversation.asave(update_fields=["system_prompt"])
     said = await answer(alice_api, conversation, "And a stove?")
     assert said.reprocessed_tokens > 500
-    assert said.reprocessed_reason.startswith("the system prompt was changed")
+    assert said.reprocessed_reason.startswith("the system prompt changed")
 
 
 async def test_the_page_says_it(alice: User, alice_browser: AsyncClient, server: Server) -> None:
@@ -60,5 +60,5 @@ async def test_the_page_says_it(alice: User, alice_browser: AsyncClient, server:
     conversation.active_leaf = said
     await conversation.asave()
     page = (await alice_browser.get(f"/chat/{conversation.pk}/")).content.decode()
-    assert "4,000 tokens Reprocessed" in page
+    assert "4,000 tokens reprocessed" in page
     assert "the model was unloaded in between" in page

@@ -8,42 +8,40 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.chat.prompt.context import (
-    AFTER_CUT,
-    ANSWER_TOKENS,
-    LEFT_OUT,
-    NEARLY_FULL,
-    RECALL,
-    Call,
-    Counted,
-    Summary,
-    Turn,
-    answer_limit,
-    build,
-)
-from apps.chat.tools.calling import SMALLEST_RESULT, result_limit
+from apps.chat.prompt.answer_limit import ANSWER_TOKENS, limit_for
+from apps.chat.prompt.context import AFTER_CUT, LEFT_OUT, NEARLY_FULL, RECALL, build_prompt
+from apps.chat.prompt.messages import CountedPrompt, PromptCall, PromptMessage, PromptSummary
+from apps.chat.tools.arguments import SMALLEST_RESULT, result_limit
 
 SYSTEM = "You are a helpful assistant."
 
 
-def dialogue(turns: int, size: int = 400) -> list[Turn]:
+def dialogue(turns: int, size: int = 400) -> list[PromptMessage]:
     """That many turns of question and answer, then a question."""
     return [
-        Turn(number, "assistant" if number % 2 == 0 else "user", f"{number:04d}".ljust(size, "x"))
+        PromptMessage(
+            number, "assistant" if number % 2 == 0 else "user", f"{number:04d}".ljust(size, "x")
+        )
         for number in range(1, 2 * turns + 2)
     ]
 
 
-def counted(turns: list[Turn], upto: int, cut_before_message: int | None = None) -> Counted:
+def counted(
+    turns: list[PromptMessage], upto: int, cut_before_message: int | None = None
+) -> CountedPrompt:
     """As a model of one token per byte would count."""
     start = cut_before_message or 1
     size = sum(len(turn.content) for turn in turns if start <= turn.id <= upto)
-    return Counted(size + len(SYSTEM), upto, cut_before_message)
+    return CountedPrompt(size + len(SYSTEM), upto, cut_before_message)
 
 
 def test_system_prompt_first_then_everything_as_it_was() -> None:
-    turns = [Turn(1, "user", " a \n"), Turn(2, "assistant", "b\n\n"), Turn(3, "user", "c")]
-    assert build(SYSTEM, turns, context=4096).messages == [
+    turns = [
+        PromptMessage(1, "user", " a \n"),
+        PromptMessage(2, "assistant", "b\n\n"),
+        PromptMessage(3, "user", "c"),
+    ]
+    assert build_prompt(SYSTEM, turns, context=4096).messages == [
         {"role": "system", "content": SYSTEM},
         {"role": "user", "content": " a \n"},
         {"role": "assistant", "content": "b\n\n"},
@@ -52,33 +50,37 @@ def test_system_prompt_first_then_everything_as_it_was() -> None:
 
 
 def test_without_a_system_prompt() -> None:
-    messages = build(None, [Turn(1, "user", "a")], context=None).messages
+    messages = build_prompt(None, [PromptMessage(1, "user", "a")], context=None).messages
     assert messages == [{"role": "user", "content": "a"}]
 
 
 def test_an_empty_answer_is_left_out_and_its_question_stays() -> None:
-    turns = [Turn(1, "user", "a"), Turn(2, "assistant", ""), Turn(3, "user", "b")]
-    messages = build(None, turns, context=4096).messages
+    turns = [
+        PromptMessage(1, "user", "a"),
+        PromptMessage(2, "assistant", ""),
+        PromptMessage(3, "user", "b"),
+    ]
+    messages = build_prompt(None, turns, context=4096).messages
     assert messages == [{"role": "user", "content": "a\n\nb"}]
 
 
 def test_a_prompt_begins_with_the_prompt_before_it() -> None:
     turns = dialogue(3)
-    shorter = build(SYSTEM, turns[:5], context=100_000).messages
-    longer = build(SYSTEM, turns, context=100_000).messages
+    shorter = build_prompt(SYSTEM, turns[:5], context=100_000).messages
+    longer = build_prompt(SYSTEM, turns, context=100_000).messages
     assert longer[: len(shorter)] == shorter
 
 
 def test_the_estimate_goes_on_from_what_the_server_counted() -> None:
     turns = dialogue(3)
     exact = counted(turns, upto=6)
-    prompt = build(SYSTEM, turns, context=None, counted=exact)
+    prompt = build_prompt(SYSTEM, turns, context=None, counted=exact)
     assert exact.tokens < prompt.tokens < exact.tokens + 2 * 400
 
 
 def test_cut_once_deeply_at_a_question_with_the_system_prompt_kept() -> None:
     turns = dialogue(10)
-    prompt = build(SYSTEM, turns, context=4096, counted=counted(turns, upto=20))
+    prompt = build_prompt(SYSTEM, turns, context=4096, counted=counted(turns, upto=20))
     assert prompt.cut_before_message is not None
     assert prompt.cut_before_message % 2 == 1  # a question
     assert prompt.tokens <= AFTER_CUT * 4096
@@ -90,13 +92,13 @@ def test_cut_once_deeply_at_a_question_with_the_system_prompt_kept() -> None:
 
 def test_after_a_cut_the_beginning_stays_until_it_is_nearly_full_again() -> None:
     cuts, number = [], 5
-    known: Counted | None = None
+    known: CountedPrompt | None = None
     while number < 40:
         turns = dialogue(number)
-        prompt = build(SYSTEM, turns, context=4096, counted=known)
+        prompt = build_prompt(SYSTEM, turns, context=4096, counted=known)
         cuts.append(prompt.cut_before_message)
         assert prompt.tokens <= NEARLY_FULL * 4096
-        known = counted([*turns, Turn(turns[-1].id + 1, "assistant", "x" * 400)],
+        known = counted([*turns, PromptMessage(turns[-1].id + 1, "assistant", "x" * 400)],
                         turns[-1].id + 1, prompt.cut_before_message)  # fmt: skip
         number += 1
     changes = sum(before != after for before, after in pairwise(cuts))
@@ -105,14 +107,14 @@ def test_after_a_cut_the_beginning_stays_until_it_is_nearly_full_again() -> None
 
 
 def test_the_newest_question_is_never_cut() -> None:
-    turns = [*dialogue(1)[:2], Turn(3, "user", "x" * 50_000)]
-    prompt = build(SYSTEM, turns, context=4096)
+    turns = [*dialogue(1)[:2], PromptMessage(3, "user", "x" * 50_000)]
+    prompt = build_prompt(SYSTEM, turns, context=4096)
     assert [message["role"] for message in prompt.messages] == ["system", "user"]
     assert prompt.cut_before_message == 3
 
 
 def test_nothing_is_cut_where_the_context_is_unknown() -> None:
-    assert build(SYSTEM, dialogue(100), context=None).cut_before_message is None
+    assert build_prompt(SYSTEM, dialogue(100), context=None).cut_before_message is None
 
 
 @pytest.mark.parametrize(
@@ -131,26 +133,28 @@ def test_nothing_is_cut_where_the_context_is_unknown() -> None:
 def test_no_answer_is_limited_by_an_estimate(
     wanted: int | None, known: dict[str, Any], limit: int | None
 ) -> None:
-    assert answer_limit(wanted, **known) == limit
+    assert limit_for(wanted, **known) == limit
 
 
 # --- Whatever is said: properties of the cut --------------------------------------
 
 
 @st.composite
-def branches(draw: st.DrawFn) -> list[Turn]:
+def branches(draw: st.DrawFn) -> list[PromptMessage]:
     """A branch as the database may hold it: answers may be empty or missing, some are pinned."""
-    turns: list[Turn] = []
+    turns: list[PromptMessage] = []
     size = st.integers(0, 900)
     for _ in range(draw(st.integers(0, 8))):
-        turns.append(Turn(len(turns) + 1, "user", "q" * draw(size), pinned=draw(st.booleans())))
+        turns.append(
+            PromptMessage(len(turns) + 1, "user", "q" * draw(size), pinned=draw(st.booleans()))
+        )
         if draw(st.booleans()):
-            call = Call("c", "sum", "{}")
-            turns.append(Turn(-len(turns) - 1, "assistant", "", calls=(call,)))
-            turns.append(Turn(-len(turns) - 1, "tool", "r" * draw(size), call_id="c"))
+            call = PromptCall("c", "sum", "{}")
+            turns.append(PromptMessage(-len(turns) - 1, "assistant", "", calls=(call,)))
+            turns.append(PromptMessage(-len(turns) - 1, "tool", "r" * draw(size), call_id="c"))
         if draw(st.booleans()):
-            turns.append(Turn(len(turns) + 1, "assistant", "ä" * draw(size)))
-    return [*turns, Turn(len(turns) + 1, "user", "?" * draw(st.integers(1, 900)))]
+            turns.append(PromptMessage(len(turns) + 1, "assistant", "ä" * draw(size)))
+    return [*turns, PromptMessage(len(turns) + 1, "user", "?" * draw(st.integers(1, 900)))]
 
 
 @settings(max_examples=150, deadline=None)
@@ -162,7 +166,7 @@ def branches(draw: st.DrawFn) -> list[Turn]:
     must_cut=st.booleans(),
 )
 def test_the_cut_holds_for_every_branch(
-    turns: list[Turn],
+    turns: list[PromptMessage],
     context: int,
     system: str | None,
     counts: tuple[int, int] | None,
@@ -171,8 +175,8 @@ def test_the_cut_holds_for_every_branch(
     answers = [turn for turn in turns if turn.role == "assistant" and turn.id > 0]
     known = None
     if counts is not None and answers:
-        known = Counted(counts[0], answers[counts[1] % len(answers)].id)
-    prompt = build(system, turns, context=context, counted=known, must_cut=must_cut)
+        known = CountedPrompt(counts[0], answers[counts[1] % len(answers)].id)
+    prompt = build_prompt(system, turns, context=context, counted=known, must_cut=must_cut)
     messages = prompt.messages
     # Whoever asks is heard, and the system prompt stays where it was.
     assert messages[-1]["role"] == "user"
@@ -198,21 +202,21 @@ def test_the_cut_holds_for_every_branch(
         assert prompt.tokens <= AFTER_CUT * context or prompt.cut_before_message == places[-1]
     assert not prompt.left_out or prompt.cut_before_message == (places[-1] if places else None)
     # The same question is the same bytes.
-    again = build(system, turns, context=context, counted=known, must_cut=must_cut)
+    again = build_prompt(system, turns, context=context, counted=known, must_cut=must_cut)
     assert again.messages == messages
 
 
 # --- What stands between the system prompt and what was kept ----------------------
 
 
-def pin(turns: list[Turn], *ids: int) -> list[Turn]:
+def pin(turns: list[PromptMessage], *ids: int) -> list[PromptMessage]:
     return [replace(turn, pinned=turn.id in ids) for turn in turns]
 
 
 @pytest.mark.parametrize("pinned", [3, 4])
 def test_a_pinned_turn_is_kept_with_its_other_half(pinned: int) -> None:
     turns = pin(dialogue(12), pinned)
-    prompt = build(SYSTEM, turns, context=4096)
+    prompt = build_prompt(SYSTEM, turns, context=4096)
     assert prompt.cut_before_message is not None
     assert prompt.cut_before_message > 4
     assert [m["content"][:4] for m in prompt.messages[1:4]] == [
@@ -220,7 +224,7 @@ def test_a_pinned_turn_is_kept_with_its_other_half(pinned: int) -> None:
         "0004",
         f"{prompt.cut_before_message:04d}",
     ]
-    plain = build(SYSTEM, dialogue(12), context=4096)
+    plain = build_prompt(SYSTEM, dialogue(12), context=4096)
     assert plain.cut_before_message is not None
     assert (
         prompt.cut_before_message > plain.cut_before_message
@@ -230,12 +234,16 @@ def test_a_pinned_turn_is_kept_with_its_other_half(pinned: int) -> None:
 
 def test_what_is_pinned_stands_in_its_place_while_nothing_is_cut() -> None:
     turns = pin(dialogue(3), 3)
-    assert build(SYSTEM, turns, context=None) == build(SYSTEM, dialogue(3), context=None)
+    assert build_prompt(SYSTEM, turns, context=None) == build_prompt(
+        SYSTEM, dialogue(3), context=None
+    )
 
 
 def test_a_summary_takes_the_place_of_what_was_cut() -> None:
     turns = dialogue(12)
-    prompt = build(SYSTEM, turns, context=4096, summaries=[Summary("We counted.", upto=6)])
+    prompt = build_prompt(
+        SYSTEM, turns, context=4096, summaries=[PromptSummary("We counted.", upto=6)]
+    )
     assert prompt.messages[:3] == [
         {"role": "system", "content": SYSTEM},
         {"role": "user", "content": RECALL},
@@ -245,51 +253,55 @@ def test_a_summary_takes_the_place_of_what_was_cut() -> None:
 
 
 def test_a_summary_is_not_needed_while_all_is_there() -> None:
-    summary = Summary("We counted.", upto=4)
-    assert build(SYSTEM, dialogue(3), context=None, summaries=[summary]) == build(
+    summary = PromptSummary("We counted.", upto=4)
+    assert build_prompt(SYSTEM, dialogue(3), context=None, summaries=[summary]) == build_prompt(
         SYSTEM, dialogue(3), context=None
     )
 
 
 def test_a_summary_of_another_branch_is_not_used() -> None:
-    summary = Summary("Something else.", upto=999)
-    messages = build(SYSTEM, dialogue(12), context=4096, summaries=[summary]).messages
+    summary = PromptSummary("Something else.", upto=999)
+    messages = build_prompt(SYSTEM, dialogue(12), context=4096, summaries=[summary]).messages
     assert messages[1]["content"] != RECALL
 
 
 def test_the_prefix_stays_after_a_cut_with_pinned_turns_and_a_summary() -> None:
     turns = pin(dialogue(12), 3)
-    summary = Summary("We counted.", upto=6)
-    first = build(SYSTEM, turns, context=4096, summaries=[summary])
-    more = [*turns, Turn(26, "assistant", "yes"), Turn(27, "user", "and?")]
-    count = Counted(first.tokens, 26, first.cut_before_message, front=first.front.size)
-    second = build(SYSTEM, more, context=4096, counted=count, summaries=[summary])
+    summary = PromptSummary("We counted.", upto=6)
+    first = build_prompt(SYSTEM, turns, context=4096, summaries=[summary])
+    more = [*turns, PromptMessage(26, "assistant", "yes"), PromptMessage(27, "user", "and?")]
+    count = CountedPrompt(first.tokens, 26, first.cut_before_message, front_bytes=first.front.size)
+    second = build_prompt(SYSTEM, more, context=4096, counted=count, summaries=[summary])
     assert second.messages[: len(first.messages)] == first.messages
 
 
 def test_the_summary_of_most_of_what_was_cut_is_used() -> None:
-    summaries = [Summary("Two turns.", upto=4), Summary("All.", upto=25), Summary("Six.", upto=6)]
-    prompt = build(SYSTEM, dialogue(12), context=4096, summaries=summaries)
+    summaries = [
+        PromptSummary("Two turns.", upto=4),
+        PromptSummary("All.", upto=25),
+        PromptSummary("Six.", upto=6),
+    ]
+    prompt = build_prompt(SYSTEM, dialogue(12), context=4096, summaries=summaries)
     assert prompt.messages[2]["content"] == "Six."
 
 
 def test_what_stands_in_front_counts_before_the_server_has_counted_it() -> None:
     turns = dialogue(12)
-    cut = build(SYSTEM, turns, context=4096)
-    more = [*turns, Turn(26, "assistant", "yes"), Turn(27, "user", "and?")]
-    count = Counted(cut.tokens, 26, cut.cut_before_message)
-    bare = build(SYSTEM, more, context=4096, counted=count)
-    with_pin = build(SYSTEM, pin(more, 3), context=4096, counted=count)
+    cut = build_prompt(SYSTEM, turns, context=4096)
+    more = [*turns, PromptMessage(26, "assistant", "yes"), PromptMessage(27, "user", "and?")]
+    count = CountedPrompt(cut.tokens, 26, cut.cut_before_message)
+    bare = build_prompt(SYSTEM, more, context=4096, counted=count)
+    with_pin = build_prompt(SYSTEM, pin(more, 3), context=4096, counted=count)
     assert with_pin.tokens == bare.tokens + round(800 / 3)
-    known = replace(count, front=with_pin.front.size)
-    assert build(SYSTEM, pin(more, 3), context=4096, counted=known).tokens == bare.tokens
+    known = replace(count, front_bytes=with_pin.front.size)
+    assert build_prompt(SYSTEM, pin(more, 3), context=4096, counted=known).tokens == bare.tokens
 
 
 def test_pins_never_take_more_than_their_share_and_the_newest_stay() -> None:
     turns = dialogue(40)
     for number in range(1, 41, 2):
         turns = pin(turns, number)
-    prompt = build(SYSTEM, turns, context=4096)
+    prompt = build_prompt(SYSTEM, turns, context=4096)
     pinned = [turn.id for turn in prompt.front.pinned]
     assert 0 < sum(400 for _ in pinned) / 3 <= 4096 / 4
     assert prompt.tokens <= 4096 / 2
@@ -299,38 +311,40 @@ def test_pins_never_take_more_than_their_share_and_the_newest_stay() -> None:
 
 def test_a_prompt_the_server_found_too_long_is_cut_whatever_was_estimated() -> None:
     turns = dialogue(6)
-    assert build(SYSTEM, turns, context=4096).cut_before_message is None
-    prompt = build(SYSTEM, turns, context=2000, must_cut=True)
+    assert build_prompt(SYSTEM, turns, context=4096).cut_before_message is None
+    prompt = build_prompt(SYSTEM, turns, context=2000, must_cut=True)
     assert prompt.cut_before_message is not None
 
 
 def test_thoughts_go_back_only_to_templates_that_keep_them() -> None:
     turns = [
-        Turn(1, "user", "a"),
-        Turn(2, "assistant", "b", reasoning="Let me see."),
-        Turn(3, "user", "c"),
+        PromptMessage(1, "user", "a"),
+        PromptMessage(2, "assistant", "b", reasoning="Let me see."),
+        PromptMessage(3, "user", "c"),
     ]
-    kept = build(None, turns, context=None, keep_reasoning=True).messages
+    kept = build_prompt(None, turns, context=None, keep_reasoning=True).messages
     assert kept[1] == {"role": "assistant", "content": "b", "reasoning_content": "Let me see."}
-    assert "reasoning_content" not in build(None, turns, context=None).messages[1]
+    assert "reasoning_content" not in build_prompt(None, turns, context=None).messages[1]
 
 
 # --- Rounds of calls --------------------------------------------------------------
 
 
-def rounds(number: int, size: int) -> list[Turn]:
+def rounds(number: int, size: int) -> list[PromptMessage]:
     """A question, and rounds of calls with results of that many bytes."""
-    turns = [Turn(1, "user", "Read all of it.")]
+    turns = [PromptMessage(1, "user", "Read all of it.")]
     for n in range(1, number + 1):
-        turns.append(Turn(-2 * n, "assistant", "", calls=(Call(f"c{n}", "read", "{}"),)))
-        turns.append(Turn(-2 * n - 1, "tool", str(n) * size, call_id=f"c{n}"))
+        turns.append(
+            PromptMessage(-2 * n, "assistant", "", calls=(PromptCall(f"c{n}", "read", "{}"),))
+        )
+        turns.append(PromptMessage(-2 * n - 1, "tool", str(n) * size, call_id=f"c{n}"))
     return turns
 
 
 @pytest.mark.parametrize("must_cut", [False, True])
 def test_the_oldest_results_make_room_within_an_answer(must_cut: bool) -> None:
     turns = rounds(8, 6000)
-    prompt = build(SYSTEM, turns, context=8192, must_cut=must_cut)
+    prompt = build_prompt(SYSTEM, turns, context=8192, must_cut=must_cut)
     assert prompt.tokens <= AFTER_CUT * 8192
     results = [m["content"] for m in prompt.messages if m["role"] == "tool"]
     left = results.count(LEFT_OUT)
@@ -341,22 +355,22 @@ def test_the_oldest_results_make_room_within_an_answer(must_cut: bool) -> None:
 def test_a_server_that_finds_it_too_long_gets_less() -> None:
     """Whatever was estimated."""
     turns = rounds(3, 300)
-    assert build(None, turns, context=8192).left_out == frozenset()
-    assert build(None, turns, context=8192, must_cut=True).left_out == {-3}
+    assert build_prompt(None, turns, context=8192).left_out == frozenset()
+    assert build_prompt(None, turns, context=8192, must_cut=True).left_out == {-3}
 
 
 def test_what_made_room_stays_away_while_rounds_go_on() -> None:
     turns, known, before = rounds(1, 3000), None, None
     for number in range(2, 12):
         turns = rounds(number, 3000)
-        prompt = build(SYSTEM, turns, context=8192, counted=known)
+        prompt = build_prompt(SYSTEM, turns, context=8192, counted=known)
         assert prompt.tokens <= NEARLY_FULL * 8192
         if before is not None:
             assert before.left_out <= prompt.left_out
             if before.left_out == prompt.left_out:
                 assert prompt.messages[: len(before.messages)] == before.messages
         size = sum(len(m["content"]) for m in prompt.messages)
-        known = Counted(size // 2, turns[-2].id, left_out=prompt.left_out)
+        known = CountedPrompt(size // 2, turns[-2].id, left_out=prompt.left_out)
         before = prompt
     assert before is not None
     assert before.left_out

@@ -3,7 +3,7 @@
 import pytest
 
 from apps.chat.templatetags.answers import answer
-from apps.chat.templatetags.json_tree import parsed, render
+from apps.chat.templatetags.json_tree import parse, render
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from apps.chat.templatetags.json_tree import parsed, render
     ids=range(11),
 )
 def test_what_is_json(text: str, value: object) -> None:
-    assert parsed(text) == value
+    assert parse(text) == value
 
 
 def test_a_tree() -> None:

@@ -27,7 +27,7 @@ from tests.chat.tools.tool_server import ToolServer, say
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.parametrize(("decision", "said"), [("approve", "42"), ("refuse", "refused")])
+@pytest.mark.parametrize(("decision", "said"), [("approve", "42"), ("refuse", "denied")])
 async def test_a_call_waits_for_its_person(
     alice_api: AsyncClient, caller_server: Server, caller: ToolServer, decision: str, said: str
 ) -> None:
@@ -117,7 +117,7 @@ async def test_a_call_that_waits_outlives_its_process(
     assert [one["state"] for one in calls_in(events)] == ["done", "refused", "done"]
     assert text_of(events) == "Well."
     question, called, *results = caller.asked[0]["messages"]
-    assert [result["content"][:20] for result in results] == ["1", "The person you talk ", "done"]
+    assert [result["content"][:20] for result in results] == ["1", "The user denied this", "done"]
     assert (question["content"], len(called["tool_calls"])) == ("What is 6 * 7?", 3)
     shown = await answer_of(alice_api, longer)
     assert (shown["status"], shown["parent"]) == ("complete", answer.parent_id)
@@ -197,7 +197,7 @@ async def test_a_call_that_was_cut_off_is_run_again_when_a_person_says_so(
         state=CallState.STOPPED, result=CUT_OFF
     )
     html = (await alice_browser.get(f"/chat/answers/{answer.pk}/")).content.decode()
-    assert html.count("Run it again") == 2
+    assert html.count("Run again") == 2
     address = f"/api/v1/answers/{answer.pk}/calls/{calls[0].pk}/run-again"
     again = (await alice_api.post(address)).json()
     assert (again["state"], again["result"]) == ("running", "")
@@ -209,7 +209,7 @@ async def test_a_call_that_was_cut_off_is_run_again_when_a_person_says_so(
     assert text_of(await events_of(alice_api, longer)) == "Well."
     results = [message["content"] for message in caller.asked[0]["messages"][2:]]
     assert results[0] == "1"
-    assert results[1].startswith("The person you talk to refused")
+    assert results[1].startswith("The user denied this call")
     before = await answer_of(alice_api, answer.pk)
     assert [one["result"] for one in before["tool_calls"]] == [CUT_OFF, CUT_OFF, "done"]
 
@@ -256,4 +256,4 @@ async def test_nobody_answers_in_time(
     answer = await ask_in(alice_api, conversation)
     events = await events_of(alice_api, answer)
     assert calls_in(events)[0]["state"] == CallState.EXPIRED
-    assert "nobody allowed this call" in caller.asked[1]["messages"][-1]["content"]
+    assert "the call was not approved" in caller.asked[1]["messages"][-1]["content"]

@@ -12,7 +12,7 @@ from django.test import AsyncClient
 from django.urls import reverse
 
 from apps.chat.models import ToolCall
-from apps.chat.tools import calling
+from apps.chat.tools import arguments, call_runner
 from apps.mcp import discovery, sessions
 from apps.mcp.models import ToolServer
 from apps.runtime.async_db import in_db
@@ -62,7 +62,7 @@ async def test_a_call_is_answered_and_the_prompt_stays(
     await ToolServer.objects.aupdate(command="no-such-command-here")
     made = await answered(alice_api, conversation)
     assert made.state == "failed"
-    assert made.result.startswith("Kettle cannot be used now. Its command did not answer.")
+    assert made.result.startswith("Kettle is not available.")
     assert made.result.endswith("Go on without it.")
     assert {json.dumps(asked["tools"]) for asked in caller.asked} == {defined}
 
@@ -96,14 +96,14 @@ async def test_arguments_are_looked_at_off_the_loop_and_in_no_transaction(
     alice_api: AsyncClient, caller: Caller, monkeypatch: pytest.MonkeyPatch, approval: str
 ) -> None:
     seen: list[tuple[bool, bool]] = []
-    look = calling.arguments_of
+    look = arguments.parse_arguments
 
     def watched(*given: Any) -> Any:
         is_on_loop = asyncio._get_running_loop() is not None
         seen.append((is_on_loop, connection.in_atomic_block))
         return look(*given)
 
-    monkeypatch.setattr(calling, "arguments_of", watched)
+    monkeypatch.setattr(call_runner, "parse_arguments", watched)
     caller.script[0] = call(0, "c1", "kettle__pour", '{"cups": "many"}')
     conversation = await open_with(alice_api, kettle__pour=approval)
     await answered(alice_api, conversation)

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from apps.chat.models import CallState, Message, Status, ToolCall
-from apps.chat.tools import calling
+from apps.chat.tools import arguments
 from apps.core import tools
 from apps.core.tools import Arguments, Tool, ToolError, parameters
 from apps.servers.models import Server
@@ -136,8 +136,8 @@ async def test_several_at_once_and_each_failure_is_a_result(
     assert said[1] == "The kettle is empty. Fill it first."
     assert "secret" not in said[2]
     assert "because of an error" in said[2]
-    assert "longer than 0.2 s" in said[3]
-    assert said[4].startswith("There is no tool “nothing”. You have: crash, echo")
+    assert "Timed out after 0.2 s" in said[3]
+    assert said[4].startswith("Unknown tool “nothing”. Available tools: crash, echo")
     assert "not valid JSON" in said[5]
     assert "text: 7 is not of type 'string'" in said[6]
     assert "'b' was unexpected" in said[7]
@@ -248,7 +248,7 @@ async def test_one_answer_may_have_tools_of_its_own(
 
 
 def test_results_leave_room_to_answer() -> None:
-    assert calling.result_limit(None, 1) == 16_000
-    assert calling.result_limit(1_000_000, 4) == 16_000
-    assert calling.result_limit(4096, 1) == 3072
-    assert calling.result_limit(4096, 16) == 500
+    assert arguments.result_limit(None, 1) == 16_000
+    assert arguments.result_limit(1_000_000, 4) == 16_000
+    assert arguments.result_limit(4096, 1) == 3072
+    assert arguments.result_limit(4096, 16) == 500

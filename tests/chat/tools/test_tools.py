@@ -12,12 +12,13 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.chat.conversations import services
-from apps.chat.models import ToolCall
-from apps.chat.prompt import context
-from apps.chat.prompt.context import Turn
-from apps.chat.tools import arithmetic, builtin, history
+from apps.chat.models import ToolCall, ToolSettings
+from apps.chat.prompt import call_messages, context
+from apps.chat.prompt.messages import CountedPrompt, PromptCall, PromptMessage
+from apps.chat.tools import arithmetic, builtin
 from apps.chat.tools import settings as tool_settings
-from apps.chat.tools.calling import Gathered, capped
+from apps.chat.tools.arguments import truncate
+from apps.chat.tools.call_pieces import CallAssembler
 from apps.chat.tools.settings import BadTools
 from apps.core import tools
 from apps.core.tools import Tool, ToolError, parameters
@@ -65,13 +66,15 @@ class TestTheCalculator:
 @pytest.mark.django_db
 class TestWhatIsOffered:
     def test_nothing_by_default(self) -> None:
-        offer = tool_settings.offer({}, NOBODY)
+        offer = tool_settings.offer(ToolSettings(), NOBODY)
         assert (offer.tools, offer.definitions(), offer.size) == ((), [], 0)
 
     def test_the_same_tools_are_the_same_bytes(self) -> None:
-        one = tool_settings.offer({"use": {"calculator": "ask", "date_and_time": "always"}}, NOBODY)
+        one = tool_settings.offer(
+            ToolSettings({"calculator": "ask", "date_and_time": "always"}), NOBODY
+        )
         two = tool_settings.offer(
-            {"use": {"date_and_time": "always", "calculator": "always"}}, NOBODY
+            ToolSettings({"date_and_time": "always", "calculator": "always"}), NOBODY
         )
         assert json.dumps(one.definitions()) == json.dumps(two.definitions())
         assert one.asks == {"calculator"}
@@ -84,31 +87,27 @@ class TestWhatIsOffered:
         assert sent.index('"zebra"') < sent.index('"apple"')
         assert sent.index('"description"') < sent.index('"type": "string"')
 
-    def test_what_is_stored(self) -> None:
-        given = {"use": {"date_and_time": "always", "calculator": "never"}, "rounds": 8}
-        assert tool_settings.checked(given, NOBODY) == {"use": {"date_and_time": "always"}}
-        assert tool_settings.checked({"rounds": 3, "parallel": False}, NOBODY) == {
-            "rounds": 3,
-            "parallel": False,
-        }
+    def test_stored_settings_leave_out_defaults(self) -> None:
+        use = {"date_and_time": "always", "calculator": "never"}
+        stored = tool_settings.check(use, rounds=8, parallel=True, person=NOBODY)
+        assert stored.to_json() == {"use": {"date_and_time": "always"}}
+        stored = tool_settings.check({}, rounds=3, parallel=False, person=NOBODY)
+        assert stored.to_json() == {"rounds": 3, "parallel": False}
 
     @pytest.mark.parametrize(
-        "given",
-        [
-            {"use": {"nothing": "always"}}, {"use": {"calculator": "sometimes"}}, {"rounds": 0},
-            {"rounds": 51}, {"rounds": "many"},
-        ],
-    )  # fmt: skip
-    def test_bad_settings(self, given: dict[str, object]) -> None:
+        ("use", "rounds"),
+        [({"nothing": "always"}, 8), ({"calculator": "sometimes"}, 8), ({}, 0), ({}, 51)],
+    )
+    def test_bad_settings(self, use: dict[str, str], rounds: int) -> None:
         with pytest.raises(BadTools):
-            tool_settings.checked(given, NOBODY)
+            tool_settings.check(use, rounds=rounds, parallel=True, person=NOBODY)
 
     def test_one_answer_does_not_run_unasked_what_asks(self) -> None:
-        settings = {"use": {"calculator": "ask"}}
-        assert tool_settings.only(settings, {"calculator": None}, NOBODY)["use"] == {
-            "calculator": "ask"
-        }
-        assert tool_settings.only({}, {"start_generation_job": None}, NOBODY)["use"] == {
+        settings = ToolSettings({"calculator": "ask"})
+        restricted = tool_settings.restrict(settings, {"calculator": None}, NOBODY)
+        assert restricted.use == {"calculator": "ask"}
+        use = {"start_generation_job": None}
+        assert tool_settings.restrict(ToolSettings(), use, NOBODY).use == {
             "start_generation_job": "ask"
         }
 
@@ -121,7 +120,7 @@ class TestWhatIsOffered:
 
 class TestGathering:
     def test_pieces_of_two_calls(self) -> None:
-        gathered = Gathered()
+        gathered = CallAssembler()
         for delta in (
             {"index": 0, "id": "a", "function": {"name": "add", "arguments": ""}},
             {"index": 0, "function": {"arguments": '{"x"'}},
@@ -130,32 +129,36 @@ class TestGathering:
         ):
             gathered.add(delta)
         assert gathered.take(1) == [
-            context.Call("a", "add", '{"x": 1}'),
-            context.Call("b", "sub", "{}"),
+            PromptCall("a", "add", '{"x": 1}'),
+            PromptCall("b", "sub", "{}"),
         ]
         assert not gathered
 
     def test_a_proxy_that_counts_wrong_and_one_that_names_nothing(self) -> None:
-        gathered = Gathered()
+        gathered = CallAssembler()
         gathered.add({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}})
         gathered.add({"index": 0, "id": "b", "function": {"name": "g", "arguments": "{"}})
         gathered.add({"function": {"arguments": "}"}})
         assert [call.arguments for call in gathered.take(1)] == ["{}", "{}"]
         gathered.add({"index": 0, "function": {"name": "f\0", "arguments": {"x": 1}}})
-        assert gathered.take(2) == [context.Call("call_2_1", "f\ufffd", '{"x": 1}')]
+        assert gathered.take(2) == [PromptCall("call_2_1", "f\ufffd", '{"x": 1}')]
 
 
 class TestThePrompt:
-    CALLED = Turn(-1, "assistant", "", "Hm", calls=(context.Call("a", "f", '{"x":  1}'),))
-    RESULT = Turn(-1, "tool", "42", call_id="a")
+    CALLED = PromptMessage(-1, "assistant", "", "Hm", calls=(PromptCall("a", "f", '{"x":  1}'),))
+    RESULT = PromptMessage(-1, "tool", "42", call_id="a")
 
     def test_calls_go_back_byte_by_byte(self) -> None:
-        turns = [Turn(1, "user", "Q"), self.CALLED, self.RESULT]
-        prompt = context.build(None, turns, context=None)
+        turns = [PromptMessage(1, "user", "Q"), self.CALLED, self.RESULT]
+        prompt = context.build_prompt(None, turns, context=None)
         assert prompt.messages[1]["tool_calls"][0]["function"]["arguments"] == '{"x":  1}'
         assert prompt.messages[1]["reasoning_content"] == "Hm"  # of the answer in hand
-        later = [*turns, Turn(2, "assistant", "It is 42."), Turn(3, "user", "Sure?")]
-        again = context.build(None, later, context=None).messages
+        later = [
+            *turns,
+            PromptMessage(2, "assistant", "It is 42."),
+            PromptMessage(3, "user", "Sure?"),
+        ]
+        again = context.build_prompt(None, later, context=None).messages
         assert [message["role"] for message in again] == [
             *("user", "assistant", "tool", "assistant", "user")
         ]
@@ -163,33 +166,35 @@ class TestThePrompt:
 
     def test_an_answer_that_stopped_after_its_calls_keeps_the_roles_in_turn(self) -> None:
         turns = [
-            *(Turn(1, "user", "Q"), self.CALLED, self.RESULT),
-            *(Turn(2, "assistant", ""), Turn(3, "user", "And?")),
+            *(PromptMessage(1, "user", "Q"), self.CALLED, self.RESULT),
+            *(PromptMessage(2, "assistant", ""), PromptMessage(3, "user", "And?")),
         ]
-        messages = context.build(None, turns, context=None).messages
+        messages = context.build_prompt(None, turns, context=None).messages
         assert messages[3] == {"role": "assistant", "content": ""}
-        without = context.build(None, turns, context=None, with_tools=False).messages
+        without = context.build_prompt(None, turns, context=None, with_tools=False).messages
         assert [message["content"] for message in without] == ["Q\n\nAnd?"]
 
     def test_definitions_and_results_count(self) -> None:
-        turns = [Turn(1, "user", "Q"), self.CALLED, self.RESULT]
-        bare = context.build(None, turns, context=None).tokens
-        assert context.build(None, turns, context=None, definitions=3000).tokens == bare + 1000
-        long = [*turns[:2], Turn(-1, "tool", "x" * 3000, call_id="a")]
-        assert context.build(None, long, context=None).tokens > bare + 900
-        counted = context.Counted(100, -1)
-        assert context.build(None, turns, context=None, counted=counted).tokens > 100
+        turns = [PromptMessage(1, "user", "Q"), self.CALLED, self.RESULT]
+        bare = context.build_prompt(None, turns, context=None).tokens
+        assert (
+            context.build_prompt(None, turns, context=None, definitions=3000).tokens == bare + 1000
+        )
+        long = [*turns[:2], PromptMessage(-1, "tool", "x" * 3000, call_id="a")]
+        assert context.build_prompt(None, long, context=None).tokens > bare + 900
+        counted = CountedPrompt(100, -1)
+        assert context.build_prompt(None, turns, context=None, counted=counted).tokens > 100
 
     def test_a_cut_never_parts_a_call_from_its_result(self) -> None:
         turns = []
         for n in range(1, 20):
             turns += [
-                Turn(10 * n, "user", "Q" * 200),
-                Turn(-n, "assistant", "", calls=(context.Call(f"c{n}", "f", "{}"),)),
-                Turn(-n, "tool", "R" * 200, call_id=f"c{n}"),
-                Turn(10 * n + 1, "assistant", "A" * 200),
+                PromptMessage(10 * n, "user", "Q" * 200),
+                PromptMessage(-n, "assistant", "", calls=(PromptCall(f"c{n}", "f", "{}"),)),
+                PromptMessage(-n, "tool", "R" * 200, call_id=f"c{n}"),
+                PromptMessage(10 * n + 1, "assistant", "A" * 200),
             ]
-        prompt = context.build(None, [*turns, Turn(999, "user", "Q")], context=1000)
+        prompt = context.build_prompt(None, [*turns, PromptMessage(999, "user", "Q")], context=1000)
         assert prompt.cut_before_message is not None
         assert prompt.messages[0]["role"] == "user"
         called = [m["tool_calls"][0]["id"] for m in prompt.messages if "tool_calls" in m]
@@ -203,36 +208,38 @@ class TestParts:
             ToolCall(pk=2, round=1, call_id="b", text_to=3, reasoning_to=0),
             ToolCall(pk=3, round=2, call_id="c", text_to=8, reasoning_to=2),
         ]
-        first, second, last = history.parts("One\n\nTwo\n\nThree", "Hm\n\nAh", calls)
+        first, second, last = call_messages.split_at_calls("One\n\nTwo\n\nThree", "Hm\n\nAh", calls)
         assert [part.text for part in (first, second, last)] == ["One", "Two", "Three"]
         assert [part.reasoning for part in (first, second, last)] == ["", "Hm", "Ah"]
         assert [len(part.calls) for part in (first, second, last)] == [2, 1, 0]
 
     def test_blank_lines_of_the_model_stay(self) -> None:
         calls = [ToolCall(pk=1, round=1, text_to=1), ToolCall(pk=2, round=2, text_to=3)]
-        assert [part.text for part in history.parts("A\n\n\n\n\n\nB", "", calls)] == [
-            *("A", "", "\n\nB")
+        assert [
+            part.text for part in call_messages.split_at_calls("A\n\n\n\n\n\nB", "", calls)
+        ] == [*("A", "", "\n\nB")]
+        assert [part.text for part in call_messages.split_at_calls("Just text", "", [])] == [
+            "Just text"
         ]
-        assert [part.text for part in history.parts("Just text", "", [])] == ["Just text"]
 
 
 def test_a_long_text_is_cut() -> None:
-    assert capped("abc", 3) == "abc"
-    assert capped("a" * 2000, 1000).endswith("the first 1,000 of 2,000 characters are shown.]")
+    assert truncate("abc", 3) == "abc"
+    assert truncate("a" * 2000, 1000).endswith("the first 1,000 of 2,000 characters are shown.]")
 
 
 @pytest.mark.django_db(transaction=True)
 class TestTheBuiltInOnes:
     async def test_calculator(self, alice: User) -> None:
         assert await builtin.calculator(alice, {"expression": "6*7"}) == "42"
-        with pytest.raises(ToolError, match="divides by zero"):
+        with pytest.raises(ToolError, match="Division by zero"):
             await builtin.calculator(alice, {"expression": "1/0"})
 
     async def test_date_and_time(self, alice: User) -> None:
         assert (await builtin.date_and_time(alice, {})).endswith(" UTC")
         assert "Europe/Berlin" in await builtin.date_and_time(alice, {"time_zone": "Europe/Berlin"})
         for wrong in ("Nowhere/City", "../../etc/passwd", "/etc/passwd"):
-            with pytest.raises(ToolError, match="no time zone"):
+            with pytest.raises(ToolError, match="Unknown time zone"):
                 await builtin.date_and_time(alice, {"time_zone": wrong})
 
     async def test_conversations_are_ones_own(self, alice: User, bob: User) -> None:
@@ -266,7 +273,7 @@ class TestThePanel:
         refused = browser.post(
             reverse("chat:tools", args=[conversation.pk]), {"rounds": "8", **given}
         )
-        assert (refused.status_code, "Not saved." in refused.content.decode()) == (422, True)
+        assert (refused.status_code, "Not saved" in refused.content.decode()) == (422, True)
         conversation.refresh_from_db()
         assert conversation.tools == {}
 
@@ -277,7 +284,7 @@ class TestThePanel:
         demo_server.save()
         conversation = services.open_conversation(owner=alice)
         panel = browser.get(reverse("chat:settings", args=[conversation.pk])).content.decode()
-        assert "knows no tools, so none are sent" in panel
+        assert "does not support tools, so none are sent" in panel
 
 
 class TestACard:
@@ -322,7 +329,7 @@ class TestACard:
             reverse("chat:decide_tool_call", args=[call.pk]), {"decision": "run"}
         )
         assert refused.status_code == 422
-        assert "does not wait" in refused.content.decode()
+        assert "no longer waiting" in refused.content.decode()
 
 
 @pytest.fixture(scope="module")
@@ -346,13 +353,13 @@ class TestARealServer:
         chosen = choose_target(await refresh_server(created))
         facts = chosen.server.model(chosen.model)
         assert facts is not None
-        assert facts["abilities"]["tools"] is True
+        assert facts.abilities["tools"] is True
         use = {"calculator": "always", "date_and_time": "ask"}
-        offer = await sync_to_async(tool_settings.offer)({"use": use}, NOBODY)
-        turns = [Turn(1, "user", "6 * 7?"), TestThePrompt.CALLED, TestThePrompt.RESULT]
+        offer = await sync_to_async(tool_settings.offer)(ToolSettings(use), NOBODY)
+        turns = [PromptMessage(1, "user", "6 * 7?"), TestThePrompt.CALLED, TestThePrompt.RESULT]
         usages = []
         for said, choice in ((turns[:1], ""), (turns, ""), (turns, "none")):
-            messages = context.build("Be brief.", said, context=None).messages
+            messages = context.build_prompt("Be brief.", said, context=None).messages
             request = ChatRequest(
                 chosen.model, messages, 4, tools=offer.definitions(), tool_choice=choice,
                 parallel_tool_calls=True,
@@ -372,12 +379,12 @@ class TestARealServer:
         created = await sync_to_async(create_server)(llama_with_tools, "Tools")
         chosen = choose_target(await refresh_server(created))
         wrong = ("", "{not json", "[1]", '{"x": NaN}', '{"x": "\\ud800"}', "[" * 1200)
-        calls = tuple(context.Call(f"c{n}", "f", text) for n, text in enumerate(wrong))
+        calls = tuple(PromptCall(f"c{n}", "f", text) for n, text in enumerate(wrong))
         turns = [
-            Turn(1, "user", "Q"), Turn(-1, "assistant", "", calls=calls),
-            *(Turn(-1, "tool", "Not valid JSON.", call_id=call.id) for call in calls),
+            PromptMessage(1, "user", "Q"), PromptMessage(-1, "assistant", "", calls=calls),
+            *(PromptMessage(-1, "tool", "Not valid JSON.", call_id=call.id) for call in calls),
         ]  # fmt: skip
-        messages = context.build(None, turns, context=None).messages
+        messages = context.build_prompt(None, turns, context=None).messages
         sent = [call["function"]["arguments"] for call in messages[1]["tool_calls"]]
         assert sent[:2] == ["{}", '{"invalid": "{not json"}']
         request = ChatRequest(chosen.model, messages, 4)
@@ -385,7 +392,9 @@ class TestARealServer:
 
     async def test_an_answer_that_was_begun_goes_on(self, server: Server) -> None:
         chosen = choose_target(await refresh_server(server))
-        offer = await sync_to_async(tool_settings.offer)({"use": {"calculator": "always"}}, NOBODY)
+        offer = await sync_to_async(tool_settings.offer)(
+            ToolSettings({"calculator": "always"}), NOBODY
+        )
         begun: list[Message] = [
             {"role": "user", "content": "6 * 7?"}, {"role": "assistant", "content": "It is"},
         ]  # fmt: skip

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 from django.urls import reverse
 
-from apps.chat.conversations import library, services
+from apps.chat.conversations import library, services, system_prompts
 from apps.chat.models import CallState, Conversation, Share, ToolCall
 from apps.chat.transfer import exports, write
 from apps.runtime.async_db import in_db
@@ -22,21 +22,21 @@ def kettles(alice: User) -> Conversation:
     conversation = told(
         alice, "Which?", "The **blue** one.", "Why?", "Watts.", reasoning="Hm.\nYes.", model="m"
     )
-    prompt = services.save_system_prompt(owner=alice, name="Dry", text="Be dry.")
+    prompt = system_prompts.save_system_prompt(owner=alice, name="Dry", text="Be dry.")
     conversation.system_prompt = prompt
     conversation.save()
     return conversation
 
 
 def test_markdown(kettles: Conversation) -> None:
-    text = exports.one(kettles, "md")
+    text = exports.export_one(kettles, "md")
     assert text.startswith("# Kettles\n\n## System prompt\n\nBe dry.\n\n## Question\n\nWhich?")
-    assert "## Answer (m)\n\n> **Thoughts**\n>\n> Hm.\n> Yes.\n\nWatts.\n" in text
+    assert "## Answer (m)\n\n> **Thinking**\n>\n> Hm.\n> Yes.\n\nWatts.\n" in text
 
 
 def test_training_data(kettles: Conversation) -> None:
     kettles.messages.filter(content="Watts.").update(content="")
-    line = json.loads(exports.one(kettles, "jsonl"))
+    line = json.loads(exports.export_one(kettles, "jsonl"))
     assert line == {
         "messages": [
             {"role": "system", "content": "Be dry."},
@@ -57,7 +57,7 @@ def with_a_call(alice: User) -> Conversation:
 
 
 def test_calls_are_training_data_too(with_a_call: Conversation) -> None:
-    line = json.loads(exports.one(with_a_call, "jsonl"))
+    line = json.loads(exports.export_one(with_a_call, "jsonl"))
     call = {"name": "calculator", "arguments": '{"expression":  "6*7"}'}
     assert line["messages"] == [
         {"role": "user", "content": "How much?"},
@@ -74,7 +74,7 @@ def test_calls_are_training_data_too(with_a_call: Conversation) -> None:
 
 def test_calls_to_read(with_a_call: Conversation) -> None:
     ToolCall.objects.update(result="```\nx")
-    text = exports.one(with_a_call, "md")
+    text = exports.export_one(with_a_call, "md")
     before, _, after = text.partition("**Called `calculator`**")
     assert before.endswith("Let me see.\n\n")
     assert '"expression": "6*7"' in after
@@ -83,17 +83,17 @@ def test_calls_to_read(with_a_call: Conversation) -> None:
 
 def test_calls_come_back(with_a_call: Conversation, bob: User) -> None:
     file = b'{"format": "workbench-conversations", "version": 1, "conversations": [%s]}'
-    data = exports.one(with_a_call, "json").encode()
+    data = exports.export_one(with_a_call, "json").encode()
     write.import_file(bob, io.BytesIO(file % data))
     copy = Conversation.objects.get(owner=bob)
-    assert exports.one(copy, "jsonl") == exports.one(with_a_call, "jsonl")
+    assert exports.export_one(copy, "jsonl") == exports.export_one(with_a_call, "jsonl")
 
 
 def test_nothing_to_learn_from(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "Which?")
-    assert exports.one(conversation, "jsonl") == ""
+    assert exports.export_one(conversation, "jsonl") == ""
     address = reverse("chat:export", args=[conversation.pk, "jsonl"])
-    assert "no answer in it yet" in browser.get(address, follow=True).content.decode()
+    assert "no finished answer yet" in browser.get(address, follow=True).content.decode()
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_deleted_conversation_is_no_longer_shared(
     alice: User, browser: Client, bobs_browser: Client, kettles: Conversation
 ) -> None:
     address = browser.post(reverse("chat:share", args=[kettles.pk])).headers["location"]
-    library.remove(Conversation.objects.owned_by(alice))
+    library.delete(Conversation.objects.owned_by(alice))
     assert bobs_browser.get(address).status_code == 404
 
 

@@ -115,7 +115,7 @@ def test_a_picture_in_an_export_is_not_too_long_a_text() -> None:
 def test_what_is_no_number_is_a_sentence(change: dict[str, Any]) -> None:
     data = json.loads(json.dumps(OURS))
     data["messages"][1]["tool_calls"][0] |= change
-    with pytest.raises(read.BadFile, match="Conversation 1 cannot be read: it is not built as"):
+    with pytest.raises(read.BadFile, match="Chat 1 could not be read: it has an unexpected"):
         list(read.read(io.BytesIO(json.dumps([data]).encode())))
 
 

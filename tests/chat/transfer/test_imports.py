@@ -12,14 +12,15 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from apps.chat.conversations import services
-from apps.chat.conversations.services import save_system_prompt
+from apps.chat.conversations import branch_view
+from apps.chat.conversations.system_prompts import save_system_prompt
 from apps.chat.models import Conversation, Message
-from apps.chat.tools import history
+from apps.chat.prompt import call_messages
 from apps.chat.transfer import exports, write
 from apps.chat.transfer import read as transfer_read
-from apps.chat.transfer.normalise import Imported, Words
+from apps.chat.transfer.normalise import ImportedConversation, MessageContent
 from tests.chat.conftest import told
+from tests.markup import visible_text
 
 
 def node(key: str, parent: str | None, role: str | None, *parts: object, **more: Any) -> Any:
@@ -69,7 +70,7 @@ OPEN_WEBUI = {
 }  # fmt: skip
 
 
-def read(data: object) -> list[Imported]:
+def read(data: object) -> list[ImportedConversation]:
     raw = data if isinstance(data, bytes) else json.dumps(data).encode()
     return list(transfer_read.read(io.BytesIO(raw)))
 
@@ -86,14 +87,14 @@ def test_chatgpt() -> None:
     (found,) = read([CHATGPT])
     assert (found.title, found.source) == ("Kettles", "chatgpt:c1")
     by_key = {said.key: said for said in found.messages}
-    assert [said.words.content for said in found.messages] == [
+    assert [said.content.content for said in found.messages] == [
         "Which kettle?", "The blue one.", "And lamps?\n\n[image]", "Green.", "Red."
     ]  # fmt: skip
     answer = by_key["t"]  # the thought and the answer are one message
-    assert (answer.words.reasoning, answer.model, answer.parent) == ("Hm.", "gpt-4o", "q")
-    (made,) = answer.words.calls
-    assert (made["name"], made["arguments"]) == ("web_run", '{"input": "search()"}')
-    assert (made["state"], made["result"], made["text_to"]) == ("done", "3 hits", 0)
+    assert (answer.content.reasoning, answer.model, answer.parent) == ("Hm.", "gpt-4o", "q")
+    (made,) = answer.content.calls
+    assert (made.name, made.arguments) == ("web_run", '{"input": "search()"}')
+    assert (made.state, made.result, made.text_to) == ("done", "3 hits", 0)
     assert by_key["b1"].parent == by_key["b2"].parent == "q2"
     assert by_key["q2"].parent == "t"
     assert found.active == "b2"
@@ -114,7 +115,7 @@ def test_endings_of_the_same_steps_stay_apart() -> None:
         node("thanks", "a", "user", "Thanks"),
         node("b", "tool", "assistant", "Two."),
     )])  # fmt: skip
-    assert [(said.key, said.parent, said.words.content) for said in found.messages] == [
+    assert [(said.key, said.parent, said.content.content) for said in found.messages] == [
         ("q", None, "Search."),
         ("step", "q", "Let me look.\n\nOne."),
         ("thanks", "step", "Thanks"),
@@ -141,15 +142,15 @@ def test_calls_of_chatgpt_stand_where_they_were_made() -> None:
         node("bio", "h", "tool", "Nobody called this."),
     )
     _, answer, other = read([chatgpt(*nodes)])[0].messages
-    assert answer.words.content == "Let me see.\n\nIt is 42. Sure?\n\nSure."
-    first, second = answer.words.calls
-    assert first["arguments"] == '{"input": "print(6 * 7)"}'
-    assert (first["round"], first["text_to"], first["result"]) == (1, 11, "42")
-    assert (second["arguments"], second["state"]) == ('{"q": "x"}', "failed")
-    assert (second["round"], second["text_to"]) == (2, 28)
-    assert second["result"] == "Too slow.\n\nTry later."
-    assert [call["state"] for call in other.words.calls] == ["done", "stopped"]
-    assert other.words.content.endswith("Sure?\n\nNo.")
+    assert answer.content.content == "Let me see.\n\nIt is 42. Sure?\n\nSure."
+    first, second = answer.content.calls
+    assert first.arguments == '{"input": "print(6 * 7)"}'
+    assert (first.round, first.text_to, first.result) == (1, 11, "42")
+    assert (second.arguments, second.state) == ('{"q": "x"}', "failed")
+    assert (second.round, second.text_to) == (2, 28)
+    assert second.result == "Too slow.\n\nTry later."
+    assert [call.state for call in other.content.calls] == ["done", "stopped"]
+    assert other.content.content.endswith("Sure?\n\nNo.")
 
 
 BLOCK = '<details type="tool_calls" done="true" id="c%d" name="%s" arguments="%s"%s>\n'
@@ -174,36 +175,36 @@ BESIDE = [
 ]
 
 
-def words_of(said: str, **more: Any) -> Words:
+def words_of(said: str, **more: Any) -> MessageContent:
     """What Open WebUI's answer says."""
     messages: dict[str, dict[str, Any]] = {
         "1": {"parentId": None, "role": "user", "content": "?"},
         "2": {"parentId": "1", "role": "assistant", "content": said, **more},
     }
     (found,) = read([{"id": "w", "chat": {"history": {"messages": messages, "currentId": "2"}}}])
-    return found.messages[1].words
+    return found.messages[1].content
 
 
 def test_calls_of_open_webui_in_the_text() -> None:
     words = words_of(IN_TEXT)
     assert (words.content, words.reasoning) == ("Let me see.\n\nDone.", "Hm")
     first, second, third = words.calls
-    assert (first["call_id"], first["arguments"], first["result"]) == ("c1", '{"x": 1}', "it > 1")
-    assert (second["name"], second["arguments"]) == ("get_weather", '{"at": "Oslo"}')
-    assert second["result"] == '["rain"]'
-    assert json.loads(third["arguments"]) == {"code": "print(2)"}
-    assert [call["round"] for call in words.calls] == [1, 1, 2]
-    assert [call["text_to"] for call in words.calls] == [11, 11, 11]
-    assert [call["reasoning_to"] for call in words.calls] == [0, 0, 2]
+    assert (first.call_id, first.arguments, first.result) == ("c1", '{"x": 1}', "it > 1")
+    assert (second.name, second.arguments) == ("get_weather", '{"at": "Oslo"}')
+    assert second.result == '["rain"]'
+    assert json.loads(third.arguments) == {"code": "print(2)"}
+    assert [call.round for call in words.calls] == [1, 1, 2]
+    assert [call.text_to for call in words.calls] == [11, 11, 11]
+    assert [call.reasoning_to for call in words.calls] == [0, 0, 2]
 
 
 def test_calls_of_open_webui_beside_the_text() -> None:
     words = words_of("Let me see. Done.", output=BESIDE)
     assert (words.content, words.reasoning) == ("Let me see.\n\nDone.", "Hm")
-    assert [(call["state"], call["result"]) for call in words.calls] == [
+    assert [(call.state, call.result) for call in words.calls] == [
         ("done", "it > 1"), ("stopped", "")
     ]  # fmt: skip
-    assert words.calls[1]["arguments"] == '{"input": "odd"}'
+    assert words.calls[1].arguments == '{"input": "odd"}'
 
 
 def test_imported_calls_look_and_are_sent_like_our_own(alice: User, browser: Client) -> None:
@@ -217,7 +218,7 @@ def test_imported_calls_look_and_are_sent_like_our_own(alice: User, browser: Cli
     assert html.count('class="call call-done"') == 3
     assert "it &gt; 1" in html
     answer = conversation.messages.get(role="assistant")
-    turns = history.turns(answer, list(answer.tool_calls.all()))
+    turns = call_messages.messages_of_answer(answer, list(answer.tool_calls.all()))
     said = [(turn.role, turn.content) for turn in turns]
     assert said == [
         ("assistant", "Let me see."), ("tool", "it > 1"), ("tool", '["rain"]'),
@@ -228,7 +229,7 @@ def test_imported_calls_look_and_are_sent_like_our_own(alice: User, browser: Cli
 def test_places_in_lists_of_sources_are_left_out() -> None:
     said = "Tea is a plant\ue200cite\ue202turn0search1\ue201."
     (found,) = read([chatgpt(node("q", None, "user", "Tea?"), node("a", "q", "assistant", said))])
-    assert found.messages[1].words.content == "Tea is a plant."
+    assert found.messages[1].content.content == "Tea is a plant."
 
 
 def test_open_webui() -> None:
@@ -236,7 +237,7 @@ def test_open_webui() -> None:
     assert (found.title, found.tags, found.system) == ("Lamps", ["home", "light"], "Be bright.")
     assert (found.archived, found.pinned, found.active) == (True, True, "2")
     question, first, second = found.messages
-    assert (first.words.content, first.words.reasoning, first.model) == (
+    assert (first.content.content, first.content.reasoning, first.model) == (
         "Yes.",
         "Bright & warm",
         "qwen3",
@@ -253,7 +254,7 @@ def test_a_zip_with_several_files() -> None:
 
 def test_an_answer_without_a_question_gets_one() -> None:
     (found,) = read([chatgpt(node("a", None, "assistant", "Welcome!"))])
-    assert [(said.role, said.words.content) for said in found.messages] == [
+    assert [(said.role, said.content.content) for said in found.messages] == [
         ("user", "…"), ("assistant", "Welcome!")
     ]  # fmt: skip
 
@@ -265,21 +266,21 @@ def test_empty_conversations_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b"", "This is not JSON."),
-        (b"hello", "This is not JSON."),
-        (b"[]", "There are no conversations in this file."),
-        (b'{"a": 1}', "There are no conversations in this file."),
-        (b"[1]", "a list of something else"),
-        (b'[{"title": "x", "mapping": {}},', "The file is not complete JSON"),
-        ('[{"title": "Größe"}]'.encode("latin-1"), "The file is not in UTF-8"),
-        ([{"title": "Odd"}], "Conversation 1 (“Odd”) cannot be read: it is neither"),
+        (b"", "This file is not JSON."),
+        (b"hello", "This file is not JSON."),
+        (b"[]", "No chats found in this file."),
+        (b'{"a": 1}', "No chats found in this file."),
+        (b"[1]", "not a list of chats"),
+        (b'[{"title": "x", "mapping": {}},', "The JSON in this file is incomplete"),
+        ('[{"title": "Größe"}]'.encode("latin-1"), "The file is not UTF-8"),
+        ([{"title": "Odd"}], "Chat 1 (“Odd”) could not be read: it is not a"),
         (
             [CHATGPT, {"mapping": []}],
-            "Conversation 2 cannot be read: it has an unexpected structure",
+            "Chat 2 could not be read: it has an unexpected structure",
         ),
         (
             [chatgpt(node("a", "gone", "user", "x"))],
-            "Conversation 1 (“Kettles”) cannot be read: the message before message a is missing.",
+            "Chat 1 (“Kettles”) could not be read: the message before message a is missing.",
         ),
         (
             [chatgpt(node("a", "b", "user", "x"), node("b", "a", "user", "y"))],
@@ -301,10 +302,14 @@ def test_into_the_database(alice: User) -> None:
     result = imported(alice, CHATGPT, OPEN_WEBUI)
     assert result == write.Result(conversations=2, messages=8, known=0)
     lamps = Conversation.objects.owned_by(alice).get(title="Lamps")
-    assert (lamps.archived, lamps.pinned, str(lamps.system_prompt)) == (True, True, "Imported")
+    assert (lamps.archived, lamps.pinned, str(lamps.system_prompt)) == (
+        True,
+        True,
+        "Imported",
+    )
     assert [tag.name for tag in lamps.tags.all()] == ["home", "light"]
     assert lamps.updated == datetime.fromtimestamp(1_700_000_100, UTC)
-    shown = [item.message for item in services.active_branch(lamps)]
+    shown = [item.message for item in branch_view.active_branch(lamps)]
     assert [message.content for message in shown] == ["Lamp?", "Yes."]
     assert shown[0].created == datetime.fromtimestamp(1_700_000_001, UTC)
     assert imported(alice, CHATGPT, OPEN_WEBUI).known == 2  # a second time nothing comes
@@ -312,7 +317,7 @@ def test_into_the_database(alice: User) -> None:
 
 def test_all_or_nothing(alice: User) -> None:
     many = [CHATGPT | {"conversation_id": str(n)} for n in range(150)]
-    with pytest.raises(transfer_read.BadFile, match="Conversation 151"):
+    with pytest.raises(transfer_read.BadFile, match="Chat 151"):
         imported(alice, *many, {"title": "Odd"})
     assert not Conversation.objects.exists()
     assert not Message.objects.exists()
@@ -324,12 +329,12 @@ def test_our_own_export_and_back(alice: User, bob: User) -> None:
     conversation.messages.create(parent=first, role="assistant", content="another two")
     conversation.system_prompt = save_system_prompt(owner=alice, name="Dry", text="Be dry.")
     conversation.save()
-    data = f'{{"conversations": [{exports.one(conversation, "json")}]}}'
+    data = f'{{"conversations": [{exports.export_one(conversation, "json")}]}}'
     write.import_file(bob, io.BytesIO(data.encode()))
     copy = Conversation.objects.owned_by(bob).get()
     assert copy.system_prompt is not None
     assert (copy.title, copy.system_prompt.text) == ("Kettles", "Be dry.")
-    shown = [item.message for item in services.active_branch(copy)]
+    shown = [item.message for item in branch_view.active_branch(copy)]
     assert [message.content for message in shown] == ["one", "two", "three", "four"]
     assert (shown[-1].reasoning, shown[-1].model) == ("Hm.", "m")
     assert copy.messages.count() == 5
@@ -340,7 +345,7 @@ def test_the_page(browser: Client) -> None:
     assert "Import chats" in browser.get(address).content.decode()
     good = SimpleUploadedFile("conversations.json", json.dumps([CHATGPT]).encode())
     html = browser.post(address, {"file": good}).content.decode()
-    assert "1 conversation with 5 messages imported." in html
+    assert "5 messages imported." in visible_text(html)
     assert "Kettles" in html
     bad = SimpleUploadedFile("x.json", b"[{")
     answer = browser.post(address, {"file": bad})

@@ -39,7 +39,7 @@ def test_a_question_that_is_refused_leaves_no_conversation(
     def full(kind: str, count: int) -> None:
         raise LimitReached(kind, 1)
 
-    monkeypatch.setattr("apps.chat.conversations.services.limits.check", full)
+    monkeypatch.setattr("apps.chat.conversations.services.quotas.check", full)
     refused = browser.post(reverse("chat:create"), {"content": "Hello"})
     assert refused.status_code == 429
     assert not Conversation.objects.exists()
@@ -53,7 +53,7 @@ def test_it_works(browser: Client, demo_server: Server) -> None:
 
 
 def test_without_a_server_it_says_what_to_do(browser: Client) -> None:
-    assert "No model server is set for chat" in browser.get(reverse("chat:index")).content.decode()
+    assert "No server set for chat" in browser.get(reverse("chat:index")).content.decode()
 
 
 def test_another_model_is_not_the_demo(browser: Client, demo_server: Server) -> None:
@@ -108,7 +108,7 @@ def test_markdown_and_numbers(alice: User, browser: Client, demo_server: Server)
     )  # fmt: skip
     html = page(browser, conversation)
     assert "<strong>bold</strong>" in html
-    for shown in ("84 tokens", "41.2 tokens/s", "first after 123 ms", "75 % of the prompt"):
+    for shown in ("84 tokens", "41.2 tokens/s", "123 ms to first token", "75% of prompt cached"):
         assert shown in html
 
 
@@ -118,20 +118,20 @@ def test_nothing_can_come_from_the_cache_at_first(
 ) -> None:
     first = told(alice, "Hello", "Hi", prompt_tokens=312, cached_tokens=cached)
     html = page(browser, first)
-    assert "312 prompt tokens, first of this conversation" in html
+    assert "312 prompt tokens" in html
     assert "of the prompt cached" not in html
     answer = first.active_leaf
     assert answer is not None
     html = browser.get(reverse("chat:answer", args=[answer.pk])).content.decode()
-    assert "first of this conversation" in html
+    assert "312 prompt tokens" in html
     again = first.messages.create(
         parent=answer.parent, role=Role.ASSISTANT, content="Hi!", prompt_tokens=312, cached_tokens=0
     )
     first.active_leaf = again
     first.save()
-    assert "0 % of the prompt cached" in page(browser, first)
+    assert "0% of prompt cached" in page(browser, first)
     later = told(alice, "Hello", "Hi", "And?", "So", prompt_tokens=400, cached_tokens=0)
-    assert "0 % of the prompt cached" in page(browser, later)
+    assert "0% of prompt cached" in page(browser, later)
 
 
 def test_a_failure_is_a_sentence_and_a_retry(
@@ -175,12 +175,12 @@ def test_siblings(alice: User, browser: Client, demo_server: Server) -> None:
 def test_delete(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "Hello", "Hi")
     response = browser.post(reverse("chat:delete", args=[conversation.pk]), follow=True)
-    assert "was deleted" in response.content.decode()
+    assert "deleted." in response.content.decode()
     address = reverse("chat:conversation", args=[conversation.pk])
     assert browser.get(address).status_code == 404
     back = browser.post(reverse("chat:undo", args=[conversation.pk]), follow=True)
     assert back.redirect_chain[-1][0] == address
-    assert "1 conversation back." in back.content.decode()
+    assert "1 chat restored." in back.content.decode()
 
 
 def test_an_empty_question(alice: User, browser: Client, demo_server: Server) -> None:
@@ -189,7 +189,7 @@ def test_an_empty_question(alice: User, browser: Client, demo_server: Server) ->
         reverse("chat:send_message", args=[conversation.pk]), {"content": " \n"}
     )
     assert response.status_code == 422
-    assert "Write something first" in response.content.decode()
+    assert "The message is empty" in response.content.decode()
     assert conversation.messages.count() == 2
 
 

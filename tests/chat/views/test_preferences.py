@@ -27,9 +27,9 @@ def llama(caller_server: Server) -> Server:
 def test_a_draft_goes_to_no_server_whose_cache_is_not_known(
     alice: User, llama: Server, kind: str
 ) -> None:
-    assert prefill.allowed(alice.pk, llama)
+    assert prefill.is_allowed(alice.pk, llama)
     llama.kind = kind
-    assert not prefill.allowed(alice.pk, llama)
+    assert not prefill.is_allowed(alice.pk, llama)
 
 
 def test_a_switch_says_whether_drafts_are_sent(
@@ -42,15 +42,15 @@ def test_a_switch_says_whether_drafts_are_sent(
     assert "processes your draft while you type" in shown
     assert "data-ahead-url" in shown
     client.post(page, {})
-    assert not prefill.allowed(alice.pk, llama)
-    assert prefill.allowed(bob.pk, llama)
+    assert not prefill.is_allowed(alice.pk, llama)
+    assert prefill.is_allowed(bob.pk, llama)
     shown = client.get(chat).content.decode()
     assert "processes your draft" not in shown
     assert "data-ahead-url" not in shown
     client.post(page, {"prefill_drafts": "on"})
     assert Preferences.objects.get().prefill_drafts
     settings.READ_AHEAD = False
-    assert not prefill.allowed(alice.pk, llama)
+    assert not prefill.is_allowed(alice.pk, llama)
 
 
 def test_shares_are_listed_and_ended(alice: User, bob: User, client: Client) -> None:
@@ -93,7 +93,7 @@ def test_one_hit_a_conversation() -> None:
         search.Hit(1, "Kettles", 5, "user", []),
         search.Hit(1, "Kettles", 3, "assistant", []),
     ]
-    found = search.together(hits)
+    found = search.group_by_conversation(hits)
     assert [(hit.conversation, hit.message, hit.more) for hit in found] == [(1, 5, 2), (2, 9, 0)]
 
 
@@ -103,9 +103,11 @@ def test_only_what_can_answer_is_offered(llama: Server) -> None:
         "Bad key": {"state": State.UNAUTHORIZED},
         "New": {"state": State.UNKNOWN},
     }.items():
-        Server.objects.create(name=name, base_url=f"http://x/{name[0]}", seen=llama.seen, **fields)
-    names = [server.name for server, _ in presets.choices()]
+        Server.objects.create(
+            name=name, base_url=f"http://x/{name[0]}", checked_at=llama.checked_at, **fields
+        )
+    names = [server.name for server, _ in presets.model_choices()]
     assert "New" in names
     assert not {"Dead", "Bad key"} & set(names)
     dead = Server.objects.get(name="Dead")
-    assert dead in [server for server, _ in presets.choices(keep=dead.pk)]
+    assert dead in [server for server, _ in presets.model_choices(keep=dead.pk)]

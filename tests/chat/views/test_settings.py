@@ -8,9 +8,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from apps.chat.conversations import presets, services
-from apps.chat.models import Conversation, Preset
-from apps.chat.prompt import build, params
+from apps.chat.conversations import presets, services, system_prompts
+from apps.chat.models import Conversation, Preset, SamplingParams
+from apps.chat.prompt import build, params_form
 from apps.servers.models import Server, State
 from tests.chat.conftest import told
 from tests.chat.views.test_pages import page
@@ -34,33 +34,34 @@ def panel(client: Client, conversation: Conversation) -> str:
 
 
 def test_the_form_and_back() -> None:
-    assert params.from_form(FIELDS) == MEANT
-    shown = params.to_form(MEANT)
+    assert params_form.parse_form(FIELDS).to_json() == MEANT
+    shown = params_form.form_values(SamplingParams(**MEANT))
     assert shown == FIELDS | {"stop": "END\n###"}
-    assert params.from_form(shown) == MEANT
-    assert params.from_form({}) == {}
+    assert params_form.parse_form(shown).to_json() == MEANT
+    assert params_form.parse_form({}).to_json() == {}
 
 
 @pytest.mark.parametrize(
     ("name", "typed", "sentence"),
     [
         ("temperature", "warm", "Temperature must be a number, not “warm”."),
-        ("temperature", "11", "Temperature must lie between 0 and 10."),
-        ("temperature", "nan", "Temperature must lie between 0 and 10."),
+        ("temperature", "11", "Temperature must be between 0 and 10."),
+        ("temperature", "nan", "Temperature must be between 0 and 10."),
         ("top_k", "2.5", "top_k must be a whole number, not “2.5”."),
-        ("max_tokens", "0", "Max tokens must lie between 1 and 1000000."),
-        ("stop", "x\n" * 17, "At most 16 stop texts: there are 17."),
+        ("max_tokens", "0", "Max tokens must be between 1 and 1000000."),
+        ("stop", "x\n" * 17, "Up to 16 stop sequences are allowed. You entered 17."),
     ],
 )
 def test_what_cannot_be_used(name: str, typed: str, sentence: str) -> None:
-    with pytest.raises(params.BadParams) as error:
-        params.from_form({name: typed})
+    with pytest.raises(params_form.BadParams) as error:
+        params_form.parse_form({name: typed})
     assert error.value.errors == {name: sentence}
 
 
 def test_what_the_form_does_not_show_is_kept() -> None:
-    before = {"chat_template_kwargs": {"enable_thinking": True, "style": "dry"}}
-    assert params.merged(before, {}) == {"chat_template_kwargs": {"style": "dry"}}
+    before = SamplingParams(**{"chat_template_kwargs": {"enable_thinking": True, "style": "dry"}})
+    merged = params_form.merge(before, SamplingParams())
+    assert merged.to_json() == {"chat_template_kwargs": {"style": "dry"}}
 
 
 def test_it_works(alice: User, browser: Client, demo_server: Server) -> None:
@@ -68,7 +69,7 @@ def test_it_works(alice: User, browser: Client, demo_server: Server) -> None:
     html = panel(browser, conversation)
     assert "Demo: 4 slots of 2,048 tokens" in visible_text(html)
     assert "workbench-demo" in html
-    prompt = services.system_prompts_of(alice)[0]
+    prompt = system_prompts.list_system_prompts(alice)[0]
     saved = browser.post(
         reverse("chat:settings", args=[conversation.pk]),
         FIELDS | {"model": f"{demo_server.pk} other", "system_prompt": prompt.pk},
@@ -87,7 +88,7 @@ def test_a_bad_value_changes_nothing(alice: User, browser: Client, demo_server: 
     for bad in ({"top_p": "7"}, {"model": "99 x"}, {"model": "x"}):
         said = browser.post(reverse("chat:settings", args=[conversation.pk]), bad)
         assert said.status_code == 422
-        assert "Not saved." in said.content.decode()
+        assert "Not saved:" in said.content.decode()
     conversation.refresh_from_db()
     assert (conversation.params, conversation.server) == ({}, None)
 
@@ -113,7 +114,7 @@ def test_a_preset(alice: User, browser: Client, demo_server: Server) -> None:
     conversation = told(alice, "Hello", "Hi")
     presets.save(
         owner=alice, name="Dry", server=demo_server, model="m", system_prompt=None,
-        params={"temperature": 0.1},
+        params=SamplingParams(temperature=0.1),
     )  # fmt: skip
     preset = Preset.objects.get()
     html = browser.post(
@@ -152,8 +153,10 @@ def test_someone_elses_preset_and_prompt(
     demo_server: Server,
 ) -> None:
     conversation = told(alice, "Hello", "Hi")
-    his = presets.save(owner=bob, name="His", server=None, model="", system_prompt=None, params={})
-    prompt = services.save_system_prompt(owner=bob, name="His", text="x")
+    his = presets.save(
+        owner=bob, name="His", server=None, model="", system_prompt=None, params=SamplingParams()
+    )
+    prompt = system_prompts.save_system_prompt(owner=bob, name="His", text="x")
     args = [conversation.pk]
     for name, data in (
         ("apply_preset", {"preset": his.pk}),
@@ -199,18 +202,18 @@ def test_answers_with_fields(alice: User, browser: Client, demo_server: Server) 
     conversation = told(alice, "Hello", "Hi")
     address = reverse("chat:response_fields", args=[conversation.pk])
     said = browser.post(address, {"schema": json.dumps(SCHEMA)}).content.decode()
-    assert "Answers have 1 field." in said
+    assert "Structured output on: 1 field." in said
     conversation.refresh_from_db()
     described = conversation.response_format["json_schema"]
     assert described["schema"] == SCHEMA | {"additionalProperties": False}
     assert build.for_next(conversation, "?").response_format == conversation.response_format
-    assert build.aside(conversation, "?", max_tokens=9).response_format is None
-    assert "Structured output (JSON) (1 field)" in panel(browser, conversation)
+    assert build.side_request(conversation, "?", max_tokens=9).response_format is None
+    assert "Structured output (JSON) (1 field)" in visible_text(panel(browser, conversation))
     preset = presets.save_as("Names", conversation, alice)
     other = told(alice, "Hello", "Hi")
     presets.apply(preset, other)
     assert other.response_format == conversation.response_format
-    assert "free text" in browser.post(address, {"schema": "{}"}).content.decode()
+    assert "Structured output off" in browser.post(address, {"schema": "{}"}).content.decode()
     conversation.refresh_from_db()
     assert conversation.response_format == {}
 
@@ -218,11 +221,11 @@ def test_answers_with_fields(alice: User, browser: Client, demo_server: Server) 
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
-        ("{", "The schema is no JSON"),
-        ("[1]", "An answer is a JSON object"),
+        ("{", "The schema is not valid JSON"),
+        ("[1]", "An answer must be a JSON object"),
         (
             '{"type": "object", "required": ["a", "a"], "properties": {"a": {"type": "string"}}}',
-            "two fields that are called “a”",
+            "two fields named “a”",
         ),
         ('{"type": "object", "properties": {"a": {"type": "date"}}}', "“a” needs one type of"),
         ('{"type": "object", "properties": {"a": {"enum": []}}}', "at least one value"),
@@ -248,7 +251,7 @@ def test_it_warns_of_what_changes_while_a_prompt_is_written(
     said = html.unescape(
         browser.post(address, {"text": "Today is Monday. {{ user }}"}).content.decode()
     )
-    assert "“{{ user }}”: nothing is filled in here" in said
+    assert "“{{ user }}”: this is not replaced" in said
     assert "“Today is Monday”: only true on the day it was written" in said
     assert browser.post(address, {"text": "Be brief."}).content.decode().strip() == ""
     browser.post(

@@ -1,0 +1,53 @@
+"""Rows of the current user by the IDs in a request. Anything else is a 404."""
+
+from django.http import HttpRequest
+
+from apps.chat.models import Conversation, Message, Preset, SystemPrompt
+from apps.core.api import NotFound, get_owned, owner
+from apps.servers.models import Server
+
+
+def get_conversation(request: HttpRequest, pk: int) -> Conversation:
+    conversation = Conversation.of(owner(request), pk)
+    if conversation is None:
+        raise NotFound("conversation")
+    return conversation
+
+
+def get_message(request: HttpRequest, pk: int) -> Message:
+    return get_owned(Message, request, pk)
+
+
+def get_answer(request: HttpRequest, pk: int) -> Message:
+    mine = Message.objects.owned_by(owner(request)).answers().filter(pk=pk)
+    answers = mine.select_related("parent", "conversation").live()
+    if not answers:
+        raise NotFound("answer")
+    return answers[0]
+
+
+def find_message(conversation: Conversation, pk: int) -> Message:
+    message = conversation.messages.filter(pk=pk, deleted_at=None).first()
+    if message is None:
+        raise NotFound("message")
+    return message
+
+
+def get_server(pk: int | None) -> Server | None:
+    if pk is None:
+        return None
+    server = Server.objects.filter(pk=pk).first()
+    if server is None:
+        raise NotFound("server")
+    return server
+
+
+def get_prompt(request: HttpRequest, pk: int | None) -> SystemPrompt | None:
+    return None if pk is None else get_owned(SystemPrompt, request, pk)
+
+
+def get_preset(request: HttpRequest, pk: int | None) -> Preset:
+    """Return a preset; an empty one for None."""
+    if pk is None:
+        return Preset()
+    return get_owned(Preset.objects.select_related("server", "system_prompt"), request, pk)

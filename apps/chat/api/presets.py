@@ -1,0 +1,112 @@
+"""Presets, system prompts and tools over HTTP."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Field, Router, Schema, Status
+
+from apps.chat.api.lookups import get_preset, get_prompt, get_server
+from apps.chat.conversations import presets, system_prompts
+from apps.chat.models import Preset, SamplingParams, SystemPrompt
+from apps.core import tools
+from apps.core.api import Page, owner, page
+from apps.core.tools import Approval, Tool
+
+router = Router()
+
+
+class SystemPromptIn(Schema):
+    name: str = Field(min_length=1, max_length=100)
+    text: str = Field(min_length=1)
+
+
+class SystemPromptOut(Schema):
+    id: int
+    name: str
+    version: int
+    text: str
+
+
+class PresetIn(Schema):
+    name: str = Field(min_length=1, max_length=100)
+    server: int | None = None
+    model: str = Field("", max_length=300)
+    system_prompt: int | None = None
+    params: SamplingParams | None = None
+
+
+class PresetOut(Schema):
+    id: int
+    name: str
+    server: int | None
+    model: str
+    system_prompt: int | None
+    params: dict[str, Any]
+
+    @staticmethod
+    def resolve_server(preset: Preset) -> int | None:
+        return preset.server_id
+
+    @staticmethod
+    def resolve_system_prompt(preset: Preset) -> int | None:
+        return preset.system_prompt_id
+
+
+class ToolOut(Schema):
+    name: str
+    title: str
+    description: str
+    parameters: dict[str, Any]
+    approval: Approval
+
+    @staticmethod
+    def resolve_approval(tool: Tool) -> Approval:
+        return Approval(tool.default)
+
+
+@router.get("/system-prompts", response=Page[SystemPromptOut])
+def list_system_prompts(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
+    """List the newest version of each system prompt."""
+    system_prompts.list_system_prompts(owner(request))
+    prompts = SystemPrompt.objects.owned_by(owner(request)).latest_versions()
+    return page(prompts, limit=limit, after=after)
+
+
+@router.post("/system-prompts", response={201: SystemPromptOut})
+def save_system_prompt(request: HttpRequest, data: SystemPromptIn) -> Any:
+    """Save a system prompt. A changed text creates a new version; conversations keep theirs."""
+    prompt = system_prompts.save_system_prompt(owner=owner(request), name=data.name, text=data.text)
+    return Status(201, prompt)
+
+
+@router.get("/presets", response=Page[PresetOut])
+def list_presets(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
+    mine = Preset.objects.owned_by(owner(request))
+    return page(mine, limit=limit, after=after)
+
+
+@router.post("/presets", response={201: PresetOut})
+def save_preset(request: HttpRequest, data: PresetIn) -> Any:
+    """Create a preset, or update the one with this name."""
+    preset = presets.save(
+        owner=owner(request),
+        name=data.name,
+        server=get_server(data.server),
+        model=data.model,
+        system_prompt=get_prompt(request, data.system_prompt),
+        params=data.params or SamplingParams(),
+    )
+    return Status(201, preset)
+
+
+@router.delete("/presets/{pk}", response={204: None})
+def delete_preset(request: HttpRequest, pk: int) -> Any:
+    """Delete a preset. Conversations keep their settings."""
+    get_preset(request, pk).delete()
+    return Status(204, None)
+
+
+@router.get("/tools", response=list[ToolOut])
+def list_tools(request: HttpRequest) -> Any:
+    """Tools a model can call. `approval` is the default: always, ask or never."""
+    return tools.available(owner(request).pk)

@@ -1,0 +1,10 @@
+"""The router of the chat's HTTP API."""
+
+from ninja import Router
+
+from apps.chat.api import answers, conversations, cuts, messages, presets, transfer
+
+router = Router(tags=["chat"])
+# Before conversations: /conversations/export is not a conversation.
+for part in (transfer, presets, conversations, messages, answers, cuts):
+    router.add_router("", part.router)

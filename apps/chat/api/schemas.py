@@ -1,0 +1,123 @@
+"""Messages and answers as the API shows them."""
+
+from dataclasses import asdict
+from datetime import datetime
+
+from ninja import Schema
+
+from apps.chat.models import Message, Role, ToolCall
+from apps.chat.streaming.stream import partial_snapshot
+
+
+class ToolCallOut(Schema):
+    id: int
+    answer: int
+    """Another answer than requested if the process of that one died: it continues there."""
+    call_id: str
+    round: int
+    name: str
+    arguments: str
+    at: int
+    state: str
+    result: str
+
+
+class UsageOut(Schema):
+    prompt_tokens: int
+    cached_tokens: int | None
+    completion_tokens: int | None
+    ttft_ms: float | None
+    tokens_per_second: float | None
+
+
+class ErrorOut(Schema):
+    code: str
+    detail: str
+
+
+class MessageOut(Schema):
+    id: int
+    parent: int | None
+    role: str
+    content: str
+    reasoning: str
+    status: str
+    error: ErrorOut | None
+    finish_reason: str
+    model: str
+    usage: UsageOut | None
+    tool_calls: list[ToolCallOut]
+    kept_from: int | None
+    created: datetime
+    finished: datetime | None
+
+
+class AnswerStarted(Schema):
+    id: int
+    status: str
+
+
+class StartedOut(Schema):
+    id: int
+    status: str
+    events: str
+
+
+class TurnOut(Schema):
+    question: MessageOut
+    answer: AnswerStarted
+    events: str
+
+
+class RegeneratedOut(Schema):
+    answer: AnswerStarted
+    events: str
+
+
+def message_out(message: Message, *, live: bool = False) -> MessageOut:
+    """Return a message.
+
+    Args:
+        live: with the text so far of an unfinished answer.
+    """
+    status, content, reasoning = str(message.status), message.content, message.reasoning
+    if live and not message.is_finished:
+        snapshot = partial_snapshot(message.pk)
+        status, content, reasoning = snapshot.status, snapshot.text, snapshot.reasoning
+    is_answer = message.role == Role.ASSISTANT
+    usage = message.usage if is_answer else None
+    error = None
+    if message.error_code:
+        error = ErrorOut(code=message.error_code, detail=message.error_detail)
+    return MessageOut(
+        id=message.pk,
+        parent=message.parent_id,
+        role=message.role,
+        content=content,
+        reasoning=reasoning,
+        status=status,
+        error=error,
+        finish_reason=message.finish_reason,
+        model=message.model,
+        usage=UsageOut(**asdict(usage)) if usage else None,
+        tool_calls=[call_out(call) for call in message.tool_calls.all()] if is_answer else [],
+        kept_from=message.cut_before_message,
+        created=message.created,
+        finished=message.finished,
+    )
+
+
+def call_out(call: ToolCall) -> ToolCallOut:
+    return ToolCallOut(**asdict(call.as_event()))
+
+
+def started_out(answer: Message) -> StartedOut:
+    return StartedOut(id=answer.pk, status=answer.status, events=events_url(answer))
+
+
+def answer_started(answer: Message) -> AnswerStarted:
+    return AnswerStarted(id=answer.pk, status=answer.status)
+
+
+def events_url(answer: Message) -> str:
+    return f"/api/v1/answers/{answer.pk}/events"

@@ -1,0 +1,122 @@
+"""The request that is sent for a prompt input, with what is known of it beforehand."""
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from apps.chat.models import PromptPrefix
+from apps.chat.prompt import context
+from apps.chat.prompt.answer_limit import ANSWER_TOKENS, answer_limit
+from apps.chat.prompt.build import PromptInput
+from apps.chat.prompt.render import with_images
+from apps.llm.client import ChatRequest
+from apps.llm.client import Message as LLMMessage
+from apps.servers import services as llm
+from apps.servers.models import Server, Use
+
+
+@dataclass(frozen=True)
+class PreparedRequest:
+    target: llm.Target
+    request: ChatRequest
+    prompt_tokens: int
+    """An estimate."""
+    cut_before_message: int | None
+    prefix: PromptPrefix
+
+    @property
+    def tokens(self) -> int:
+        """The most that prompt and answer should need, for admission: an estimate."""
+        return self.prompt_tokens + (self.request.max_tokens or ANSWER_TOKENS)
+
+    def resumed_after(self, text: str, tokens: int) -> "PreparedRequest":
+        """Return the request for the rest of an answer that broke off after `text`."""
+        request = self.request.continued_from(text, tokens)
+        return replace(self, request=request, prompt_tokens=self.prompt_tokens + tokens)
+
+
+def prepare(
+    prompt_input: PromptInput, server: Server, *, limit: int | None = None
+) -> PreparedRequest:
+    """Return the request.
+
+    Args:
+        server: the server with fresh facts.
+        limit: tokens per slot, as the server said when it found the prompt too long.
+    """
+    target = llm.choose_target(server, prompt_input.model, Use.CHAT)
+    with_tools = supports_tools(server, target.model)
+    offered = with_tools and prompt_input.response_format is None
+    prompt = _build_prompt(prompt_input, target, limit=limit, offered=offered)
+    params = prompt_input.params.to_json()
+    max_tokens = answer_limit(server, target.model, params.pop("max_tokens", None))
+    if (
+        limit is not None
+        and not server.continues_messages
+        and prompt.tokens + (max_tokens or 0) > limit
+    ):
+        # Such a server counts the answer in, and has just refused prompt and answer together.
+        max_tokens = None
+    messages = [with_images(message, prompt_input.images) for message in prompt.messages]
+    _append_answer_start(messages, params, prompt_input.answer_start)
+    response_format = prompt_input.response_format
+    request = ChatRequest(
+        target.model, messages, max_tokens, params, response_format and dict(response_format)
+    )
+    if offered and prompt_input.offer.tools:
+        request = replace(
+            request,
+            tools=prompt_input.offer.definitions(),
+            tool_choice="" if prompt_input.may_call else "none",
+            parallel_tool_calls=prompt_input.offer.parallel,
+        )
+    prefix = _prefix(request, prompt)
+    return PreparedRequest(target, request, prompt.tokens, prompt.cut_before_message, prefix)
+
+
+def supports_tools(server: Server, model: str) -> bool:
+    """Return False if the model's chat template is known to have no tools."""
+    return server.facts_of(model).abilities.get("tools") is not False
+
+
+def _build_prompt(
+    prompt_input: PromptInput, target: llm.Target, *, limit: int | None, offered: bool
+) -> context.Prompt:
+    server, system = target.server, prompt_input.system_prompt
+    abilities = server.facts_of(target.model).abilities
+    return context.build_prompt(
+        system.text if system else None,
+        prompt_input.messages,
+        context=limit or server.context_of(target.model),
+        counted=prompt_input.counted,
+        summaries=prompt_input.summaries,
+        keep_reasoning=bool(abilities.get("preserve_reasoning")),
+        must_cut=limit is not None,
+        with_tools=supports_tools(server, target.model),
+        definitions=prompt_input.offer.size if offered else 0,
+    )
+
+
+def _append_answer_start(
+    messages: list[LLMMessage], params: dict[str, Any], start: tuple[str, str]
+) -> None:
+    text, reasoning = start
+    if not text:
+        return
+    messages.append({"role": "assistant", "content": text})
+    if reasoning:  # no server continues an answer while thinking is on; it has thought already
+        thinking = {"enable_thinking": False}
+        params["chat_template_kwargs"] = params.get("chat_template_kwargs", {}) | thinking
+
+
+def _prefix(request: ChatRequest, prompt: context.Prompt) -> PromptPrefix:
+    definitions = json.dumps(request.tools, sort_keys=True).encode() if request.tools else b""
+    front = prompt.front
+    return PromptPrefix(
+        tools_hash=hashlib.sha256(definitions).hexdigest()[:16] if definitions else "",
+        summary=front.summary.id if front.summary else None,
+        pinned=tuple(m.id for m in front.pinned if m.pinned) if front.pinned else None,
+        front_bytes=front.size,
+        left_out=prompt.left_out,
+    )

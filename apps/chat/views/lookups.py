@@ -1,0 +1,24 @@
+"""Rows of the current user by the keys in a form. Anything else is a 404."""
+
+from django.http import HttpRequest
+
+from apps.chat.api.lookups import get_answer, get_conversation, get_message
+from apps.chat.models import Preset, SystemPrompt
+from apps.core.api import get_owned
+
+__all__ = ["get_answer", "get_conversation", "get_message", "get_preset", "get_prompt"]
+
+
+def get_preset(request: HttpRequest, key: str) -> Preset:
+    """Return the preset that a form names; an empty one if it names none."""
+    if not key:
+        return Preset()
+    presets = Preset.objects.select_related("server", "system_prompt")
+    return get_owned(presets, request, int(key) if key.isdecimal() else 0)
+
+
+def get_prompt(request: HttpRequest, key: str) -> SystemPrompt | None:
+    """Return the system prompt that a form names; None if it names none."""
+    if not key:
+        return None
+    return get_owned(SystemPrompt, request, int(key) if key.isdecimal() else 0)
