@@ -42,7 +42,7 @@ export function axis(more) {
 
 // What an axis of shares from 0 to 1 says.
 export function percents(chart, shares) {
-  return shares.map((share) => `${Math.round(1000 * share) / 10} %`);
+  return shares.map((share) => `${Math.round(1000 * share) / 10}%`);
 }
 
 // What an axis of seconds since 1970 says, as exactly as its marks are apart.

@@ -77,7 +77,7 @@ function makeCurve(element, { curve }) {
         filter: (_, marks) => marks,
         values: (_, marks) => marks.map((rows) => rows.toLocaleString("en")),
       }),
-      shares("right", { size: 52 }),
+      shares("accuracy", { size: 52 }),
     ],
     series: [{}, end, end, { stroke: ink("accent"), width: 2, points: { show: true, size: 8, fill: ink("accent") } }],
     bands: [{ series: [1, 2], fill: ink("accent", "24") }],
@@ -118,5 +118,5 @@ function bar({ ctx, valToPos }, x, low, high) {
 }
 
 function percent(share) {
-  return `${(100 * share).toFixed(1)} %`;
+  return `${(100 * share).toFixed(1)}%`;
 }

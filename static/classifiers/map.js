@@ -132,11 +132,11 @@ function groupOf(data, at, colourBy) {
   if (colourBy === "side") return SIDES[data.side[at]];
   if (data.truth[at] < 0) return SIDES[data.side[at]];
   if (colourBy === "label") return data.truth[at] % HUES;
-  return data.truth[at] === data.predicted[at] ? "right" : "wrong";
+  return data.truth[at] === data.predicted[at] ? "correct" : "wrong";
 }
 
 function colourOf(group, c) {
-  const named = { right: c.strong, wrong: c.bad, training: c.strong, test: c.accent, "out of scope": c.warn, "unlabelled": c.quiet };
+  const named = { correct: c.strong, wrong: c.bad, training: c.strong, test: c.accent, "out of scope": c.warn, "unlabelled": c.quiet };
   return named[group] ?? `hsl(${Math.round((group * 360) / HUES)}, ${group % 2 ? 70 : 50}%, ${group % 3 ? 50 : 62}%)`;
 }
 

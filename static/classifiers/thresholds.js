@@ -121,5 +121,5 @@ function share(part, whole) {
 }
 
 function percent(value, digits) {
-  return `${(100 * value).toFixed(digits)} %`;
+  return `${(100 * value).toFixed(digits)}%`;
 }

@@ -91,7 +91,7 @@ function make() {
       axis({
         label: "similarity to the most similar earlier row", size: 22, labelSize: 20, grid: { show: false }, border: { show: true, width: 1, stroke: ink("strong") },
         splits: () => drawn.steps.flatMap((step, at) => (step % 10 ? [] : [at && at + 1])),
-        values: (_, places) => places.map((at) => (at ? `${drawn.steps[at - 1]} %` : "< 50 %")),
+        values: (_, places) => places.map((at) => (at ? `${drawn.steps[at - 1]}%` : "< 50%")),
       }),
       axis({ size: 44, space: 30, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000] }),
     ],

@@ -58,7 +58,7 @@ def _rate_chart(
 
 def _share(buckets: Sequence[UsageBucket]) -> str:
     told = sum(bucket.reported for bucket in buckets)
-    return f"{sum(bucket.cached for bucket in buckets) / told * 100:.0f} %" if told else "–"
+    return f"{sum(bucket.cached for bucket in buckets) / told * 100:.0f}%" if told else "–"
 
 
 def series(buckets: Sequence[UsageBucket]) -> str:

@@ -18,7 +18,7 @@ def test_four_charts_with_their_numbers() -> None:
         "Prompt tokens/s": ("10", "peak 60"),
         "Generated tokens/s": ("2", "peak 12"),
         "Requests that waited": ("none", "in 15 minutes"),
-        "Prompt cache hits": ("90 %", "90 % over 15 min"),
+        "Prompt cache hits": ("90%", "90% over 15 min"),
     }
 
 
