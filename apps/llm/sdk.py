@@ -1,6 +1,6 @@
 """The OpenAI SDK: its client for one server, and its exceptions as ours. Imports it alone.
 
-Importing this takes a second of CPU, a quarter of a process's start. Processes that send no
+Importing this takes a quarter of the CPU of a process's start. Processes that send no
 request do without; `client.load_sdk` imports it early where somebody would wait for it otherwise.
 """
 

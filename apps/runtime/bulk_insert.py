@@ -67,8 +67,8 @@ def insert_numbered(
 ) -> None:
     """Insert rows that differ in one number alone, from 0 on: the database counts itself.
 
-    Buys: 4 µs of CPU per row, where `bulk_insert` takes 12, inside a transaction that others wait
-    for.
+    Buys: half of the CPU of `bulk_insert` (20,000 rows of a job in under 0.1 s, not 0.19), within
+    a transaction that others wait for.
 
     Args:
         fields, same: names and values of the fields that are the same in each row.

@@ -1,7 +1,7 @@
 """The identity of a process, so that others on its machine can see that it has ended.
 
-Buys: work of a killed process is taken over at once, not when its lease lapses (8 s for permits,
-30 s for jobs). Linux only, by what the kernel reports: the boot, the PID namespace (a container's
+Buys: work of a killed process is taken over at once, not when its lease lapses (15 s for
+jobs). Linux only, by what the kernel reports: the boot, the PID namespace (a container's
 own), the process number and its start. Elsewhere, and of other machines, nothing is known.
 """
 
