@@ -86,7 +86,7 @@ def write(recipe: Recipe, row_seed: RowSeed) -> Steps:
                 ask = _ask(recipe, column, row_seed, messages, values)
                 reply = yield ask
                 if fault := _fault(column, reply):
-                    reply = yield _again(ask, reply, fault)
+                    reply = yield _repeat_request(ask, reply, fault)
                 # Later columns are asked as if the good answer had been the first one.
                 values.update(_answer(recipe, column, reply, row_seed, values))
                 messages = [*ask.messages, {"role": "assistant", "content": reply.text}]
@@ -178,7 +178,7 @@ def _fault(column: Written, reply: Reply) -> str:
     return judgement.reason if judgement.code in SAID_AGAIN else ""
 
 
-def _again(ask: Ask, reply: Reply, fault: str) -> Ask:
+def _repeat_request(ask: Ask, reply: Reply, fault: str) -> Ask:
     """Asks once more, and says what was wrong. Once only: a second mistake ends the row."""
     question = f"That cannot be used. {fault}\nGive your whole answer again, as JSON alone."
     messages = (

@@ -182,13 +182,13 @@ def _seed(column: Seed, row_seed: RowSeed, values: Mapping[str, Any]) -> Values:
             column.count,
             lambda what, of: row_seed.random_bits(f"{column.name} {what}") % of,
         )
-    found: Values = {column.name: "\n".join(_shown(column, row) for row in rows)}
+    found: Values = {column.name: "\n".join(_format_row(column, row) for row in rows)}
     if column.count == 1:
         found |= {f"{column.name}_{part}": rows[0].get(part, "") for part in column.row_fields}
     return found
 
 
-def _shown(column: Seed, row: Row) -> str:
+def _format_row(column: Seed, row: Row) -> str:
     """An example as the prompt shows it."""
     if column.example_template:
         return templates.render(

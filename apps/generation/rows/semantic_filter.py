@@ -42,7 +42,7 @@ def post_process(batch_id: int, spec: Spec) -> PostProcess | None:
 
 
 @dataclass
-class Kept:
+class KnownTexts:
     """Texts that nothing may repeat, by their vectors."""
 
     code: str
@@ -79,9 +79,9 @@ class SemanticFilter:
 
     def _forget(self) -> None:
         self._fingerprint = ""
-        self._tests = Kept("contaminated", "row {} of the test set")
-        self._seeds = Kept("seed_meaning", "seed row {}")
-        self._rows = Kept("near_meaning", "row {}")
+        self._tests = KnownTexts("contaminated", "row {} of the test set")
+        self._seeds = KnownTexts("seed_meaning", "seed row {}")
+        self._rows = KnownTexts("near_meaning", "row {}")
         self._since: datetime | None = None
         self._index = -1
 
@@ -150,7 +150,7 @@ class SemanticFilter:
         return goes
 
 
-def _withdrawal(item: Item, kept: Kept, place: int, cosine: float) -> LateRejection:
+def _withdrawal(item: Item, kept: KnownTexts, place: int, cosine: float) -> LateRejection:
     share = round(100 * min(cosine, 1.0))
     reason = f"About {share}% similar in meaning to {kept.what.format(place + 1)}."
     return LateRejection(item.pk, kept.code, reason)

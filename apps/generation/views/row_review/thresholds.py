@@ -62,13 +62,13 @@ async def apply(request: HttpRequest, pk: int) -> HttpResponse:
     if isinstance(applied, ComparisonPending):
         messages.error(request, "The rows are still being compared. Wait for the histogram.")
         return redirect("generation:job", pk)
-    messages.success(request, _said(applied))
+    messages.success(request, _summary(applied))
     if applied.goes_on:
         await in_db(wake_pump, found.batch.server_id)
     return redirect("generation:job", pk)
 
 
-def _said(applied: ThresholdResult) -> str:
+def _summary(applied: ThresholdResult) -> str:
     said = (
         f"{applied.rejected:,} row{'s' * (applied.rejected != 1)} rejected as near-duplicates, "
         f"{applied.restored:,} restored."
