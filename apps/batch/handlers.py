@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from django.utils.module_loading import import_string
 
 from apps.llm.events import Usage
-from apps.llm.stream.resume import ResumableCompletion
+from apps.llm.resume import ResumableCompletion
 from apps.llm.thinking import NOT_REPORTED, ThinkingSupport
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ The database holds the whole state of a job. Messages through Redis only wake a 
 from django.db import models
 from django.utils import timezone
 
-from apps.batch.fields import OrderedJSONField
+from apps.core.fields import OrderedJSONField
 from apps.core.models import Owned, OwnedQuerySet
 from apps.servers.models import Server
 

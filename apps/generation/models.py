@@ -3,8 +3,8 @@ from typing import Any
 from django.db import models
 from django.utils.functional import cached_property
 
-from apps.batch.fields import OrderedJSONField
 from apps.batch.models import Batch
+from apps.core.fields import OrderedJSONField
 from apps.core.models import Owned, OwnedQuerySet
 from apps.datasets.models import Dataset
 from apps.generation.recipe.spec import Spec

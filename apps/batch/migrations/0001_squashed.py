@@ -2,7 +2,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import apps.batch.fields
+import apps.core.fields
 
 
 class Migration(migrations.Migration):
@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
                 ("handler", models.CharField(max_length=50)),
                 (
                     "spec",
-                    apps.batch.fields.OrderedJSONField(
+                    apps.core.fields.OrderedJSONField(
                         help_text="Data that all rows share. The handler defines its shape."
                     ),
                 ),
@@ -252,8 +252,8 @@ class Migration(migrations.Migration):
                 ),
                 ("not_before", models.DateTimeField(blank=True, null=True)),
                 ("finished", models.DateTimeField(blank=True, null=True)),
-                ("input", apps.batch.fields.OrderedJSONField(blank=True, null=True)),
-                ("output", apps.batch.fields.OrderedJSONField(blank=True, null=True)),
+                ("input", apps.core.fields.OrderedJSONField(blank=True, null=True)),
+                ("output", apps.core.fields.OrderedJSONField(blank=True, null=True)),
                 (
                     "prompt",
                     models.TextField(
@@ -278,7 +278,7 @@ class Migration(migrations.Migration):
                 ("completion_tokens", models.PositiveIntegerField(default=0)),
                 (
                     "edited",
-                    apps.batch.fields.OrderedJSONField(
+                    apps.core.fields.OrderedJSONField(
                         blank=True,
                         help_text="Edited output; `output` stays unchanged.",
                         null=True,

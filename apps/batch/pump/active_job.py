@@ -12,7 +12,7 @@ from typing import Any
 from apps.batch.handlers import Handler, JobContext, PostProcess, RunRow
 from apps.batch.models import Batch
 from apps.batch.store.row_events import PendingRow
-from apps.llm.stream.resume import ResumableCompletion
+from apps.llm.resume import ResumableCompletion
 from apps.servers.models import Server
 from apps.servers.services import choose_target
 

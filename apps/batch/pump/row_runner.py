@@ -16,7 +16,7 @@ from apps.batch.pump.state import PumpState
 from apps.batch.store.row_events import Finished, PendingRow, Returned, RowEvent, Started
 from apps.llm import errors
 from apps.llm.permits import Lane, ModelInUse, SlotTaken
-from apps.llm.stream.resume import ResumableCompletion
+from apps.llm.resume import ResumableCompletion
 from apps.servers.services import hold_slot
 
 log = logging.getLogger(__name__)

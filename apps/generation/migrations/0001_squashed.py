@@ -2,7 +2,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import apps.batch.fields
+import apps.core.fields
 
 
 class Migration(migrations.Migration):
@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
                 ("number", models.PositiveIntegerField()),
                 (
                     "body",
-                    apps.batch.fields.OrderedJSONField(
+                    apps.core.fields.OrderedJSONField(
                         help_text="The recipe as JSON, as the API takes it."
                     ),
                 ),
@@ -138,7 +138,7 @@ class Migration(migrations.Migration):
                 ("count", models.PositiveIntegerField()),
                 (
                     "rows",
-                    apps.batch.fields.OrderedJSONField(
+                    apps.core.fields.OrderedJSONField(
                         help_text="A list of objects, field to text."
                     ),
                 ),

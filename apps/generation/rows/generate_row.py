@@ -18,7 +18,7 @@ from apps.generation.rows.row_texts import AGAIN, join_texts
 from apps.generation.rows.samplers import RowSeed
 from apps.llm.client import ChatRequest, Client, Message
 from apps.llm.events import Usage
-from apps.llm.stream.resume import ResumableCompletion
+from apps.llm.resume import ResumableCompletion
 from apps.llm.thinking import Thinking, ThinkingSupport, describe_missing_answer, plan_thinking
 from apps.runtime.async_db import in_db
 

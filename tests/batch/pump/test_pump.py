@@ -35,7 +35,7 @@ from apps.batch.scheduler.fair_queue import FairQueue
 from apps.batch.store import disk_space, job_writes, leases, reads, row_events, row_writes
 from apps.llm import errors
 from apps.llm.permits import permits_in_flight
-from apps.llm.stream.resume import ResumableCompletion
+from apps.llm.resume import ResumableCompletion
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from apps.servers.probing.discovery import fetch_slots

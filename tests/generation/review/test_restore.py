@@ -25,7 +25,7 @@ from apps.generation.services import create_job
 from apps.llm.client import ChatRequest, Completion, close_clients
 from apps.llm.client import Client as ModelClient
 from apps.llm.events import Usage
-from apps.llm.stream.resume import ResumableCompletion
+from apps.llm.resume import ResumableCompletion
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
 from tests.generation.conftest import finish

@@ -27,7 +27,7 @@ from apps.generation.rows.samplers import RowSeed
 from apps.generation.services import create_job
 from apps.llm.client import ChatRequest, Client, Completion, close_clients
 from apps.llm.events import Usage
-from apps.llm.stream.resume import ResumableCompletion
+from apps.llm.resume import ResumableCompletion
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
 

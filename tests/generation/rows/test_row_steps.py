@@ -18,7 +18,7 @@ from apps.generation.rows.row_steps import Ask, Reply, Row, rebuild_row, write
 from apps.generation.rows.samplers import RowSeed
 from apps.llm.client import ChatRequest, Client, Completion
 from apps.llm.events import Usage
-from apps.llm.stream.resume import ResumableCompletion
+from apps.llm.resume import ResumableCompletion
 
 SCHEMA = {
     "type": "object",

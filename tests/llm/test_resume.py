@@ -13,7 +13,7 @@ from apps.llm import errors
 from apps.llm.client import ChatRequest, Client, Completion, PartialCompletion
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Usage
-from apps.llm.stream.resume import ResumableCompletion
+from apps.llm.resume import ResumableCompletion
 from apps.servers.probing.discovery import fetch_slots
 from tests.llama_process import LlamaProcess
 
