@@ -6,7 +6,6 @@ from django.http import HttpRequest, HttpResponseBase
 from ninja import Field, Router, Schema, Status
 
 from apps.chat.answering import sse
-from apps.chat.api.lookups import get_answer, get_preset, get_server
 from apps.chat.api.schemas import (
     MessageOut,
     RegeneratedOut,
@@ -19,6 +18,7 @@ from apps.chat.api.schemas import (
     started_out,
 )
 from apps.chat.conversations import branches, call_decisions, compare, services
+from apps.chat.lookups import get_answer, get_preset, get_server
 from apps.chat.models import ToolCall
 from apps.core.api import NotFound, owner
 

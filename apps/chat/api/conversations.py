@@ -7,17 +7,17 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
 from apps.chat.answering import titles
-from apps.chat.api.lookups import (
+from apps.chat.api.response_formats import check_format
+from apps.chat.api.schemas import MessageOut, message_out
+from apps.chat.conversations import library, services
+from apps.chat.conversations.branch_view import active_branch
+from apps.chat.lookups import (
     find_message,
     get_conversation,
     get_preset,
     get_prompt,
     get_server,
 )
-from apps.chat.api.response_formats import check_format
-from apps.chat.api.schemas import MessageOut, message_out
-from apps.chat.conversations import library, services
-from apps.chat.conversations.branch_view import active_branch
 from apps.chat.models import (
     MAX_ROUNDS,
     ROUNDS,

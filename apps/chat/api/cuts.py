@@ -7,9 +7,9 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
 from apps.chat.answering import summaries
-from apps.chat.api.lookups import get_conversation
 from apps.chat.conversations.branch_view import Branch
 from apps.chat.conversations.cuts import Cut, find_cut
+from apps.chat.lookups import get_conversation
 from apps.chat.models import Message, SummaryState
 from apps.core.api import ApiError, NotFound, owner
 

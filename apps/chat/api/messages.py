@@ -6,7 +6,6 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
 from apps.chat.answering import sse
-from apps.chat.api.lookups import find_message, get_conversation, get_message
 from apps.chat.api.response_formats import check_format
 from apps.chat.api.schemas import (
     StartedOut,
@@ -17,6 +16,7 @@ from apps.chat.api.schemas import (
     started_out,
 )
 from apps.chat.conversations import branches, services
+from apps.chat.lookups import find_message, get_conversation, get_message
 from apps.chat.models import AnswerRequest, Conversation, Message, SamplingParams, ToolSettings
 from apps.chat.tools import settings as tool_settings
 from apps.core.api import NotFound, owner

@@ -9,9 +9,9 @@ from django.urls import reverse
 from ninja import File, Router, Schema, Status
 from ninja.files import UploadedFile
 
-from apps.chat.api.lookups import get_conversation
 from apps.chat.attachments import receive
 from apps.chat.conversations import search, services, sharing
+from apps.chat.lookups import get_conversation
 from apps.chat.models import Conversation, Share
 from apps.chat.transfer import read, write
 from apps.chat.transfer.download import download

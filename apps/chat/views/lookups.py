@@ -2,7 +2,7 @@
 
 from django.http import HttpRequest
 
-from apps.chat.api.lookups import get_answer, get_conversation, get_message
+from apps.chat.lookups import get_answer, get_conversation, get_message
 from apps.chat.models import Preset, SystemPrompt
 from apps.core.api import get_owned
 
