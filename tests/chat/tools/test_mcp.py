@@ -63,7 +63,7 @@ async def test_a_call_is_answered_and_the_prompt_stays(
     made = await answered(alice_api, conversation)
     assert made.state == "failed"
     assert made.result.startswith("Kettle is not available.")
-    assert made.result.endswith("Go on without it.")
+    assert made.result.endswith("Continue without it.")
     assert {json.dumps(asked["tools"]) for asked in caller.asked} == {defined}
 
 
