@@ -17,7 +17,7 @@ from apps.generation import services
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.problems import RecipeError
-from apps.generation.rows.semantic_filter import Kept, SemanticFilter
+from apps.generation.rows.semantic_filter import KnownTexts, SemanticFilter
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from tests.batch.conftest import run_until_done
@@ -142,7 +142,7 @@ def test_the_first_of_several_stays(alice: User, server: Server, embedding_serve
 
 
 def test_what_is_kept_grows() -> None:
-    kept = Kept("x", "row {}")
+    kept = KnownTexts("x", "row {}")
     rng = np.random.default_rng(1)
     parts = [rng.random((count, 3), dtype=np.float32) for count in (2, 1, 7)]
     for part in parts:
