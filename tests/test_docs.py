@@ -28,6 +28,25 @@ def test_links_and_pictures_lead_somewhere(document: str) -> None:
         assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("document", ["architecture.md", "glossary.md"])
+def test_places_that_are_named_exist(document: str) -> None:
+    """`apps/llm/client.py`, and in the architecture `llm/client.py` for short."""
+    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
+    places = re.findall(r"`((?:[\w.]+/)+(?:[\w.]+\.\w+)?)`", text)
+    assert len(places) > 20
+    missing = [
+        place
+        for place in places
+        if not (ROOT / place).exists() and not (ROOT / "apps" / place).exists()
+        if place not in {"views/", "api/"}  # of every room
+    ]
+    assert missing == []
+
+
+def test_the_architecture_fits_on_two_screens() -> None:
+    assert len((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").splitlines()) <= 90
+
+
 def test_vendored_scripts_carry_the_version_in_their_name() -> None:
     base = (ROOT / "templates" / "base.html").read_text(encoding="utf-8")
     for name in ("htmx", "uplot"):
