@@ -110,7 +110,7 @@ def create_job(
 
 
 def _check_meaning(texts: int) -> None:
-    """That so many texts can be compared by their meaning."""
+    """Check that texts can be compared by meaning, and not too many."""
     try:
         default_target(Use.EMBEDDINGS)
     except NoServer as error:

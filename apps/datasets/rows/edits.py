@@ -89,9 +89,12 @@ def set_split(
 
 
 def add_rows(
-    dataset: Dataset, rows: Sequence[ExampleRow], *, by: User | None = None
+    dataset: Dataset, rows: Sequence[ExampleRow], *, by: User | None = None, description: str = ""
 ) -> tuple[Revision | None, list[RejectedRow]]:
     """Add rows at the end, and return those that cannot be used with number and reason.
+
+    Args:
+        description: of the revision in the history; empty for the number of rows.
 
     Raises:
         ValueError: there would be too many labels.
@@ -107,7 +110,7 @@ def add_rows(
         given = (found.text, found.label, found.split or "", origin, found.meta)
         good.append(dict(zip(ROW_FIELDS, given, strict=True)))
     labels = {row["label"] for row in good} - {""}
-    added = f"{row_count(len(good))} added"
+    description = description or f"{row_count(len(good))} added"
 
     def steps(now: Dataset, some: Sequence[dict[str, Any]], skipped: int = 0) -> list[Step]:
         first = now.next_index + skipped
@@ -117,12 +120,12 @@ def add_rows(
         with transaction.atomic():
             now = lock_dataset(dataset)
             check_label_count(now, labels)
-            return revise(dataset, now, added, steps(now, good), by=by), rejected
+            return revise(dataset, now, description, steps(now, good), by=by), rejected
 
     def plan(now: Dataset, _: dict[str, Any]) -> ChangePlan:
         check_label_count(now, labels)
         return ChangePlan(
-            added,
+            description,
             len(good),
             lambda: (
                 steps(now, some, place * CHUNK_ROWS) for place, some in enumerate(chunks(good))

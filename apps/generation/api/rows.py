@@ -113,11 +113,11 @@ def restore_row(request: HttpRequest, pk: int, index: int) -> Any:
 
 @router.post("/jobs/{pk}/rows/{index}/reject", response=RowOut)
 def reject_row(request: HttpRequest, pk: int, index: int) -> Any:
-    """An accepted row is taken out; a job that refills and is at work makes another."""
+    """Reject an accepted row. An active job that refills generates another."""
     return _review(request, pk, index, lambda item, spec: batches.reject_row(item))
 
 
 @router.patch("/jobs/{pk}/rows/{index}", response=RowOut)
 def edit_row(request: HttpRequest, pk: int, index: int, data: Edit) -> Any:
-    """Other words for some fields; the original is kept as `output`."""
+    """Edit some fields. The original is kept as `output`."""
     return _review(request, pk, index, lambda item, spec: save_edit(item, data.fields, spec))

@@ -51,7 +51,7 @@ class JobCreated(Schema):
 
 
 class JobChanges(Schema):
-    """What can change while a job runs."""
+    """Settings that can change while a job runs."""
 
     name: str | None = Field(None, min_length=1, max_length=200, pattern=r"\S")
     width: int | None = Field(None, ge=1, le=1000)

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from apps.batch.models import ItemStatus
 from apps.batch.services import rows_of
-from apps.datasets.models import Dataset, Revision, Split
+from apps.datasets.models import Dataset, Split
 from apps.datasets.services import add_rows
 from apps.files import ExampleRow, RejectedRow, check_row
 from apps.generation.exports.to_dataset import SYNTHETIC, examples_of
@@ -82,15 +82,14 @@ def add_job_rows(
         del chosen[key]
         known += 1
     if chosen:
-        revision, _ = add_rows(dataset, list(chosen.values()), by=by)
-        if revision is not None:
-            count = (
-                f"1 {SYNTHETIC} row" if len(chosen) == 1 else f"{len(chosen):,} {SYNTHETIC} rows"
-            )
-            verb = "was" if len(chosen) == 1 else "were"
-            what = f"{count} of the job “{job.name}” {verb} added"
-            Revision.objects.filter(pk=revision.pk).update(what=what[:300])
+        add_rows(dataset, list(chosen.values()), by=by, description=_describe(job, len(chosen)))
     return Added(len(chosen), known, tests, unusable)
+
+
+def _describe(job: Job, count: int) -> str:
+    if count == 1:
+        return f"1 {SYNTHETIC} row of the job “{job.name}” was added"
+    return f"{count:,} {SYNTHETIC} rows of the job “{job.name}” were added"
 
 
 def _existing_keys(dataset: Dataset, keys: list[int]) -> set[int]:

@@ -17,7 +17,7 @@ PIECE_ROWS = 500
 
 
 def full_row(spec: Spec, item: Item) -> dict[str, Any]:
-    """All fields of a row, edits included, in order; of an unfinished row those there are."""
+    """Return the fields of a row, edits included, in order; of an unfinished row those present."""
     recipe, output = spec.recipe, item.current_output
     fields = output if isinstance(output, dict) else {"text": output}
     missing = set(recipe.field_names) - fields.keys()

@@ -30,7 +30,7 @@ class RecipeError(ValueError):
 
     @classmethod
     def one(cls, message: str) -> Self:
-        """One problem of the whole value; whoever reads a larger part adds the place."""
+        """Create an error with one problem of the whole value; the caller adds the place."""
         return cls([Problem((), message)])
 
     @classmethod

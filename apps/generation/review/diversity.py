@@ -1,4 +1,4 @@
-"""How varied a set of texts is, in numbers with a source (pure).
+"""Diversity of a set of texts, in figures with a source (pure).
 
 All of them depend on how long the texts are (arXiv 2507.15092) and how many there are, so two sets
 are compared with as many texts of each, and the mean length stands beside.

@@ -1,4 +1,4 @@
-"""How a job stands, for its page: figures, what can be done, and why fewer rows run than could."""
+"""Status of a job for its page: figures, possible actions, and why fewer rows run than could."""
 
 from typing import Any
 

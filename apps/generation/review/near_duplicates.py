@@ -1,4 +1,4 @@
-"""How alike the stored rows of a job are, by their characters or by their meaning.
+"""Similarity of the stored rows of a job, by characters or by meaning.
 
 Bounded in time also for 100,000 rows: what takes long (a signature or a vector for each row) is
 worked out once, in parts, and kept.

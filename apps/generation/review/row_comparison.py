@@ -28,7 +28,7 @@ TEXT_ROWS = 200_000
 
 
 class By(StrEnum):
-    """What is compared."""
+    """Measure of similarity."""
 
     TEXT = "text"
     """Runs of five characters in common (Jaccard, by MinHash)."""
@@ -48,7 +48,7 @@ class TooMany(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPending:
-    """Not all rows can be compared yet; to be asked again."""
+    """Progress of a comparison that is not finished; the caller retries."""
 
     done: int
     total: int

@@ -1,4 +1,4 @@
-"""Which rows of a job are shown, in which order, and a page of them."""
+"""Filter and order of the rows on a page, and paging by position."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Whether what the model wrote becomes a row, and why not (pure)."""
+"""Checks of an answer before it becomes a row (pure)."""
 
 import json
 import math

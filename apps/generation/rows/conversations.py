@@ -1,4 +1,4 @@
-"""What was said for a row, and rows as conversations to train on."""
+"""Messages of a row, and rows as conversations to train on."""
 
 import json
 from dataclasses import dataclass

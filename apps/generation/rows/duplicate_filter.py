@@ -1,4 +1,4 @@
-"""Whether a row repeats what is there: the job's own rows, its seed rows, a test set.
+"""Filter for rows that repeat the job's own rows, its seed rows or a test set.
 
 What is compared is kept in memory by the one process that works on the job, and read back from the
 rows, which keep their signatures, when another process takes over.
@@ -29,7 +29,7 @@ CHUNK = 20_000
 
 @dataclass
 class DuplicateFilter:
-    """What a job's rows are held against."""
+    """Texts that a job's rows must not repeat."""
 
     spec: Spec
     rows: NearDuplicateIndex = field(init=False)
@@ -80,7 +80,7 @@ def _same_as(match: Match, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateCheck:
-    """What a row repeats, as kind and sentence: empty where it is new."""
+    """Result of a check: code and sentence, empty for a new row."""
 
     code: str = ""
     reason: str = ""

@@ -1,4 +1,4 @@
-"""What the pump runs for each row: its requests, one after the other, and what becomes of it."""
+"""Work of the pump on a row: its requests in order, and its outcome."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ NO_TABLES: Tables = {}
 
 @dataclass
 class Shared:
-    """What the rows of a job share while one pump works on them."""
+    """Data that the rows of a job share while one pump works on them."""
 
     spec: Spec
     tables: dict[str, Table] = field(default_factory=dict)

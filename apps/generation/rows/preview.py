@@ -28,7 +28,7 @@ PREVIEW_ROWS = 3
 
 @dataclass(frozen=True)
 class Preview:
-    """One row as the job would make it, or why it could not be asked for."""
+    """Row as the job would generate it, or the reason why it could not be requested."""
 
     told: GeneratedRow | None
     outcome: RowOutcome | None

@@ -1,4 +1,4 @@
-"""One row from its columns: what is asked when, and what becomes of the answers (pure).
+"""Steps of a row through its columns: requests in order, and the use of their answers (pure).
 
 The same recipe, seed and index give the same first request, byte for byte. What every row shares is
 the system message, which comes first, so that the server reads it once. A later column goes on in
@@ -37,7 +37,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model wrote, to the letter."""
+    """Exact output of the model."""
 
     text: str
     finish_reason: str
@@ -49,7 +49,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of a row. `code` and `reason` are empty when it is good.
+    """Result of a row. `code` and `reason` are empty when it is good.
 
     `output` of one that is not good has the fields there are so far: the drawn ones, what was
     written, and of an answer of the wrong shape what could be read.
@@ -233,7 +233,7 @@ def _answer(
 
 
 def _drawn(column: Written, candidates: list[dict[str, Any]], row_seed: RowSeed) -> Any:
-    """One of the candidates, by their probabilities; by turns where those say nothing."""
+    """Choose a candidate by probability; in turn if no probabilities are known."""
     weights = [max(0.0, float(candidate["probability"])) for candidate in candidates]
     total = sum(weights)
     at = row_seed.random_bits(f"{column.name} candidate") / 2.0**64 * (total or len(candidates))

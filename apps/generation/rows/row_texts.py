@@ -11,7 +11,7 @@ AGAIN = "again"  # marks a question about the answer to the one before
 
 
 def join_texts(recipe: Recipe, texts: Sequence[Any]) -> str:
-    """One text as it is; several, or those of a row that is a conversation, as a JSON list."""
+    """Store one text unchanged; several, or those of a conversation, as a JSON list."""
     if recipe.is_conversation:
         return json.dumps(texts, ensure_ascii=False) if texts else ""
     if len(texts) == 1 and isinstance(texts[0], str) and not texts[0].startswith(LIST):

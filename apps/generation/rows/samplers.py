@@ -24,7 +24,7 @@ UNITS = 2.0**64
 
 @dataclass(frozen=True, slots=True)
 class RowSeed:
-    """Which row: its place, the job's seed, and the real rows it may use.
+    """Identity of a row: its place, the job's seed, and the real rows it may use.
 
     `stands_for` is the row it replaces, if it does: it takes over what was promised of that one (a
     quota, the next seed row), and draws everything else anew.
@@ -147,7 +147,7 @@ def _number(column: Number, row_seed: RowSeed) -> int | float:
 
 
 def _unit(row_seed: RowSeed, name: str, turn: int) -> float:
-    """From 0 to below 1."""
+    """Return a number from 0 to below 1."""
     return row_seed.random_bits(name if not turn else f"{name} {turn}") / UNITS
 
 

@@ -102,7 +102,7 @@ class SemanticFilter:
                 f"Waiting for the embedding server: {error} Rows are generated in the "
                 "meantime and compared later."
             ) from error
-        found = await asyncio.to_thread(self._judge, [items[at] for at in places], vectors)
+        found = await asyncio.to_thread(self.reject_similar, [items[at] for at in places], vectors)
         self._since, self._index = items[-1].finished, items[-1].index
         return found
 
@@ -124,7 +124,7 @@ class SemanticFilter:
     def _text(self, item: Item) -> str:
         return "\n".join(answer_check.free_texts_of(self._spec.recipe, item.current_output))
 
-    def _judge(self, items: list[Item], vectors: Vectors) -> list[LateRejection]:
+    def reject_similar(self, items: list[Item], vectors: Vectors) -> list[LateRejection]:
         """The rows that go, in the order in which they were accepted; the others are kept."""
         if not items:
             return []

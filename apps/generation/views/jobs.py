@@ -74,7 +74,7 @@ def job(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def progress(request: HttpRequest, pk: int) -> HttpResponse:
-    """Asked again and again while the job runs. Tells the table when there are new rows."""
+    """Show the live part of the page, polled while the job runs; tells the table of new rows."""
     found = get_object_or_404(jobs_of(request), pk=pk)
     context = job_status(found)
     answer = render(request, "generation/_progress.html", context)
@@ -102,7 +102,7 @@ def rows(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _table(request: HttpRequest, found: Job) -> dict[str, Any]:
-    """One page of rows, perhaps of one state or one reason; while it runs, the newest first."""
+    """Build a page of rows, of one state or reason if chosen; of an active job the newest first."""
     chosen = RowFilter.of(found, request.GET)
     page = Paginator(chosen.rows(found), ROWS_A_PAGE).get_page(request.GET.get("page"))
     spec = found.spec

@@ -108,6 +108,17 @@ def test_added_rows_are_checked(dataset: Dataset) -> None:
     check_counts(dataset)
 
 
+@pytest.mark.parametrize(
+    ("description", "shown"),
+    [("", "1 row added"), ("Added by a job", "Added by a job"), ("x" * 400, "x" * 300)],
+)
+def test_added_rows_are_described_in_the_history(
+    dataset: Dataset, description: str, shown: str
+) -> None:
+    services.add_rows(dataset, [ExampleRow("good", "a")], description=description)
+    assert dataset.revisions.latest("pk").what == shown
+
+
 def test_repeated_rows_go_but_for_one_and_a_test_row_stays(alice: User) -> None:
     rows = [("x", "a"), ("X ", "a", "test"), ("x", "b"), ("y", "a"), ("y", "a")]
     dataset = create(alice, rows)

@@ -1,7 +1,6 @@
 """Near duplicates by meaning while a job runs."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from tests.batch.conftest import run_until_done
 from tests.generation.conftest import finish
 from tests.generation.views.test_editor import FORM
 from tests.markup import one_line
+from tests.waiting import until
 
 UNSEEN: dict[str, Any] = {
     "state": "unknown",
@@ -104,11 +104,14 @@ class TestInAJob:
         address = embedding_server.base_url
         await away.aupdate(base_url="http://127.0.0.1:9", **UNSEEN)
         pump = asyncio.create_task(run_until_done(server))
-        async with asyncio.timeout(60):
-            async for batch in changes(job):
-                open_rows = Item.objects.filter(batch=batch, status__in=("pending", "running"))
-                if "embedding server" in batch.reason and not await open_rows.aexists():
-                    break  # the row that was left was made meanwhile
+        open_rows = Item.objects.filter(batch_id=job.batch_id, status__in=("pending", "running"))
+        waiting = Batch.objects.filter(pk=job.batch_id, reason__contains="embedding server")
+
+        async def waits_with_all_rows_made() -> bool:
+            return await waiting.aexists() and not await open_rows.aexists()
+
+        await until(waits_with_all_rows_made)
+        batch = await Batch.objects.aget()
         assert "Rows are generated in the meantime" in batch.reason
         assert batch.status == BatchStatus.RUNNING
         assert (await in_db(said, job))[:2] == ["accepted", "accepted"]
@@ -120,12 +123,6 @@ class TestInAJob:
         assert (await in_db(said, job))[1] == "About 100% similar in meaning to row 1."
 
 
-async def changes(job: Job) -> AsyncIterator[Batch]:
-    while True:
-        yield await Batch.objects.aget(pk=job.batch_id)
-        await asyncio.sleep(0.1)
-
-
 def test_the_first_of_several_stays(alice: User, server: Server, embedding_server: Server) -> None:
     """Also of those that are compared at the same time, and whatever the order of the pairs."""
     job = job_of(alice, server, [f"Text {at}" for at in range(5)], meaning=0.9)
@@ -133,8 +130,8 @@ def test_the_first_of_several_stays(alice: User, server: Server, embedding_serve
     items = list(Item.objects.filter(batch_id=job.batch_id).order_by("index"))
     angles = np.array([0.0, 0.4, 0.8, 1.2, 0.01])  # 0.4 apart: a cosine of 0.92
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    first = comparison._judge(items[:2], vectors[:2])
-    later = comparison._judge(items[2:], vectors[2:])
+    first = comparison.reject_similar(items[:2], vectors[:2])
+    later = comparison.reject_similar(items[2:], vectors[2:])
     reasons = {row.item_id: row.reason for row in first + later}
     # The third resembles only the second, which went.
     assert [item.index for item in items if item.pk in reasons] == [1, 3, 4]

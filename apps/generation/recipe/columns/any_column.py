@@ -1,4 +1,4 @@
-"""All kinds of columns as one type, told apart by `kind` (pure)."""
+"""Union of all kinds of columns, told apart by `kind` (pure)."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, get_args

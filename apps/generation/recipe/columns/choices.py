@@ -33,7 +33,7 @@ ValueList = list[str | int | float | WeightedValue]
 
 
 class Choice(Column):
-    """One of some values. With `depends_on`, that column's value decides which ones."""
+    """Random choice of a value. With `depends_on`, that column's value decides which ones."""
 
     INTERNAL = frozenset({"quotas"})
 

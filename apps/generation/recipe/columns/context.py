@@ -1,4 +1,4 @@
-"""What is known of a recipe while its columns are read in order (pure)."""
+"""Facts about a recipe while its columns are read in order (pure)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -179,7 +179,7 @@ _READERS: dict[str, Callable[[str], list[Row]]] = {
 
 
 def _check_text(text: str) -> None:
-    """That it is text: a file's bytes would be taken as lines."""
+    """Check that the value is text: a file's bytes would be read as lines."""
     kind = next((kind for mark, kind in NO_TEXT.items() if text.startswith(mark)), "")
     if kind:
         raise RecipeError.one(

@@ -42,12 +42,12 @@ class Card:
     is_long: bool
     """Clipped, it does not show everything."""
     clip: int | None
-    """So many characters of each field are shown; None: all."""
+    """Max characters shown per field; None: all."""
     edits: bool
     can_accept: bool
-    """Whether accepting it says anything new."""
+    """True if accepting it changes anything."""
     said: str
-    """What the model wrote last, where no field shows it."""
+    """The last output of the model, if no field shows it."""
 
     @property
     def can_edit(self) -> bool:
@@ -108,7 +108,7 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def card(request: HttpRequest, pk: int, index: int) -> HttpResponse:
-    """One card: `?show=whole` with all its text, `?show=form` to edit it."""
+    """Show a card: `?show=whole` with all its text, `?show=form` to edit it."""
     found = get_object_or_404(jobs_of(request), pk=pk)
     item = get_object_or_404(Item, batch_id=found.batch_id, index=index)
     show = request.GET.get("show")

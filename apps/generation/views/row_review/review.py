@@ -23,7 +23,7 @@ from apps.generation.views.jobs import jobs_of
 
 @require_safe
 def page(request: HttpRequest, pk: int) -> HttpResponse:
-    """One row at a time: the one asked for, or the first of those left."""
+    """Show one row: the requested one, else the first in the queue."""
     found = get_object_or_404(jobs_of(request), pk=pk)
     asked = request.GET.get("at", "")
     at = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 10 else None
