@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import AsyncClient
+from django.test import AsyncClient, Client
 from django.utils import timezone
 
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
@@ -82,3 +82,12 @@ def async_browser(alice: User) -> AsyncClient:
 
 async def body_of(answer: Any) -> str:
     return b"".join([part async for part in answer.streaming_content]).decode()
+
+
+def item_of(job: Job, index: int) -> Item:
+    return Item.objects.get(batch_id=job.batch_id, index=index)
+
+
+def message_of(client: Client, address: str, form: dict[str, Any]) -> str:
+    """Post a form; return the page that follows."""
+    return client.post(address, form, follow=True).content.decode()

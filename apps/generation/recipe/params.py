@@ -95,15 +95,11 @@ class SamplingParams(Part):
             return {name: value for name, value in data.items() if name != "max_tokens"}
         return data
 
-    def given(self) -> dict[str, ParamValue]:
-        """The parameters that were given, null included."""
-        return self.to_json()
-
     def with_defaults(self) -> dict[str, ParamValue]:
         """A null stays where it takes a default away."""
         given = {
             name: value
-            for name, value in self.given().items()
+            for name, value in self.to_json().items()
             if value is not None or name in DEFAULT_PARAMS
         }
         return {**DEFAULT_PARAMS, **given}

@@ -61,7 +61,7 @@ def describe_probe(probe: ProbeResult, fixed: int | None) -> str:
     rates = ", ".join(
         f"{width} in parallel {rate:,.0f}" for width, rate in sorted(probe.rates.items())
     )
-    measured = f"RowComparison at the start (tokens/s): {rates}."
+    measured = f"Measured at the start (tokens/s): {rates}."
     if fixed is not None and fixed != probe.best:
         return f"{measured} Best: {probe.best} in parallel. You set {fixed}."
     if probe.limit is not None:

@@ -77,11 +77,11 @@ def job(alice: User, server: Server) -> Job:
 
 
 async def file(client: AsyncClient, job: Job, query: str, *outputs: dict[str, Any]) -> bytes:
-    def sample_column() -> None:
+    def finish_rows() -> None:
         for index, output in enumerate(outputs):
             finish(job, index, ItemStatus.ACCEPTED, output=output)
 
-    await sync_to_async(sample_column)()
+    await sync_to_async(finish_rows)()
     answer: Any = await client.get(f"/api/v1/jobs/{job.pk}/export?format={query}")
     return b"".join([part async for part in answer.streaming_content])
 

@@ -97,8 +97,8 @@ def test_parameters_are_an_object(value: Any) -> None:
 )
 def test_given_parameters_are_kept_as_they_are(given_params: dict[str, Any]) -> None:
     found = SamplingParams.model_validate(given_params)
-    assert found.given() == given_params
-    assert {name: type(value) for name, value in found.given().items()} == {
+    assert found.to_json() == given_params
+    assert {name: type(value) for name, value in found.to_json().items()} == {
         name: type(value) for name, value in given_params.items()
     }
-    assert SamplingParams.model_validate(found.given()) == found
+    assert SamplingParams.model_validate(found.to_json()) == found

@@ -66,7 +66,9 @@ def test_a_server_that_does_not_report_its_slots(batch: Batch) -> None:
     ],
 )
 def test_describe_probe_names_the_best_width(best: int, fixed: int | None, said: str) -> None:
-    assert said in describe_probe(ProbeResult.from_json(PROBE | {"best": best}), fixed)
+    described = describe_probe(ProbeResult.from_json(PROBE | {"best": best}), fixed)
+    assert described.startswith("Measured at the start (tokens/s): 1 in parallel 30")
+    assert said in described
 
 
 def test_the_page_shows_both_and_the_chart_its_points(

@@ -1,4 +1,4 @@
-"""A job that replaces rows: what comes out has the values that each row refreshed with."""
+"""A job that replaces rows: what comes out has the values that each row was asked for."""
 
 import csv
 import io
@@ -39,7 +39,7 @@ MESSAGES: dict[str, Any] = {
 
 @pytest.fixture
 def echo(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model says what it refreshed for; a third of its answers is cut off."""
+    """The model repeats what it was asked; a third of its answers is cut off."""
     numbers = itertools.count(1)
 
     async def complete(

@@ -74,7 +74,7 @@ class Judge(Written):
 
     @property
     def own_params(self) -> dict[str, ParamValue]:
-        return {**JUDGE_PARAMS, **self.params.given()}
+        return {**JUDGE_PARAMS, **self.params.to_json()}
 
     @property
     def answer_schema(self) -> Mapping[str, Any] | None:

@@ -71,7 +71,7 @@ class Written(Column):
 
     @property
     def own_params(self) -> dict[str, ParamValue]:
-        return self.params.given()
+        return self.params.to_json()
 
     @property
     def answer_schema(self) -> Mapping[str, Any] | None:
