@@ -22,7 +22,10 @@ from apps.core.http.refusal_cache import RefusalCacheMiddleware  # noqa: E402
 from apps.core.http.too_many_requests import too_many_requests  # noqa: E402
 from apps.llm.client import load_sdk  # noqa: E402
 from apps.runtime.handler import Handler  # noqa: E402
-from apps.runtime.thread_pool import ThreadPoolMiddleware, disconnect_connection_signals  # noqa: E402
+from apps.runtime.thread_pool_middleware import (  # noqa: E402
+    ThreadPoolMiddleware,
+    disconnect_connection_signals,
+)
 
 get_resolver().url_patterns  # noqa: B018 - imports every view now, not while somebody waits: 1.6 s
 load_sdk()

@@ -13,7 +13,8 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from apps.runtime import thread_pool
-from apps.runtime.thread_pool import RequestThreadPool, ThreadPoolMiddleware, serving_loop
+from apps.runtime.thread_pool import RequestThreadPool
+from apps.runtime.thread_pool_middleware import ThreadPoolMiddleware, serving_loop
 
 
 async def call(application: Any) -> None:

@@ -15,7 +15,8 @@ from django.test import AsyncClient
 from apps.chat.api.answers import MessageOut
 from apps.chat.models import Conversation, Message
 from apps.core.models import ApiKey
-from apps.runtime.thread_pool import RequestThreadPool, ThreadPoolMiddleware
+from apps.runtime.thread_pool import RequestThreadPool
+from apps.runtime.thread_pool_middleware import ThreadPoolMiddleware
 from apps.servers.models import Server
 from apps.servers.probing.discovery import fetch_slots
 from apps.servers.services import choose_target
