@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.llm import errors
-from apps.llm.client import FIRST_BYTE_SECONDS
 from apps.llm.permits import Lane, ModelInUse, SlotTaken
+from apps.llm.timeouts import FIRST_BYTE_SECONDS
 from apps.servers.services import Target, hold_slot
 
 # A request becomes one task per text at the server, first come first served: a person's single

@@ -78,11 +78,3 @@ class Completion:
     reasoning: str
     finish_reason: str
     usage: Usage
-
-
-@dataclass(slots=True)
-class PartialCompletion:
-    """The beginning of an answer whose request was closed before its end."""
-
-    text: str = ""
-    tokens: int = 0

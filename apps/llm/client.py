@@ -8,30 +8,25 @@ token. Exceptions are those of `apps.llm.errors`.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import httpx2
 import numpy as np
 from numpy.typing import NDArray
 
 from apps.llm import errors
-from apps.llm.chat_request import ChatRequest, Completion, Message, PartialCompletion
+from apps.llm.chat_request import ChatRequest, Completion, Message
+from apps.llm.connection import ServerConnection, translated_errors
 from apps.llm.endpoint import Endpoint
-from apps.llm.events import Done, Event, Token
-from apps.llm.failures.request_fields import refused_fields, without
+from apps.llm.events import Done, Event
 from apps.llm.response_reader import ResponseReader
-from apps.llm.stream.continuation import EchoStripper
+from apps.llm.stream.event_filter import EventFilter
+from apps.llm.stream.partial_completion import PartialCompletion
 from apps.llm.stream.sse_reader import ChunkReader, WholeAnswer
-from apps.llm.stream.think_tags import ThinkTags
 from apps.llm.vectors import decode_vectors
 from apps.runtime.per_loop import PerLoop
-
-if TYPE_CHECKING:
-    from apps.llm.sdk import AsyncOpenAI
 
 __all__ = [
     "ChatRequest",
@@ -44,36 +39,9 @@ __all__ = [
     "load_sdk",
 ]
 
-# Before the first byte a slow machine may process a prompt of tens of thousands of tokens.
-FIRST_BYTE_SECONDS = 300.0
-NATIVE_SECONDS = 5.0
-# A shorter beginning of an answer is generated again: that costs nothing, and what follows could
-# begin like it without being an echo of it.
-MIN_PARTIAL_CHARACTERS = 20
-# A server that refuses one field after the other names them all in this many attempts.
-MAX_REFUSED_FIELDS = 12
-# A request is repeated on a closed connection only where it was probably reused.
-REUSE_SECONDS = 4.0
 
-
-class Client:
+class Client(ServerConnection):
     """One server, seen from one event loop. Get it with `client_for`."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.endpoint = endpoint
-        self._refused: dict[str, frozenset[str]] = {}
-        self._last_response = 0.0
-
-    @cached_property
-    def _sdk(self) -> "AsyncOpenAI":
-        """Created at the first request: a bad address then fails as requests do."""
-        from apps.llm.sdk import make_sdk
-
-        return make_sdk(self.endpoint)
-
-    async def aclose(self) -> None:
-        if sdk := vars(self).get("_sdk"):
-            await sdk.close()
 
     async def stream_chat(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Stream the answer as events. Closing the iterator frees the server's slot at once.
@@ -84,9 +52,9 @@ class Client:
             LLMError: the answer is not complete; also after some events.
         """
         finished = False
-        filtered = _event_filter(request)
-        with _translated():
-            response = await self._post_chat(request)
+        filtered = EventFilter(request)
+        with translated_errors():
+            response = await self._open_chat(request)
             try:
                 chunks, body = ChunkReader(), ResponseReader(response)
                 while data := await body.read():
@@ -117,14 +85,14 @@ class Client:
         """
         partial = partial or PartialCompletion()
         answer = WholeAnswer()
-        with _translated():
-            response = await self._post_chat(_continued(request, partial))
+        with translated_errors():
+            response = await self._open_chat(partial.rest_of(request))
             try:
                 body = ResponseReader(response)
                 while data := await body.read():
                     answer.feed(data)
             except asyncio.CancelledError:
-                _extend(partial, answer)
+                partial.extend(answer)
                 raise
             finally:
                 await response.aclose()
@@ -134,7 +102,7 @@ class Client:
         usage = answer.usage
         if partial.tokens:
             usage = replace(usage, completion_tokens=partial.tokens + usage.completion_tokens)
-        text, reasoning = _joined(partial, answer, is_complete=True), "".join(answer.reasoning)
+        text, reasoning = partial.joined_with(answer, is_complete=True), "".join(answer.reasoning)
         return Completion(text, reasoning, answer.finish_reason, usage)
 
     async def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -146,51 +114,13 @@ class Client:
         # Not through `embeddings.create`: its typed decoding makes a Python list of every vector,
         # and costs more than all the rest of a single prediction's way to the server.
         body = {"model": model, "input": list(texts), "encoding_format": "base64"}
-        with _translated():
-            response = await self._post("/embeddings", body)
+        with translated_errors():
+            response = await self.open_post("/embeddings", body)
             try:
                 data = await response.aread()
             finally:
                 await response.aclose()
         return decode_vectors(data, len(texts))
-
-    async def get(self, path: str) -> Any:
-        """Return the decoded answer of one of the server's own routes, such as "/props".
-
-        Raises:
-            LLMError: no JSON answer with status 200.
-        """
-        with _translated():
-            return await self._sdk.get(
-                self.endpoint.root + path, cast_to=object, options={"timeout": NATIVE_SECONDS}
-            )
-
-    async def lines(self, path: str) -> AsyncGenerator[bytes, None]:
-        """Yield the lines of one of the server's own routes as they arrive, without empty ones.
-
-        Raises:
-            LLMError: another status than 200, or the connection broke.
-        """
-        with _translated():
-            response = await self._stream("GET", self.endpoint.root + path)
-            try:
-                body, rest = ResponseReader(response), b""
-                while data := await body.read():
-                    *lines, rest = (rest + data).split(b"\n")
-                    for line in filter(None, lines):
-                        yield line
-            finally:
-                await response.aclose()
-
-    async def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Like `get`, for routes that take a body."""
-        with _translated():
-            return await self._sdk.post(
-                self.endpoint.root + path,
-                cast_to=object,
-                body=body,
-                options={"timeout": NATIVE_SECONDS},
-            )
 
     async def count_tokens(self, model: str, messages: Sequence[Message]) -> int | None:
         """Return the prompt's tokens, chat template included; None where the server cannot count.
@@ -207,66 +137,13 @@ class Client:
         count = reply.get("input_tokens") if isinstance(reply, dict) else None
         return count if isinstance(count, int) else None
 
-    async def _post_chat(self, request: ChatRequest) -> httpx2.Response:
+    async def _open_chat(self, request: ChatRequest) -> httpx2.Response:
         """Return the answer's response; its body is still to be read and then to be closed."""
         # Not through `chat.completions.create`: checking every argument against its type takes a
         # millisecond, three times as long as all the rest of the SDK's work.
-        return await self._post(
+        return await self.open_post(
             "/chat/completions", request.body(progress=self.endpoint.tells_progress)
         )
-
-    async def _post(self, path: str, body: Mapping[str, Any]) -> httpx2.Response:
-        """Send a request without the fields that this server refuses for the model.
-
-        A server that refuses fields names them: the request is sent again without them, and that
-        is remembered.
-        """
-        model = str(body["model"])
-        known = self.endpoint.refuses.get(model, frozenset())
-        refused = known | self._refused.get(model, frozenset())
-        while True:
-            sent = without(body, refused) if refused else body
-            try:
-                response = await self._stream("POST", path, sent)
-            except Exception as error:
-                status = getattr(error, "status_code", None)
-                if status not in {400, 422} or len(refused) > MAX_REFUSED_FIELDS:
-                    raise
-                new = refused_fields(status, getattr(error, "body", None), sent)
-                if not new:
-                    raise
-                refused |= new
-                continue
-            if refused - known:
-                self._refused[model] = refused
-                if self.endpoint.on_refused is not None:
-                    await self.endpoint.on_refused(model, refused)
-            return response
-
-    async def _stream(
-        self, method: str, url: str, body: Mapping[str, Any] | None = None
-    ) -> httpx2.Response:
-        """Send a request; return its response, unread.
-
-        A reused connection may be closed by the server in the very moment of its use. The request
-        is then sent once more; never after the first byte of an answer.
-        """
-        from apps.llm import sdk
-
-        loop = asyncio.get_running_loop()
-        may_be_reused = loop.time() - self._last_response < REUSE_SECONDS
-        while True:
-            try:
-                stream = await sdk.open_stream(
-                    self._sdk, method, url, body, first_byte=FIRST_BYTE_SECONDS
-                )
-            except Exception as error:
-                if not may_be_reused or not sdk.was_disconnected(error):
-                    raise
-                may_be_reused = False
-                continue
-            self._last_response = loop.time()
-            return stream
 
 
 def load_sdk() -> None:
@@ -296,70 +173,6 @@ def client_for(endpoint: Endpoint) -> Client:
 async def close_clients() -> None:
     """Close the clients of the running loop, before the loop does so at its end."""
     await _clients.close()
-
-
-class _translated:
-    """Turns exceptions of the SDK, httpx and aiohttp into ours."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, Exception) or isinstance(error, errors.LLMError):
-            return
-        from apps.llm.sdk import translate
-
-        if ours := translate(error):
-            raise ours from error
-
-
-class _event_filter:
-    """Turns the events of a request's answer into those that are new to its reader.
-
-    An answer that continues an assistant's message is stripped of its echo; in all others a thought
-    inside the text becomes reasoning.
-    """
-
-    def __init__(self, request: ChatRequest) -> None:
-        last = request.messages[-1] if request.messages else None
-        is_continued = last is not None and last["role"] == "assistant"
-        self._echo = EchoStripper(last["content"]) if last and is_continued else None
-        self._tags = ThinkTags()
-
-    def __call__(self, event: Event) -> Iterable[Event]:
-        match event:
-            case Token():
-                return self._without_echo(event.text) if self._echo else self._tags.feed(event.text)
-            case Done() if self._echo:
-                return [Token(text), event] if (text := self._echo.end()) else [event]
-            case Done():
-                return (*self._tags.end(), event)
-        return (event,)
-
-    def _without_echo(self, text: str) -> Iterable[Event]:
-        assert self._echo is not None
-        return [Token(new)] if (new := self._echo.feed(text)) else []
-
-
-def _continued(request: ChatRequest, partial: PartialCompletion) -> ChatRequest:
-    return request.continued_from(partial.text, partial.tokens) if partial.text else request
-
-
-def _joined(partial: PartialCompletion, answer: WholeAnswer, *, is_complete: bool = False) -> str:
-    """The text of the beginning and of the answer that continues it."""
-    echo = EchoStripper(partial.text)
-    rest = echo.feed("".join(answer.text))
-    return partial.text + rest + (echo.end() if is_complete else "")
-
-
-def _extend(partial: PartialCompletion, answer: WholeAnswer) -> None:
-    """Add what was received to the beginning, as far as a server can continue from it."""
-    if answer.reasoning:
-        return  # no server continues a thought
-    # Templates strip the end of a message: the model writes that part again.
-    text = _joined(partial, answer).rstrip()
-    if len(text) >= MIN_PARTIAL_CHARACTERS:
-        partial.text, partial.tokens = text, partial.tokens + len(answer.text)
 
 
 def _cut_off() -> errors.CutOff:

@@ -5,12 +5,7 @@ from collections.abc import AsyncIterator
 
 import httpx2
 
-from apps.llm import errors
-
-# llama-server writes a comment every 30 s while it has nothing else to say.
-GAP_SECONDS = 65.0
-# Comments alone may arrive for this long: a slow machine processes a long prompt.
-QUIET_SECONDS = 900.0
+from apps.llm import errors, timeouts
 
 
 class ResponseReader:
@@ -32,9 +27,9 @@ class ResponseReader:
             Stalled: nothing arrived for GAP_SECONDS, or only comments for QUIET_SECONDS.
             httpx2.TransportError: the connection broke.
         """
-        quiet_left = self._last_content + QUIET_SECONDS - self._clock()
+        quiet_left = self._last_content + timeouts.QUIET_SECONDS - self._clock()
         try:
-            async with asyncio.timeout(min(GAP_SECONDS, max(0.0, quiet_left))):
+            async with asyncio.timeout(min(timeouts.GAP_SECONDS, max(0.0, quiet_left))):
                 data = await anext(self._pieces, b"")
         except TimeoutError:
             raise errors.Stalled(

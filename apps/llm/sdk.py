@@ -16,17 +16,13 @@ import aiohttp
 import httpx2
 import openai  # noqa: TID251 - the one module that may
 
-from apps.llm import certificates, errors
+from apps.llm import certificates, errors, timeouts
 from apps.llm.addresses import UNSENDABLE_KEY, address_problem, is_valid_key
 from apps.llm.endpoint import Endpoint
 from apps.llm.failures.classify import classify_failure
 
 AsyncOpenAI = openai.AsyncOpenAI
 
-CONNECT_SECONDS = 5.0
-# llama-server closes a connection after five idle seconds. One second less, and requests seldom
-# meet a connection that is being closed.
-IDLE_SECONDS = 4.0
 # Permits limit what is sent, not the connection pool (aiohttp's default is 100 connections).
 MAX_CONNECTIONS = 1000
 
@@ -51,7 +47,9 @@ def make_sdk(endpoint: Endpoint) -> openai.AsyncOpenAI:
     http_client = openai.DefaultAioHttpClient(
         # Loading the system's certificates takes 20 ms: only where they are needed.
         verify=certificates.tls_context() if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-        limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=IDLE_SECONDS),
+        limits=httpx2.Limits(
+            max_connections=MAX_CONNECTIONS, keepalive_expiry=timeouts.IDLE_SECONDS
+        ),
         follow_redirects=False,
     )
     # No retries in the SDK: it would repeat what must not be repeated (a prompt that is too
@@ -60,7 +58,7 @@ def make_sdk(endpoint: Endpoint) -> openai.AsyncOpenAI:
         base_url=endpoint.base_url,
         api_key=endpoint.api_key or "none",
         max_retries=0,
-        timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+        timeout=httpx2.Timeout(None, connect=timeouts.CONNECT_SECONDS),
         http_client=http_client,
     )
     _http_clients[sdk] = http_client
@@ -112,7 +110,7 @@ async def open_stream(
             "User-Agent": sdk.user_agent,
             **sdk.auth_headers,
         },
-        timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS, read=first_byte),
+        timeout=httpx2.Timeout(None, connect=timeouts.CONNECT_SECONDS, read=first_byte),
     )
     try:
         response = await http.send(request, stream=True)

@@ -13,7 +13,7 @@ from apps.llm.permits.occupancy import (
     recent_models_of_people,
     usage_history,
 )
-from apps.llm.permits.permit_holder import Permit
+from apps.llm.permits.permit import Permit
 from apps.llm.permits.terms import (
     RECOVER_SECONDS,
     Lane,

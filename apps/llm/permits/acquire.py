@@ -22,7 +22,8 @@ from redis.exceptions import RedisError
 
 from apps.llm import errors
 from apps.llm.permits.keys import permit_key
-from apps.llm.permits.permit_holder import Permit, PermitHolder, permit_holder
+from apps.llm.permits.permit import Permit
+from apps.llm.permits.permit_holder import PermitHolder, permit_holder
 from apps.llm.permits.terms import Lane, ModelInUse, NoSlot, SlotTaken, SlotTerms
 from apps.llm.permits.wait_reason import parse_backoff
 

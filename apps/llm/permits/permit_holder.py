@@ -8,9 +8,6 @@ import asyncio
 import logging
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,8 +15,8 @@ from redis import asyncio as aioredis
 from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
-from apps.llm.events import Usage
 from apps.llm.permits.keys import permit_key
+from apps.llm.permits.permit import Permit, script_source
 from apps.llm.permits.terms import LEASE_SECONDS, active_ms
 from apps.runtime.redis import async_redis
 
@@ -30,32 +27,6 @@ logger = logging.getLogger(__name__)
 RENEW_SECONDS = 2.0
 RECONNECT_SECONDS = 0.2
 SUBSCRIBE_SECONDS = 1.0
-
-SCRIPTS = Path(__file__).parent
-
-
-@cache
-def script_source(name: str) -> str:
-    return "\n".join((SCRIPTS / f"{part}.lua").read_text() for part in ("entries", name))
-
-
-@dataclass(eq=False, slots=True)
-class Permit:
-    """One request's right to a slot."""
-
-    name: str
-    server_id: int
-    claim: str
-    """JSON, as in Redis."""
-    person: str = ""
-    holder: "asyncio.Task[Any] | None" = None
-    usage: Usage | None = None
-    revoked: bool = False
-    """A person needed the slot: the holder has been cancelled."""
-
-    def record_usage(self, usage: Usage) -> None:
-        """Count what the request cost, for the server's charts."""
-        self.usage = usage
 
 
 class PermitHolder:

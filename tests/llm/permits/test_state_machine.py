@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from apps.llm.permits import Lane, SlotTerms
 from apps.llm.permits.keys import permit_key
-from apps.llm.permits.permit_holder import script_source
+from apps.llm.permits.permit import script_source
 from tests.environment import REDIS_SOCKET
 
 SERVER = 71

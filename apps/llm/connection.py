@@ -1,0 +1,150 @@
+"""The connection to one model server: sends requests, and hands their responses on unread.
+
+Exceptions of the SDK, httpx and aiohttp become those of `apps.llm.errors`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+
+from apps.llm import errors, timeouts
+from apps.llm.endpoint import Endpoint
+from apps.llm.failures.request_fields import refused_fields, without
+from apps.llm.response_reader import ResponseReader
+
+if TYPE_CHECKING:
+    from apps.llm.sdk import AsyncOpenAI
+
+# A server that refuses one field after the other names them all in this many attempts.
+MAX_REFUSED_FIELDS = 12
+
+
+class ServerConnection:
+    """Requests to the routes of one server, from one event loop."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._refused: dict[str, frozenset[str]] = {}
+        self._last_response = 0.0
+
+    @cached_property
+    def _sdk(self) -> "AsyncOpenAI":
+        """Created at the first request: a bad address then fails as requests do."""
+        from apps.llm.sdk import make_sdk
+
+        return make_sdk(self.endpoint)
+
+    async def aclose(self) -> None:
+        if sdk := vars(self).get("_sdk"):
+            await sdk.close()
+
+    async def get(self, path: str) -> Any:
+        """Return the decoded answer of one of the server's own routes, such as "/props".
+
+        Raises:
+            LLMError: no JSON answer with status 200.
+        """
+        with translated_errors():
+            return await self._sdk.get(
+                self.endpoint.root + path,
+                cast_to=object,
+                options={"timeout": timeouts.NATIVE_SECONDS},
+            )
+
+    async def lines(self, path: str) -> AsyncGenerator[bytes, None]:
+        """Yield the lines of one of the server's own routes as they arrive, without empty ones.
+
+        Raises:
+            LLMError: another status than 200, or the connection broke.
+        """
+        with translated_errors():
+            response = await self._open("GET", self.endpoint.root + path)
+            try:
+                body, rest = ResponseReader(response), b""
+                while data := await body.read():
+                    *lines, rest = (rest + data).split(b"\n")
+                    for line in filter(None, lines):
+                        yield line
+            finally:
+                await response.aclose()
+
+    async def post(self, path: str, body: dict[str, Any]) -> Any:
+        """Like `get`, for routes that take a body."""
+        with translated_errors():
+            return await self._sdk.post(
+                self.endpoint.root + path,
+                cast_to=object,
+                body=body,
+                options={"timeout": timeouts.NATIVE_SECONDS},
+            )
+
+    async def open_post(self, path: str, body: Mapping[str, Any]) -> httpx2.Response:
+        """Send a request without the fields that this server refuses for the model.
+
+        A server that refuses fields names them: the request is sent again without them, and that
+        is remembered.
+        """
+        model = str(body["model"])
+        known = self.endpoint.refuses.get(model, frozenset())
+        refused = known | self._refused.get(model, frozenset())
+        while True:
+            sent = without(body, refused) if refused else body
+            try:
+                response = await self._open("POST", path, sent)
+            except Exception as error:
+                status = getattr(error, "status_code", None)
+                if status not in {400, 422} or len(refused) > MAX_REFUSED_FIELDS:
+                    raise
+                new = refused_fields(status, getattr(error, "body", None), sent)
+                if not new:
+                    raise
+                refused |= new
+                continue
+            if refused - known:
+                self._refused[model] = refused
+                if self.endpoint.on_refused is not None:
+                    await self.endpoint.on_refused(model, refused)
+            return response
+
+    async def _open(
+        self, method: str, url: str, body: Mapping[str, Any] | None = None
+    ) -> httpx2.Response:
+        """Send a request; return its response, unread.
+
+        A reused connection may be closed by the server in the very moment of its use. The request
+        is then sent once more; never after the first byte of an answer.
+        """
+        from apps.llm import sdk
+
+        loop = asyncio.get_running_loop()
+        may_be_reused = loop.time() - self._last_response < timeouts.REUSE_SECONDS
+        while True:
+            try:
+                stream = await sdk.open_stream(
+                    self._sdk, method, url, body, first_byte=timeouts.FIRST_BYTE_SECONDS
+                )
+            except Exception as error:
+                if not may_be_reused or not sdk.was_disconnected(error):
+                    raise
+                may_be_reused = False
+                continue
+            self._last_response = loop.time()
+            return stream
+
+
+class translated_errors:
+    """Turns exceptions of the SDK, httpx and aiohttp into ours."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, Exception) or isinstance(error, errors.LLMError):
+            return
+        from apps.llm.sdk import translate
+
+        if ours := translate(error):
+            raise ours from error
