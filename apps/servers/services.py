@@ -6,14 +6,12 @@ from django.db import transaction
 from apps.llm.addresses import normalised_base_url
 from apps.servers.errors import NoServer
 from apps.servers.health import Health, aread_health, read_health
+from apps.servers.loading.activities import ModelActivity, model_activities, start_action
 from apps.servers.loading.load_model import (
     LOAD_SECONDS,
     Action,
-    ModelActivity,
     check_action,
     load_model,
-    model_activities,
-    start_action,
     unload_model,
     warm_model,
 )

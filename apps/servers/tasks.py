@@ -7,7 +7,8 @@ from celery import shared_task
 from apps.llm.client import close_clients
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
-from apps.servers.loading.load_model import Action, run_started_action
+from apps.servers.loading.activities import run_started_action
+from apps.servers.loading.load_model import Action
 from apps.servers.models import Server
 
 

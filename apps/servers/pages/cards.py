@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import User
-from django.utils import timezone
 
 from apps.llm.permits import Lane, Occupancy, PermitInfo, UsageBucket
 from apps.servers.facts import capacity
@@ -13,8 +12,9 @@ from apps.servers.facts.slot_status import SlotStatus
 from apps.servers.models import Kind, Server, State
 from apps.servers.pages.charts import Chart, charts, series
 from apps.servers.pages.fact_rows import FactRow, ModelRow, fact_rows, model_rows
+from apps.servers.pages.server_snapshot import seconds_since, take_snapshot
 from apps.servers.pages.slot_view import HeldPermit, Occupant, SlotView, slot_views
-from apps.servers.pages.status_text import ServerSnapshot, describe, format_duration
+from apps.servers.pages.status_text import describe, format_duration
 from apps.servers.services import Health, ModelActivity
 
 # Above this, boxes are small squares with a letter, and a list below them has the words.
@@ -106,12 +106,13 @@ def build_card(
         for scope, occupancy in occupancies.items()
         if reachable
     ]
+    views = [view for row in rows for view in row.views]
     return Card(
         server=server,
         state=state,
         tone=TONES.get(state, ""),
         since=_since(health.since),
-        words=describe(_snapshot(server, state, health, rows, occupancies)),
+        words=describe(take_snapshot(server, state, health, views, occupancies)),
         rows=rows,
         models=model_rows(server, activities) if reachable else [],
         facts=fact_rows(server),
@@ -160,40 +161,6 @@ def _held_permit(entry: PermitInfo, viewer: User) -> HeldPermit:
     )
 
 
-def _snapshot(
-    server: Server,
-    state: str,
-    health: Health,
-    rows: Sequence[SlotRow],
-    occupancies: Mapping[str, Occupancy],
-) -> ServerSnapshot:
-    models = server.model_facts
-    everyone = list(occupancies.values())
-    cut = min(
-        (found for found in everyone if found.limit is not None),
-        key=lambda found: found.limit or 0,
-        default=None,
-    )
-    return ServerSnapshot(
-        state="sleeping" if state == "asleep" else state,
-        kind=server.get_kind_display(),
-        error=health.error,
-        slots=sum(len(row.views) for row in rows) or server.slots,
-        views=[view for row in rows for view in row.views],
-        waiting=len(everyone[0].waiting) if everyone else 0,
-        people=everyone[0].people if everyone else 0,
-        wait_reason=everyone[0].wait_reason if everyone else "",
-        limit=cut.limit if cut else None,
-        limit_reason=cut.limit_reason if cut else "",
-        limit_seconds=cut.limit_seconds if cut else None,
-        loading=[model.id for model in models if model.state == "loading"],
-        sleeping=[model.id for model in models if model.state == "sleeping"],
-        swaps=server.swaps,
-        silent_seconds=_seconds_since(health.since) if state == State.STUCK else None,
-        next_check=_seconds_until(health.next_check_at),
-    )
-
-
 def _only_embeds(server: Server) -> bool:
     models = server.model_facts
     return bool(models) and all(model.embeddings for model in models)
@@ -201,15 +168,7 @@ def _only_embeds(server: Server) -> bool:
 
 def _since(moment: datetime | None) -> str:
     """The age in minutes: one in seconds would change the page with every poll."""
-    seconds = _seconds_since(moment)
+    seconds = seconds_since(moment)
     if seconds is None:
         return ""
     return "for less than a minute" if seconds < 60 else f"for {format_duration(max(seconds, 90))}"
-
-
-def _seconds_until(moment: datetime | None) -> float | None:
-    return (moment - timezone.now()).total_seconds() if moment else None
-
-
-def _seconds_since(moment: datetime | None) -> float | None:
-    return (timezone.now() - moment).total_seconds() if moment else None

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from apps.llm.permits import describe_backoff
+from apps.servers.pages.server_snapshot import ServerSnapshot
 from apps.servers.pages.slot_view import Occupant, SlotView
 
 STUCK_ADVICE = "Warm up a model to test the server. If that fails, restart the server"
@@ -14,38 +14,6 @@ LIMITS = {
     "Olla": "Olla allows 100 requests per minute",
     "llama-swap": "llama-swap allows 10 requests per model at a time",
 }
-
-
-@dataclass(frozen=True)
-class ServerSnapshot:
-    """The state of a server at one server."""
-
-    state: str = "ready"
-    """A `State` of the server: ready, loading, unreachable, unauthorized, unknown, sleeping."""
-    kind: str = "llama-server"
-    """The display name: "llama-swap"."""
-    error: str = ""
-    slots: int = 1
-    views: Sequence[SlotView] = ()
-    waiting: int = 0
-    """Requests of ours that wait for a slot."""
-    people: int = 0
-    """Slots that jobs leave free because people are chatting."""
-    wait_reason: str = ""
-    """The refusal that rows of jobs got, as in `Occupancy`: slots, people, tokens, model:<id>."""
-    limit: int | None = None
-    """Fewer slots than there are, for now."""
-    limit_reason: str = ""
-    limit_seconds: float | None = None
-    loading: Sequence[str] = field(default_factory=tuple)
-    """Models on their way into memory."""
-    sleeping: Sequence[str] = field(default_factory=tuple)
-    swaps: bool = False
-    """True if it loads models on demand."""
-    silent_seconds: float | None = None
-    """Seconds in which it has had requests and returned no token."""
-    next_check: float | None = None
-    """Seconds until the next probe."""
 
 
 def describe(server: ServerSnapshot) -> str:

@@ -11,14 +11,8 @@ from apps.runtime.async_db import in_db
 from apps.servers.health import read_health
 from apps.servers.liveness import record_stall
 from apps.servers.loading import load_model as loading_load_model
-from apps.servers.loading.load_model import (
-    Action,
-    load_model,
-    model_activities,
-    run_started_action,
-    unload_model,
-    warm_model,
-)
+from apps.servers.loading.activities import model_activities, run_started_action, start_action
+from apps.servers.loading.load_model import Action, load_model, unload_model, warm_model
 from apps.servers.models import Server, State
 from apps.servers.probing.refresh import refresh_server
 from tests.llama_process import LlamaProcess
@@ -166,7 +160,7 @@ class TestOrders:
 
         sent: list[Any] = []
         monkeypatch.setattr(act_on_model, "delay", lambda *given: sent.append(given))
-        loading_load_model.start_action(server, "bee", action)
+        start_action(server, "bee", action)
         return sent
 
     async def test_an_order_is_queued_and_shown(

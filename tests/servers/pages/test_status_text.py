@@ -2,8 +2,9 @@
 
 import pytest
 
+from apps.servers.pages.server_snapshot import ServerSnapshot
 from apps.servers.pages.slot_view import Occupant, SlotView
-from apps.servers.pages.status_text import ServerSnapshot, describe, format_duration
+from apps.servers.pages.status_text import describe, format_duration
 
 FREE = SlotView(0)
 OTHER = SlotView(0, Occupant.OTHER)

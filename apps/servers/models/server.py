@@ -1,4 +1,4 @@
-"""Model servers, their last known facts, and the defaults of each use."""
+"""A model server, its address and key, and its last known facts."""
 
 import logging
 from collections.abc import Callable
@@ -12,43 +12,13 @@ from apps.core import crypto
 from apps.llm.addresses import ADDRESS_PATTERN, EXAMPLE
 from apps.llm.endpoint import Endpoint
 from apps.runtime.async_db import in_db
-from apps.servers.facts import capacity
 from apps.servers.facts.server_facts import ModelFacts, ServerFacts
+from apps.servers.models.choices import Kind, State
+from apps.servers.models.server_capacity import ServerCapacity
 
 ADDRESS = RegexValidator(ADDRESS_PATTERN, EXAMPLE)
 
-
-__all__ = ["DefaultServer", "Kind", "ModelFacts", "Server", "State", "Use"]
-
-
 logger = logging.getLogger(__name__)
-
-
-class Kind(models.TextChoices):
-    LLAMA_SERVER = "llama-server", "llama-server"
-    ROUTER = "router", "llama-server router"
-    LLAMA_SWAP = "llama-swap", "llama-swap"
-    OLLA = "olla", "Olla"
-    LITELLM = "litellm", "LiteLLM"
-    OPENAI = "openai", "OpenAI-compatible"
-
-
-class State(models.TextChoices):
-    READY = "ready"
-    LOADING = "loading"
-    UNREACHABLE = "unreachable", "Offline"
-    UNAUTHORIZED = "unauthorized", "Key rejected"
-    UNKNOWN = "unknown", "Not checked"
-    STUCK = "stuck"
-    """Reports ready and returns no token. Shown, never stored: see `apps.servers.liveness`."""
-
-
-class Use(models.TextChoices):
-    """A purpose of requests. Each use has one default server and model."""
-
-    CHAT = "chat"
-    EMBEDDINGS = "embeddings"
-    GENERATION = "generation"
 
 
 class ServerQuerySet(models.QuerySet["Server"]):
@@ -73,7 +43,7 @@ class ServerQuerySet(models.QuerySet["Server"]):
         await in_db(self.change_facts, pk, add)
 
 
-class Server(models.Model):
+class Server(ServerCapacity, models.Model):
     """One address that speaks the OpenAI protocol. Shared by all users, managed by staff."""
 
     name = models.CharField(max_length=100, unique=True)
@@ -210,70 +180,6 @@ class Server(models.Model):
         """
         return self.kind in {Kind.LLAMA_SERVER, Kind.ROUTER}
 
-    # --- Capacity: see `apps.servers.facts.capacity` ------------------------------
-
-    @property
-    def slots(self) -> int:
-        """Requests it works on at once: as reported, else as stated by a person, else one."""
-        return self.slots_of()
-
-    def slots_of(self, model: str = "") -> int:
-        """Requests for a model to have in flight: its slots, never more than the limit."""
-        return capacity.slots(self, model).value
-
-    def slots_source(self, model: str = "") -> str:
-        return capacity.slots(self, model).source
-
-    def assumes_slots(self, model: str = "") -> bool:
-        """True if neither the server nor a person has stated the number of slots."""
-        return self.slots_source(model) == capacity.ASSUMED
-
-    @property
-    def concurrency_limit(self) -> tuple[int, str] | None:
-        """The most requests at a time for one model, slots or not, and why."""
-        return capacity.concurrency_limit(self)
-
     def slot_scope(self, model: str = "") -> str:
-        """Whose slots a request uses: "" the server's, else those of this model's own process."""
+        """The owner of the slots that a request uses: "" the server, else this model's process."""
         return self.model_id(model) if self.swaps else ""
-
-    @property
-    def context(self) -> int | None:
-        """Tokens per slot."""
-        return self.context_of()
-
-    def context_of(self, model: str = "") -> int | None:
-        """Tokens per slot of a model."""
-        return capacity.context(self, model).value
-
-    def context_source(self, model: str = "") -> str:
-        return capacity.context(self, model).source
-
-    def unified(self, model: str = "") -> bool | None:
-        """True if the slots share one KV cache; None if not known."""
-        return capacity.unified(self, model).value
-
-    def unified_source(self, model: str = "") -> str:
-        return capacity.unified(self, model).source
-
-    def pool(self, model: str = "") -> int | None:
-        """Tokens that all requests in flight share; None when each slot has its own cache."""
-        return capacity.pool(self, model)
-
-    @property
-    def advice(self) -> list[str]:
-        """Sentences for whoever runs the server."""
-        return capacity.advice(self)
-
-
-class DefaultServer(models.Model):
-    """The server and model that a use gets when nothing else was chosen."""
-
-    use = models.CharField(max_length=20, choices=Use, unique=True)
-    server = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="defaults")
-    model = models.CharField(
-        max_length=300, blank=True, help_text="Empty: the first that suits the use."
-    )
-
-    def __str__(self) -> str:
-        return f"{self.use}: {self.server}"

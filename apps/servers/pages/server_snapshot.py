@@ -1,0 +1,93 @@
+"""The state of a server at one moment, as plain data for sentences about it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.utils import timezone
+
+from apps.llm.permits import Occupancy
+from apps.servers.models import Server, State
+from apps.servers.pages.slot_view import SlotView
+from apps.servers.services import Health
+
+
+@dataclass(frozen=True)
+class ServerSnapshot:
+    """The state of a server at one moment."""
+
+    state: str = "ready"
+    """A `State` of the server: ready, loading, unreachable, unauthorized, unknown, sleeping."""
+    kind: str = "llama-server"
+    """The display name: "llama-swap"."""
+    error: str = ""
+    slots: int = 1
+    views: Sequence[SlotView] = ()
+    waiting: int = 0
+    """Requests of ours that wait for a slot."""
+    people: int = 0
+    """Slots that jobs leave free because people are chatting."""
+    wait_reason: str = ""
+    """The refusal that rows of jobs got, as in `Occupancy`: slots, people, tokens, model:<id>."""
+    limit: int | None = None
+    """Fewer slots than there are, for now."""
+    limit_reason: str = ""
+    limit_seconds: float | None = None
+    loading: Sequence[str] = field(default_factory=tuple)
+    """Models on their way into memory."""
+    sleeping: Sequence[str] = field(default_factory=tuple)
+    swaps: bool = False
+    """True if it loads models on demand."""
+    silent_seconds: float | None = None
+    """Seconds in which it has had requests and returned no token."""
+    next_check: float | None = None
+    """Seconds until the next probe."""
+
+
+def take_snapshot(
+    server: Server,
+    state: str,
+    health: Health,
+    views: Sequence[SlotView],
+    occupancies: Mapping[str, Occupancy],
+) -> ServerSnapshot:
+    """Put together what is known about a server now.
+
+    Args:
+        state: a `State`, or "asleep".
+        views: all slots that the page shows.
+        occupancies: by scope, as for the card.
+    """
+    models = server.model_facts
+    everyone = list(occupancies.values())
+    cut = min(
+        (found for found in everyone if found.limit is not None),
+        key=lambda found: found.limit or 0,
+        default=None,
+    )
+    return ServerSnapshot(
+        state="sleeping" if state == "asleep" else state,
+        kind=server.get_kind_display(),
+        error=health.error,
+        slots=len(views) or server.slots,
+        views=views,
+        waiting=len(everyone[0].waiting) if everyone else 0,
+        people=everyone[0].people if everyone else 0,
+        wait_reason=everyone[0].wait_reason if everyone else "",
+        limit=cut.limit if cut else None,
+        limit_reason=cut.limit_reason if cut else "",
+        limit_seconds=cut.limit_seconds if cut else None,
+        loading=[model.id for model in models if model.state == "loading"],
+        sleeping=[model.id for model in models if model.state == "sleeping"],
+        swaps=server.swaps,
+        silent_seconds=seconds_since(health.since) if state == State.STUCK else None,
+        next_check=_seconds_until(health.next_check_at),
+    )
+
+
+def _seconds_until(moment: datetime | None) -> float | None:
+    return (moment - timezone.now()).total_seconds() if moment else None
+
+
+def seconds_since(moment: datetime | None) -> float | None:
+    return (timezone.now() - moment).total_seconds() if moment else None
