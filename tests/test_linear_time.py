@@ -20,7 +20,7 @@ from apps.chat.templatetags import json_tree
 from apps.chat.tools import fetching
 from apps.chat.transfer import open_webui, read
 from apps.chat.transfer.normalise import make_call
-from apps.core.schemas import argument_schemas
+from apps.core.schemas.argument_validation import argument_problems
 from apps.core.text import markdown
 from apps.core.text.storable import to_storable
 from apps.llm.failures import error_text
@@ -91,7 +91,7 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "words to find": search._words,
     "to_storable": to_storable,
     "a server's error": error_text.error_message,
-    "arguments": lambda text: argument_schemas.problems(
+    "arguments": lambda text: argument_problems(
         {"a": text, text: 1},
         {
             "type": "object",

@@ -11,7 +11,7 @@
     )
 
 `run` is `async def run(user, arguments) -> str` or its dotted path. It is called with the user
-whose conversation it is and with arguments that fit the schema, and sees nothing but what is his.
+whose conversation it is and with arguments that fit the schema, and sees nothing but their own data.
 It raises ToolError where it cannot do what was asked; the model then reads that sentence.
 
 Tools that come and go while the workbench runs are offered by a source, see `register_source`.
@@ -54,23 +54,23 @@ class Tool:
     name: str
     """Letters, digits and underscores: what the model calls it."""
     title: str
-    """What people call it."""
+    """Its name for people."""
     description: str
     parameters: dict[str, Any]
     """A JSON schema of an object."""
     run: str | Run
     needs_approval: bool = False
-    """Whether a person is asked first, unless he says otherwise."""
+    """True if a person is asked first, unless they choose otherwise."""
     seconds: float = 30.0
     """A call that takes longer has failed."""
     is_there: Callable[[], bool] = field(default=_always_there)
-    """Whether the installation allows it at all."""
+    """True if the installation allows it at all."""
     group: str = ""
-    """What people call those that belong together; empty for the workbench's own."""
+    """The name of a group of tools, for people; empty for the workbench's own."""
     trouble: str = ""
-    """Why a call would fail now, as a sentence for people."""
+    """The reason why a call would fail now, as a sentence for people."""
     source: str = ""
-    """Where it leads, of a tool that comes from outside: another place is another tool."""
+    """The address of a tool that comes from outside: another address is another tool."""
 
     @property
     def default(self) -> Approval:
@@ -81,8 +81,8 @@ class Tool:
         """Hash of all that an approval covers; "" for our own tools."""
         if not self.source:
             return ""
-        told = [self.source, self.name, self.description, self.parameters]
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+        approved = [self.source, self.name, self.description, self.parameters]
+        return hashlib.sha256(json.dumps(approved, sort_keys=True).encode()).hexdigest()[:16]
 
     def function(self) -> Run:
         return cast(Run, import_string(self.run)) if isinstance(self.run, str) else self.run
@@ -95,14 +95,14 @@ IN_GROUP = "__"
 
 
 def register(tool: Tool) -> None:
-    """Offers a tool. To be called in `AppConfig.ready`; a second one of that name replaces it."""
+    """Offer a tool. To be called in `AppConfig.ready`; a second one of that name replaces it."""
     _registered[tool.name] = tool
 
 
 def register_source(source: Callable[[int], list[Tool]]) -> None:
-    """Offers what a function finds for a person whenever tools are asked for.
+    """Offer what a function finds for a person whenever tools are listed.
 
-    It is given the user's primary key, and may use the database. The names of its tools begin with
+    It takes the user's primary key, and may use the database. The names of its tools begin with
     the short name of their group and IN_GROUP.
     """
     _sources.append(source)

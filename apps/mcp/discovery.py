@@ -9,7 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from apps.core.crypto import SecretLost
-from apps.core.schemas import argument_schemas
+from apps.core.schemas.argument_schemas import schema_problem
 from apps.core.tools import IN_GROUP
 from apps.mcp import connection as mcp_connection
 from apps.mcp.connection import Away, Connection
@@ -73,7 +73,7 @@ def kept(slug: str, told: Iterable[Any]) -> tuple[list[dict[str, Any]], list[str
     found: dict[str, dict[str, Any]] = {}
     left_out: list[str] = []
     for tool in sorted(told, key=lambda tool: str(tool.name)):
-        if problem := argument_schemas.problem(tool.input_schema):
+        if problem := schema_problem(tool.input_schema):
             left_out.append(f"{tool.name[:100]}: {problem}")
             continue
         if len(found) == MOST_TOOLS:

@@ -115,7 +115,7 @@ async def test_guarded_client_connects_to_no_private_address() -> None:
     ("answer", "message"),
     [
         (reply(b"x" * 1001), "larger than"),
-        (reply(gzip.compress(b"x"), b"content-encoding: gzip\r\n"), "compressed"),
+        (reply(gzip.compress(b"x", mtime=0), b"content-encoding: gzip\r\n"), "compressed"),
     ],
 )
 async def test_guarded_client_refuses_large_and_compressed_replies(

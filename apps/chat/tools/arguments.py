@@ -5,7 +5,7 @@ import logging
 from typing import Any
 
 from apps.chat.prompt.context import NEARLY_FULL
-from apps.core.schemas import argument_schemas
+from apps.core.schemas.argument_validation import Unchecked, argument_problems
 from apps.core.tools import Tool, ToolError
 
 logger = logging.getLogger(__name__)
@@ -31,8 +31,8 @@ def parse_arguments(text: str, tool: Tool) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ToolError(f"The arguments are not valid JSON: {error}. Call it again.") from error
     try:
-        problems = argument_schemas.problems(arguments, tool.parameters)
-    except argument_schemas.Unchecked as error:
+        problems = argument_problems(arguments, tool.parameters)
+    except Unchecked as error:
         logger.warning("The arguments of %s are left to its server: %s", tool.name, error)
         return arguments
     if problems:

@@ -1,13 +1,12 @@
 """Limits the size and pace of request bodies, by sender, before a byte of them is stored.
 
-Django writes the whole body of a request to disk before any middleware or view sees it. This stands
-before Django. A body that names no length is counted as it comes. Who is not known here can send a
-form and no more, which never leaves memory; files are taken at the addresses that want files.
+Django writes the whole body of a request to disk before any middleware or view sees it, so this
+runs before Django. A body without a length is counted as it comes. Someone who is not logged in can
+send a form and no more, which never leaves memory; files are taken at upload addresses only.
 """
 
 import asyncio
 import errno
-import json
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
@@ -18,7 +17,8 @@ from django.conf import settings
 from django.urls import Resolver404, resolve
 
 from apps.core import quotas
-from apps.core.http.error_pages import API, DISK_FULL, Refusal, refusal_for
+from apps.core.http.body_refusals import login_required, send_refusal, too_large, too_slow
+from apps.core.http.error_pages import DISK_FULL, Refusal, refusal_for
 from apps.core.http.senders import sender
 from apps.runtime.async_db import in_db
 
@@ -28,14 +28,14 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
-# What anybody may send: the form of a login.
+# Enough for the form of a login.
 ANONYMOUS_BYTES = 64 * 1024
-# What a form says besides its files.
+# The other fields of a form with files.
 FORM_FIELD_BYTES = 1024 * 1024
-# A browser that is still sending reads the answer only when it may go on sending: what it sends is
-# thrown away for so long.
+# A browser that is still sending reads the answer only after it has sent everything: for this long
+# the rest is read and dropped.
 DRAIN_SECONDS = 20.0
-# A body is to come at this pace after a while, and no pause may be longer.
+# After the first pause a body must arrive at this pace, and no pause may be longer.
 MAX_PAUSE_SECONDS = 30.0
 MIN_BYTES_PER_SECOND = 16 * 1024
 
@@ -80,11 +80,11 @@ class BodyLimitMiddleware:
             await body.admit(_length(scope))
             await self._application(scope, body.receive, send)
         except _Refused as error:  # Django reads the body first: nothing has been answered yet
-            await _refuse(error.refusal, scope, body, send)
+            await send_refusal(error.refusal, str(scope["path"]), send, body.drain)
         except OSError as error:
             if body.is_complete or error.errno not in {errno.ENOSPC, errno.EDQUOT}:
                 raise
-            await _refuse(DISK_FULL, scope, body, send)
+            await send_refusal(DISK_FULL, str(scope["path"]), send, body.drain)
         finally:
             body.release()
 
@@ -97,7 +97,7 @@ class _Body:
         self._most = sizes.stranger
         self._held: quotas.hold | None = None
         self._seen = 0
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
         self.is_complete = False
 
     def release(self) -> None:
@@ -105,19 +105,25 @@ class _Body:
             self._held.release()
 
     async def admit(self, size: int) -> None:
-        """Raises _Refused where so many bytes may not come."""
+        """Check that a body may have this many bytes.
+
+        Raises:
+            _Refused: it may not.
+        """
         if size <= self._most:
             return
         if size > self._sizes.files:
-            raise _too_large(self._sizes.files - FORM_FIELD_BYTES, "Split it into several files.")
+            raise _Refused(
+                too_large(self._sizes.files - FORM_FIELD_BYTES, "Split it into several files.")
+            )
         person = await in_db(sender, self._scope["headers"])
         if person is None:
-            raise _Refused(_stranger(self._sizes.stranger))
+            raise _Refused(login_required(self._sizes.stranger))
         if size <= self._sizes.form:
             self._most = self._sizes.form
             return
         if not _takes_files(str(self._scope["path"])):
-            raise _too_large(self._sizes.form, "This address takes no files.")
+            raise _Refused(too_large(self._sizes.form, "This address takes no files."))
         if self._held is None:
             try:
                 self._held = quotas.hold(person, "uploads")
@@ -128,24 +134,24 @@ class _Body:
         self._most = self._sizes.files
 
     async def receive(self) -> Message:
-        if self.is_complete:  # what comes now is the end of the connection
+        if self.is_complete:  # the next message is the end of the connection
             return await self._receive()
-        at_this_pace = self._begun + MAX_PAUSE_SECONDS + self._seen / MIN_BYTES_PER_SECOND
-        patience = min(MAX_PAUSE_SECONDS, at_this_pace - time.monotonic())
-        if patience <= 0:
-            raise _Refused(_slow())
+        deadline = self._started + MAX_PAUSE_SECONDS + self._seen / MIN_BYTES_PER_SECOND
+        seconds_left = min(MAX_PAUSE_SECONDS, deadline - time.monotonic())
+        if seconds_left <= 0:
+            raise _Refused(too_slow(MAX_PAUSE_SECONDS, MIN_BYTES_PER_SECOND))
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(seconds_left):
                 message = await self._receive()
         except TimeoutError:
-            raise _Refused(_slow()) from None
+            raise _Refused(too_slow(MAX_PAUSE_SECONDS, MIN_BYTES_PER_SECOND)) from None
         self._seen += len(message.get("body", b""))
         self.is_complete = not message.get("more_body")
         await self.admit(self._seen)
         return message
 
     async def drain(self) -> None:
-        """Throws away what still comes."""
+        """Read and drop the rest of the body, for a while."""
         with suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
                 while not self.is_complete:
@@ -160,53 +166,8 @@ def _takes_files(path: str) -> bool:
         return False
 
 
-def _too_large(most: int, remedy: str) -> _Refused:
-    size = f"{most // 1024**2} MB" if most >= 1024**2 else f"{most // 1024} KB"
-    detail = f"This is larger than {size}, which is the most that can come at once. {remedy}"
-    return _Refused(Refusal(413, "too_large", detail))
-
-
-def _stranger(most: int) -> Refusal:
-    return Refusal(
-        401,
-        "unauthorized",
-        f"Log in, or send a valid key as `Authorization: Bearer wb_...`: more than {most // 1024} "
-        "KB are taken from people who are known here.",
-    )
-
-
-def _slow() -> Refusal:
-    pace = MIN_BYTES_PER_SECOND // 1024
-    return Refusal(
-        408,
-        "too_slow",
-        f"The request did not arrive: after {MAX_PAUSE_SECONDS:.0f} seconds it must come with "
-        f"{pace} KB a second. Try again with a better connection.",
-    )
-
-
-async def _refuse(refusal: Refusal, scope: Scope, body: _Body, send: Send) -> None:
-    is_api_path = str(scope["path"]).startswith(API)
-    said = {"code": refusal.code, "detail": refusal.detail, "errors": []}
-    text = (json.dumps(said) if is_api_path else refusal.detail).encode()
-    kind = "application/json" if is_api_path else "text/plain; charset=utf-8"
-    headers = [
-        (b"content-type", kind.encode()),
-        (b"content-length", str(len(text)).encode()),
-        (b"x-content-type-options", b"nosniff"),
-        (b"connection", b"close"),
-    ]
-    if refusal.retry_after is not None:
-        headers.append((b"retry-after", str(refusal.retry_after).encode()))
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": text, "more_body": True})
-    if refusal.status != 408:
-        await body.drain()
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
 def _has_body(scope: Scope) -> bool:
-    """Without either header only a method that has none by its nature is believed."""
+    """True if the request may have a body: without a length, only GET and the like have none."""
     for name, value in scope["headers"]:
         if name == b"transfer-encoding" or name == b"content-length":
             return bool(value != b"0")

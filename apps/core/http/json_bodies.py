@@ -119,11 +119,11 @@ def _invalid(detail: str) -> ApiError:
 
 def _refused(places: Sequence[Place]) -> ApiError:
     said = "has a character that cannot be stored: NUL, or half of a surrogate pair"
-    where = ", ".join(".".join(_shown(part) for part in place[1:]) for place in places[:3])
-    errors = [{"loc": [_shown(part) for part in place], "msg": said} for place in places[:100]]
+    where = ", ".join(".".join(_as_detail(part) for part in place[1:]) for place in places[:3])
+    errors = [{"loc": [_as_detail(part) for part in place], "msg": said} for place in places[:100]]
     detail = f"The request is not valid: {where or 'it'} {said}."
     return ApiError(422, "invalid", detail, errors=errors)
 
 
-def _shown(part: str | int) -> str:
+def _as_detail(part: str | int) -> str:
     return to_storable(str(part))

@@ -13,8 +13,6 @@ from functools import lru_cache
 import nh3
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
-from markdown_it.rules_block import StateBlock
-from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from pygments import highlight  # type: ignore[import-untyped]
@@ -23,7 +21,7 @@ from pygments.lexer import Lexer  # type: ignore[import-untyped]
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
-from apps.core.text import links
+from apps.core.text import formulas, links
 
 TAGS = {
     "a", "blockquote", "br", "code", "del", "em", "figcaption", "figure", "h1", "h2", "h3", "h4",
@@ -142,14 +140,6 @@ def _lexer(language: str) -> Lexer | None:
         return None
 
 
-def _math(
-    self: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType
-) -> str:
-    token = tokens[index]
-    kind = "math math-block" if token.type == "math_block" else "math"
-    return f'<code class="{kind}">{nh3.clean_text(token.content)}</code>'
-
-
 def _cell(
     self: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType
 ) -> str:
@@ -161,80 +151,16 @@ def _cell(
     return self.renderToken(tokens, index, options, env)
 
 
-# Longer ones are text: looking for an end that never comes would take quadratic time.
-FORMULA_CHARACTERS = 1000
-FORMULA_LINES = 60
-INLINE_MATH = ((r"\(", r"\)"), (r"\[", r"\]"), ("$$", "$$"))
-
-
-def _inline_math(state: StateInline, silent: bool) -> bool:
-    r"""`\(x\)`, `\[x\]` and `$$x$$`, and `$x$` where the dollars touch what is between them."""
-    source, start = state.src, state.pos
-    for opening, closing in INLINE_MATH:
-        if source.startswith(opening, start):
-            end = source.find(closing, start + 2, start + 2 + FORMULA_CHARACTERS)
-            return end > start + 2 and _take(state, silent, start + 2, end, end + 2, opening)
-    if source[start] != "$":
-        return False
-    end = source.find("$", start + 1, start + 1 + FORMULA_CHARACTERS)
-    if end < 0 or not _is_formula(source[start + 1 : end]) or source[end + 1 : end + 2].isdigit():
-        return False
-    return _take(state, silent, start + 1, end, end + 1, "$")
-
-
-def _is_formula(text: str) -> bool:
-    """True if it is a formula, not the text between "$5 and $6"."""
-    return bool(text) and text == text.strip() and "\n" not in text and text[-1] != "\\"
-
-
-def _take(state: StateInline, silent: bool, start: int, end: int, after: int, opening: str) -> bool:
-    """Makes a formula of what lies from `start` to `end`, and goes on `after` it."""
-    if not silent:
-        kind = "math_inline" if opening in {r"\(", "$"} else "math_block"
-        token = state.push(kind, "", 0)
-        token.content = state.src[start:end].strip()
-    state.pos = after
-    return True
-
-
-def _block_math(state: StateBlock, first: int, last: int, silent: bool) -> bool:
-    r"""Lines from `$$` or `\[` to the line that ends with `$$` or `\]`."""
-    start = state.bMarks[first] + state.tShift[first]
-    opening = state.src[start : start + 2]
-    closing = {"$$": "$$", r"\[": r"\]"}.get(opening)
-    if closing is None or state.is_code_block(first):
-        return False
-    for line in range(first, min(last, first + FORMULA_LINES)):
-        begin = state.bMarks[line] + state.tShift[line] + (2 if line == first else 0)
-        text = state.src[begin : state.eMarks[line]].rstrip()
-        if text.endswith(closing):
-            break
-        if not text and line > first:  # a paragraph has ended: it was no formula
-            return False
-    else:
-        return False
-    if not silent:
-        token = state.push("math_block", "", 0)
-        source = state.src[start + 2 : state.eMarks[line]].rstrip()
-        token.content = source.removesuffix(closing).strip()
-        token.block = True
-    state.line = line + 1
-    return True
-
-
 def _make_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False})
     parser.enable(["table", "strikethrough"])
     links.use(parser)
-    parser.inline.ruler.before("escape", "math", _inline_math)
-    parser.block.ruler.before("fence", "math", _block_math, {"alt": ["paragraph", "list"]})
+    formulas.use(parser)
     parser.add_render_rule("image", _image_as_link)
     parser.add_render_rule("fence", _code)
     parser.add_render_rule("code_block", _code)
     parser.add_render_rule("td_open", _cell)
     parser.add_render_rule("th_open", _cell)
-    parser.add_render_rule("math_inline", _math)
-    parser.add_render_rule("math_block", _math)
     return parser
 
 

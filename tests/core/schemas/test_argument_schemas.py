@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from apps.core.schemas import argument_schemas
-from apps.core.schemas.argument_schemas import Unchecked, problem, problems
+from apps.core.schemas import argument_validation
+from apps.core.schemas.argument_schemas import schema_problem
+from apps.core.schemas.argument_validation import Unchecked, argument_problems
 
 OBJECT: dict[str, Any] = {"type": "object"}
 CPU_SECONDS = 2.0
@@ -62,9 +63,9 @@ HOSTILE: dict[str, tuple[dict[str, Any], Any]] = {
 @pytest.mark.parametrize(("schema", "arguments"), HOSTILE.values(), ids=HOSTILE)
 def test_no_schema_takes_for_ever(schema: dict[str, Any], arguments: Any) -> None:
     began = time.thread_time()
-    problem(schema)
+    schema_problem(schema)
     with suppress(Unchecked):
-        problems(arguments, schema)
+        argument_problems(arguments, schema)
     assert time.thread_time() - began < CPU_SECONDS
 
 
@@ -82,17 +83,17 @@ def test_no_schema_takes_for_ever(schema: dict[str, Any], arguments: Any) -> Non
     ],
 )
 def test_what_is_not_taken(schema: Any, said: str) -> None:
-    assert said in problem(schema)
+    assert said in schema_problem(schema)
 
 
 @pytest.mark.parametrize("schema", [OBJECT, TREE, doubling(5), nested(20)])
 def test_what_is_taken(schema: dict[str, Any]) -> None:
-    assert problem(schema) == ""
+    assert schema_problem(schema) == ""
 
 
 def test_a_tree_is_checked_to_its_leaves() -> None:
-    assert problems({"tree": {"left": {"right": {}}}}, TREE) == []
-    assert problems({"tree": {"left": {"right": 1}}}, TREE) == [
+    assert argument_problems({"tree": {"left": {"right": {}}}}, TREE) == []
+    assert argument_problems({"tree": {"left": {"right": 1}}}, TREE) == [
         "tree.left.right: 1 is not of type 'object'"
     ]
 
@@ -102,15 +103,15 @@ def test_patterns_hold() -> None:
         "patternProperties": {"^x_": {"type": "integer"}},
         "additionalProperties": False,
     }
-    assert problems({"code": "ABC", "x_a": 1}, schema) == []
-    assert problems({"code": "abc"}, schema) == ["code: 'abc' does not match '^[A-Z]{3}$'"]
-    assert problems({"x_a": "1"}, schema) == ["x_a: '1' is not of type 'integer'"]
-    assert problems({"y": 1}, schema) == [
+    assert argument_problems({"code": "ABC", "x_a": 1}, schema) == []
+    assert argument_problems({"code": "abc"}, schema) == ["code: 'abc' does not match '^[A-Z]{3}$'"]
+    assert argument_problems({"x_a": "1"}, schema) == ["x_a: '1' is not of type 'integer'"]
+    assert argument_problems({"y": 1}, schema) == [
         "arguments: Additional properties are not allowed ('y' was unexpected)"
     ]
-    assert problems({"code": "\ud800"}, schema)
+    assert argument_problems({"code": "\ud800"}, schema)
     # RE2 knows no lookahead: that is left to the server.
-    assert problems({"a": "b"}, of(a={"pattern": "^(?=a)a"})) == []
+    assert argument_problems({"a": "b"}, of(a={"pattern": "^(?=a)a"})) == []
 
 
 NAMES = st.sampled_from("ab")
@@ -142,10 +143,10 @@ VALUES = st.recursive(
 def test_it_says_what_the_library_says(schema: dict[str, Any], value: Any) -> None:
     whole = of(a=schema)
     fits = Draft202012Validator(whole).is_valid({"a": value})
-    assert (problems({"a": value}, whole) == []) == fits
+    assert (argument_problems({"a": value}, whole) == []) == fits
 
 
 def test_steps_are_counted_afresh_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(argument_schemas, "MAX_STEPS", 20)
+    monkeypatch.setattr(argument_validation, "MAX_STEPS", 20)
     for _ in range(5):
-        assert problems({"a": 1}, of(a={"type": "integer"})) == []
+        assert argument_problems({"a": 1}, of(a={"type": "integer"})) == []
