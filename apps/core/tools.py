@@ -10,8 +10,8 @@
         )
     )
 
-`run` is `async def run(user, arguments) -> str` or its dotted path. It is called with the user
-whose conversation it is and with arguments that fit the schema, and sees nothing but their own data.
+`run` is `async def run(user, arguments) -> str` or its dotted path. It is called with the user of
+the conversation and with arguments that fit the schema, and reads nothing but the user's own data.
 It raises ToolError where it cannot do what was asked; the model then reads that sentence.
 
 Tools that come and go while the workbench runs are offered by a source, see `register_source`.
