@@ -56,7 +56,7 @@ def test_calls_are_shown_and_one_waits_for_its_person(page: Page) -> None:
     expect(page.locator(".call-done")).to_have_count(2)
     expect(page.locator("article.answer-live")).to_contain_text("Onemoment.")
 
-    waiting.get_by_role("button", name="Allow").click()
+    waiting.get_by_role("button", name="Allow", exact=True).click()
     answer = page.get_by_label("Answer", exact=True)
     expect(page.locator("article.answer-live")).to_have_count(0)
     expect(answer).to_contain_text("Alldone.")

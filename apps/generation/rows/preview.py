@@ -37,7 +37,7 @@ class Preview:
     """How long its slot was taken."""
 
     @property
-    def format_json(self) -> str:
+    def output_json(self) -> str:
         return "" if self.outcome is None else format_json(self.outcome.output)
 
 

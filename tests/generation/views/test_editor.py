@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
+from django.utils.html import escape
 
 from apps.datasets.services import create_dataset
 from apps.files import ExampleRow
@@ -239,6 +240,9 @@ class TestPreview:
         assert len(rows) == 3
         assert all(row.outcome and row.outcome.usage.completion_tokens for row in rows)
         assert "Write a" in page
+        accepted = [row for row in rows if not row.outcome.reason]
+        assert accepted
+        assert all(row.output_json and escape(row.output_json) in page for row in accepted)
         assert "prompt tokens (uncached)" in page
         assert answer.context["estimate"].rows == 12
         assert answer.context["estimate"].output_tokens > 0
