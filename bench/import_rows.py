@@ -95,13 +95,13 @@ def child(path: Path) -> None:
 
     from apps import files
     from apps.datasets import services
-    from apps.datasets.imports import importing
+    from apps.datasets.imports import import_queue, importing
     from apps.datasets.models import Dataset, Upload
 
     owner = User.objects.create_user("bench")
     with path.open("rb") as file:
         upload = services.store_upload(owner=owner, files=[File(file, name=path.name)])
-    importing.enqueue_import(
+    import_queue.enqueue_import(
         upload, services.ImportOptions("bench", files.ColumnMapping("text", "label"))
     )
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

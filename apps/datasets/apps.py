@@ -15,7 +15,7 @@ class DatasetsConfig(AppConfig):
 
 
 def _delete_uploads(person: Any, **kwargs: Any) -> None:
-    """With their files, which no row of the database takes along."""
+    """Delete uploads with their files, which the database does not cascade to."""
     from apps.datasets.imports.uploads import remove_upload
     from apps.datasets.models import Upload
 

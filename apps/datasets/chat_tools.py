@@ -1,4 +1,4 @@
-"""A person's own datasets, for the model he talks to."""
+"""Search in a person's own datasets, for the model they chat with."""
 
 from django.contrib.auth.models import User
 
@@ -12,7 +12,7 @@ NAMED_AT_MOST = 50
 
 
 async def search_datasets(user: User, arguments: Arguments) -> str:
-    """Rows whose text has the words, of one dataset or of all."""
+    """List rows whose text has the words, of one dataset or of all."""
     return await in_db(_search, user, arguments)
 
 
@@ -53,7 +53,7 @@ def _listed(user: User) -> str:
 
 
 def offer_all() -> None:
-    """Puts them into the registry."""
+    """Register the tools of this room."""
     register(
         Tool(
             name="search_datasets",

@@ -14,7 +14,7 @@ REJECTION_COLUMNS = ("file", "row", "column", "reason")
 
 
 async def export(dataset: Dataset, *, form: str) -> AsyncIterator[bytes]:
-    """The dataset as "jsonl", "csv" or "parquet".
+    """Yield the dataset as "jsonl", "csv" or "parquet".
 
     JSONL and Parquet are exact; in CSV a cell that a spreadsheet would run gets an apostrophe.
     """
@@ -28,7 +28,7 @@ async def export(dataset: Dataset, *, form: str) -> AsyncIterator[bytes]:
 
 
 async def export_rejections(dataset: Dataset) -> AsyncIterator[bytes]:
-    """The rejected rows as CSV: file, row, column, reason."""
+    """Yield the rejected rows as CSV: file, row, column, reason."""
     writer = CsvWriter(REJECTION_COLUMNS)
     yield writer.header()
     after = 0
@@ -40,7 +40,7 @@ async def export_rejections(dataset: Dataset) -> AsyncIterator[bytes]:
 
 
 def record(row: Example) -> dict[str, Any]:
-    """A row by column name, without the columns it has no value in."""
+    """Return a row by column name, without columns that have no value."""
     values = {"text": row.text, "label": row.label}
     if row.split:
         values["split"] = row.split
@@ -48,7 +48,7 @@ def record(row: Example) -> dict[str, Any]:
 
 
 def _extra_names(columns: Iterable[str]) -> dict[str, str]:
-    """The extra columns, each with its name in the file, where ours keep theirs."""
+    """Return each extra column's name in the file; text, label and split keep theirs."""
     return {name: f"{name} (extra)" if name.casefold() in COLUMNS else name for name in columns}
 
 

@@ -1,4 +1,7 @@
-"""What other rooms tell this one. Each registers once, when it starts; none may use the network."""
+"""Functions that other rooms provide to this one.
+
+Each room registers once, when it starts. No provider may use the network.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,23 +31,23 @@ class TextLimit:
 TextLimitProvider = Callable[[], TextLimit | None]
 TrainedOnProvider = Callable[[Dataset, int], bool]
 
-_text_limit: list[TextLimitProvider] = []
-_trained_on: list[TrainedOnProvider] = []
+text_limit_providers: list[TextLimitProvider] = []
+trained_on_providers: list[TrainedOnProvider] = []
 
 
 def register_text_limit(provider: TextLimitProvider) -> None:
-    _text_limit[:] = [provider]
+    text_limit_providers[:] = [provider]
 
 
 def text_limit() -> TextLimit | None:
     """Return the limit; None if no embedding model is known."""
-    return _text_limit[0]() if _text_limit else None
+    return text_limit_providers[0]() if text_limit_providers else None
 
 
 def register_trained_on(provider: TrainedOnProvider) -> None:
-    _trained_on[:] = [provider]
+    trained_on_providers[:] = [provider]
 
 
 def is_trained_on(dataset: Dataset, classifier: int) -> bool:
     """Return True if a classifier with this key, of the dataset's owner, was trained on it."""
-    return bool(_trained_on) and _trained_on[0](dataset, classifier)
+    return bool(trained_on_providers) and trained_on_providers[0](dataset, classifier)

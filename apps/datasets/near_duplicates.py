@@ -41,7 +41,7 @@ class PairRows:
 
 
 def is_search_available() -> bool:
-    """True if a room with vectors has registered a handler for the search."""
+    """Return True if a room with vectors has registered a handler for the search."""
     return work.is_registered(NEAR_DUPLICATE_SEARCH)
 
 

@@ -81,7 +81,7 @@ EXAMPLE_FILE = Path(__file__).parent / "examples" / "banking_questions.csv"
 
 
 def create_example_dataset(owner: User) -> Dataset:
-    """A small real dataset to start with: see `examples/README.md` for its source and licence."""
+    """Create a small real dataset to start with. `examples/README.md` has source and licence."""
     layout = files.detect_layout(EXAMPLE_FILE)
     return create_dataset(
         owner=owner,

@@ -7,7 +7,7 @@ from celery import shared_task
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
-from apps.datasets.imports import importing
+from apps.datasets.imports import import_queue, importing
 from apps.datasets.models import BulkChange, Dataset, Upload
 from apps.datasets.rows import bulk_changes, change_plans, removal
 
@@ -31,34 +31,34 @@ def change_rows(change_id: int) -> None:
 
 @shared_task(name="apps.datasets.tasks.resume_imports")
 def resume_imports() -> None:
-    """Tells the workers again of imports, changes and removals that nobody works on."""
+    """Notify the workers again of imports, changes and removals that no worker holds."""
     for change_id in bulk_changes.abandoned_changes():
         change_rows.delay(change_id)
-    for upload_id in importing.abandoned_imports():
+    for upload_id in import_queue.abandoned_imports():
         import_upload.delay(upload_id)
     for dataset_id in removal.unfinished_removals():
         remove_dataset.delay(dataset_id)
 
 
 def wake_import(upload: Upload) -> None:
-    """Tells a worker of an import, once the transaction that queued it is over."""
-    _tell(lambda: import_upload.delay(str(upload.pk)))
+    """Notify a worker of an import, once the transaction that queued it is over."""
+    _notify(lambda: import_upload.delay(str(upload.pk)))
 
 
 def wake_change(change: BulkChange) -> None:
-    _tell(lambda: change_rows.delay(change.pk))
+    _notify(lambda: change_rows.delay(change.pk))
 
 
 def wake_removal(dataset: Dataset) -> None:
-    _tell(lambda: remove_dataset.delay(dataset.pk))
+    _notify(lambda: remove_dataset.delay(dataset.pk))
 
 
-def _tell(send: Callable[[], object]) -> None:
+def _notify(send: Callable[[], object]) -> None:
     def on_commit() -> None:
         try:
             send()
         except OperationalError:
-            # The row says what is to be done: `resume_imports` tells it again.
-            log.exception("A worker could not be told; it will be, later.")
+            # The row holds what is to be done: `resume_imports` sends the message again.
+            log.exception("A worker could not be notified; `resume_imports` will.")
 
     transaction.on_commit(on_commit)

@@ -101,7 +101,7 @@ class Layout:
 
     @property
     def description(self) -> str:
-        """A phrase: "CSV separated by semicolon, with a header, Windows-1252"."""
+        """Return a phrase: "CSV separated by semicolon, with a header, Windows-1252"."""
         if self.kind is FileKind.PARQUET:
             return f"Parquet with {len(self.columns):,} columns"
         head = "with a header" if self.header else "without a header"

@@ -27,7 +27,7 @@ class LineCounts:
 
     @property
     def description(self) -> str:
-        """A sentence: "120 lines, 84 rows. 12 rows hold line breaks, the longest 4 lines." """
+        """Return sentences: “120 lines, 84 rows. 12 rows hold line breaks, the longest 4 lines.”"""
         lines = "1 line" if self.lines == 1 else f"{self.lines:,} lines"
         rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
         if not self.multiline_rows:

@@ -8,9 +8,9 @@ from typing import Any
 from apps.core.text.storable import to_storable
 from apps.files.layout import SAMPLE_CHARACTERS, SAMPLE_ROWS, FileKind, Layout, Records
 from apps.files.line_counts import LineCounts
+from apps.files.nested import value_at
 from apps.files.readers import csv_reader, jsonl, sandboxed
 from apps.files.readers.encoding import CHUNK_BYTES
-from apps.files.readers.nested import value_at
 from apps.files.rows import (
     LABEL_SEPARATOR,
     MAX_EXTRA_CELL,

@@ -11,5 +11,5 @@ from apps.datasets import hooks, near_duplicates
 @pytest.fixture(autouse=True)
 def _by_itself(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.UPLOADS_DIR = tmp_path / "uploads"
-    monkeypatch.setattr(hooks, "_text_limit", [])
+    monkeypatch.setattr(hooks, "text_limit_providers", [])
     monkeypatch.setattr(near_duplicates, "is_search_available", lambda: False)

@@ -1,4 +1,4 @@
-"""Datasets over HTTP: what they say of themselves, and out again."""
+"""Datasets over HTTP: their details, rejected rows, report and export."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -83,7 +83,7 @@ def get_mine(request: HttpRequest, pk: int) -> Dataset:
 
 
 def refused(error: ValueError) -> ApiError:
-    """What a change that cannot be made answers."""
+    """Return the API error for a change that cannot be made."""
     if isinstance(error, services.BeingChanged):
         return ApiError(409, "being_changed", str(error))
     return ApiError(422, "invalid", str(error))
@@ -119,7 +119,7 @@ async def export_dataset(
 
 @router.get("/datasets/{int:pk}/rejected", response=Page[RejectedOut])
 def list_rejected(request: HttpRequest, pk: int, limit: int = 100, after: str | None = None) -> Any:
-    """Rows of the source that were rejected, with the reason."""
+    """List rows of the source that were rejected, with the reason."""
     rows: QuerySet[Rejection] = get_mine(request, pk).rejections.all()
     return page(rows, show_rejected, limit=limit, after=after)
 

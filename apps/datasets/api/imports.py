@@ -12,7 +12,7 @@ from apps.core.api import ApiError, get_owned, owner
 from apps.core.quotas import limited
 from apps.datasets import services, tasks
 from apps.datasets.api.datasets import DatasetDetail, router, show_with_rejected
-from apps.datasets.imports import importing
+from apps.datasets.imports import import_queue, importing
 from apps.datasets.imports.options import ImportOptions
 from apps.datasets.models import Upload, UploadState
 from apps.files import ColumnMapping, FormatError, Quoting, ReadOptions
@@ -84,9 +84,9 @@ def add_dataset(
     keep = False
     try:
         options = _import_options(upload, form)
-        if not form.background and importing.is_small(upload, options.read):
+        if not form.background and import_queue.is_small(upload, options.read):
             return Status(201, show_with_rejected(services.import_upload(upload, options)))
-        importing.enqueue_import(upload, options)
+        import_queue.enqueue_import(upload, options)
         keep = True
         tasks.wake_import(upload)
         upload.refresh_from_db()

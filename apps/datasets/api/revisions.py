@@ -60,7 +60,7 @@ def _show_revision(revision: Revision) -> dict[str, Any]:
 
 @router.get("/datasets/{int:pk}/snapshot", response=SnapshotOut)
 def get_snapshot(request: HttpRequest, pk: int) -> Any:
-    """The present version and the SHA-256 of its rows: what a training run writes down."""
+    """Return the current version and the SHA-256 of its rows, as a training run records it."""
     return services.snapshot(get_mine(request, pk))
 
 

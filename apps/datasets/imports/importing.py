@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import Q
@@ -20,38 +19,18 @@ from apps import files
 from apps.datasets.errors import NothingUsable
 from apps.datasets.imports.chunks import read_chunks
 from apps.datasets.imports.dataset_writer import DatasetWriter
+from apps.datasets.imports.import_queue import enqueue_import
 from apps.datasets.imports.lease import LEASE, ImportLease, LeaseLost
 from apps.datasets.imports.notes import import_notes
 from apps.datasets.imports.options import ImportOptions, check_files
 from apps.datasets.imports.uploads import remove_files, remove_upload
 from apps.datasets.models import IN_PROGRESS, Dataset, DatasetState, Upload, UploadState
 from apps.datasets.rows.removal import remove_in_pieces
-from apps.files import FormatError, Layout, LineCounts, ReadOptions
+from apps.files import FormatError, Layout, LineCounts
 
 log = logging.getLogger(__name__)
 
-# Imported while the person waits: a second or two. Bytes alone say little about a Parquet file.
-SMALL_BYTES = 2 * 1024 * 1024
-SMALL_ROWS = 30_000
-WAKE_AFTER = timedelta(seconds=45)
 MAX_ATTEMPTS = 3
-
-
-def is_small(upload: Upload, read: ReadOptions | None = None) -> bool:
-    """Return True if an upload can be imported while the person waits.
-
-    Raises:
-        FormatError: a file cannot be read.
-    """
-    if upload.size > SMALL_BYTES:
-        return False
-    rows = 0
-    for place, file in enumerate(upload.files):
-        path = upload.path_of(place)
-        rows += files.estimate_rows(
-            path, files.detect_layout(path, name=file["name"], options=read or ReadOptions())
-        )
-    return rows <= SMALL_ROWS
 
 
 def import_upload(upload: Upload, options: ImportOptions) -> Dataset:
@@ -84,36 +63,6 @@ def import_upload(upload: Upload, options: ImportOptions) -> Dataset:
     return dataset
 
 
-def enqueue_import(upload: Upload, options: ImportOptions) -> bool:
-    """Queue an upload for the workers; `tasks.wake_import` notifies them.
-
-    Pressing Import twice imports once.
-
-    Returns:
-        True if it was waiting and is queued now.
-
-    Raises:
-        FormatError: a file cannot be read, or lacks a column.
-    """
-    check_files(upload, options)
-    waiting = Upload.objects.filter(
-        pk=upload.pk, state__in=[UploadState.WAITING, UploadState.FAILED]
-    )
-    return bool(
-        waiting.update(
-            state=UploadState.QUEUED,
-            import_options=options.to_json(),
-            error="",
-            attempts=0,
-            done_rows=0,
-            done_share=0,
-            started=None,
-            cancelled=False,
-            enqueued_at=timezone.now(),
-        )
-    )
-
-
 def cancel_import(upload: Upload) -> None:
     """Cancel an import: at once if no worker holds it, else before its next chunk."""
     Upload.objects.filter(pk=upload.pk, state__in=IN_PROGRESS).update(cancelled=True)
@@ -123,17 +72,6 @@ def cancel_import(upload: Upload) -> None:
         upload.refresh_from_db()
         _undo(upload)
         remove_upload(upload)
-
-
-def abandoned_imports() -> list[str]:
-    """Return imports that no worker holds: a message was lost, or a worker died."""
-    now = timezone.now()
-    waiting = Upload.objects.filter(state__in=IN_PROGRESS, enqueued_at__lt=now - WAKE_AFTER).filter(
-        Q(lease_until=None) | Q(lease_until__lt=now)
-    )
-    found = [str(pk) for pk in waiting.values_list("pk", flat=True)]
-    Upload.objects.filter(pk__in=found).update(enqueued_at=now)
-    return found
 
 
 def run_import(upload_id: str) -> None:

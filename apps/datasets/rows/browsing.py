@@ -53,7 +53,7 @@ class Filters:
 
 
 def rows(dataset: Dataset, filters: Filters) -> QuerySet[Example]:
-    """The rows that pass, in order."""
+    """Return the rows that pass, in order."""
     found = rows_with(dataset, filters.issue) if filters.issue else dataset.examples.all()
     if filters.label is not None:
         found = found.filter(label=filters.label)
@@ -90,7 +90,7 @@ def page(
     before: str = "",
     limit: int = PAGE_ROWS,
 ) -> RowsPage:
-    """The rows after or before a cursor. A cursor that means nothing gives the first page."""
+    """Return the rows after or before a cursor; the first page if the cursor is invalid."""
     found = rows(dataset, filters)
     keyed = filters.issue in BY_TEXT
     place = _place(before or after, keyed)

@@ -1,4 +1,4 @@
-"""What a dataset was at any version: the rows as they are, with later changes taken back."""
+"""The rows of any version of a dataset: the current rows, with later changes reverted."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ class SnapshotRow:
 
 
 def snapshot(dataset: Dataset) -> SnapshotRef:
-    """The dataset's version now, with the hash of its rows. Reads all of them.
+    """Return the dataset's current version, with the hash of its rows. Reads all of them.
 
     Raises:
         SnapshotGone: the dataset was deleted.
@@ -52,7 +52,7 @@ def snapshot(dataset: Dataset) -> SnapshotRef:
 
 
 def read_snapshot(ref: SnapshotRef) -> Iterator[SnapshotRow]:
-    """The rows of that version in order, however the dataset has changed since.
+    """Yield the rows of that version in order, however the dataset has changed since.
 
     Raises:
         SnapshotGone: the dataset was deleted.
@@ -61,7 +61,7 @@ def read_snapshot(ref: SnapshotRef) -> Iterator[SnapshotRow]:
 
 
 def rows_at(dataset_id: int, version: int) -> Iterator[SnapshotRow]:
-    """The rows of a dataset as of a version, a chunk at a time.
+    """Yield the rows of a dataset as of a version, a chunk at a time.
 
     Raises:
         SnapshotGone: the dataset was deleted.

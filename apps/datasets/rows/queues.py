@@ -25,10 +25,10 @@ class QueueEntry:
 
 @transaction.atomic
 def create_queue(dataset: Dataset, *, name: str, items: Sequence[QueueEntry]) -> Queue:
-    """A queue of these rows in this order. Test rows are never relabelled by a queue: left out.
+    """Create a queue of these rows in this order. Test rows are left out: never relabelled.
 
     Raises:
-        ValueError: more rows than anybody would look at.
+        ValueError: more rows than a queue may have.
     """
     if len(items) > MAX_ITEMS:
         raise ValueError(f"Too many rows. The limit is {MAX_ITEMS:,} per queue.")
@@ -71,7 +71,7 @@ class Card:
 
 
 def next_in_queue(queue: Queue, *, at: int | None = None) -> Card | None:
-    """The next row nobody has looked at, or the one at place `at` of the dataset.
+    """Return the next row that was not reviewed, or the one at index `at` of the dataset.
 
     Rows that were deleted, or became test rows, meanwhile are passed over.
     """
@@ -88,21 +88,21 @@ def next_in_queue(queue: Queue, *, at: int | None = None) -> Card | None:
 
 
 def may_relabel(queue: Queue, index: int) -> bool:
-    """Whether the row is of the queue, and no test row."""
+    """Return True if the row is in the queue and not a test row."""
     rows = queue.dataset.examples.exclude(split=Split.TEST).filter(index=index)
     return rows.exists() and queue.items.filter(index=index).exists()
 
 
 @transaction.atomic
 def mark_seen(queue: Queue, index: int, *, revision: Revision | None = None) -> None:
-    """The row was looked at, and labelled by `revision` where it was: `step_back` knows."""
+    """Mark a row as reviewed, and labelled by `revision` if given: `step_back` undoes it."""
     turns = queue.items.aggregate(last=Max("turn"))["last"] or 0
     number = revision.number if revision is not None else None
     queue.items.filter(index=index).update(seen=True, turn=turns + 1, revision=number)
 
 
 def last_seen(queue: Queue) -> QueueItem | None:
-    """The row somebody looked at last, if going back to it would undo nothing else."""
+    """Return the row reviewed last, if going back to it would undo nothing else."""
     item = queue.items.filter(seen=True, turn__isnull=False).order_by("-turn").first()
     if item is None or item.revision is None:
         return item
@@ -113,10 +113,10 @@ def last_seen(queue: Queue) -> QueueItem | None:
 
 @transaction.atomic
 def step_back(queue: Queue, *, by: User) -> int | None:
-    """Undoes the last thing done here: a label given, or that a row was kept or skipped.
+    """Undo the last action here: a label given, or a row kept or skipped.
 
     Returns:
-        The row it was done to; None where nothing can be undone here: nothing was done, or the
+        The row it was done to; None if nothing can be undone here: nothing was done, or the
         dataset was changed since.
     """
     item = last_seen(queue)
@@ -129,7 +129,7 @@ def step_back(queue: Queue, *, by: User) -> int | None:
 
 
 def next_unlabelled(dataset: Dataset, *, after: int = -1, at: int | None = None) -> Card | None:
-    """The next row without a label after a place, or the row at place `at`."""
+    """Return the next row without a label after an index, or the row at index `at`."""
     rows = dataset.examples.order_by("index")
     if at is not None:
         example = rows.filter(index=at).first()

@@ -1,4 +1,4 @@
-"""What is wrong or odd in a dataset, and which rows it concerns."""
+"""Issues of a dataset, and the rows they concern."""
 
 from collections import defaultdict
 from enum import StrEnum
@@ -62,7 +62,7 @@ class Report(TypedDict):
 
 
 def report(dataset: Dataset) -> Report:
-    """What was found in the dataset's present version; looked for again only when it changed."""
+    """Return the findings for the current version; inspected again only when it changed."""
     limit = hooks.text_limit()
     known: Any = dataset.report
     if known and known["version"] == dataset.version and known["limit"] == _as_json(limit):
@@ -74,7 +74,7 @@ def report(dataset: Dataset) -> Report:
 
 
 def is_clean(found: Report) -> bool:
-    """Whether there is nothing to mend before training."""
+    """Return True if nothing needs fixing before training."""
     return not (
         found["repeated"]
         or found["conflict_texts"]
@@ -88,7 +88,7 @@ def is_clean(found: Report) -> bool:
 
 
 def rows_with(dataset: Dataset, issue: Issue) -> QuerySet[Example]:
-    """The rows an issue concerns."""
+    """Return the rows an issue concerns."""
     rows = dataset.examples.all()
     texts = _texts(dataset)
     match issue:
@@ -116,14 +116,14 @@ def rows_with(dataset: Dataset, issue: Issue) -> QuerySet[Example]:
 
 
 def exact_leaks(train: Dataset, test: Dataset) -> list[tuple[int, int]]:
-    """The places of test rows whose text is also in another dataset, each with one place there."""
+    """Return the indices of test rows with a text of another dataset, each with one there."""
     there = dict(train.examples.order_by("-index").values_list("text_key", "index").iterator())
     rows = test.examples.order_by("index").values_list("index", "text_key").iterator()
     return [(index, there[key]) for index, key in rows if key in there]
 
 
 def _texts(dataset: Dataset) -> Any:  # a queryset whose columns the stubs cannot know
-    """One row a text: how often it is there, under how many labels, on which sides."""
+    """Group rows by text: how many, under how many labels, on which sides of the split."""
     side = Case(
         When(split=Split.TEST, then=Value(1)), default=Value(0), output_field=models.IntegerField()
     )
@@ -174,7 +174,7 @@ def _inspect(dataset: Dataset, limit: hooks.TextLimit | None) -> Report:
 
 
 def label_variants(counts: dict[str, int]) -> list[list[LabelCount]]:
-    """Groups of labels that differ only in case or spacing."""
+    """Group labels that differ only in case or spacing."""
     groups: dict[str, list[LabelCount]] = defaultdict(list)
     for label, count in counts.items():
         groups[files.label_key(label)].append(LabelCount(label=label, count=count))

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 def hold_out(
     labels: Sequence[str], keys: Sequence[int], *, share: float, seed: int
 ) -> NDArray[np.bool_]:
-    """Marks the rows to judge on: (n,).
+    """Mark the test rows: (n,).
 
     Rows with the same key (the same text) form a group, which counts for the label it came with
     first and stays whole. Of each label's groups about `share` are drawn, at least one, and never
-    the last one: a label nobody trains cannot be judged.
+    the last one: a label without training rows cannot be tested.
     """
     groups: dict[int, list[int]] = {}
     for place, key in enumerate(keys):

@@ -1,4 +1,4 @@
-"""The list of datasets and the page of one: what it holds, what is wrong with it, its rows."""
+"""The list of datasets, and the page of one: its counts, its report, its rows."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def summary(request: HttpRequest, pk: int) -> HttpResponse:
-    """The counts, the labels and the report, after a label was changed in the table."""
+    """Show counts, labels and report again after a label changed in the table."""
     dataset = mine(request, pk)
     context = summary_context(dataset) | {"filters": filters_of(request.GET), "oob": True}
     return render(request, "datasets/_summary.html", context)
@@ -75,9 +75,9 @@ def history(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def change(request: HttpRequest, pk: int) -> HttpResponse:
-    """How far a change of many rows is; the whole page again once it is over.
+    """Show the progress of a change of many rows; reload the page once it ended.
 
-    The address names the version that was shown before: only another one tells of changed rows.
+    The address holds the version shown before: only a later one means that rows changed.
     """
     dataset = mine(request, pk)
     before = request.GET.get("version", "")
@@ -101,7 +101,7 @@ async def export(request: HttpRequest, pk: int, form: str) -> StreamingHttpRespo
 
 @require_safe
 async def rejected(request: HttpRequest, pk: int) -> StreamingHttpResponse:
-    """The rejected rows as CSV."""
+    """Download the rejected rows as CSV."""
     dataset = await aget_object_or_404(Dataset.objects.owned_by(await request.auser()), pk=pk)
     response = StreamingHttpResponse(
         services.export_rejections(dataset), content_type=CONTENT_TYPES["csv"]
@@ -121,7 +121,7 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def export_response(dataset: Dataset, form: str) -> StreamingHttpResponse:
-    """The whole dataset as a download, in pieces.
+    """Stream the whole dataset as a download.
 
     Raises:
         Http404: there is no such format.
@@ -136,11 +136,11 @@ def export_response(dataset: Dataset, form: str) -> StreamingHttpResponse:
     return response
 
 
-# --- What the fragments need --------------------------------------------------
+# --- Contexts of the fragments --------------------------------------------------
 
 
 def filters_of(get: QueryDict) -> Filters:
-    """What an address asks for; what means nothing there is no filter."""
+    """Read the filters of an address; unknown values are ignored."""
     label = get.get("label") or ("" if get.get("unlabelled") else None)
     split = get.get("split") or None
     split = "" if split == "none" else split

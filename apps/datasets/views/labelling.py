@@ -18,7 +18,7 @@ Number = int | None
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def label(request: HttpRequest, pk: int) -> HttpResponse:
-    """The next row to label: of a queue, or of those without a label.
+    """Show the next row to label: of a queue, or of the unlabelled ones.
 
     POST does one `action` - "label", "keep", "skip", "undo" - and shows the row after it.
     """
@@ -44,7 +44,7 @@ def label(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _act(request: HttpRequest, dataset: Dataset, queue: Queue | None, index: Number) -> Number:
-    """Does what was asked; the row to show next, where it is not simply the next one.
+    """Perform the action; return the row to show if it is not simply the next one.
 
     Raises:
         ValueError: it cannot be done; the message says why.
@@ -70,7 +70,7 @@ def _act(request: HttpRequest, dataset: Dataset, queue: Queue | None, index: Num
 
 
 def _undo(request: HttpRequest, dataset: Dataset, queue: Queue | None) -> Number:
-    """Takes the last thing back that was done on this page; the row it was done to."""
+    """Undo the last action on this page; return its row."""
     skipped = _number(request.POST.get("skipped"))
     if queue is not None:
         row = queues.step_back(queue, by=who(request))
@@ -87,9 +87,9 @@ def _undo(request: HttpRequest, dataset: Dataset, queue: Queue | None) -> Number
 
 
 def _last_given(dataset: Dataset) -> Revision | None:
-    """The label of one row that was given last, and no other change.
+    """Return the last change if it labelled a single row.
 
-    A person who presses `u` here does not mean the split.
+    Undo here must not revert a split, for example.
     """
     last = services.last_undoable(dataset)
     if last is None or last.rows != 1:

@@ -1,4 +1,4 @@
-"""Changing rows from the page: labels, splits, additions, removals, and taking it back."""
+"""Edits of rows on the page: labels, splits, additions, removals, undo."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -17,7 +17,7 @@ NEAR_SHOWN = 50
 
 @require_POST
 def label(request: HttpRequest, pk: int, index: int) -> HttpResponse:
-    """Gives one row another label; its line of the table comes back."""
+    """Label one row; return its line of the table."""
     dataset = mine(request, pk)
     example = get_object_or_404(dataset.examples.select_related("dataset"), index=index)
     context = {"dataset": dataset, "example": example, "splits": dataset.split_counts}
@@ -36,7 +36,7 @@ def label(request: HttpRequest, pk: int, index: int) -> HttpResponse:
 
 @require_POST
 def edit(request: HttpRequest, pk: int) -> HttpResponse:
-    """Does one thing to the rows that are ticked, or to all that match the filter."""
+    """Change the selected rows, or all that match the filter."""
     dataset = mine(request, pk)
     chosen = numbers(request.POST.getlist("row"))
     action = request.POST.get("action", "")
@@ -61,13 +61,13 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
     except ValueError as error:
         messages.error(request, str(error))
     else:
-        _say(request, revision)
+        _report_change(request, revision)
     return back(request, dataset)
 
 
 @require_POST
 def add(request: HttpRequest, pk: int) -> HttpResponse:
-    """Adds a text, or one a line, with a label and a split."""
+    """Add a text, or one per line, with a label and a split."""
     dataset = mine(request, pk)
     text = request.POST.get("text", "").replace("\r\n", "\n").replace("\0", "")
     each_line = "lines" in request.POST
@@ -87,20 +87,20 @@ def add(request: HttpRequest, pk: int) -> HttpResponse:
     if len(texts) > MAX_ADDED:
         messages.error(request, f"Only the first {MAX_ADDED:,} lines were added.")
     if revision is not None:
-        _say(request, revision)
+        _report_change(request, revision)
     return back(request, dataset)
 
 
 @require_POST
 def merge(request: HttpRequest, pk: int) -> HttpResponse:
-    """Renames a label, or makes one of several."""
+    """Rename a label, or merge several into one."""
     dataset = mine(request, pk)
     labels = [label for label in request.POST.getlist("label") if label in dataset.label_counts]
     try:
         if not labels:
             raise ValueError("Tick the labels first.")
         into = request.POST.get("into", "")
-        _say(request, services.merge_labels(dataset, labels, into, by=who(request)))
+        _report_change(request, services.merge_labels(dataset, labels, into, by=who(request)))
     except ValueError as error:
         messages.error(request, str(error))
     return back(request, dataset)
@@ -110,7 +110,7 @@ def merge(request: HttpRequest, pk: int) -> HttpResponse:
 def deduplicate(request: HttpRequest, pk: int) -> HttpResponse:
     dataset = mine(request, pk)
     try:
-        _say(request, services.delete_duplicates(dataset, by=who(request)))
+        _report_change(request, services.delete_duplicates(dataset, by=who(request)))
     except ValueError as error:
         messages.error(request, str(error))
     return back(request, dataset)
@@ -118,10 +118,10 @@ def deduplicate(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def split(request: HttpRequest, pk: int) -> HttpResponse:
-    """Sets a fifth aside as the test split."""
+    """Hold out a fifth as the test split."""
     dataset = mine(request, pk)
     try:
-        _say(request, services.make_split(dataset, by=who(request)))
+        _report_change(request, services.make_split(dataset, by=who(request)))
     except ValueError as error:
         messages.error(request, str(error))
     return back(request, dataset)
@@ -146,7 +146,7 @@ def undo(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def near_copies(request: HttpRequest, pk: int) -> HttpResponse:
-    """Rows that mean nearly the same, side by side; POST looks for them."""
+    """Show near-duplicates side by side; POST searches for them."""
     dataset = mine(request, pk)
     if request.method == "POST":
         near_duplicates.start_search(dataset)
@@ -166,7 +166,7 @@ def near_copies(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "datasets/rows/near_duplicates.html", context)
 
 
-def _say(request: HttpRequest, revision: services.Changed) -> None:
+def _report_change(request: HttpRequest, revision: services.Changed) -> None:
     if isinstance(revision, BulkChange):
         tasks.wake_change(revision)  # the page shows how far it is
     elif revision is None:

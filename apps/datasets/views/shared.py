@@ -1,4 +1,4 @@
-"""What the pages of this room share."""
+"""Helpers that the pages of this room share."""
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
@@ -27,14 +27,14 @@ def is_fragment(request: HttpRequest) -> bool:
 
 
 def go(request: HttpRequest, url: str) -> HttpResponse:
-    """Elsewhere, also for htmx, which would put the other page inside this one."""
+    """Redirect, also htmx, which would put the other page inside this one."""
     if is_fragment(request):
         return HttpResponse(status=204, headers={"HX-Redirect": url})
     return redirect(url)
 
 
 def back(request: HttpRequest, dataset: Dataset) -> HttpResponse:
-    """To the page of rows that the form was on, with its filters."""
+    """Redirect to the page of rows that the form was on, with its filters."""
     url = request.POST.get("next", "")
     if not url_has_allowed_host_and_scheme(url, allowed_hosts={request.get_host()}):
         url = reverse("datasets:detail", args=[dataset.pk])
@@ -42,6 +42,6 @@ def back(request: HttpRequest, dataset: Dataset) -> HttpResponse:
 
 
 def numbers(values: list[str], limit: int = 1_000) -> list[int]:
-    """The whole numbers among these, each once."""
+    """Return the whole numbers among these, without duplicates."""
     found = (int(value) for value in values[:limit] if value.isdecimal() and len(value) < 10)
     return list(dict.fromkeys(found))

@@ -19,8 +19,9 @@ from apps.files.layout import (
     Quoting,
     ReadOptions,
 )
+from apps.files.readers.line_cells import split_line
 from apps.files.readers.lines import BoundedLines, open_text
-from apps.files.readers.quoting import split_line, split_rows
+from apps.files.readers.quoting import split_rows
 from apps.files.writers.csv_writer import OLD_HEADER, OWN_HEADER
 
 SCORED_ROWS = 50
@@ -81,7 +82,7 @@ def _quoting_of(path: Path, encoding: str, separator: str) -> Quoting:
 
 
 def _plain_layout(path: Path, name: str, encoding: str, mark: bool, options: ReadOptions) -> Layout:
-    """One column. Quotes, and line breaks inside them, count in a file called .csv only."""
+    """Return a layout with one column. Quotes, and line breaks in them, count in a .csv only."""
     if options.separator is None and name.lower().endswith(TABLE_NAMES):
         rows = _sample_cells(path, encoding, ",")
         is_own = _has_own_header(path, encoding, mark)

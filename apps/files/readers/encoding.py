@@ -122,7 +122,7 @@ def _is_cyrillic(path: Path, whole: bool) -> bool:
     Western text they stand alone among others."""
     inside = lower = total = 0
     different: set[int] = set()
-    for piece in _pieces(path, whole):
+    for piece in sampled_pieces(path, whole):
         for chunk in piece:
             words = _HIGH_WORD.findall(chunk)
             inside += sum(map(len, words))
@@ -137,7 +137,7 @@ def _is_cyrillic(path: Path, whole: bool) -> bool:
 def _outside_ascii(path: Path, whole: bool) -> tuple[int, int]:
     """Count the characters outside ASCII that are UTF-8, and the bytes that are not."""
     good = bad = 0
-    for piece in _pieces(path, whole):
+    for piece in sampled_pieces(path, whole):
         decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         for chunk in piece:
             if chunk.isascii() and not decoder.getstate()[0]:
@@ -152,7 +152,7 @@ def _outside_ascii(path: Path, whole: bool) -> tuple[int, int]:
 
 def _decodes(path: Path, encoding: str, whole: bool) -> bool:
     try:
-        for piece in _pieces(path, whole):
+        for piece in sampled_pieces(path, whole):
             for chunk in piece:  # each byte is a character
                 chunk.decode(encoding)
     except UnicodeDecodeError:
@@ -160,7 +160,7 @@ def _decodes(path: Path, encoding: str, whole: bool) -> bool:
     return True
 
 
-def _pieces(path: Path, whole: bool) -> Iterator[Iterator[bytes]]:
+def sampled_pieces(path: Path, whole: bool) -> Iterator[Iterator[bytes]]:
     """Yield the pieces of a file, in chunks: all of it, or `SAMPLE_BYTES` spread over it."""
     size = path.stat().st_size
     with path.open("rb") as file:

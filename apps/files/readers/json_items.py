@@ -13,8 +13,8 @@ import ijson
 
 from apps.files.errors import FormatError
 from apps.files.layout import MAX_COLUMNS, SAMPLE_ROWS, TEXT_COLUMN, FileKind, Layout, Records
+from apps.files.nested import FieldNames
 from apps.files.readers.lines import open_text
-from apps.files.readers.nested import FieldNames
 from apps.files.rows import RejectedRow
 
 MAX_DEPTH = 50

@@ -14,8 +14,8 @@ from apps.files.layout import (
     Layout,
     Records,
 )
+from apps.files.nested import FieldNames
 from apps.files.readers.lines import BoundedLines, open_text
-from apps.files.readers.nested import FieldNames
 from apps.files.rows import RejectedRow
 
 MAX_VALUES = 500_000  # of a line: as Python objects they take 60 bytes each, or more

@@ -8,17 +8,15 @@ lines around it, or in a rejected row.
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
 
 from apps.files.layout import MAX_CELL, Quoting
+from apps.files.readers.line_cells import LineCells, fit_cells, line_body, split_line
 
 ALIKE_SHARE = 0.8
 SURE_LINES = 20  # so many lines of exactly the table's width are rows, with empty cells or not
 MAX_BROKEN = 20  # cells with line breaks in one row: bounds what is looked at ahead again
-LOOSE_QUOTES = 20  # in a line with more of them nobody can tell which ones belong together
 
-_CLOSED = re.compile(r'"([^"]*+(?:""[^"]*+)*+)"( *+)')
 _CLOSING = re.compile(r'([^"]*+(?:""[^"]*+)*+)"( *+)')
 
 
@@ -30,22 +28,6 @@ class CsvRow:
     lines: int = 1
     suspect: bool = False
     """It holds a quote that does not close, or a cell with lines that could be rows."""
-
-
-@dataclass(slots=True)
-class LineCells:
-    """A line by itself, its stray quotes read as characters."""
-
-    cells: list[str] = field(default_factory=list)
-    quoted: int = 0
-    """Cells in quotes that close on their line."""
-    needed: int = 0
-    """Quoted cells that hold a separator or a quote."""
-    stray: bool = False
-    opened: int = -1
-    """Offset of the cell whose quote does not close on this line; -1 if there is none."""
-    before: int = 0
-    """The number of cells before that one."""
 
 
 def split_rows(
@@ -66,59 +48,20 @@ def split_rows(
         elif not line:
             return
         elif quoting is Quoting.NONE or '"' not in line:
-            yield CsvRow(_body(line).split(separator))
+            yield CsvRow(line_body(line).split(separator))
         else:
             found = split_line(line, separator)
             whole = None
             if found.opened >= 0:
                 whole = _over_lines(line, found, source, pending, separator, quoting, width)
             if whole is None:
-                yield CsvRow(_fitted(found, _body(line), separator, width), suspect=found.stray)
+                yield CsvRow(
+                    fit_cells(found, line_body(line), separator, width), suspect=found.stray
+                )
                 continue
             for _ in range(whole.lines - 1):
                 pending.popleft()
             yield whole
-
-
-def split_line(line: str, separator: str) -> LineCells:
-    """Split one line by itself. Its line break is not part of a cell."""
-    body = _body(line)
-    found = LineCells()
-    place = 0
-    while True:
-        if body.startswith('"', place):
-            closed = _CLOSED.match(body, place)
-            end = closed.end() if closed else -1
-            if closed and (end == len(body) or body.startswith(separator, end)):
-                inside = closed[1]
-                found.quoted += 1
-                found.needed += separator in inside or '""' in inside
-                found.cells.append(inside.replace('""', '"') + closed[2])
-                if end == len(body):
-                    return found
-                place = end + len(separator)
-                continue
-            found.stray = True
-            if closed is None:  # all that follows on this line may be one cell that goes on
-                found.opened, found.before = place, len(found.cells)
-                found.cells += body[place:].split(separator)
-                return found
-        end = body.find(separator, place)
-        if end < 0:
-            found.cells.append(body[place:])
-            return found
-        found.cells.append(body[place:end])
-        place = end + len(separator)
-
-
-def _fitted(found: LineCells, body: str, separator: str, width: int | None) -> list[str]:
-    """Return the cells; if too many, join those that a quote closes later on: "He "hi, you" me"."""
-    if not found.stray or width is None or len(found.cells) == width:
-        return found.cells
-    if body.count('"') > LOOSE_QUOTES:
-        return found.cells
-    loose = [_unquoted(cell) for cell in _loose(separator).findall(body)]
-    return loose if len(loose) == width else found.cells
 
 
 def _over_lines(
@@ -150,7 +93,7 @@ def _over_lines(
         if closing is None:
             parts.append(following)
             continue
-        body = _body(following)
+        body = line_body(following)
         end = closing.end()
         if end != len(body) and not body.startswith(separator, end):
             return None
@@ -191,19 +134,3 @@ def _are_rows(alone: list[list[str]], cells: list[str], width: int) -> bool:
     if len(alone) < 3 or len(alike) < ALIKE_SHARE * len(alone):
         return False
     return len(alike) > SURE_LINES or all(cell.strip() for row in alike for cell in row)
-
-
-def _body(line: str) -> str:
-    return line.rstrip("\r\n")
-
-
-@lru_cache(maxsize=8)
-def _loose(separator: str) -> re.Pattern[str]:
-    """Match a cell: from a quote to one before a separator or the end, or up to either."""
-    s = re.escape(separator)
-    return re.compile(rf'(?:(?<={s})|^)("(?:[^"]|"(?!{s}|$))*+"(?={s}|$)|[^{s}]*+)')
-
-
-def _unquoted(cell: str) -> str:
-    quoted = len(cell) > 1 and cell[0] == cell[-1] == '"'
-    return cell[1:-1].replace('""', '"') if quoted else cell

@@ -11,7 +11,7 @@ __all__ = ["CsvWriter", "JsonlWriter", "ParquetWriter", "TableWriter", "create_w
 
 
 def create_writer(form: str, columns: Sequence[str]) -> TableWriter:
-    """A writer of "csv", "jsonl" or "parquet" for texts in these columns.
+    """Return a writer of "csv", "jsonl" or "parquet" for texts in these columns.
 
     Raises:
         ValueError: unknown format.

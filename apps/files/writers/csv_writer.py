@@ -55,7 +55,7 @@ class CsvWriter(TableWriter):
 
 
 def csv_header(columns: Sequence[str]) -> str:
-    """The header line by which the reader knows that the cells below were made safe."""
+    """Return the header by which the reader knows that the cells below were made safe."""
     first, *others = map(spreadsheet_safe, columns)
     quoted = '"' + first.replace('"', '""') + '"'
     if not others:
@@ -66,7 +66,7 @@ def csv_header(columns: Sequence[str]) -> str:
 
 
 def spreadsheet_safe(cell: str) -> str:
-    """The cell, with an apostrophe in front if a spreadsheet would run it as a formula."""
+    """Return the cell, with an apostrophe in front if a spreadsheet would run it as a formula."""
     return f"'{cell}" if _FORMULA.match(cell) else cell
 
 

@@ -18,7 +18,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from apps.datasets import services, tasks
-from apps.datasets.imports import dataset_writer, importing
+from apps.datasets.imports import dataset_writer, import_queue, importing
 from apps.datasets.imports.options import ImportOptions
 from apps.datasets.models import Dataset, Example, Rejection, Upload, UploadState
 from apps.datasets.rows import removal
@@ -42,7 +42,7 @@ def queued(owner: User, content: str | bytes | None = None, **mapping: object) -
     file = SimpleUploadedFile("rows.csv", content)
     upload = services.store_upload(owner=owner, files=[file])
     chosen = ColumnMapping("text", "label", **mapping)  # type: ignore[arg-type]
-    assert importing.enqueue_import(upload, ImportOptions("Rows", chosen))
+    assert import_queue.enqueue_import(upload, ImportOptions("Rows", chosen))
     upload.refresh_from_db()
     return upload
 
@@ -80,7 +80,7 @@ def test_the_encoding_is_settled_by_all_of_a_large_file(
 
 def test_pressing_import_twice_imports_once(alice: User) -> None:
     upload = queued(alice)
-    assert not importing.enqueue_import(
+    assert not import_queue.enqueue_import(
         upload, ImportOptions("Again", ColumnMapping("text", "label"))
     )
 
@@ -120,7 +120,9 @@ def test_one_that_fails_leaves_nothing_but_its_reason(alice: User, content: str,
     assert says in upload.error
     assert nothing_left()
     assert upload.path.exists()  # the columns can be chosen again
-    assert importing.enqueue_import(upload, ImportOptions("Again", ColumnMapping("label", "text")))
+    assert import_queue.enqueue_import(
+        upload, ImportOptions("Again", ColumnMapping("label", "text"))
+    )
 
 
 def test_one_that_is_all_wrong_is_not_read_to_its_end(
@@ -159,7 +161,7 @@ def test_cancelling_one_under_way(alice: User, monkeypatch: pytest.MonkeyPatch) 
 
     def cancel(self: dataset_writer.DatasetWriter, *args: object, **kwargs: object) -> None:
         write(self, *args, **kwargs)  # type: ignore[arg-type]
-        if self._next == 20:
+        if Example.objects.count() == 20:
             Upload.objects.update(cancelled=True)
 
     monkeypatch.setattr(dataset_writer.DatasetWriter, "write", cancel)
@@ -202,7 +204,7 @@ def test_a_killed_worker_costs_nothing(alice: User, settings: Settings) -> None:
         "dataset_writer.BATCH_ROWS = 10\n"
         "write = dataset_writer.DatasetWriter.write\n"
         "def die(self, *a, **k):\n"
-        "    if self._next == 30: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    if self.dataset.examples.count() == 30: os.kill(os.getpid(), signal.SIGKILL)\n"
         "    write(self, *a, **k)\n"
         "dataset_writer.DatasetWriter.write = die\n"
         f"importing.run_import('{upload.pk}')\n"
@@ -219,11 +221,11 @@ def test_a_killed_worker_costs_nothing(alice: User, settings: Settings) -> None:
     assert done.returncode == -signal.SIGKILL
     assert Example.objects.count() == 30
     assert not Dataset.objects.owned_by(alice).exists()
-    assert importing.abandoned_imports() == []  # it may still live
+    assert import_queue.abandoned_imports() == []  # it may still live
     Upload.objects.update(
         lease_until=timezone.now(), enqueued_at=timezone.now() - timedelta(minutes=2)
     )
-    assert importing.abandoned_imports() == [str(upload.pk)]
+    assert import_queue.abandoned_imports() == [str(upload.pk)]
     importing.run_import(str(upload.pk))
     assert Dataset.objects.owned_by(alice).get().rows == Example.objects.count() == ROWS
     assert Dataset.objects.count() == 1
@@ -313,10 +315,40 @@ def test_a_large_dataset_is_removed_by_a_worker(
 
 def test_many_rows_are_not_imported_while_a_person_waits(alice: User) -> None:
     """A small Parquet file may hold a million rows."""
-    for rows, is_small in ((100, True), (importing.SMALL_ROWS + 1, False)):
+    for rows, is_small in ((100, True), (import_queue.SMALL_ROWS + 1, False)):
         out = io.BytesIO()
         pq.write_table(pa.table({"text": ["where is it"] * rows, "label": ["a"] * rows}), out)
         sent = SimpleUploadedFile("a.parquet", out.getvalue())
         upload = services.store_upload(owner=alice, files=[sent])
-        assert upload.size < importing.SMALL_BYTES
-        assert importing.is_small(upload) is is_small
+        assert upload.size < import_queue.SMALL_BYTES
+        assert import_queue.is_small(upload) is is_small
+
+
+def test_a_small_import_is_not_one_transaction(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker continues if its process is killed; nobody sees half of it."""
+    content = "text,label\n" + "".join(f"text {n},a\n" for n in range(40))
+    upload = services.store_upload(
+        owner=alice, files=[SimpleUploadedFile("a.csv", content.encode())]
+    )
+    options = ImportOptions("x", ColumnMapping("text", "label"))
+    finish = dataset_writer.DatasetWriter.finish
+
+    class Killed(BaseException):
+        pass
+
+    def die(*args: object) -> None:
+        assert not Dataset.objects.owned_by(alice).exists()
+        assert Dataset.objects.get().examples.count() == 40
+        raise Killed
+
+    monkeypatch.setattr(dataset_writer.DatasetWriter, "finish", die)
+    with pytest.raises(Killed):
+        importing.import_upload(upload, options)
+    assert not Dataset.objects.exists()
+    upload.refresh_from_db()
+    assert upload.state == UploadState.WAITING
+    monkeypatch.setattr(dataset_writer.DatasetWriter, "finish", finish)
+    assert importing.import_upload(upload, options).rows == 40
+    assert not Upload.objects.exists()

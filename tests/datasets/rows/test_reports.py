@@ -23,7 +23,7 @@ BENCH = Path(__file__).parent.parent.parent.parent / "bench" / "data"
 
 @pytest.fixture
 def _limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hooks, "_text_limit", [lambda: TextLimit("mini", 4)])
+    monkeypatch.setattr(hooks, "text_limit_providers", [lambda: TextLimit("mini", 4)])
 
 
 @pytest.fixture

@@ -17,10 +17,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from apps import files
-from apps.datasets import services
-from apps.datasets.imports import importing
-from apps.datasets.imports.options import ImportOptions
-from apps.datasets.models import Dataset, Upload, UploadState
+from apps.datasets.models import Upload
 from apps.files import ColumnMapping, FormatError
 from apps.files.readers import sandboxed
 
@@ -159,33 +156,3 @@ def test_a_sheet_over_the_api(api: Client) -> None:
     answer = api.post("/api/v1/datasets", {"file": file, "sheet": "Daten"})
     assert answer.status_code == 422
     assert "No sheet “Daten”. Available sheets: “Sheet”, “Data”." in answer.json()["detail"]
-
-
-def test_a_small_import_is_not_one_transaction(
-    alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A worker that finds it after its process was killed goes on; nobody sees half of it."""
-    content = "text,label\n" + "".join(f"text {n},a\n" for n in range(40))
-    upload = services.store_upload(
-        owner=alice, files=[SimpleUploadedFile("a.csv", content.encode())]
-    )
-    plan = ImportOptions("x", ColumnMapping("text", "label"))
-    finish = importing.Intake.finish
-
-    class Killed(BaseException):
-        pass
-
-    def die(*args: object) -> None:
-        assert not Dataset.objects.owned_by(alice).exists()
-        assert Dataset.objects.get().examples.count() == 40
-        raise Killed
-
-    monkeypatch.setattr(importing.Intake, "finish", die)
-    with pytest.raises(Killed):
-        importing.import_upload(upload, plan)
-    assert not Dataset.objects.exists()
-    upload.refresh_from_db()
-    assert upload.state == UploadState.WAITING
-    monkeypatch.setattr(importing.Intake, "finish", finish)
-    assert importing.import_upload(upload, plan).rows == 40
-    assert not Upload.objects.exists()
