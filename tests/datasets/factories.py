@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
 
-from apps.datasets.models import Dataset
-from apps.datasets.services import create_dataset
+from apps.datasets.models import Dataset, Upload
+from apps.datasets.services import create_dataset, store_upload
 from apps.files import ExampleRow
 
 Given = tuple[str, str] | tuple[str, str, str]
@@ -25,3 +26,7 @@ def shown(dataset: Dataset) -> list[tuple[int, str, str, str]]:
     """The rows as they are: place, text, label, split."""
     found = dataset.examples.order_by("index").values_list("index", "text", "label", "split")
     return list(found)
+
+
+def upload(owner: User, content: bytes, name: str = "rows.csv") -> Upload:
+    return store_upload(owner=owner, files=[SimpleUploadedFile(name, content)])

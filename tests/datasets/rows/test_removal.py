@@ -1,0 +1,85 @@
+"""Removal of datasets: small ones at once, large ones hidden and finished by a worker."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from apps.datasets import services
+from apps.datasets.models import (
+    Change,
+    Dataset,
+    DatasetState,
+    Example,
+    NearDuplicate,
+    QueueItem,
+    Rejection,
+    Upload,
+)
+from apps.datasets.rows import removal
+from apps.datasets.services import NearPair, QueueEntry
+from apps.files import ExampleRow, RejectedRow
+from tests.datasets.factories import create, create_many
+
+pytestmark = pytest.mark.django_db
+
+ROWS = (Example, Rejection, NearDuplicate, Change, QueueItem)
+
+
+@pytest.fixture
+def dataset(alice: User) -> Dataset:
+    """A dataset with something in each of its tables."""
+    rows = [ExampleRow("one", "a"), ExampleRow("two", "b"), RejectedRow(3, "text", "Empty.")]
+    dataset = services.create_dataset(owner=alice, name="Full", rows=rows, origin="tests")
+    services.relabel_rows(dataset, [0], "c")
+    services.create_queue(dataset, name="x", items=[QueueEntry(0), QueueEntry(1)])
+    pairs = [NearPair(0, 1, 0.99)]
+    services.store_near_duplicates(services.snapshot(dataset), pairs, model="m", threshold=0.9)
+    return dataset
+
+
+def test_remove_dataset_leaves_no_row_and_no_other_dataset_touched(
+    dataset: Dataset, alice: User
+) -> None:
+    assert all(model.objects.exists() for model in ROWS)
+    other = create(alice, [("kept", "a")])
+    assert removal.remove_dataset(dataset)
+    assert list(Dataset.objects.all()) == [other]
+    assert [model.objects.count() for model in ROWS] == [1, 0, 0, 0, 0]
+
+
+def test_remove_dataset_hides_a_large_one_for_a_worker(
+    dataset: Dataset, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "SMALL_ROWS", 1)
+    assert not removal.remove_dataset(dataset)
+    assert not Dataset.objects.owned_by(alice).exists()
+    assert Dataset.objects.get().state == DatasetState.DELETING
+    assert removal.unfinished_removals() == [dataset.pk]
+    removal.finish_removal(dataset.pk)
+    assert not Dataset.objects.exists()
+
+
+def test_finish_removal_keeps_a_dataset_that_is_ready(dataset: Dataset) -> None:
+    removal.finish_removal(dataset.pk)
+    removal.finish_removal(dataset.pk + 1)
+    assert Dataset.objects.filter(pk=dataset.pk).exists()
+
+
+def test_remove_in_pieces_reports_every_piece(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removal, "PIECE_ROWS", 7)
+    ticks: list[int] = []
+    removal.remove_in_pieces(create_many(alice, 30), lambda: ticks.append(Example.objects.count()))
+    assert ticks == [23, 16, 9, 2, 0]
+
+
+def test_unfinished_removals_find_imports_whose_process_ended(
+    dataset: Dataset, alice: User
+) -> None:
+    Dataset.objects.update(state=DatasetState.IMPORTING)
+    assert removal.unfinished_removals() == []  # it may still run
+    Dataset.objects.update(created=timezone.now() - removal.ABANDONED_AFTER - timedelta(hours=1))
+    assert removal.unfinished_removals() == [dataset.pk]
+    Upload.objects.create(owner=alice, file_name="a.csv", size=1, dataset=dataset)
+    assert removal.unfinished_removals() == []  # the import is resumed instead
