@@ -19,6 +19,7 @@ from apps.datasets import services, tasks
 from apps.datasets.imports import import_queue, importing, uploads
 from apps.datasets.imports.options import ImportOptions
 from apps.datasets.models import Split, Upload, UploadState
+from apps.datasets.rows.edit_steps import row_count
 from apps.datasets.views.import_preview import ImportForm, preview_context, read_form
 from apps.datasets.views.shared import go, is_fragment, who
 from apps.files import (
@@ -100,7 +101,7 @@ def _import(request: HttpRequest, found: Upload) -> HttpResponse:
         options = ImportOptions(name, form.mapping, form.read)
         if import_queue.is_small(found, options.read):
             dataset = importing.import_upload(found, options)
-            messages.success(request, f"{dataset.rows:,} rows imported.")
+            messages.success(request, f"{row_count(dataset.rows)} imported.")
             return redirect("datasets:detail", dataset.pk)
         if import_queue.enqueue_import(found, options):
             tasks.wake_import(found)
@@ -125,7 +126,7 @@ def progress(request: HttpRequest, pk: UUID) -> HttpResponse:
     if found.is_active:
         return render(request, "datasets/imports/_progress.html", {"upload": found})
     if found.state == UploadState.DONE and found.dataset is not None:
-        messages.success(request, f"{found.dataset.rows:,} rows imported.")
+        messages.success(request, f"{row_count(found.dataset.rows)} imported.")
         return go(request, reverse("datasets:detail", args=[found.dataset.pk]))
     return go(request, reverse("datasets:upload", args=[found.pk]))
 
