@@ -282,7 +282,7 @@ class ReviewReason(models.TextChoices):
 
     LABEL_ERROR = "label_error", "Likely label error"
     UNCERTAIN = "uncertain", "Uncertain"
-    UNLABELLED = "unlabelled", "without a label, and Uncertain"
+    UNLABELLED = "unlabelled", "Unlabelled and uncertain"
 
 
 class FileStatus(models.TextChoices):

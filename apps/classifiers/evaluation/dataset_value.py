@@ -57,13 +57,12 @@ def describe_gain(found: PairedResult) -> str:
     if found.only_old == found.only_new == 0:
         return f"No difference: with and without the synthetic rows, {_same(found)}."
     counts = (
-        f"of {found.rows:,} test rows, {found.only_new:,} came out right only with the made rows "
-        f"and {found.only_old:,} only without them ({odds})"
+        f"of {found.rows:,} test rows, {found.only_new:,} are correct only with the synthetic "
+        f"rows and {found.only_old:,} only without ({odds})"
     )
     if not found.is_significant:
         return (
-            f"No clear difference: {counts}. Luck alone would often do as much; more test rows "
-            "would tell smaller differences apart."
+            f"No significant difference: {counts}. More test rows would show smaller differences."
         )
     if found.difference > 0:
         return f"The synthetic rows help significantly: {counts}."

@@ -166,8 +166,8 @@ def _notes(
         )
     if copied["test_exact"]:
         notes.append(
-            f"{copied['test_exact']:,} of the {copied['test_rows']:,} test rows also occur in the "
-            "training rows: the score is that much too kind."
+            f"{copied['test_exact']:,} of the {copied['test_rows']:,} test rows are also in the "
+            "training data, so the score is inflated."
         )
     untested = [entry["label"] for entry in found.per_class if not entry["support"]]
     if untested:
@@ -180,7 +180,7 @@ def _notes(
         )
     if len(known.test) < 100:
         notes.append(
-            f"{len(known.test):,} test rows are few: the true accuracy may lie anywhere from "
+            f"Only {len(known.test):,} test rows: the true accuracy may be anywhere from "
             f"{found.metrics['accuracy_low']:.0%} to {found.metrics['accuracy_high']:.0%}."
         )
     return notes

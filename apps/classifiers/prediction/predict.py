@@ -134,16 +134,16 @@ def warnings(card: predictor.ModelCard, server: Server) -> list[str]:
     if name not in server.model_ids:
         there = f"which offers {', '.join(others)}" if others else "which does not list this model"
         return [
-            f"It was trained on vectors of “{name}” and asks “{server.name}”, {there}. It refuses "
-            f"to answer until that server offers “{name}”."
+            f"This classifier needs the embedding model “{name}” from server “{server.name}”, "
+            f"{there}. It cannot predict until that server offers “{name}”."
         ]
     if server_fingerprint(server, name) != card.embedding_fingerprint and not _may_be(server, card):
         return [_changed(card, name)]
     default = default_target(Use.EMBEDDINGS).model
     if default not in {name, "default"}:
         return [
-            f"It asks “{name}”, which is not the default embedding model (“{default}”): its server "
-            "has to go on offering both."
+            f"This classifier uses “{name}”, which is not the default embedding model "
+            f"(“{default}”). The server must offer both."
         ]
     return []
 
@@ -161,12 +161,12 @@ def _changed(card: predictor.ModelCard, now: str) -> str:
     name = card.embedding_model
     if name != now:
         return (
-            f"It was trained on vectors of “{name}”, and now another model (“{now}”) answers. "
-            "Start the old one, or train again."
+            f"This classifier needs the embedding model “{name}”, but the server now runs "
+            f"“{now}”. Start “{name}” again, or retrain the classifier."
         )
     return (
-        f"Another model than at training answers under the name “{name}”: its vectors are "
-        "not the same and mean something else. Start the old one, or train again."
+        f"The model behind “{name}” has changed since training, so predictions would be wrong. "
+        "Start the original model, or retrain the classifier."
     )
 
 
@@ -189,8 +189,8 @@ async def classify(
     )
     if prepared.vectors.shape[1] != ready.predictor.card.dimensions:
         raise ModelChanged(
-            f"It was trained on vectors of {ready.predictor.card.dimensions} numbers and the "
-            f"embedding model now answers with {prepared.vectors.shape[1]}. Train again."
+            f"The classifier expects {ready.predictor.card.dimensions} dimensions, but the "
+            f"embedding model returns {prepared.vectors.shape[1]}. Retrain the classifier."
         )
     judge = partial(ready.predictor.score_texts, prepared.vectors, count=top)
     judged = await asyncio.to_thread(judge) if len(texts) > AT_ONCE else judge()

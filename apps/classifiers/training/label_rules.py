@@ -63,8 +63,8 @@ def _check_labels(labels: Sequence[str]) -> None:
         )
     if len(labels) > MAX_LABELS:
         raise CannotTrain(
-            f"There are {len(labels):,} different labels; at most {MAX_LABELS:,} can be trained. "
-            "Is another column the label?"
+            f"There are {len(labels):,} labels and the limit is {MAX_LABELS:,}. Check that the "
+            "right column is the label."
         )
 
 

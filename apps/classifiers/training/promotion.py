@@ -74,5 +74,5 @@ def skipped_notes(skipped_rows: list[dict[str, Any]]) -> list[str]:
         return []
     return [
         f"{len(skipped_rows):,} rows are too long for the embedding model. "
-        "They are listed below with what was done."
+        "See the list below."
     ]

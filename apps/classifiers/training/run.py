@@ -89,8 +89,8 @@ class Training:
         ).get(pk=held.subject)
         if held.is_worn_out:
             raise CannotTrain(
-                f"The worker died {MAX_ATTEMPTS} times during this run. Is there enough memory? "
-                "The log of the worker may say more."
+                f"The worker crashed {MAX_ATTEMPTS} times during this run. Check the available "
+                "memory and the worker log."
             )
         held.check()
         self.seconds: dict[str, float] = {}

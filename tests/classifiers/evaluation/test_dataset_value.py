@@ -93,7 +93,7 @@ def test_one_button_trains_all_three(
     page = answer.content.decode()
     assert "<html" not in page
     assert "hx-trigger" not in page
-    assert "The synthetic rows help significantly: of 40 test rows, 8 came out right only" in page
+    assert "The synthetic rows help significantly: of 40 test rows, 8 are correct only" in page
     assert "+20.0</span>" in page
     assert [line.label for line in answer.context["labels"]] == ["card"]
     row_results.remove(settings.CLASSIFIERS_DIR, f"run-{told[2]}")
@@ -138,9 +138,9 @@ def test_a_synthetic_run_that_failed_holds_no_verdict_up(
 @pytest.mark.parametrize(
     ("right", "says"),
     [
-        ((28, 36), "The synthetic rows help significantly: of 40 test rows, 8 came out right only"),
+        ((28, 36), "The synthetic rows help significantly: of 40 test rows, 8 are correct only"),
         ((36, 28), "The synthetic rows hurt significantly"),
-        ((28, 29), "No clear difference: of 40 test rows, 1 came out right only with"),
+        ((28, 29), "No significant difference: of 40 test rows, 1 are correct only with"),
         (
             (28, 28),
             "No difference: with and without the synthetic rows, the same 28 of 40 test rows",

@@ -191,7 +191,7 @@ def test_copies_are_counted_and_shown_side_by_side(browser: Client, alice: User)
     assert run.leaks["pairs"][0]["train"]["label"] == "card"
     assert 0 <= run.leaks["naive_accuracy"] <= 1
     assert run.leaks["grouped_accuracy"] is not None
-    assert any("4 of the 4 test rows also occur" in note for note in run.notes)
+    assert any("4 of the 4 test rows are also in the" in note for note in run.notes)
     page = browser.get(f"/classify/{made.pk}/copies/").content.decode()
     assert "Closest pairs" in page
     assert "random folds put duplicates on both sides" in page

@@ -194,7 +194,7 @@ def test_another_embedding_model_ends_it_with_the_reason(api: Client, made: Clas
     factories.exchange_embedding_model()
     done = finished(api, made, send(api, made, MANY))
     assert done.json()["status"] == "failed"
-    assert "Another model than at training" in done.json()["error"]
+    assert "has changed since training" in done.json()["error"]
 
 
 def test_cancel(api: Client, made: Classifier, monkeypatch: pytest.MonkeyPatch) -> None:

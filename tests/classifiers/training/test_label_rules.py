@@ -137,7 +137,7 @@ def test_encode_labels_needs_test_rows() -> None:
         ({"": 9}, "Label some rows first"),
         ({"card": 9}, "only one label to train, “card”"),
         ({"card": 9, "oos": 9}, "only one label to train, “card”"),
-        ({f"label {n}": 1 for n in range(MAX_LABELS + 1)}, "1,001 different labels"),
+        ({f"label {n}": 1 for n in range(MAX_LABELS + 1)}, "1,001 labels"),
     ],
 )
 def test_check_dataset_refuses_labels_by_their_counts(counts: dict[str, int], says: str) -> None:

@@ -134,7 +134,7 @@ def test_a_test_set_judges(alice: User) -> None:
     assert (run.train_rows, run.metrics["rows"]) == (24, 15)
     assert "Held" in run.test_source
     assert any("6 rows that the dataset marks as test are not used" in note for note in run.notes)
-    assert any("3 of the 15 test rows also occur" in note for note in run.notes)
+    assert any("3 of the 15 test rows are also in the" in note for note in run.notes)
 
 
 ONE_LABEL = [ExampleRow(f"text {number}", "only") for number in range(10)]
@@ -391,7 +391,7 @@ def test_a_run_that_kills_its_workers_ends(alice: User) -> None:
     factories.train(run)
     run.refresh_from_db()
     assert run.status == Status.FAILED
-    assert "died 3 times" in run.error
+    assert "crashed 3 times" in run.error
 
 
 def test_messages_of_an_older_version_still_train(alice: User) -> None:

@@ -389,9 +389,9 @@ def test_an_import_warns_of_another_embedding_model(
     other = mine | {"id": "other.gguf", "weights": [1, 2]}
     changed = mine | {"weights": [1, 2]}
     for models, sentence in (
-        ([other], "which offers other.gguf. It refuses to answer until"),
+        ([other], "which offers other.gguf. It cannot predict until"),
         ([], "which does not list this model"),
-        ([changed], "Another model than at training answers under the name"),
+        ([changed], "has changed since training"),
         ([other, mine], "which is not the default embedding model (“other.gguf”)"),
     ):
         Server.objects.update(stored_facts=server.stored_facts | {"models": models})
