@@ -3,9 +3,9 @@
 from django.contrib.auth.models import User
 
 from apps.classifiers.errors import BadArtefact, ModelChanged, NotReady
-from apps.classifiers.evaluation.thresholds import Refusal
+from apps.classifiers.evaluation.thresholds.decision import Refusal
 from apps.classifiers.models import Classifier
-from apps.classifiers.prediction import predict
+from apps.classifiers.prediction import predict, text_checks
 from apps.core.tools import Arguments, ToolError
 from apps.embeddings.errors import TextsTooLarge
 from apps.llm.errors import LLMError
@@ -18,7 +18,7 @@ NAMED_AT_MOST = 50
 async def classify_text(user: User, arguments: Arguments) -> str:
     """The likeliest labels of each text, a line for each."""
     texts: list[str] = arguments["texts"]
-    if problems := predict.check_texts(texts):
+    if problems := text_checks.check_texts(texts):
         raise ToolError(" ".join(problems[:3]))
     classifier = await in_db(_find, user, arguments["classifier"])
     try:

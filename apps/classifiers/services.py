@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from apps.classifiers.errors import NotReady
 from apps.classifiers.evaluation import row_results
-from apps.classifiers.evaluation.thresholds import Thresholds, thresholds_for
+from apps.classifiers.evaluation.thresholds.decision import Thresholds
+from apps.classifiers.evaluation.thresholds.tuning import thresholds_for
 from apps.classifiers.models import (
     ACTIVE,
     Classifier,
@@ -19,10 +20,9 @@ from apps.classifiers.models import (
     Status,
     TaskKind,
 )
-from apps.classifiers.prediction import file_predictions, predictor
-from apps.classifiers.prediction.predict import warnings
+from apps.classifiers.prediction import file_queue, predictor_file
 from apps.classifiers.training.label_rules import LabelOptions, check_dataset
-from apps.classifiers.transfer import convert, imports
+from apps.classifiers.transfer import convert
 from apps.datasets.models import Dataset
 from apps.embeddings.services import Preparation
 from apps.servers.models import Server, Use
@@ -143,58 +143,10 @@ def set_thresholds(run: Run, *, unsure: float, kept: float) -> Thresholds:
     return chosen
 
 
-@transaction.atomic
-def import_classifier(owner: User, data: bytes) -> tuple[Classifier, list[str]]:
-    """A classifier from an exported file, ready to answer with vectors of the same model.
-
-    Returns it with warnings: why it may not answer here, or not for long.
-
-    Raises:
-        BadFile: the file cannot be used.
-        NoServer: none is set for embeddings.
-    """
-    stored, told = imports.read(data)
-    server = default_target(Use.EMBEDDINGS).server
-    classifier = Classifier.objects.create(
-        owner=owner,
-        name=told["name"],
-        server=server,
-        model=stored.card.embedding_model,
-        options={"seed": 0, "balanced": False, **stored.card.preparation},
-    )
-    now = timezone.now()
-    run = Run.objects.create(
-        classifier=classifier,
-        number=1,
-        status=Status.READY,
-        started=now,
-        finished=now,
-        train_rows=told["train_rows"],
-        metrics=told["metrics"],
-        thresholds=told["gates"] if set(told["gates"]) >= {"unsure", "kept"} else {},
-        per_class=[
-            dict.fromkeys(("precision", "recall", "f1")) | {"label": label, "support": 0}
-            for label in stored.card.labels
-        ],
-        embedding={
-            "model": stored.card.embedding_model,
-            "fingerprint": stored.card.embedding_fingerprint,
-            "dimensions": stored.card.dimensions,
-            "imported": True,
-        },
-        fit={"labels": len(stored.card.labels), "temperature": stored.card.temperature},
-        notes=["Imported. The metrics come from the file and were not measured here."],
-    )
-    predictor.save(Path(settings.CLASSIFIERS_DIR), run.artefact, stored)
-    classifier.current = run
-    classifier.save(update_fields=["current"])
-    return classifier, warnings(stored.card, server)
-
-
 def delete_file(file: FilePrediction) -> None:
     """Delete a file's rows and its labels. A worker on it loses its lease and stops."""
     work.discard(TaskKind.FILE_PREDICTION, [file.pk])
-    file_predictions.remove_files(file)
+    file_queue.remove_files(file)
     file.delete()
 
 
@@ -208,7 +160,7 @@ def delete_classifier(classifier: Classifier) -> None:
         classifier.delete()
     folder = Path(settings.CLASSIFIERS_DIR)
     for run in runs:
-        predictor.remove(folder, run.artefact)
+        predictor_file.remove(folder, run.artefact)
         row_results.remove(folder, run.artefact)
         convert.remove(folder, run.artefact)
     for file in files:

@@ -8,7 +8,7 @@ from django.conf import settings
 from kombu.exceptions import OperationalError
 
 from apps.classifiers.models import Run, TaskKind
-from apps.classifiers.prediction import predictor
+from apps.classifiers.prediction import predictor_file
 from apps.classifiers.transfer import convert as transfer_convert
 from apps.datasets.hooks import NEAR_DUPLICATE_SEARCH
 from apps.work import services as work
@@ -38,7 +38,7 @@ def convert(run_id: int) -> None:
     run = Run.objects.filter(pk=run_id).only("pk").first()
     if run is not None:
         folder = Path(settings.CLASSIFIERS_DIR)
-        transfer_convert.write(folder, run.artefact, predictor.load(folder, run.artefact))
+        transfer_convert.write(folder, run.artefact, predictor_file.load(folder, run.artefact))
 
 
 @shared_task(name="apps.classifiers.tasks.find_near_copies")

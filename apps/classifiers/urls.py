@@ -1,7 +1,9 @@
 from django.urls import path
 
 from apps.classifiers.views import (
+    actions,
     chat_tests,
+    create,
     dataset_value,
     exports,
     files,
@@ -9,22 +11,23 @@ from apps.classifiers.views import (
     map,
     overview,
     thresholds,
+    try_text,
     versions,
 )
 
 app_name = "classifiers"
 urlpatterns = [
     path("", overview.index, name="index"),
-    path("new/", overview.new, name="new"),
+    path("new/", create.new, name="new"),
     path("worth/", dataset_value.dataset_value, name="dataset_value"),
     path("import/", exports.import_file, name="import"),
     path("<int:pk>/", overview.detail, name="detail"),
     path("<int:pk>/progress/", overview.progress, name="progress"),
     path("<int:pk>/runs/<int:number>/charts/", overview.charts, name="charts"),
-    path("<int:pk>/train/", overview.train, name="train"),
-    path("<int:pk>/cancel/", overview.cancel, name="cancel"),
-    path("<int:pk>/delete/", overview.delete, name="delete"),
-    path("<int:pk>/try/", overview.try_text, name="predict_text"),
+    path("<int:pk>/train/", actions.train, name="train"),
+    path("<int:pk>/cancel/", actions.cancel, name="cancel"),
+    path("<int:pk>/delete/", actions.delete, name="delete"),
+    path("<int:pk>/try/", try_text.try_text, name="predict_text"),
     path("<int:pk>/thresholds/", thresholds.thresholds, name="thresholds"),
     path("<int:pk>/runs/<int:number>/gates/", thresholds.threshold_rows, name="threshold_rows"),
     path("<int:pk>/map/", map.row_map, name="map"),

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from apps.classifiers.prediction import predictor
+from apps.classifiers.prediction import predictor_file
 from apps.classifiers.training import trainer
 from apps.work.tasks import run_task
 
@@ -14,7 +14,7 @@ def _own_folder(settings: Settings, tmp_path: Path) -> Iterator[None]:
     """Each test starts with an empty database, and so with run 1: it needs a folder of its own."""
     settings.CLASSIFIERS_DIR = tmp_path / "classifiers"
     yield
-    predictor.load.cache_clear()
+    predictor_file.load.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """The routes of this room. Importing a module of routes adds them to the router."""
 
-from apps.classifiers.api import files
+from apps.classifiers.api import files, predictions, versions
 from apps.classifiers.api.classifiers import router
 
-__all__ = ["files", "router"]
+__all__ = ["files", "predictions", "router", "versions"]

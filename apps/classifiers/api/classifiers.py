@@ -1,154 +1,27 @@
 """Classifiers over HTTP."""
 
-from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Field, Router, Schema, Status
+from ninja import Router, Status
 
 from apps.classifiers import services
-from apps.classifiers.errors import BadArtefact, CannotTrain, ModelChanged, NoRowResults, NotReady
-from apps.classifiers.evaluation.thresholds import MIN_KEPT_SHARE
+from apps.classifiers.api.schemas import (
+    ClassifierIn,
+    ClassifierMade,
+    ClassifierOut,
+    ClassifierRow,
+    RunRef,
+)
+from apps.classifiers.errors import CannotTrain
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
-from apps.classifiers.models import Status as RunStatus
-from apps.classifiers.prediction import predict as prediction_predict
-from apps.classifiers.training.label_rules import LabelOptions, RareLabels
+from apps.classifiers.training.label_rules import LabelOptions
 from apps.core.api import ApiError, NotFound, Page, get_owned, owner, page
-from apps.core.quotas import limited
 from apps.datasets.models import Dataset
-from apps.embeddings.errors import TextsTooLarge
-from apps.embeddings.services import LongTexts, Preparation
-from apps.runtime.async_db import in_db
+from apps.embeddings.services import Preparation
 from apps.servers.models import Server
 
 router = Router(tags=["classifiers"])
-
-
-class Options(Schema):
-    seed: int = Field(default=0, ge=0, lt=2**31)
-    balanced: bool = False
-    prefix: str = Field("", max_length=200, description="Prefix added to every text.")
-    dimensions: int = Field(
-        0, ge=0, le=100_000, description="Embedding dimensions to keep. 0 = all."
-    )
-    long_texts: LongTexts = "reject"
-    rare_labels: RareLabels = Field(
-        "leave_out",
-        description="Labels with too few training texts: leave_out, pool as “other”, or fail.",
-    )
-    rare_below: int = Field(2, ge=2, le=1000, description="Different texts a label needs.")
-    train_oos: bool = Field(
-        False, description="Train “oos” as a label; else such rows set the out-of-scope threshold."
-    )
-
-
-class ClassifierIn(Schema):
-    name: str = Field(min_length=1, max_length=200, pattern=r"\S")
-    dataset: int
-    server: int | None = None
-    model: str = Field("", max_length=300)
-    test_dataset: int | None = None
-    options: Options = Field(default_factory=lambda: Options.model_validate({}))
-
-
-class RunRef(Schema):
-    id: int
-    status: str
-
-
-class ClassifierMade(Schema):
-    id: int
-    run: RunRef
-
-
-class Progress(Schema):
-    stage: str
-    done: int
-    total: int
-    eta_s: float | None
-    reason: str = ""
-    """Why it waits."""
-
-
-class Confusion(Schema):
-    labels: list[str]
-    matrix: list[list[int]]
-
-
-class ClassifierRow(Schema):
-    id: int
-    name: str
-    dataset: int | None
-    test_dataset: int | None
-    created: datetime
-    version: int | None = Field(description="The live version.")
-
-
-class NewestRun(Schema):
-    """It may be in training, failed, or held back as worse than the run that answers."""
-
-    version: int
-    status: str
-    metrics: dict[str, Any]
-    notes: list[str]
-
-
-class ClassifierOut(ClassifierRow):
-    """`metrics` to `versions` are those of the run that answers, named by `version`."""
-
-    status: str = Field(description="Of the newest run, like run, error and progress.")
-    run: RunRef
-    error: str
-    progress: Progress
-    metrics: dict[str, Any]
-    per_class: list[dict[str, Any]]
-    confusion: Confusion
-    notes: list[str]
-    left_out: list[dict[str, Any]]
-    options: dict[str, Any]
-    versions: dict[str, Any]
-    newest: NewestRun
-
-
-class Texts(Schema):
-    texts: list[str] = Field(min_length=1, max_length=prediction_predict.MAX_TEXTS)
-    top: int = Field(
-        prediction_predict.TOP, ge=1, le=1_000, description="Labels per text, best first."
-    )
-    version: int | None = Field(None, ge=1, description="A run; without it the one that answers.")
-
-
-class RankedLabel(Schema):
-    label: str
-    confidence: float
-
-
-class PredictionOut(RankedLabel):
-    top: list[RankedLabel]
-    gate: str | None = Field(
-        description="`unsure` or `none_of_these` if the label should not be trusted, else null."
-    )
-    score: float = Field(
-        description="How much the text is like those of the training; none_of_these is below a "
-        "threshold of it. Comparable between answers of one version."
-    )
-    notice: str | None = Field(None, description="How a text that was too long was handled.")
-
-
-class ThresholdsOut(Schema):
-    unsure: float = Field(
-        ge=0, le=1, description="Minimum confidence. Below it, the result is `unsure`."
-    )
-    kept: float = Field(
-        ge=MIN_KEPT_SHARE,
-        le=1,
-        description="Share of in-scope texts to keep. The rest is `none_of_these`.",
-    )
-
-
-class Predictions(Schema):
-    predictions: list[PredictionOut]
-    version: int
 
 
 def get_mine(request: HttpRequest, pk: int) -> Classifier:
@@ -273,87 +146,3 @@ def cancel(request: HttpRequest, pk: int) -> Any:
 def delete_classifier(request: HttpRequest, pk: int) -> Any:
     services.delete_classifier(get_mine(request, pk))
     return Status(204, None)
-
-
-@router.post("/classifiers/{int:pk}/predict", response=Predictions, url_name="predict")
-@limited("predictions")
-async def predict(request: HttpRequest, pk: int, data: Texts) -> Any:
-    """The most likely labels for each text, with calibrated confidence."""
-    try:
-        kept = await in_db(_stored, request, pk, data)
-        predictions = await prediction_predict.predict(kept, data.texts, top=data.top)
-    except NotReady as error:
-        raise ApiError(409, "not_ready", str(error)) from error
-    except ModelChanged as error:
-        raise ApiError(409, "model_changed", str(error)) from error
-    except BadArtefact as error:
-        raise ApiError(503, "no_artefact", str(error)) from error
-    except TextsTooLarge as error:
-        errors = [
-            {"loc": ["body", "texts", place], "msg": str(reason)}
-            for place, reason in sorted(error.problems.items())
-        ]
-        raise ApiError(422, "input_too_large", str(error), errors=errors) from error
-    return {
-        "predictions": [
-            {
-                "label": prediction.label,
-                "confidence": prediction.confidence,
-                "top": [
-                    {"label": ranked.label, "confidence": ranked.confidence}
-                    for ranked in prediction.top
-                ],
-                "gate": prediction.gate.value or None,
-                "score": prediction.score,
-                "notice": prediction.notice or None,
-            }
-            for prediction in predictions
-        ],
-        "version": kept.run.number,
-    }
-
-
-def _stored(request: HttpRequest, pk: int, data: Texts) -> prediction_predict.LoadedClassifier:
-    """All that a prediction needs of the database, in one query; a run that is named takes two."""
-    classifier = get_owned(Classifier.objects.for_prediction(), request, pk)
-    if problems := prediction_predict.check_texts(data.texts):
-        raise ApiError(422, "invalid", " ".join(problems[:5]))
-    if data.version is None:
-        return prediction_predict.load_classifier(classifier)
-    run = Run.objects.filter(classifier=classifier, number=data.version).only(
-        "pk", "number", "thresholds", "classifier_id", "status"
-    )
-    found = run.first()
-    if found is None:
-        raise NotFound("run")
-    if found.status != RunStatus.READY:
-        message = f"Run {found.number} is {found.status}: it cannot answer."
-        raise ApiError(409, "not_ready", message)
-    return prediction_predict.load_classifier(classifier, found)
-
-
-@router.put("/classifiers/{int:pk}/gates", response=ThresholdsOut)
-def set_thresholds(request: HttpRequest, pk: int, data: ThresholdsOut) -> Any:
-    """Set the thresholds for "unsure" and "none of these" for the live version and later ones."""
-    classifier = get_mine(request, pk)
-    if classifier.current is None:
-        raise ApiError(409, "not_ready", "This classifier is not trained yet.")
-    try:
-        chosen = services.set_thresholds(classifier.current, unsure=data.unsure, kept=data.kept)
-    except NoRowResults as error:
-        raise ApiError(409, "no_evidence", str(error)) from error
-    return {"unsure": chosen.unsure, "kept": chosen.kept}
-
-
-@router.post("/classifiers/{int:pk}/runs/{int:number}/promote", response={200: RunRef})
-def promote(request: HttpRequest, pk: int, number: int) -> Any:
-    """Make a version live."""
-    run = get_mine(request, pk).runs.select_related("classifier").filter(number=number).first()
-    if run is None:
-        raise NotFound("run")
-    if run.status != RunStatus.READY:
-        raise ApiError(
-            409, "not_ready", f"Run {number} is {run.status}. Only a finished version can be live."
-        )
-    services.promote(run)
-    return {"id": run.pk, "status": run.status}

@@ -11,7 +11,8 @@ from apps.classifiers import services
 from apps.classifiers.api.classifiers import get_mine, router
 from apps.classifiers.errors import BadFile, NoColumn, NotReady, TooLarge
 from apps.classifiers.models import FilePrediction
-from apps.classifiers.prediction import file_predictions
+from apps.classifiers.prediction import file_queue
+from apps.classifiers.transfer import create_imported
 from apps.classifiers.transfer.imports import check_size
 from apps.classifiers.views.files import download_response
 from apps.core.api import ApiError, NotFound, owner
@@ -48,7 +49,7 @@ def import_classifier(request: HttpRequest, file: File[UploadedFile]) -> Any:
     """Import a classifier that was exported from Workbench as .json or .npz."""
     try:
         check_size(file.size or 0)
-        made, warnings = services.import_classifier(owner(request), file.read())
+        made, warnings = create_imported.import_classifier(owner(request), file.read())
     except BadFile as error:
         raise ApiError(422, "invalid", str(error)) from error
     return Status(201, {"id": made.pk, "warnings": warnings})
@@ -61,7 +62,7 @@ def predict_file(
 ) -> Any:
     """Label a file in the background. Poll until its status is `ready`, then download it."""
     try:
-        made = file_predictions.queue_file(
+        made = file_queue.queue_file(
             get_mine(request, pk), file, column=form.column, form=form.format
         )
     except NotReady as error:

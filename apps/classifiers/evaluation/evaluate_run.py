@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.classifiers.evaluation import metrics
+from apps.classifiers.evaluation import confused_pairs, metrics
 from apps.classifiers.evaluation.calibration import ENOUGH_MISTAKES
 from apps.classifiers.evaluation.familiarity import Familiarity, fit_familiarity
 from apps.classifiers.evaluation.leaks import find_leaks
 from apps.classifiers.evaluation.map_projection import place_on_map
-from apps.classifiers.evaluation.row_results import PredictedRows, RowResults, row_key
-from apps.classifiers.evaluation.row_texts import SHOWN_TEXT
+from apps.classifiers.evaluation.row_results import PredictedRows, RowResults
+from apps.classifiers.evaluation.row_texts import SHOWN_TEXT, row_key
 from apps.classifiers.training import estimator, trainer
 from apps.classifiers.training.learning_curve import SHARES, learning_curve
 from apps.classifiers.training.rows import RowVectors, TrainingRows
@@ -63,7 +63,7 @@ def evaluate(
     found = metrics.classification_report(
         logits, truth, labels, temperature=fit.model.temperature, predicted=said, unseen=rows.unseen
     )
-    confused = metrics.most_confused_pairs(truth, said, labels)
+    confused = confused_pairs.most_confused_pairs(truth, said, labels)
     report(1, STEPS)
     known, familiarity = collect_row_results(rows, codes, vectors, fit, seed=options.seed)
     report(2, STEPS)
@@ -135,7 +135,9 @@ def collect_row_results(
     return known, familiarity
 
 
-def with_texts(confused: list[metrics.ConfusedPair], rows: TrainingRows) -> list[dict[str, Any]]:
+def with_texts(
+    confused: list[confused_pairs.ConfusedPair], rows: TrainingRows
+) -> list[dict[str, Any]]:
     places = np.flatnonzero(rows.test)
     return [
         {

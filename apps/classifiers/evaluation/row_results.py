@@ -4,7 +4,6 @@ Each row with its label and the prediction of a model that had not seen it. Thre
 of versions, the map and tests of chat models read them.
 """
 
-import hashlib
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 from apps.classifiers.errors import NoRowResults
 from apps.classifiers.evaluation.calibration import softmax
 from apps.runtime.atomic_file import write_atomically
-from apps.similarity.text_key import text_key
 
 Floats = NDArray[np.float32]
 Codes = NDArray[np.int64]
@@ -29,22 +27,6 @@ SIDES = ("train", "test", "out_of_scope", "unlabelled")
 # Names of arrays in the file that differ from those of the fields.
 STORED_NAMES = {"out_of_scope": "strange", "label_probability": "given", "familiarity": "familiar"}
 MAX_BYTES = 2**32
-
-
-def row_key(text: str) -> int:
-    """Return `text_key` as the unsigned number that evidence stores."""
-    return text_key(text) % 2**64
-
-
-def is_text_of(key: int, text: str) -> bool:
-    """Return True if a stored key is that of a text.
-
-    Evidence of earlier versions has keys for which case and outer spaces alone did not count.
-    """
-    if key == row_key(text):
-        return True
-    old = text.casefold().strip().encode("utf-8", "replace")
-    return key == int.from_bytes(hashlib.blake2b(old, digest_size=8).digest(), "big")
 
 
 @dataclass(frozen=True, slots=True)

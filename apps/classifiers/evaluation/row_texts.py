@@ -1,10 +1,12 @@
 """The texts behind a run's rows, from the datasets they are in."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 
-from apps.classifiers.evaluation.row_results import PredictedRows, is_text_of
+from apps.classifiers.evaluation.row_results import PredictedRows
 from apps.classifiers.models import Run
 from apps.datasets.models import Example
+from apps.similarity.text_key import text_key
 
 GONE = "(row changed or deleted)"
 SHOWN_TEXT = 300  # characters of an example text kept with the run
@@ -53,3 +55,19 @@ def labelled(run: Run, side: PredictedRows) -> Iterator[list[tuple[str, str]]]:
             for text, place in pairs
             if text != GONE and text[:SHOWN_TEXT] not in shortened
         ]
+
+
+def row_key(text: str) -> int:
+    """Return `text_key` as the unsigned number that evidence stores."""
+    return text_key(text) % 2**64
+
+
+def is_text_of(key: int, text: str) -> bool:
+    """Return True if a stored key is that of a text.
+
+    Evidence of earlier versions has keys for which case and outer spaces alone did not count.
+    """
+    if key == row_key(text):
+        return True
+    old = text.casefold().strip().encode("utf-8", "replace")
+    return key == int.from_bytes(hashlib.blake2b(old, digest_size=8).digest(), "big")

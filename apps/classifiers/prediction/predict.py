@@ -14,26 +14,23 @@ from pathlib import Path
 from django.conf import settings
 
 from apps.classifiers.errors import ModelChanged, NotReady
-from apps.classifiers.evaluation.thresholds import Refusal, Thresholds
+from apps.classifiers.evaluation.thresholds.decision import Refusal, Thresholds
 from apps.classifiers.models import Classifier, Run
-from apps.classifiers.prediction import predictor
+from apps.classifiers.prediction import predictor_file
+from apps.classifiers.prediction.model_check import describe_changed_model
 from apps.classifiers.prediction.predictor import Predictor, RankedLabel
 from apps.classifiers.training.embed_rows import embedding_target
-from apps.embeddings.models import EmbeddingModel
 from apps.embeddings.services import (
     Embedder,
     Preparation,
     embed_prepared,
     identify,
-    server_fingerprint,
 )
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
-from apps.servers.models import Server, Use
-from apps.servers.services import Target, default_target
+from apps.servers.services import Target
 
 MAX_TEXTS = 1_000
-MAX_TEXT = 100_000  # characters
 TOP = 3
 AT_ONCE = 32  # texts judged in a millisecond or two; more would keep the event loop waiting
 
@@ -94,7 +91,7 @@ def load_classifier(classifier: Classifier, run: Run | None = None) -> LoadedCla
         raise NotReady("This classifier is not trained yet. Train it first.")
     target = embedding_target(classifier)
     return LoadedClassifier(
-        chosen, predictor.load(Path(settings.CLASSIFIERS_DIR), chosen.artefact), target
+        chosen, predictor_file.load(Path(settings.CLASSIFIERS_DIR), chosen.artefact), target
     )
 
 
@@ -116,57 +113,13 @@ async def prepare_classifier(kept: LoadedClassifier) -> ReadyClassifier:
     card = kept.predictor.card
     embedder = await identify(kept.target)
     if embedder.fingerprint != card.embedding_fingerprint:
-        raise ModelChanged(_changed(card, embedder.target.model))
+        raise ModelChanged(describe_changed_model(card, embedder.target.model))
     return ReadyClassifier(
         kept.run,
         kept.predictor,
         Thresholds.read(kept.run.thresholds),
         embedder,
         Preparation.read(card.preparation),
-    )
-
-
-def warnings(card: predictor.ModelCard, server: Server) -> list[str]:
-    """List reasons why an imported classifier may be unable to predict here, from the last known
-    facts of its server. Sends nothing."""
-    name = card.embedding_model
-    others = [model.id for model in server.model_facts if model.embeddings]
-    if name not in server.model_ids:
-        there = f"which offers {', '.join(others)}" if others else "which does not list this model"
-        return [
-            f"This classifier needs the embedding model “{name}” from server “{server.name}”, "
-            f"{there}. It cannot predict until that server offers “{name}”."
-        ]
-    if server_fingerprint(server, name) != card.embedding_fingerprint and not _may_be(server, card):
-        return [_changed(card, name)]
-    default = default_target(Use.EMBEDDINGS).model
-    if default not in {name, "default"}:
-        return [
-            f"This classifier uses “{name}”, which is not the default embedding model "
-            f"(“{default}”). The server must offer both."
-        ]
-    return []
-
-
-def _may_be(server: Server, card: predictor.ModelCard) -> bool:
-    """True if a server that does not report its weights may have the model of a card."""
-    name = card.embedding_model
-    told = any(model.id == name and model.weights for model in server.model_facts)
-    here = EmbeddingModel.objects.filter(fingerprint=card.embedding_fingerprint, name=name)
-    return not told and here.exists()
-
-
-def _changed(card: predictor.ModelCard, now: str) -> str:
-    """Fingerprints differ: by name, or, worse to notice, behind the same name."""
-    name = card.embedding_model
-    if name != now:
-        return (
-            f"This classifier needs the embedding model “{name}”, but the server now runs "
-            f"“{now}”. Start “{name}” again, or retrain the classifier."
-        )
-    return (
-        f"The model behind “{name}” has changed since training, so predictions would be wrong. "
-        "Start the original model, or retrain the classifier."
     )
 
 
@@ -227,24 +180,3 @@ async def load_and_predict(
         ModelChanged, LLMError, TextsTooLarge: as `predict`.
     """
     return await predict(await in_db(load_classifier, classifier), texts, top=top)
-
-
-def check_texts(texts: Sequence[str]) -> list[str]:
-    """List what is wrong with each text that cannot be classified, as sentences."""
-    problems = []
-    for place, text in enumerate(texts, start=1):
-        if not text.strip():
-            problems.append(f"Text {place} is empty.")
-        elif len(text) > MAX_TEXT:
-            problems.append(f"Text {place} is too long. The limit is {MAX_TEXT:,} characters.")
-        elif not _is_whole(text):
-            problems.append(f"Text {place} contains half of a surrogate pair.")
-    return problems
-
-
-def _is_whole(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -1,4 +1,4 @@
-"""Whether a finished run goes live, with which thresholds, and the notes that explain it."""
+"""Decide if a finished run goes live and with which thresholds, and write the notes on it."""
 
 from pathlib import Path
 from typing import Any
@@ -6,25 +6,26 @@ from typing import Any
 from django.conf import settings
 
 from apps.classifiers.errors import NoRowResults
-from apps.classifiers.evaluation import mcnemar, row_results, thresholds
+from apps.classifiers.evaluation import mcnemar, row_results
+from apps.classifiers.evaluation.evaluate_run import RunEvaluation
 from apps.classifiers.evaluation.row_results import RowResults
+from apps.classifiers.evaluation.thresholds import decision, tuning
 from apps.classifiers.models import Classifier, Run
+from apps.classifiers.training.embed_rows import EmbeddedRows
 from apps.classifiers.training.rows import TrainingRows
 
 
-def choose_thresholds(run: Run, results: RowResults, labels: int) -> thresholds.Thresholds:
+def choose_thresholds(run: Run, results: RowResults, labels: int) -> decision.Thresholds:
     """Return the person's choice, which holds for every run, else the suggested thresholds."""
     chosen = run.classifier.options.get("gates") or {}
     known, out_of_scope = results.train, results.out_of_scope
     kept = chosen.get("kept")
     if kept is None:
-        kept = thresholds.best_kept_share(known.familiarity, out_of_scope.familiarity)
+        kept = tuning.best_kept_share(known.familiarity, out_of_scope.familiarity)
     unsure = chosen.get("unsure")
     if unsure is None:
-        unsure = thresholds.default_min_confidence(
-            labels, balanced=bool(run.options.get("balanced"))
-        )
-    return thresholds.thresholds_for(known, unsure=float(unsure), kept=float(kept), labels=labels)
+        unsure = decision.default_min_confidence(labels, balanced=bool(run.options.get("balanced")))
+    return tuning.thresholds_for(known, unsure=float(unsure), kept=float(kept), labels=labels)
 
 
 def held_back_notes(run: Run, results: RowResults, labels: list[str]) -> list[str]:
@@ -53,13 +54,13 @@ def held_back_notes(run: Run, results: RowResults, labels: list[str]) -> list[st
     ]
 
 
-def out_of_scope_notes(rows: TrainingRows, chosen: thresholds.Thresholds) -> list[str]:
+def out_of_scope_notes(rows: TrainingRows, chosen: decision.Thresholds) -> list[str]:
     out_of_scope = rows.out_of_scope
     count = int(out_of_scope.sum())
     if not count:
         return []
     names = sorted({label for label, is_so in zip(rows.labels, out_of_scope, strict=True) if is_so})
-    few = count < thresholds.FEW_OUT_OF_SCOPE
+    few = count < tuning.FEW_OUT_OF_SCOPE
     why = "They are too few to move the threshold" if few else "Half of them chose the threshold"
     return [
         f"{count:,} rows labelled out of scope ({', '.join(f'“{name}”' for name in names[:5])}) "
@@ -72,7 +73,20 @@ def out_of_scope_notes(rows: TrainingRows, chosen: thresholds.Thresholds) -> lis
 def skipped_notes(skipped_rows: list[dict[str, Any]]) -> list[str]:
     if not skipped_rows:
         return []
+    return [f"{len(skipped_rows):,} rows are too long for the embedding model. See the list below."]
+
+
+def run_notes(
+    held_back: list[str],
+    chosen: decision.Thresholds,
+    data: EmbeddedRows,
+    evaluation: RunEvaluation,
+) -> list[str]:
+    """All notes on a finished run, the most important first."""
     return [
-        f"{len(skipped_rows):,} rows are too long for the embedding model. "
-        "See the list below."
+        *held_back,
+        *data.rows.notes,
+        *evaluation.notes,
+        *out_of_scope_notes(data.rows, chosen),
+        *skipped_notes(data.skipped_rows),
     ]

@@ -18,7 +18,7 @@ from django.utils import timezone
 from apps.classifiers.errors import CannotTrain
 from apps.classifiers.evaluation import evaluate_run, row_results
 from apps.classifiers.models import Classifier, Run, Status
-from apps.classifiers.prediction import predictor
+from apps.classifiers.prediction import predictor, predictor_file
 from apps.classifiers.training import estimator, run_record, trainer
 from apps.classifiers.training.embed_rows import EmbeddedRows, ProgressReporter, embed_rows
 from apps.classifiers.training.gather_rows import gather_rows
@@ -26,8 +26,7 @@ from apps.classifiers.training.label_rules import LabelOptions, encode_labels, r
 from apps.classifiers.training.promotion import (
     choose_thresholds,
     held_back_notes,
-    out_of_scope_notes,
-    skipped_notes,
+    run_notes,
 )
 from apps.classifiers.training.review_queue import build_review_queue
 from apps.classifiers.training.rows import RowVectors, TrainingRows
@@ -42,7 +41,7 @@ from apps.work.services import MAX_ATTEMPTS, HeldTask
 
 EXPECTED = (CannotTrain, LLMError, llm.NoServer, TooFewDimensions)
 INTERNAL_ERROR = (
-    "Something went wrong. Details are in the worker log. Nothing is lost: train again."
+    "Something went wrong. Details are in the worker log. Your data is safe. Train again."
 )
 
 
@@ -103,7 +102,7 @@ class Training:
     def gather(self) -> TrainingRows:
         self._begin(Status.EMBEDDING, started=self.run.started or timezone.now())
         rows = gather_rows(self.run.classifier, seed=self.run.seed, choices=self.label_options)
-        # Before hours of embedding, not after: what is wrong with the labels is known now.
+        # Before hours of embedding: the labels can be checked now.
         return resolve_labels(rows, self.label_options)[0]
 
     def embed(self, rows: TrainingRows) -> EmbeddedRows:
@@ -160,22 +159,10 @@ class Training:
     ) -> predictor.Predictor:
         """Write the classifier, its row results and the run, which is then ready."""
         folder = Path(settings.CLASSIFIERS_DIR)
-        stored = predictor.Predictor(
-            predictor.ModelCard(
-                labels=data.labels,
-                dimensions=int(data.vectors.train.shape[1]),
-                temperature=fit.model.temperature,
-                embedding_model=data.embedder.target.model,
-                embedding_fingerprint=data.embedder.fingerprint,
-                preparation=self.preparation.as_dict(),
-                favour=fit.model.favour.tolist() if self.options.balanced else [],
-                familiarity=evaluation.familiarity.as_dict(),
-            ),
-            fit.model.weights,
-            fit.model.bias,
-            evaluation.familiarity,
+        stored = run_record.build_predictor(
+            data, fit, evaluation, self.preparation, balanced=self.options.balanced
         )
-        predictor.save(folder, self.run.artefact, stored)
+        predictor_file.save(folder, self.run.artefact, stored)
         row_results.save(folder, self.run.artefact, evaluation.row_results)
         chosen = choose_thresholds(self.run, evaluation.row_results, len(data.labels))
         held_back = held_back_notes(self.run, evaluation.row_results, data.labels)
@@ -185,13 +172,7 @@ class Training:
             thresholds=chosen.as_dict(),
             review_queue=build_review_queue(data, fit, evaluation.row_results),
             fit=run_record.fit_summary(data, fit, held_back=bool(held_back)),
-            notes=[
-                *held_back,
-                *data.rows.notes,
-                *evaluation.notes,
-                *out_of_scope_notes(data.rows, chosen),
-                *skipped_notes(data.skipped_rows),
-            ],
+            notes=run_notes(held_back, chosen, data, evaluation),
             **run_record.result_fields(evaluation),
         )
         return stored

@@ -1,4 +1,7 @@
-"""The JSON of a run's input, fit and results: written here alone, read by its pages and the API."""
+"""What a run leaves: its classifier, and the JSON of its input, fit and results.
+
+That JSON is written here alone; the pages and the API read it.
+"""
 
 import platform
 from dataclasses import asdict, dataclass
@@ -7,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from apps.classifiers.evaluation.evaluate_run import RunEvaluation
+from apps.classifiers.prediction.predictor import ModelCard, Predictor
 from apps.classifiers.training.embed_rows import EmbeddedRows, EmbeddedTexts
 from apps.classifiers.training.estimator import LIBRARY_VERSION
 from apps.classifiers.training.rows import TrainingRows
@@ -98,3 +102,25 @@ def result_fields(evaluation: RunEvaluation) -> dict[str, Any]:
         "leaks": evaluation.leaks,
         "learning_curve": evaluation.learning_curve,
     }
+
+
+def build_predictor(
+    data: EmbeddedRows,
+    fit: Fit,
+    evaluation: RunEvaluation,
+    preparation: Preparation,
+    *,
+    balanced: bool,
+) -> Predictor:
+    """Combine the fit with all that a prediction needs to know of the training."""
+    card = ModelCard(
+        labels=data.labels,
+        dimensions=int(data.vectors.train.shape[1]),
+        temperature=fit.model.temperature,
+        embedding_model=data.embedder.target.model,
+        embedding_fingerprint=data.embedder.fingerprint,
+        preparation=preparation.as_dict(),
+        favour=fit.model.favour.tolist() if balanced else [],
+        familiarity=evaluation.familiarity.as_dict(),
+    )
+    return Predictor(card, fit.model.weights, fit.model.bias, evaluation.familiarity)

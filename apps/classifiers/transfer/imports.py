@@ -11,7 +11,8 @@ import numpy as np
 
 from apps.classifiers.errors import BadArtefact, BadFile
 from apps.classifiers.evaluation.metrics import Metrics
-from apps.classifiers.prediction.predictor import MAX_LABELS, Predictor, parse
+from apps.classifiers.prediction.predictor import Predictor
+from apps.classifiers.prediction.predictor_file import MAX_LABELS, parse
 from apps.classifiers.transfer.exports import FORMAT
 from apps.embeddings.services import Preparation
 

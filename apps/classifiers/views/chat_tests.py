@@ -12,7 +12,7 @@ from apps.batch.errors import WrongState
 from apps.batch.services import cancel_batch, delete_batch, wake_pump
 from apps.classifiers.errors import NoRowResults
 from apps.classifiers.models import LARGE_FIELDS, ChatTest, Run
-from apps.classifiers.prediction import chat_labels, chat_tests
+from apps.classifiers.prediction import chat_labels, chat_test_results, chat_tests
 from apps.classifiers.views.run_page import run_page
 from apps.servers.models import DefaultServer, Server, Use
 from apps.servers.services import can_generate
@@ -166,7 +166,7 @@ def _results(pk: int) -> dict[str, Any]:
     for test in tests.defer(*LARGE)[:SHOWN]:
         entry: dict[str, Any] = {"test": test, "active": test.batch.status in {"queued", "running"}}
         try:
-            entry["result"] = chat_tests.read_result(test)
+            entry["result"] = chat_test_results.read_result(test)
         except NoRowResults as error:
             entry["problem"] = str(error)
         found.append(entry)

@@ -11,12 +11,12 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from apps.classifiers import services, tasks
+from apps.classifiers import tasks
 from apps.classifiers.errors import BadArtefact, BadFile, NoRowResults
 from apps.classifiers.evaluation.row_texts import labelled
 from apps.classifiers.models import Run
-from apps.classifiers.prediction import predictor
-from apps.classifiers.transfer import convert
+from apps.classifiers.prediction import predictor_file
+from apps.classifiers.transfer import convert, create_imported, script
 from apps.classifiers.transfer import exports as transfer_exports
 from apps.classifiers.transfer.imports import check_size
 from apps.classifiers.views.run_page import get_run, load_row_results, run_page, signed_in_user
@@ -30,7 +30,7 @@ def exports(request: HttpRequest, pk: int) -> HttpResponse:
     context = run_page(request, pk, "export")
     run: Run | None = context["run"]
     if run is not None:
-        context |= {"snippet": transfer_exports.snippet(_base_url(run)), **_context(run)}
+        context |= {"snippet": script.snippet(_base_url(run)), **_context(run)}
         if context["waiting"]:
             tasks.wake_converting(run)
     return render(request, "classifiers/transfer/exports.html", context)
@@ -63,7 +63,7 @@ def _context(run: Run) -> dict[str, Any]:
     folder = Path(settings.CLASSIFIERS_DIR)
     written = convert.all_written(folder, run.artefact)
     try:
-        predictor.load(folder, run.artefact)
+        predictor_file.load(folder, run.artefact)
     except BadArtefact as error:
         return {"problem": str(error), "written": written, "waiting": False}
     return {"written": written, "waiting": not written, "forms": convert.available()}
@@ -75,7 +75,7 @@ def export_response(run: Run, form: str) -> HttpResponseBase:
     FileNotFoundError: a worker has not written this one yet.
     """
     folder = Path(settings.CLASSIFIERS_DIR)
-    stored = predictor.load(folder, run.artefact)
+    stored = predictor_file.load(folder, run.artefact)
     card = transfer_exports.card_of(run, stored)
     name = run.classifier.name
     stem = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name)[:80]
@@ -108,7 +108,7 @@ def import_file(request: HttpRequest) -> HttpResponse:
     if sent is not None:
         try:
             check_size(sent.size or 0)
-            made, warnings = services.import_classifier(signed_in_user(request), sent.read())
+            made, warnings = create_imported.import_classifier(signed_in_user(request), sent.read())
         except (BadFile, NoServer) as error:
             problem = str(error)
         else:

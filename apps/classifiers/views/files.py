@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.classifiers import services
 from apps.classifiers.errors import NoColumn, NotReady, TooLarge
 from apps.classifiers.models import LARGE_FIELDS, Classifier, FilePrediction
-from apps.classifiers.prediction import file_predictions
+from apps.classifiers.prediction import file_queue
 from apps.classifiers.views.run_page import run_page
 from apps.core.quotas import limited
 from apps.files import FormatError
@@ -41,7 +41,7 @@ def files(request: HttpRequest, pk: int) -> HttpResponse:
             context["problem"] = "Choose a file first."
         else:
             try:
-                file_predictions.queue_file(
+                file_queue.queue_file(
                     classifier,
                     sent,
                     column=request.POST.get("column", ""),
@@ -75,7 +75,7 @@ def download_response(found: FilePrediction) -> StreamingHttpResponse:
     Raises:
         Http404: it is not ready, or its file is on another machine.
     """
-    path = file_predictions.result_path(found)
+    path = file_queue.result_path(found)
     if not found.is_ready or not path.exists():
         raise Http404
     stem = found.file_name.rsplit(".", 1)[0]

@@ -1,29 +1,16 @@
 from typing import Any
 
-from django.contrib import messages
-from django.contrib.auth.models import User
 from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import aget_object_or_404, get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_safe
 
-from apps.classifiers import services
-from apps.classifiers.errors import BadArtefact, CannotTrain
-from apps.classifiers.forms import ClassifierForm
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
-from apps.classifiers.prediction import predict
-from apps.classifiers.training.estimator import MIN_TEXTS
-from apps.classifiers.training.label_rules import LabelOptions
-from apps.classifiers.views.run_page import EXPECTED, get_classifier, parse_number, signed_in_user
-from apps.core.quotas import limited
+from apps.classifiers.views.run_page import get_classifier, parse_number
 from apps.datasets.models import Dataset
 from apps.datasets.services import LabelCount, label_variants
-from apps.embeddings.services import Preparation
-from apps.runtime.async_db import in_db
-from apps.servers.services import NoServer
 
-TOP = 5
 RUNS_SHOWN = 30
 VARIANTS = 10
 
@@ -42,50 +29,6 @@ def index(request: HttpRequest) -> HttpResponse:
         "has_datasets": Dataset.objects.owned_by(request.user).exists(),
     }
     return render(request, "classifiers/index.html", context)
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-def new(request: HttpRequest) -> HttpResponse:
-    user = signed_in_user(request)
-    if request.method != "POST":
-        chosen = _asked_for(request, "dataset")
-        initial = {
-            "dataset": chosen,
-            "test_dataset": _asked_for(request, "test_dataset"),
-            "name": chosen.name if chosen else "",
-        }
-        form = ClassifierForm(user, initial=initial)
-        return render(request, "classifiers/new.html", _form_context(user, form))
-    form = ClassifierForm(user, request.POST)
-    if form.is_valid():
-        try:
-            given = dict(form.cleaned_data)
-            preparation = Preparation.read(
-                {
-                    "prefix": given.pop("text_prefix"),
-                    "dimensions": given.pop("dimensions"),
-                    "long_texts": given.pop("long_texts"),
-                }
-            )
-            choices = LabelOptions(
-                given.pop("rare_labels") or "leave_out",
-                given.pop("rare_below") or MIN_TEXTS,
-                given.pop("train_oos"),
-            )
-            classifier, _ = services.create_classifier(
-                owner=user, preparation=preparation, choices=choices, **given
-            )
-        except (NoServer, CannotTrain) as error:
-            form.add_error(None, str(error))
-        else:
-            return redirect("classifiers:detail", classifier.pk)
-    return render(request, "classifiers/new.html", _form_context(user, form), status=422)
-
-
-def _asked_for(request: HttpRequest, name: str) -> Dataset | None:
-    """The dataset that a link to the form names."""
-    mine = Dataset.objects.owned_by(signed_in_user(request))
-    return mine.filter(pk=parse_number(request.GET.get(name)) or 0).first()
 
 
 @require_safe
@@ -128,54 +71,6 @@ def charts(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     )
 
 
-@require_POST
-def train(request: HttpRequest, pk: int) -> HttpResponse:
-    classifier = get_classifier(request, pk)
-    try:
-        services.start_run(classifier)
-    except CannotTrain as error:
-        messages.error(request, str(error))
-    return redirect("classifiers:detail", classifier.pk)
-
-
-@require_POST
-def cancel(request: HttpRequest, pk: int) -> HttpResponse:
-    classifier = get_classifier(request, pk)
-    for run in classifier.runs.active():
-        services.cancel(run)
-    return redirect("classifiers:detail", classifier.pk)
-
-
-@require_POST
-def delete(request: HttpRequest, pk: int) -> HttpResponse:
-    classifier = get_classifier(request, pk)
-    services.delete_classifier(classifier)
-    messages.success(request, f"“{classifier.name}” deleted. Its dataset is kept.")
-    if request.headers.get("HX-Request"):
-        return HttpResponse(status=204, headers={"HX-Redirect": reverse("classifiers:index")})
-    return redirect("classifiers:index")
-
-
-@require_POST
-@limited("predictions")
-async def try_text(request: HttpRequest, pk: int) -> HttpResponse:
-    """The likeliest labels of one text, as a fragment."""
-    classifier = await aget_object_or_404(
-        Classifier.objects.owned_by(await request.auser()).select_related("server"), pk=pk
-    )
-    text = request.POST.get("text", "")
-    context: dict[str, Any] = {"text": text}
-    if text.strip():
-        try:
-            if problems := predict.check_texts([text]):
-                raise BadArtefact(problems[0])
-            (prediction,) = await predict.load_and_predict(classifier, [text], top=TOP)
-            context["prediction"] = prediction
-        except EXPECTED as error:
-            context["error"] = str(error)
-    return await in_db(render, request, "classifiers/prediction/_prediction.html", context)
-
-
 def _run_context(
     request: HttpRequest, classifier: Classifier, number: int | None
 ) -> dict[str, Any]:
@@ -207,7 +102,3 @@ def _variants(classifier: Classifier, run: Run | None) -> list[list[LabelCount]]
     trained = {entry["label"] for entry in run.per_class}
     counts = classifier.dataset.label_counts
     return label_variants({label: n for label, n in counts.items() if label in trained})[:VARIANTS]
-
-
-def _form_context(user: User, form: ClassifierForm) -> dict[str, Any]:
-    return {"form": form, "has_datasets": Dataset.objects.owned_by(user).exists()}

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from apps.classifiers import services
 from apps.classifiers.errors import NoRowResults
-from apps.classifiers.evaluation import thresholds as rules
 from apps.classifiers.evaluation.row_results import PredictedRows, RowResults
-from apps.classifiers.evaluation.thresholds import Thresholds
+from apps.classifiers.evaluation.thresholds import decision, outcomes, score_limit, tuning
+from apps.classifiers.evaluation.thresholds.decision import Thresholds
 from apps.classifiers.models import Run
 from apps.classifiers.views.run_page import get_run, load_row_results, run_page
 
@@ -26,7 +26,7 @@ KEPT_SHARE_STEP = 0.005
 
 class ThresholdsForm(forms.Form):
     unsure = forms.FloatField(min_value=0, max_value=1)
-    kept = forms.FloatField(min_value=rules.MIN_KEPT_SHARE, max_value=1)
+    kept = forms.FloatField(min_value=decision.MIN_KEPT_SHARE, max_value=1)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -77,8 +77,8 @@ def _shown(run: Run) -> dict[str, Any]:
         "same_out_of_scope": bool(len(known.out_of_scope)) and bool((tuning & telling).any()),
     }
     if len(known.out_of_scope):
-        found["auroc"] = rules.auroc(known.test.familiarity, known.out_of_scope.familiarity)
-        found["auroc_confidence"] = rules.auroc(
+        found["auroc"] = outcomes.auroc(known.test.familiarity, known.out_of_scope.familiarity)
+        found["auroc_confidence"] = outcomes.auroc(
             known.test.confidence, known.out_of_scope.confidence
         )
     return found
@@ -86,14 +86,14 @@ def _shown(run: Run) -> dict[str, Any]:
 
 def _out_of_scope_halves(known: RowResults) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """The out-of-scope rows to choose by, and those to tell by: all for both where they are few."""
-    chosen = rules.tuning_rows(len(known.out_of_scope))
+    chosen = tuning.tuning_rows(len(known.out_of_scope))
     return (chosen, ~chosen) if chosen.any() else (~chosen, ~chosen)
 
 
 def _passed(
     rows: PredictedRows, out_of_scope: PredictedRows, which: NDArray[np.bool_], chosen: Thresholds
-) -> rules.ThresholdOutcome:
-    return rules.apply_thresholds(
+) -> outcomes.ThresholdOutcome:
+    return outcomes.apply_thresholds(
         rows.confidence,
         rows.familiarity,
         rows.correct,
@@ -110,7 +110,7 @@ def threshold_rows(request: HttpRequest, pk: int, number: int) -> HttpResponse:
         known = load_row_results(get_run(request, pk, number))
     except NoRowResults as error:
         return JsonResponse({"detail": str(error)}, status=409)
-    steps = np.arange(rules.MIN_KEPT_SHARE, 1 - KEPT_SHARE_STEP / 2, KEPT_SHARE_STEP)
+    steps = np.arange(decision.MIN_KEPT_SHARE, 1 - KEPT_SHARE_STEP / 2, KEPT_SHARE_STEP)
     tuning, _ = _out_of_scope_halves(known)
     return JsonResponse(
         {
@@ -121,7 +121,7 @@ def threshold_rows(request: HttpRequest, pk: int, number: int) -> HttpResponse:
                 *(
                     [
                         round(float(kept), 4),
-                        rules.score_limit(known.train.familiarity, float(kept)),
+                        score_limit.score_limit(known.train.familiarity, float(kept)),
                     ]
                     for kept in steps
                 ),

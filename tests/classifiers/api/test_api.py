@@ -11,7 +11,7 @@ from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.classifiers.models import Classifier, Run, Status
-from apps.classifiers.prediction import predictor
+from apps.classifiers.prediction import predictor_file
 from apps.classifiers.prediction.predictor import Predictor
 from apps.datasets.models import Dataset
 from apps.llm.permits.keys import permit_key
@@ -165,8 +165,8 @@ def test_a_lost_file_and_a_lost_server_are_said(
     answer = post(api, f"/classifiers/{made.pk}/predict", {"texts": ["never seen"]})
     assert (answer.status_code, answer.json()["code"]) == (502, "unreachable")
     assert made.current is not None
-    predictor.remove(Path(settings.CLASSIFIERS_DIR), made.current.artefact)
-    predictor.load.cache_clear()
+    predictor_file.remove(Path(settings.CLASSIFIERS_DIR), made.current.artefact)
+    predictor_file.load.cache_clear()
     answer = post(api, f"/classifiers/{made.pk}/predict", {"texts": ["x"]})
     assert (answer.status_code, answer.json()["code"]) == (503, "no_artefact")
 

@@ -13,7 +13,7 @@ from apps.classifiers import services
 from apps.classifiers.errors import NoRowResults
 from apps.classifiers.evaluation import map_projection, row_results
 from apps.classifiers.models import Classifier, Run
-from apps.classifiers.prediction import predictor
+from apps.classifiers.prediction import predictor, predictor_file
 from apps.classifiers.views.versions import compare
 from apps.datasets.models import Example, QueueItem
 from apps.datasets.services import relabel
@@ -118,12 +118,12 @@ def test_a_run_from_before_familiarity_goes_on_by_its_logits(
     with np.load(rows) as arrays:
         kept = {name: arrays[name] for name in arrays.files if not name.endswith(".familiar")}
     np.savez_compressed(rows, **kept)
-    whole = predictor.load(folder, run.artefact)
+    whole = predictor_file.load(folder, run.artefact)
     card = replace(whole.card, familiarity={}, favour=[])
-    predictor.save(folder, run.artefact, predictor.Predictor(card, whole.weights, whole.bias))
+    predictor_file.save(folder, run.artefact, predictor.Predictor(card, whole.weights, whole.bias))
     run.thresholds = {"unsure": 0.0, "kept": 0.9, "max_logit": 1e6}
     run.save()
-    predictor.load.cache_clear()
+    predictor_file.load.cache_clear()
     row_results.load.cache_clear()
     url = f"/classify/{made.pk}/try/"
     assert "None of these" in factories.post(browser, url, {"text": "hello"}).content.decode()

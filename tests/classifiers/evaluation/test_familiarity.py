@@ -10,7 +10,7 @@ from apps.classifiers.errors import BadArtefact
 from apps.classifiers.evaluation import familiarity, thresholds
 from apps.classifiers.evaluation.calibration import softmax
 from apps.classifiers.evaluation.familiarity import fit_familiarity
-from apps.classifiers.prediction import predictor
+from apps.classifiers.prediction import predictor_file
 from apps.classifiers.prediction.predictor import ModelCard, Predictor
 from apps.classifiers.training import estimator, trainer
 
@@ -118,13 +118,13 @@ def saved(tmp_path: Path) -> tuple[Predictor, estimator.Floats]:
     model, found, _ = learnt(3, 20)
     card = ModelCard(list("abc"), 64, model.temperature, "model", "x", familiarity=found.as_dict())
     kept = Predictor(card, model.weights, model.bias, found)
-    predictor.save(tmp_path, "run-1", kept)
+    predictor_file.save(tmp_path, "run-1", kept)
     return kept, texts(3, 5, seed=4)[0]
 
 
 def test_it_is_kept_with_the_classifier(tmp_path: Path) -> None:
     kept, given = saved(tmp_path)
-    again = predictor.load(tmp_path, "run-1")
+    again = predictor_file.load(tmp_path, "run-1")
     scores = [[one.score for one in side.score_texts(given)] for side in (kept, again)]
     assert scores[0] == scores[1]
     assert scores[0] != [one.max_logit for one in kept.score_texts(given)]
@@ -133,8 +133,8 @@ def test_it_is_kept_with_the_classifier(tmp_path: Path) -> None:
 def test_without_it_the_logit_is_the_score(tmp_path: Path) -> None:
     kept, given = saved(tmp_path)
     old = Predictor(replace(kept.card, familiarity={}), kept.weights, kept.bias)
-    predictor.save(tmp_path, "run-2", old)
-    found = predictor.load(tmp_path, "run-2").score_texts(given)
+    predictor_file.save(tmp_path, "run-2", old)
+    found = predictor_file.load(tmp_path, "run-2").score_texts(given)
     assert [one.score for one in found] == [one.max_logit for one in found]
 
 
@@ -153,9 +153,9 @@ def test_a_crafted_sample_is_refused(tmp_path: Path, change: dict[str, object]) 
     kept, _ = saved(tmp_path)
     damaged = {**kept.card.familiarity, **change}
     bad = replace(kept, card=replace(kept.card, familiarity=damaged))  # type: ignore[arg-type]
-    predictor.save(tmp_path, "run-3", bad)
+    predictor_file.save(tmp_path, "run-3", bad)
     with pytest.raises(BadArtefact):
-        predictor.load(tmp_path, "run-3")
+        predictor_file.load(tmp_path, "run-3")
 
 
 @pytest.mark.parametrize("seed", range(3))

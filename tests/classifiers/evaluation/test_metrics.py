@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.classifiers.evaluation.calibration import softmax
+from apps.classifiers.evaluation.confused_pairs import most_confused_pairs
 from apps.classifiers.evaluation.metrics import (
     Codes,
     brier_score,
     classification_report,
     label_metrics,
     log_loss,
-    most_confused_pairs,
 )
 
 RANDOM = np.random.default_rng(0)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.classifiers.evaluation import thresholds
-from apps.classifiers.evaluation.thresholds import Refusal, Thresholds
+from apps.classifiers.evaluation.thresholds import decision, outcomes, score_limit, tuning
+from apps.classifiers.evaluation.thresholds.decision import Refusal, Thresholds
 
 SURE = np.asarray([0.9, 0.8, 0.4, 0.3], dtype=np.float32)
 LOGITS = np.asarray([5.0, 1.0, 4.0, 0.5], dtype=np.float32)
@@ -31,7 +31,7 @@ def test_two_reasons_not_to_answer(confidence: float, max_logit: float, gate: Re
 
 
 def test_what_they_cost() -> None:
-    found = thresholds.apply_thresholds(
+    found = outcomes.apply_thresholds(
         SURE,
         LOGITS,
         RIGHT,
@@ -44,23 +44,22 @@ def test_what_they_cost() -> None:
 
 
 def test_open_gates_let_everything_through() -> None:
-    found = thresholds.apply_thresholds(
-        SURE, LOGITS, RIGHT, Thresholds(0.0, 1.0, thresholds.score_limit(LOGITS, 1.0))
+    found = outcomes.apply_thresholds(
+        SURE, LOGITS, RIGHT, Thresholds(0.0, 1.0, score_limit.score_limit(LOGITS, 1.0))
     )
     assert (found.coverage, found.precision, found.recall) == (1.0, 0.5, None)
 
 
 def test_gates_that_let_nothing_through_have_no_precision() -> None:
     assert (
-        thresholds.apply_thresholds(SURE, LOGITS, RIGHT, Thresholds(1.0, 0.9, 9.0)).precision
-        is None
+        outcomes.apply_thresholds(SURE, LOGITS, RIGHT, Thresholds(1.0, 0.9, 9.0)).precision is None
     )
 
 
 def test_the_threshold_keeps_the_share_it_says() -> None:
     logits = np.random.default_rng(0).normal(size=10_000).astype(np.float32)
     for kept in (0.9, 0.99):
-        assert (logits >= thresholds.score_limit(logits, kept)).mean() == pytest.approx(
+        assert (logits >= score_limit.score_limit(logits, kept)).mean() == pytest.approx(
             kept, abs=0.001
         )
 
@@ -72,7 +71,7 @@ def test_it_keeps_that_share_of_texts_to_come(rows: int, kept: float) -> None:
     random = np.random.default_rng(rows)
     lost = []
     for _ in range(400):
-        limit = thresholds.score_limit(random.normal(size=rows).astype(np.float32), kept)
+        limit = score_limit.score_limit(random.normal(size=rows).astype(np.float32), kept)
         lost.append((random.normal(size=500) < limit).mean())
     assert np.mean(lost) <= (1 - kept) * 1.15 + 0.001
 
@@ -86,30 +85,32 @@ def test_whatever_the_scores_no_more_than_the_share_are_below(
     scores: list[float], kept: float
 ) -> None:
     values = np.asarray(scores, dtype=np.float32)
-    limit = thresholds.score_limit(values, kept)
+    limit = score_limit.score_limit(values, kept)
     assert (values < limit).mean() <= 1 - kept + 1e-9
-    assert limit <= thresholds.score_limit(values, max(0.8, kept - 0.05))
+    assert limit <= score_limit.score_limit(values, max(0.8, kept - 0.05))
 
 
 def test_students_quantiles_are_scipys() -> None:
     for share, freedom, exact in ((0.01, 4, 3.7469), (0.01, 19, 2.5395), (0.05, 7, 1.8946)):
-        assert thresholds._student(share, freedom) == pytest.approx(exact, rel=0.02)
+        assert score_limit.student_quantile(share, freedom) == pytest.approx(exact, rel=0.02)
 
 
 @pytest.mark.parametrize(("share", "rows"), [(0.1, 20), (0.03, 40), (0.01, 50)])
 def test_tolerance_limits_hold_99_times_of_100(share: float, rows: int) -> None:
     random = np.random.default_rng(rows)
     drawn = random.normal(size=(4000, rows))
-    limits = drawn.mean(axis=1) - thresholds._tolerance(share, rows) * drawn.std(axis=1, ddof=1)
+    limits = drawn.mean(axis=1) - score_limit.tolerance_factor(share, rows) * drawn.std(
+        axis=1, ddof=1
+    )
     below = np.asarray([NormalDist().cdf(limit) for limit in limits])
     assert (below <= share).mean() == pytest.approx(0.99, abs=0.006)
 
 
 def test_a_handful_of_rows_makes_no_threshold() -> None:
-    assert thresholds._tolerance(0.03, 3) == float("inf")
+    assert score_limit.tolerance_factor(0.03, 3) == float("inf")
 
 
-def out_of_scope(count: int, mean: float) -> tuple[thresholds.Floats, thresholds.Floats]:
+def out_of_scope(count: int, mean: float) -> tuple[decision.Floats, decision.Floats]:
     random = np.random.default_rng(count)
     inside = random.normal(4, 1, 2000).astype(np.float32)
     return inside, random.normal(mean, 1, count).astype(np.float32)
@@ -118,33 +119,33 @@ def out_of_scope(count: int, mean: float) -> tuple[thresholds.Floats, thresholds
 @pytest.mark.parametrize("count", range(6))
 @pytest.mark.parametrize("mean", [-4, 1, 4])
 def test_a_handful_of_strangers_moves_nothing(count: int, mean: float) -> None:
-    assert thresholds.best_kept_share(*out_of_scope(count, mean)) == thresholds.KEPT_SHARE
-    assert not thresholds.tuning_rows(count).any()
+    assert tuning.best_kept_share(*out_of_scope(count, mean)) == decision.KEPT_SHARE
+    assert not tuning.tuning_rows(count).any()
 
 
 @settings(max_examples=30, deadline=None)
 @given(count=st.integers(0, 200), mean=st.floats(-8, 8))
 def test_strangers_cost_no_more_than_they_may(count: int, mean: float) -> None:
     inside, outside = out_of_scope(count, mean)
-    kept = thresholds.best_kept_share(inside, outside)
+    kept = tuning.best_kept_share(inside, outside)
     least = 0.99 if count < 10 else 0.97 if count < 50 else 0.95
     assert least <= kept <= 0.995
-    assert (inside < thresholds.score_limit(inside, kept)).mean() <= 1 - least
+    assert (inside < score_limit.score_limit(inside, kept)).mean() <= 1 - least
 
 
 def test_many_strangers_choose_how_many_to_keep() -> None:
-    assert thresholds.best_kept_share(*out_of_scope(200, -4)) > 0.99
-    assert thresholds.best_kept_share(*out_of_scope(200, 2)) == 0.95
-    assert thresholds.best_kept_share(*out_of_scope(30, 2)) < 0.98
+    assert tuning.best_kept_share(*out_of_scope(200, -4)) > 0.99
+    assert tuning.best_kept_share(*out_of_scope(200, 2)) == 0.95
+    assert tuning.best_kept_share(*out_of_scope(30, 2)) < 0.98
     inside, _ = out_of_scope(1, 0)
-    assert thresholds.auroc(inside, inside) == pytest.approx(0.5)
-    assert thresholds.auroc(inside, inside - 100) == 1.0
+    assert outcomes.auroc(inside, inside) == pytest.approx(0.5)
+    assert outcomes.auroc(inside, inside - 100) == 1.0
 
 
 def test_those_that_choose_do_not_tell() -> None:
-    chosen = thresholds.tuning_rows(21)
+    chosen = tuning.tuning_rows(21)
     assert chosen.sum() == 10
-    assert chosen.tolist() == thresholds.tuning_rows(21).tolist()
+    assert chosen.tolist() == tuning.tuning_rows(21).tolist()
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,7 @@ def test_those_that_choose_do_not_tell() -> None:
 def test_unsure_depends_on_how_many_labels_there_are(
     labels: int, balanced: bool, least: float
 ) -> None:
-    assert thresholds.default_min_confidence(labels, balanced=balanced) == least
+    assert decision.default_min_confidence(labels, balanced=balanced) == least
 
 
 def test_they_survive_json() -> None:

@@ -17,7 +17,7 @@ from apps.batch.pump.pump import run_pump
 from apps.classifiers.evaluation import row_results
 from apps.classifiers.evaluation.row_texts import load_texts
 from apps.classifiers.models import ChatTest, Classifier
-from apps.classifiers.prediction import chat_labels, chat_tests
+from apps.classifiers.prediction import chat_labels, chat_test_results, chat_tests
 from apps.classifiers.views.chat_tests import target_choices
 from apps.files import ExampleRow
 from apps.llm.client import close_clients
@@ -90,7 +90,7 @@ def test_it_works(browser: Client, made: Classifier, server: Server, woken: list
     asyncio.run(_work_off(server.pk))
     test.batch.refresh_from_db()
     assert test.batch.status == "done"
-    found = chat_tests.read_result(test)
+    found = chat_test_results.read_result(test)
     assert found.done == 4
     # The model writes nonsense, but its server's grammar lets it write labels only.
     answered = Item.objects.filter(batch=test.batch, status=ItemStatus.ACCEPTED)
@@ -116,7 +116,7 @@ def test_what_it_counts(browser: Client, made: Classifier, server: Server) -> No
     outputs[0] = None
     outputs[1] = {"label": next(x for x in known if x != right[truths[1]]), "confidence": 0.8}
     finish(test, outputs)
-    found = chat_tests.read_result(test)
+    found = chat_test_results.read_result(test)
     assert found.chat is not None
     assert found.classifier is not None
     assert found.chat.accuracy == pytest.approx(4 / 6)
@@ -196,7 +196,7 @@ def test_an_answer_that_came_to_no_end_has_failed_and_is_not_wrong(
     for item in unfinished:
         item.code, item.reason = chat_labels.UNFINISHED, "The model spent all 48 tokens thinking."
         item.save()
-    found = chat_tests.read_result(test)
+    found = chat_test_results.read_result(test)
     assert (found.done, found.failed, found.invalid) == (6, 2, 0)
     assert found.paired is not None
     assert found.paired.rows == 4

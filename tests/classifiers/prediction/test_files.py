@@ -16,7 +16,7 @@ from pytest_django import Settings
 from apps import files as apps_files
 from apps.classifiers import services
 from apps.classifiers.models import Classifier, FilePrediction, FileStatus, Run
-from apps.classifiers.prediction import file_predictions
+from apps.classifiers.prediction import file_queue
 from apps.servers.models import Server
 from apps.work import services as work
 from apps.work.models import Task
@@ -214,7 +214,7 @@ def test_cancel(api: Client, made: Classifier, monkeypatch: pytest.MonkeyPatch) 
     predict_file(running.pk)
     running.refresh_from_db()
     assert running.status == FileStatus.CANCELLED
-    assert not file_predictions.upload_path(running).exists()
+    assert not file_queue.upload_path(running).exists()
 
 
 def test_a_forgotten_file_is_resumed(api: Client, made: Classifier) -> None:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.classifiers.prediction.file_predictions import COLUMNS, own_columns
-from apps.classifiers.prediction.predict import MAX_TEXT, check_texts
+from apps.classifiers.prediction.file_rows import COLUMNS, own_columns
+from apps.classifiers.prediction.text_checks import MAX_TEXT, check_texts
 
 columns = st.lists(
     st.one_of(st.sampled_from([*COLUMNS, "label (file)"]), st.text("ab ", max_size=4)),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from apps.classifiers.errors import BadArtefact
-from apps.classifiers.prediction import predictor
+from apps.classifiers.prediction import predictor_file
 from apps.classifiers.prediction.predictor import ModelCard, Predictor
 
 CARD = ModelCard(["zebra", "apple", "mango"], 4, 2.0, "model", "fingerprint")
@@ -24,8 +24,8 @@ def npz(**arrays: object) -> bytes:
 
 
 def test_a_round_trip_changes_nothing(tmp_path: Path) -> None:
-    predictor.save(tmp_path / "new", "run-1", PREDICTOR)
-    loaded = predictor.load(tmp_path / "new", "run-1")
+    predictor_file.save(tmp_path / "new", "run-1", PREDICTOR)
+    loaded = predictor_file.load(tmp_path / "new", "run-1")
     assert loaded.card == CARD
     assert np.array_equal(loaded.weights, PREDICTOR.weights)
     for file in (tmp_path / "new").iterdir():
@@ -54,9 +54,9 @@ def test_temperature_is_applied() -> None:
 
 def test_a_favoured_label_comes_first_with_its_own_probability(tmp_path: Path) -> None:
     favoured = Predictor(replace(CARD, favour=[0.0, 9.0, 0.0]), PREDICTOR.weights, PREDICTOR.bias)
-    predictor.save(tmp_path, "run-2", favoured)
+    predictor_file.save(tmp_path, "run-2", favoured)
     vector = np.eye(1, 4, dtype=np.float32)
-    (top,) = predictor.load(tmp_path, "run-2").top(vector)
+    (top,) = predictor_file.load(tmp_path, "run-2").top(vector)
     assert [ranked.label for ranked in top] == ["apple", "zebra", "mango"]
     plain = {ranked.label: ranked.confidence for ranked in PREDICTOR.top(vector)[0]}
     assert {ranked.label: ranked.confidence for ranked in top} == plain
@@ -97,31 +97,31 @@ def test_a_crafted_file_is_refused(
     data: bytes, card: dict[str, object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(BadArtefact):
-        predictor.parse(data, card)
+        predictor_file.parse(data, card)
     assert capsys.readouterr().out == ""
 
 
 def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
-    predictor.save(tmp_path, "run-2", PREDICTOR)
+    predictor_file.save(tmp_path, "run-2", PREDICTOR)
     (tmp_path / "run-2.npz").write_bytes(npz(weights=PREDICTOR.weights * 2, bias=PREDICTOR.bias))
     with pytest.raises(BadArtefact, match="changed"):
-        predictor.load(tmp_path, "run-2")
+        predictor_file.load(tmp_path, "run-2")
 
 
 @pytest.mark.parametrize("description", ["", "[]", "{}", json.dumps(GOOD)])
 def test_a_damaged_description_is_refused(tmp_path: Path, description: str) -> None:
-    predictor.save(tmp_path, "run-3", PREDICTOR)
+    predictor_file.save(tmp_path, "run-3", PREDICTOR)
     (tmp_path / "run-3.json").write_text(description)
     with pytest.raises(BadArtefact):
-        predictor.load(tmp_path, "run-3")
+        predictor_file.load(tmp_path, "run-3")
 
 
 def test_what_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(BadArtefact, match="not on this machine"):
-        predictor.load(tmp_path, "run-4")
+        predictor_file.load(tmp_path, "run-4")
 
 
 def test_removed_is_removed(tmp_path: Path) -> None:
-    predictor.save(tmp_path, "run-5", PREDICTOR)
-    predictor.remove(tmp_path, "run-5")
+    predictor_file.save(tmp_path, "run-5", PREDICTOR)
+    predictor_file.remove(tmp_path, "run-5")
     assert list(tmp_path.iterdir()) == []

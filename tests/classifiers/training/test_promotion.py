@@ -5,7 +5,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.classifiers.evaluation.row_results import MapPoints, PredictedRows, RowResults
-from apps.classifiers.evaluation.thresholds import Thresholds
+from apps.classifiers.evaluation.thresholds.decision import Thresholds
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.training.promotion import (
     choose_thresholds,

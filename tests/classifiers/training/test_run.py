@@ -414,7 +414,7 @@ def test_a_bug_fails_the_run_and_is_logged(alice: User, monkeypatch: pytest.Monk
     run.refresh_from_db()
     assert run.status == Status.FAILED
     assert "boom" not in run.error
-    assert "train again" in run.error
+    assert "Train again" in run.error
 
 
 def test_deleting_a_classifier_removes_its_files(alice: User, settings: Settings) -> None:

@@ -22,7 +22,7 @@ from pytest_django import Settings
 from apps.classifiers import tasks
 from apps.classifiers.errors import BadFile
 from apps.classifiers.models import Classifier
-from apps.classifiers.prediction import predictor
+from apps.classifiers.prediction import predictor_file
 from apps.classifiers.prediction.predictor import ModelCard, Predictor
 from apps.classifiers.transfer import convert, exports, imports
 from apps.embeddings.services import Preparation
@@ -228,7 +228,7 @@ def test_without_onnx_the_other_forms_are_there(
 
 def test_who_comes_while_files_are_written_waits_and_writes_none(tmp_path: Path) -> None:
     chosen = made_up()
-    predictor.save(tmp_path, "run-1", chosen)
+    predictor_file.save(tmp_path, "run-1", chosen)
     files = [tmp_path / f"run-1.{form}" for form in convert.FORMS]
     later = threading.Thread(target=convert.write, args=(tmp_path, "run-1", chosen))
     with convert._locked(tmp_path):
@@ -273,8 +273,8 @@ def test_a_worker_writes_what_is_not_there_yet(
     assert bobs_browser.get(files).status_code == 404
     assert browser.post(files).status_code == 405
     convert.remove(settings.CLASSIFIERS_DIR, run.artefact)
-    predictor.remove(settings.CLASSIFIERS_DIR, run.artefact)
-    predictor.load.cache_clear()
+    predictor_file.remove(settings.CLASSIFIERS_DIR, run.artefact)
+    predictor_file.load.cache_clear()
     answer = browser.get(page).content.decode()
     assert "not on this machine" in answer
     assert "hx-trigger" not in answer
@@ -357,8 +357,8 @@ def test_an_imported_classifier_answers_alike(
         assert browser.get(f"/classify/{brought.pk}/{page}").status_code == 200, page
     assert brought.current is not None
     assert made.current is not None
-    one = predictor.load(settings.CLASSIFIERS_DIR, made.current.artefact)
-    other = predictor.load(settings.CLASSIFIERS_DIR, brought.current.artefact)
+    one = predictor_file.load(settings.CLASSIFIERS_DIR, made.current.artefact)
+    other = predictor_file.load(settings.CLASSIFIERS_DIR, brought.current.artefact)
     assert np.array_equal(one.weights, other.weights)
     tried = factories.post(browser, f"/classify/{brought.pk}/try/", {"text": "HELLO THERE 1"})
     assert "hello" in tried.content.decode()

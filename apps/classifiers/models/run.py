@@ -1,20 +1,16 @@
-"""Classifiers and the runs that trained them."""
+"""One training of a classifier."""
 
 from datetime import datetime
-from enum import StrEnum
-from typing import Any, ClassVar, Self
+from typing import Any
 
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from apps.batch.models import Batch
 from apps.classifiers import metric_text
-from apps.core.models import Owned, OwnedQuerySet
-from apps.datasets.models import Dataset
+from apps.classifiers.models.background_record import BackgroundRecord
+from apps.classifiers.models.classifier import Classifier
 from apps.llm.permits import describe_batch_wait
-from apps.servers.models import Server
-from apps.work.models import Task
 
 
 class Status(models.TextChoices):
@@ -29,59 +25,11 @@ class Status(models.TextChoices):
 
 ACTIVE = (Status.QUEUED, Status.EMBEDDING, Status.FITTING, Status.EVALUATING)
 STAGES = (Status.EMBEDDING, Status.FITTING, Status.EVALUATING)
-
-
 # Of a run, what only its own pages show: reading it takes longer than all the rest.
 LARGE_FIELDS = (
     *("per_class", "confusion", "confused_pairs", "reliability", "test_indices", "skipped_rows"),
     *("leaks", "learning_curve", "review_queue"),
 )
-
-
-class ClassifierQuerySet(OwnedQuerySet["Classifier"]):
-    def for_prediction(self) -> Self:
-        """Select the fields that `predict.load_classifier` reads, and no more."""
-        # Not with all of its run: what that knows of its rows takes longer to read than a
-        # prediction may.
-        return self.select_related("server", "current").only(
-            *("owner_id", "name", "model", "server", "current"),
-            *(f"server__{field.attname}" for field in Server._meta.concrete_fields),
-            *("current__number", "current__thresholds", "current__classifier_id"),
-        )
-
-
-class Classifier(Owned):
-    name = models.CharField(max_length=200)
-    # A classifier goes on working when what it was trained on is deleted.
-    dataset = models.ForeignKey(Dataset, null=True, on_delete=models.SET_NULL, related_name="+")
-    test_dataset = models.ForeignKey(
-        Dataset, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
-    )
-    server = models.ForeignKey(Server, null=True, on_delete=models.SET_NULL, related_name="+")
-    model = models.CharField(max_length=300, blank=True)
-    options = models.JSONField(
-        default=dict,
-        help_text="seed, balanced, what embeddings.Preparation knows, and the chosen gates.",
-    )
-    pinned = models.BooleanField(
-        default=False, help_text="A person chose the run that answers: a newer one waits."
-    )
-    current = models.ForeignKey(
-        "Run",
-        null=True,
-        blank=True,
-        on_delete=models.SET_NULL,
-        related_name="+",
-        help_text="The run whose classifier answers: the newest that is ready.",
-    )
-
-    objects: ClassVar[ClassifierQuerySet] = ClassifierQuerySet.as_manager()  # type: ignore[assignment]
-
-    class Meta:
-        ordering = ["-pk"]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -91,49 +39,6 @@ class RunQuerySet(models.QuerySet["Run"]):
     def for_lists(self) -> "RunQuerySet":
         """Without what only the page of one run shows."""
         return self.defer(*LARGE_FIELDS)
-
-
-class TaskKind(StrEnum):
-    TRAINING = "classifiers.training"
-    FILE_PREDICTION = "classifiers.file_prediction"
-
-
-class BackgroundRecord(models.Model):
-    """The outcome of a durable task. The task holds the lease, the progress and the cancelling."""
-
-    ACTIVE: ClassVar[tuple[str, ...]]
-
-    task = models.OneToOneField(Task, null=True, on_delete=models.SET_NULL, related_name="+")
-    status = models.CharField(max_length=10)
-    error = models.TextField(blank=True)
-    created = models.DateTimeField(auto_now_add=True)
-    started = models.DateTimeField(null=True)
-    finished = models.DateTimeField(null=True)
-
-    class Meta:
-        abstract = True
-
-    @property
-    def is_active(self) -> bool:
-        return self.status in self.ACTIVE
-
-    @property
-    def done(self) -> int:
-        return self.task.done if self.task else 0
-
-    @property
-    def total(self) -> int:
-        return self.task.total if self.task else 0
-
-    @property
-    def cancel_requested(self) -> bool:
-        return bool(self.task and self.task.cancel_requested)
-
-    @property
-    def duration(self) -> float | None:
-        if self.started is None or self.finished is None:
-            return None
-        return (self.finished - self.started).total_seconds()
 
 
 class Run(BackgroundRecord):
@@ -283,54 +188,3 @@ class ReviewReason(models.TextChoices):
     LABEL_ERROR = "label_error", "Likely label error"
     UNCERTAIN = "uncertain", "Uncertain"
     UNLABELLED = "unlabelled", "Unlabelled and uncertain"
-
-
-class FileStatus(models.TextChoices):
-    QUEUED = "queued"
-    RUNNING = "running"
-    READY = "ready"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-class FilePrediction(BackgroundRecord):
-    """A file of texts to be classified in the background, and its download afterwards."""
-
-    ACTIVE = (FileStatus.QUEUED.value, FileStatus.RUNNING.value)
-
-    classifier = models.ForeignKey(Classifier, on_delete=models.CASCADE, related_name="files")
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+")
-    status = models.CharField(max_length=10, choices=FileStatus, default=FileStatus.QUEUED)
-    file_name = models.CharField(max_length=200, help_text="What the sender called it; shown only.")
-    column = models.CharField(max_length=200, blank=True)
-    file_format = models.CharField(max_length=5, default="csv")
-    counts = models.JSONField(default=dict, help_text="Rows by label, gate or reason.")
-
-    class Meta:
-        ordering = ["-pk"]
-
-    def __str__(self) -> str:
-        return self.file_name
-
-    @property
-    def is_ready(self) -> bool:
-        return self.status == FileStatus.READY
-
-    @property
-    def artefact(self) -> str:
-        return f"file-{self.pk}"
-
-
-class ChatTest(models.Model):
-    """A chat model that labels test rows of a run, as a batch job: see `chat_labels`."""
-
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="chat_tests")
-    batch = models.OneToOneField(Batch, on_delete=models.CASCADE, related_name="+")
-    shots = models.PositiveSmallIntegerField(help_text="Examples a label in the prompt.")
-    created = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["-pk"]
-
-    def __str__(self) -> str:
-        return f"{self.batch.model}, {self.shots} examples a label"
