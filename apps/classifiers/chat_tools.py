@@ -1,4 +1,4 @@
-"""A person's own classifiers, for the model he talks to."""
+"""A person's own classifiers, for the model they talk to."""
 
 from django.contrib.auth.models import User
 
@@ -16,7 +16,7 @@ NAMED_AT_MOST = 50
 
 
 async def classify_text(user: User, arguments: Arguments) -> str:
-    """The likeliest labels of each text, a line for each."""
+    """Classify texts and return one line for each."""
     texts: list[str] = arguments["texts"]
     if problems := text_checks.check_texts(texts):
         raise ToolError(" ".join(problems[:3]))
@@ -28,11 +28,11 @@ async def classify_text(user: User, arguments: Arguments) -> str:
     except (LLMError, NoServer) as error:
         raise ToolError(f"The embedding server could not answer: {error}") from error
     return "\n".join(
-        f"{number}. {_said(prediction)}" for number, prediction in enumerate(predictions, start=1)
+        f"{number}. {_line(prediction)}" for number, prediction in enumerate(predictions, start=1)
     )
 
 
-def _said(prediction: predict.Prediction) -> str:
+def _line(prediction: predict.Prediction) -> str:
     labels = ", ".join(f"{ranked.label} ({ranked.confidence:.0%})" for ranked in prediction.top)
     return labels if prediction.gate == Refusal.NOTHING else f"{labels} [{prediction.gate}]"
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
+from apps.classifiers.evaluation import row_results
 from apps.classifiers.prediction import predictor_file
 from apps.classifiers.training import trainer
 from apps.work.tasks import run_task
@@ -15,6 +16,7 @@ def _own_folder(settings: Settings, tmp_path: Path) -> Iterator[None]:
     settings.CLASSIFIERS_DIR = tmp_path / "classifiers"
     yield
     predictor_file.load.cache_clear()
+    row_results.load.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -1,14 +1,24 @@
 """Rows, datasets and trained classifiers with defaults."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
+from django.utils import timezone
 
 from apps.classifiers import services
-from apps.classifiers.models import Classifier, Run
+from apps.classifiers.evaluation import row_results
+from apps.classifiers.evaluation.metrics import Codes, Floats, classification_report
+from apps.classifiers.evaluation.row_results import MapPoints, PredictedRows, RowResults
+from apps.classifiers.evaluation.row_texts import row_key
+from apps.classifiers.evaluation.thresholds.decision import Thresholds
+from apps.classifiers.models import Classifier, Run, Status
+from apps.classifiers.prediction import predictor_file
+from apps.classifiers.prediction.predictor import ModelCard, Predictor
 from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset
 from apps.embeddings import canary
@@ -24,6 +34,7 @@ TOPICS = {
     "rate": "what exchange rate do you give for euro amount {}",
     "hello": "HELLO THERE GOOD MORNING {}",
 }
+LABELS = list(TOPICS)
 
 
 def rows(per_label: int = 12, *, split: str | None = None, start: int = 0) -> list[ExampleRow]:
@@ -113,3 +124,61 @@ def exchange_embedding_model() -> None:
     other = -np.frombuffer(known.canary, dtype="<f4")
     EmbeddingModel.objects.update(canary=other.tobytes())
     canary.clear_checked()
+
+
+def ready(owner: User, *, versions: int = 1) -> Classifier:
+    """A classifier with finished versions whose predictions are made up: no model server needed.
+
+    Of its 36 rows the last 6 are test rows; version n labels n - 1 of them wrong.
+    """
+    data = dataset(owner)
+    made = Classifier.objects.create(owner=owner, name="Topics", dataset=data, options={})
+    texts = [row.text for row in rows()]
+    truth = np.asarray([number % 3 for number in range(36)])
+    for number in range(1, versions + 1):
+        logits = np.eye(3, dtype=np.float32)[truth] * 4
+        logits[30 : 29 + number] = np.roll(logits[30 : 29 + number], 1, axis=1)
+        report = classification_report(logits[30:], truth[30:], LABELS, temperature=1.0)
+        run = Run.objects.create(
+            classifier=made,
+            number=number,
+            status=Status.READY,
+            train_rows=30,
+            test_indices=list(range(30, 36)),
+            metrics=report.metrics,
+            per_class=report.per_class,
+            confusion=report.matrix,
+            reliability=report.reliability,
+            thresholds=Thresholds(0.5, 0.99).as_dict(),
+            fit={"labels": 3, "temperature": 1.0, "C": 10.0, "path": []},
+            started=timezone.now(),
+            finished=timezone.now(),
+        )
+        _save_files(run, texts, truth, logits)
+        made.current = run
+    made.save()
+    return made
+
+
+def _save_files(run: Run, texts: list[str], truth: Codes, logits: Floats) -> None:
+    def part(places: list[int]) -> PredictedRows:
+        return PredictedRows.from_logits(
+            index=places,
+            source=[0] * len(places),
+            keys=[row_key(texts[place]) for place in places],
+            truth=truth[places],
+            logits=logits[places],
+            temperature=1.0,
+        )
+
+    points = MapPoints(
+        np.zeros((36, 2), dtype=np.float32),
+        np.repeat(np.asarray([0, 1], dtype=np.int8), [30, 6]),
+        np.concatenate([np.arange(30), np.arange(6)]).astype(np.int32),
+    )
+    folder = Path(settings.CLASSIFIERS_DIR)
+    sides = part(list(range(30))), part(list(range(30, 36))), part([]), part([])
+    row_results.save(folder, run.artefact, RowResults(*sides, points))
+    card = ModelCard(LABELS, 4, 1.0, "mini", "f" * 64)
+    weights = np.eye(3, 4, dtype=np.float32)
+    predictor_file.save(folder, run.artefact, Predictor(card, weights, np.zeros(3, np.float32)))

@@ -9,7 +9,7 @@ from apps.classifiers.evaluation.mcnemar import PairedResult, format_p_value
 
 @dataclass(frozen=True, slots=True)
 class LabelScore:
-    """How well one classifier finds one label."""
+    """Scores of one label with one classifier."""
 
     f1: float | None
     """None where it was not judged on the label, or does not know it."""

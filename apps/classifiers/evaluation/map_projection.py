@@ -33,7 +33,7 @@ def project_to_plane(vectors: Floats, *, seed: int = 0) -> tuple[Floats, Floats]
     """
     if len(vectors) >= FEWEST:
         try:
-            return _umap(vectors, seed), NO_SHARES
+            return umap_projection(vectors, seed), NO_SHARES
         except ModuleNotFoundError as error:
             if error.name != "umap":
                 log.warning("umap-learn is installed but cannot be imported: %s", error)
@@ -42,7 +42,7 @@ def project_to_plane(vectors: Floats, *, seed: int = 0) -> tuple[Floats, Floats]
     return principal_components(vectors)
 
 
-def _umap(vectors: Floats, seed: int) -> Floats:
+def umap_projection(vectors: Floats, seed: int) -> Floats:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         umap = importlib.import_module("umap")

@@ -14,7 +14,7 @@ Z = 1.959964  # 95 %
 
 @dataclass(frozen=True, slots=True)
 class RunPredictions:
-    """What one classifier said of its test rows, and what its codes mean."""
+    """Predictions of one run on its test rows, with the labels of its codes."""
 
     rows: PredictedRows
     labels: Sequence[str]
@@ -69,7 +69,7 @@ def _equal(said: Sequence[str], truth: Sequence[str]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True)
 class PairedResult:
-    """How two classifiers did on the same rows."""
+    """Scores of two classifiers on the same rows."""
 
     both: int
     only_old: int

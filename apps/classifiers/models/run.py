@@ -183,7 +183,7 @@ class Run(BackgroundRecord):
 
 
 class ReviewReason(models.TextChoices):
-    """Why a person should look at a row."""
+    """Reasons to review a row."""
 
     LABEL_ERROR = "label_error", "Likely label error"
     UNCERTAIN = "uncertain", "Uncertain"

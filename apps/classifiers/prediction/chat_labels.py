@@ -25,7 +25,7 @@ UNFINISHED = "unfinished"
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What the rows share. `system` is kept as it was sent, so the server's cache can keep it."""
+    """The values that all rows share. `system` stays byte-identical for the server's cache."""
 
     labels: list[str]
     system: str

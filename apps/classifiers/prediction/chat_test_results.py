@@ -51,7 +51,7 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a chat test has shown so far."""
+    """Results of a chat test so far."""
 
     done: int
     total: int

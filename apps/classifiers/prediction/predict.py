@@ -37,11 +37,11 @@ AT_ONCE = 32  # texts judged in a millisecond or two; more would keep the event 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The likeliest labels with calibrated probabilities, best first, and whether to trust them."""
+    """The most likely labels with calibrated probabilities, best first, and the refusal."""
 
     top: list[RankedLabel]
     score: float
-    """How much the text is like those it was trained on: what the second gate looks at."""
+    """How much the text is like those it was trained on: compared with the second threshold."""
     gate: Refusal = Refusal.NOTHING
     notice: str = ""
     """What was done to a text that was too long."""
@@ -57,7 +57,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class LoadedClassifier:
-    """What is kept of a classifier that can answer. Which model is behind its server is not."""
+    """A classifier read from disk, before its embedding model is checked."""
 
     run: Run
     predictor: Predictor
@@ -126,7 +126,7 @@ async def prepare_classifier(kept: LoadedClassifier) -> ReadyClassifier:
 async def classify(
     ready: ReadyClassifier, texts: Sequence[str], *, lane: Lane = Lane.INTERACTIVE, top: int = TOP
 ) -> list[Prediction]:
-    """The likeliest labels of each text. A person does not wait until new vectors are saved.
+    """Return the most likely labels of each text. Interactive callers do not wait for saves.
 
     Raises:
         ModelChanged: the vectors have another width than at training.
@@ -161,7 +161,7 @@ async def classify(
 async def predict(
     kept: LoadedClassifier, texts: Sequence[str], *, top: int = TOP
 ) -> list[Prediction]:
-    """The likeliest labels of each text.
+    """Return the most likely labels of each text.
 
     Raises:
         ModelChanged: its embedding model is not there any more.
@@ -173,10 +173,10 @@ async def predict(
 async def load_and_predict(
     classifier: Classifier, texts: Sequence[str], *, top: int = TOP
 ) -> list[Prediction]:
-    """`stored` and `predict` in one, for who has a classifier in hand.
+    """Load a classifier and return the most likely labels of each text.
 
     Raises:
-        NotReady, NoServer, BadArtefact: as `stored`.
+        NotReady, NoServer, BadArtefact: as `load_classifier`.
         ModelChanged, LLMError, TextsTooLarge: as `predict`.
     """
     return await predict(await in_db(load_classifier, classifier), texts, top=top)

@@ -18,7 +18,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """What the arrays mean."""
+    """The meaning of the arrays."""
 
     labels: list[str]
     dimensions: int
@@ -26,7 +26,7 @@ class ModelCard:
     embedding_model: str
     embedding_fingerprint: str
     preparation: dict[str, Any] = field(default_factory=dict)
-    """How texts become vectors: see `embeddings.preparation.Preparation`."""
+    """The preparation of texts: see `embeddings.preparation.Preparation`."""
     favour: list[float] = field(default_factory=list)
     """Of each label, added to its logit before the largest is chosen, not for probabilities: rare
     labels that are weighed like common ones. Empty where none is favoured."""
@@ -42,13 +42,13 @@ class RankedLabel:
 
 @dataclass(frozen=True, slots=True)
 class TextScores:
-    """Of one text: its labels, best first, and how much it is like any at all."""
+    """Ranked labels of one text, and how familiar the text is."""
 
     top: list[RankedLabel]
     """The label it gives comes first, also where a favoured one is given that is less likely."""
     max_logit: float
     score: float
-    """What the second gate looks at: the familiarity, or the largest logit where that is all."""
+    """Compared with the out-of-scope threshold: the familiarity, or else the largest logit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ RareLabels = Literal["leave_out", "pool", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class LabelOptions:
-    """What a person decides about labels that cannot simply be trained."""
+    """Choices for rare and out-of-scope labels."""
 
     rare_labels: RareLabels = "leave_out"
     rare_below: int = MIN_TEXTS

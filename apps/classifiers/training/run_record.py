@@ -29,7 +29,7 @@ class StrengthScore:
 
 @dataclass(frozen=True, slots=True)
 class FitSummary:
-    """How the fit went. Field names are the keys of `Run.fit`."""
+    """Outcome of the fit. Field names are the keys of `Run.fit`."""
 
     C: float
     temperature: float

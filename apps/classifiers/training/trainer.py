@@ -44,7 +44,7 @@ MIN_GAIN = 0.02  # of the loss
 
 @dataclass(frozen=True, slots=True)
 class StrengthResult:
-    """How one value of C did on the rows it had not seen."""
+    """Cross-validated scores of one value of C."""
 
     C: float
     temperature: float

@@ -31,7 +31,7 @@ def write(folder: Path, name: str, predictor: Predictor) -> None:
     """
     forms = {"skops": as_skops, "onnx": as_onnx}
     paths = {form: _path(folder, name, form) for form in available()}
-    with _locked(_path(folder, name, "skops").parent):
+    with one_writer(_path(folder, name, "skops").parent):
         for form, path in paths.items():
             if not path.exists():
                 write_atomically(path, forms[form](predictor))
@@ -50,7 +50,7 @@ def _is_installed(package: str) -> bool:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def one_writer(folder: Path) -> Iterator[None]:
     """One process at a time; one that dies lets the next one in."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

@@ -96,7 +96,7 @@ def as_zip(
 
 
 class _Pieces(io.RawIOBase):
-    """What an archive writes, to be taken off as it comes. It cannot be gone back in."""
+    """A write-only buffer: the archive writes, the response takes piece by piece."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -26,7 +26,7 @@ ROWS_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedRow:
     """A test row that two runs label differently."""
 
     text: str
@@ -81,7 +81,7 @@ def _compared(
 
 
 def compare(old: Run, new: Run) -> dict[str, Any]:
-    """Two runs on the test rows that both were load_run_predictions on, and neither was trained on.
+    """Compare two runs on the test rows that both were tested on and that neither was trained on.
 
     Raises:
         NoRowResults: nothing is known of the rows of one of them.
@@ -102,7 +102,9 @@ def compare(old: Run, new: Run) -> dict[str, Any]:
         "unpaired": len(now.rows) - len(rows),
         "relabelled": rows.relabelled,
         "rows": [
-            Changed(text, rows.truth[place], rows.old_predicted[place], rows.new_predicted[place])
+            ChangedRow(
+                text, rows.truth[place], rows.old_predicted[place], rows.new_predicted[place]
+            )
             for place, text in zip(shown, texts, strict=True)
         ],
     }

@@ -457,6 +457,6 @@ def test_the_page_says_that_umap_placed_the_points(
     browser: Client, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(map_projection, "FEWEST", 10)
-    monkeypatch.setattr(map_projection, "_umap", lambda vectors, seed: vectors[:, :2])
+    monkeypatch.setattr(map_projection, "umap_projection", lambda vectors, seed: vectors[:, :2])
     made = factories.trained(alice)
     assert "UMAP projection" in browser.get(f"/classify/{made.pk}/map/").content.decode()

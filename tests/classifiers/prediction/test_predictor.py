@@ -104,7 +104,7 @@ def test_a_crafted_file_is_refused(
 def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     predictor_file.save(tmp_path, "run-2", PREDICTOR)
     (tmp_path / "run-2.npz").write_bytes(npz(weights=PREDICTOR.weights * 2, bias=PREDICTOR.bias))
-    with pytest.raises(BadArtefact, match="changed"):
+    with pytest.raises(BadArtefact, match="modified"):
         predictor_file.load(tmp_path, "run-2")
 
 

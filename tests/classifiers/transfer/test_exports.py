@@ -1,12 +1,12 @@
 """A classifier that leaves, and one that comes: the same answers, and nothing that could run."""
 
+import fcntl
 import io
 import json
 import pickle  # noqa: TID251 - to see it refused
 import subprocess
 import sys
 import threading
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -226,14 +226,24 @@ def test_without_onnx_the_other_forms_are_there(
         assert browser.get(f"/classify/{made.pk}/runs/1/export.{form}").status_code == 200
 
 
-def test_who_comes_while_files_are_written_waits_and_writes_none(tmp_path: Path) -> None:
+def test_write_waits_for_another_writer_and_then_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chosen = made_up()
     predictor_file.save(tmp_path, "run-1", chosen)
     files = [tmp_path / f"run-1.{form}" for form in convert.FORMS]
     later = threading.Thread(target=convert.write, args=(tmp_path, "run-1", chosen))
-    with convert._locked(tmp_path):
+    at_the_lock = threading.Event()
+    flock = fcntl.flock
+
+    def watched(descriptor: int, operation: int) -> None:
+        at_the_lock.set()
+        flock(descriptor, operation)
+
+    with convert.one_writer(tmp_path):
+        monkeypatch.setattr(fcntl, "flock", watched)
         later.start()
-        time.sleep(0.1)
+        assert at_the_lock.wait(30)
         assert not any(file.exists() for file in files)
         for file in files:
             file.write_bytes(b"ours")

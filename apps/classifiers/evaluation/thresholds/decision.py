@@ -1,6 +1,6 @@
-"""When a classifier should rather not answer. Pure numpy.
+"""Thresholds below which a classifier gives no label. Pure numpy.
 
-Two gates, because there are two reasons: "unsure" is a text between the labels (its calibrated
+Two thresholds, because there are two reasons: "unsure" is a text between the labels (its calibrated
 probability is low), "none of these" is a text unlike anything it was trained on (its familiarity is
 low, see `familiarity`; of classifiers without a sample of their training texts, older and imported
 ones, the largest logit). How familiar a text is does not follow from how likely its label is: of
@@ -38,12 +38,12 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Two thresholds. A gate of 0 and of kept 1 lets everything through."""
+    """Both thresholds. `unsure` 0 and `kept` 1 let everything through."""
 
     unsure: float = MIN_CONFIDENCE
     """Calibrated probability below which it says "unsure"."""
     kept: float = KEPT_SHARE
-    """Share of in-scope texts that pass the second gate: says where the next two come from."""
+    """Share of in-scope texts that pass the second threshold: says where the next two come from."""
     max_logit: float = -np.inf
     """Largest logit below which it says "none of these", where it knows no familiarity."""
     familiar: float | None = None

@@ -12,7 +12,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class ThresholdOutcome:
-    """What two gates do to rows whose answer is known."""
+    """Counts of rows that get a label, a refusal or an error."""
 
     rows: int
     answered: int
