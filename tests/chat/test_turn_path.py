@@ -14,6 +14,9 @@ from tests.chat.tools.tool_server import ToolServer, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+# So many modules of the chat at most run for one answer, from the request to the end of its stream:
+# 28 when this was set, and some room. If there are more, merge what always goes together.
+MOST_MODULES = 31
 ASIDE = (
     "apps.core",  # every request passes through it
     "apps.runtime",
@@ -52,4 +55,4 @@ async def test_a_turn_is_read_in_one_sitting(
     modules = sorted(module for module in trace.modules if not module.startswith(ASIDE))
     chat = [module for module in modules if module.startswith("apps.chat.")]
     assert "apps.chat.answering.turn" in chat
-    assert len(chat) <= 34, chat
+    assert len(chat) <= MOST_MODULES, chat

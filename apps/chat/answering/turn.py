@@ -9,11 +9,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 from apps.chat.answering import prefill
-from apps.chat.answering.outcome import Outcome
-from apps.chat.answering.save import save
+from apps.chat.answering.outcome import Outcome, save
 from apps.chat.models import Status, ToolCall
+from apps.chat.prompt.branch import BETWEEN, messages_of_round, split_at_calls
 from apps.chat.prompt.build import PromptInput, for_answer
-from apps.chat.prompt.call_messages import BETWEEN, messages_of_round, split_at_calls
 from apps.chat.prompt.messages import CountedPrompt
 from apps.chat.prompt.prepare import PreparedRequest, prepare
 from apps.chat.streaming import runner_registry

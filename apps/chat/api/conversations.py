@@ -7,7 +7,6 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
 from apps.chat.answering import titles
-from apps.chat.api.response_formats import check_format
 from apps.chat.api.schemas import MessageOut, message_out
 from apps.chat.conversations import library, services
 from apps.chat.conversations.branch_view import active_branch
@@ -26,6 +25,7 @@ from apps.chat.models import (
     SamplingParams,
     ToolSettings,
 )
+from apps.chat.prompt import response_format as response_formats
 from apps.chat.tools import settings as tool_settings
 from apps.core.api import Page, owner, page
 from apps.core.tools import Approval
@@ -114,7 +114,7 @@ def open_conversation(request: HttpRequest, data: ConversationIn) -> Any:
         model=data.model or preset.model,
         system_prompt=get_prompt(request, data.system_prompt) or preset.system_prompt,
         params=preset.sampling.updated_by(data.params or SamplingParams()),
-        response_format=check_format(data.response_format) or preset.response_format,
+        response_format=response_formats.check(data.response_format) or preset.response_format,
         tools=None if data.tools is None else data.tools.checked(owner(request).pk),
     )
     return Status(201, conversation_out(conversation))
@@ -163,7 +163,7 @@ def _changed_fields(request: HttpRequest, data: ConversationPatch) -> dict[str, 
     if data.tools is not None:
         changed["tools"] = data.tools.checked(owner(request).pk).to_json()
     if data.response_format is not None:
-        changed["response_format"] = check_format(data.response_format)
+        changed["response_format"] = response_formats.check(data.response_format)
     for name in ("title", "model", "pinned", "archived"):
         if (value := getattr(data, name)) is not None:
             changed[name] = value

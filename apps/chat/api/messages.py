@@ -6,7 +6,6 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
 from apps.chat.answering import sse
-from apps.chat.api.response_formats import check_format
 from apps.chat.api.schemas import (
     StartedOut,
     TurnOut,
@@ -18,6 +17,7 @@ from apps.chat.api.schemas import (
 from apps.chat.conversations import branches, services
 from apps.chat.lookups import find_message, get_conversation, get_message
 from apps.chat.models import AnswerRequest, Conversation, Message, SamplingParams, ToolSettings
+from apps.chat.prompt import response_format as response_formats
 from apps.chat.tools import settings as tool_settings
 from apps.core.api import NotFound, owner
 
@@ -62,7 +62,7 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
     conversation = get_conversation(request, pk)
     options = AnswerRequest(
         params=data.params or SamplingParams(),
-        response_format=check_format(data.response_format) or None,
+        response_format=response_formats.check(data.response_format) or None,
         tools=None if data.tools is None else _restricted_tools(conversation, data.tools),
     )
     held = sse.reserve_stream(request) if sse.accepts_events(request) else None

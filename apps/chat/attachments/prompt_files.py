@@ -10,7 +10,7 @@ from apps.chat.models import Attachment, AttachmentKind, Message
 
 @dataclass(frozen=True)
 class PromptFiles:
-    """What the model gets of the files of some messages."""
+    """The files of some messages, as the model gets them."""
 
     texts: Mapping[int, str] = field(default_factory=dict)
     """By message: what stands before its text."""

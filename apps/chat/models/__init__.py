@@ -3,7 +3,6 @@
 Django finds the models of an app here.
 """
 
-from apps.chat.models.answer_request import AnswerRequest, AnswerSettings
 from apps.chat.models.attachments import Attachment, AttachmentKind
 from apps.chat.models.calls import CUT_OFF, NOT_RUN, CallState, ToolCall, stop_calls
 from apps.chat.models.conversations import (
@@ -16,10 +15,16 @@ from apps.chat.models.conversations import (
 from apps.chat.models.messages import Message, Role, Status, Usage
 from apps.chat.models.orphans import mark_orphans_interrupted
 from apps.chat.models.presets import Preferences, Preset, SystemPrompt
-from apps.chat.models.prompt_prefix import PromptPrefix
-from apps.chat.models.sampling import SamplingParams
+from apps.chat.models.stored_json import (
+    MAX_ROUNDS,
+    ROUNDS,
+    AnswerRequest,
+    AnswerSettings,
+    PromptPrefix,
+    SamplingParams,
+    ToolSettings,
+)
 from apps.chat.models.summaries import Summary, SummaryState
-from apps.chat.models.tool_settings import MAX_ROUNDS, ROUNDS, ToolSettings
 
 __all__ = [
     "CUT_OFF",

@@ -8,8 +8,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db import models
 
 from apps.chat.models.presets import SystemPrompt
-from apps.chat.models.sampling import SamplingParams
-from apps.chat.models.tool_settings import ToolSettings
+from apps.chat.models.stored_json import SamplingParams, ToolSettings
 from apps.core.models import Owned, OwnedQuerySet
 from apps.servers.models import Server
 

@@ -8,12 +8,11 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import models
 from django.utils import timezone
 
-from apps.chat.models.answer_request import AnswerRequest
 from apps.chat.models.calls import CallState
 from apps.chat.models.conversations import Conversation
 from apps.chat.models.orphans import mark_orphans_interrupted
 from apps.chat.models.presets import SystemPrompt
-from apps.chat.models.prompt_prefix import PromptPrefix
+from apps.chat.models.stored_json import AnswerRequest, PromptPrefix
 
 
 class Role(models.TextChoices):

@@ -5,7 +5,7 @@ from typing import Self
 from django.conf import settings
 from django.db import models
 
-from apps.chat.models.sampling import SamplingParams
+from apps.chat.models.stored_json import SamplingParams
 from apps.core.models import Owned, OwnedQuerySet
 from apps.servers.models import Server
 

@@ -20,7 +20,7 @@ from apps.chat.models import (
     ToolCall,
 )
 from apps.chat.prompt import branch as branches
-from apps.chat.prompt.call_messages import messages_of_round, split_at_calls
+from apps.chat.prompt.branch import messages_of_round, split_at_calls
 from apps.chat.prompt.messages import CountedPrompt, PromptMessage, PromptSummary
 from apps.chat.tools.settings import Offer, offer
 from apps.servers import services as llm

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from apps.chat.prompt.messages import CountedPrompt, PromptMessage, PromptSummary
-from apps.chat.prompt.render import render
+from apps.chat.prompt.messages import CountedPrompt, PromptMessage, PromptSummary, render
 from apps.chat.prompt.token_estimate import (
     TOKENS_PER_BYTE,
     estimate,
@@ -34,7 +33,7 @@ LEFT_OUT = "[Left out: the context is full. Call it again if you need it.]"
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """What stands between the system prompt and the first message kept, after a cut."""
+    """The messages between the system prompt and the first message kept, after a cut."""
 
     summary: PromptSummary | None = None
     pinned: Sequence[PromptMessage] = ()

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from apps.chat.models.sampling import SamplingParams
+from apps.chat.models.stored_json import SamplingParams
 
 
 @dataclass(frozen=True)

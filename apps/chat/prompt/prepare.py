@@ -7,13 +7,17 @@ from typing import Any
 
 from apps.chat.models import PromptPrefix
 from apps.chat.prompt import context
-from apps.chat.prompt.answer_limit import ANSWER_TOKENS, answer_limit
 from apps.chat.prompt.build import PromptInput
-from apps.chat.prompt.render import with_images
+from apps.chat.prompt.messages import with_images
 from apps.llm.client import ChatRequest
 from apps.llm.client import Message as LLMMessage
 from apps.servers import services as llm
 from apps.servers.models import Server, Use
+
+# Tokens that an answer is assumed to need if nothing limits it: for admission, never sent.
+ANSWER_TOKENS = 2048
+# Share of a slot for the answer if slots share one cache: the rest is for the prompt.
+SHARE_OF_SLOT = 0.75
 
 
 @dataclass(frozen=True)
@@ -120,3 +124,37 @@ def _prefix(request: ChatRequest, prompt: context.Prompt) -> PromptPrefix:
         front_bytes=front.size,
         left_out=prompt.left_out,
     )
+
+
+def answer_limit(server: Server, model: str, wanted: int | None) -> int | None:
+    """Return the `max_tokens` for a server; None: send none.
+
+    llama.cpp ends an answer where its slot does. Others count `max_tokens` into what has to fit
+    and refuse the request, so they are sent none that nobody asked for.
+    """
+    return limit_for(
+        wanted,
+        context=server.context_of(model) if server.continues_messages else None,
+        pool=server.pool(model),
+        slots=server.slots_of(model),
+    )
+
+
+def limit_for(
+    wanted: int | None, *, context: int | None, pool: int | None = None, slots: int = 1
+) -> int | None:
+    """Return `max_tokens` of a request; None if it is left to the server.
+
+    It never depends on an estimate of the prompt: a server that knows the prompt ends an answer at
+    the end of its slot, and a wrong guess would cut answers short.
+
+    Args:
+        wanted: what a person set.
+        context: tokens per slot, if the server is known to end answers there.
+        pool: tokens that all slots share; exceeding them ends every request in flight.
+    """
+    if wanted is not None:
+        return wanted
+    if pool and slots > 1:
+        return max(ANSWER_TOKENS, int(SHARE_OF_SLOT * pool / slots))
+    return context

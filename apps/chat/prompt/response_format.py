@@ -4,9 +4,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from apps.chat.errors import ChatError
 from apps.core.schemas import json_schemas
 
 MAX_CHARACTERS = 50_000
+
+
+class BadResponseFormat(ChatError):
+    code = "bad_response_format"
 
 
 def parse_form(typed: str) -> dict[str, Any]:
@@ -34,8 +39,15 @@ def check(given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a format from the API, in the OpenAI API's shape; {} for free text.
 
     Raises:
-        BadSchema: it has another shape, or a schema that cannot be used.
+        BadResponseFormat: it has another shape, or a schema that cannot be used.
     """
+    try:
+        return _checked(given)
+    except json_schemas.BadSchema as error:
+        raise BadResponseFormat(str(error)) from error
+
+
+def _checked(given: Mapping[str, Any] | None) -> dict[str, Any]:
     if not given or given == {"type": "text"}:
         return {}
     if given == {"type": "json_object"}:

@@ -3,7 +3,7 @@
 from django import template
 
 from apps.chat.models import Message
-from apps.chat.prompt.call_messages import AnswerPart, split_at_calls
+from apps.chat.prompt.branch import AnswerPart, split_at_calls
 
 register = template.Library()
 

@@ -67,7 +67,7 @@ async def _read(response: httpx2.Response) -> str:
 
 
 def text_of_html(page: str) -> str:
-    """What a page says, without its markup."""
+    """Return the text of a page, without its markup."""
     blocks = re.sub(r"(?i)<(br|/p|/div|/li|/tr|/h[1-6]|/title)\b[^<>]*>", r"\g<0>\n", page)
     text = nh3.clean(blocks, tags=set(), clean_content_tags={"script", "style", "template"})
     lines = (" ".join(line.split()) for line in html.unescape(text).splitlines())

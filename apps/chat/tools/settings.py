@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from apps.chat.errors import ChatError
-from apps.chat.models.tool_settings import MAX_ROUNDS, ROUNDS, ToolSettings
+from apps.chat.models.stored_json import MAX_ROUNDS, ROUNDS, ToolSettings
 from apps.core import tools
 from apps.core.tools import IN_GROUP, Approval, Tool
 

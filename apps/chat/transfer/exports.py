@@ -8,7 +8,7 @@ from typing import Any
 
 from apps.chat.conversations.branch_view import active_branch
 from apps.chat.models import Conversation, Message, Role, ToolCall
-from apps.chat.prompt.call_messages import messages_of_answer, split_at_calls
+from apps.chat.prompt.branch import messages_of_answer, split_at_calls
 from apps.chat.prompt.messages import PromptMessage
 from apps.chat.tools.settings import definition_of
 from apps.core import tools

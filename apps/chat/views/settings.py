@@ -13,8 +13,8 @@ from apps.chat.conversations import model_state, presets, system_prompts
 from apps.chat.conversations.system_prompts import changing_parts
 from apps.chat.models import Conversation, Preset
 from apps.chat.prompt import params_form, response_format
-from apps.chat.prompt.answer_limit import answer_limit
 from apps.chat.prompt.build import chosen_model
+from apps.chat.prompt.prepare import answer_limit
 from apps.chat.views import tools
 from apps.chat.views.lookups import get_conversation, get_preset, get_prompt
 from apps.core.api import owner

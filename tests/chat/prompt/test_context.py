@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.chat.prompt.answer_limit import ANSWER_TOKENS, limit_for
 from apps.chat.prompt.context import AFTER_CUT, LEFT_OUT, NEARLY_FULL, RECALL, build_prompt
 from apps.chat.prompt.messages import CountedPrompt, PromptCall, PromptMessage, PromptSummary
+from apps.chat.prompt.prepare import ANSWER_TOKENS, limit_for
 from apps.chat.tools.arguments import SMALLEST_RESULT, result_limit
 
 SYSTEM = "You are a helpful assistant."

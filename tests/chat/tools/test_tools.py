@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from apps.chat.conversations import services
 from apps.chat.models import ToolCall, ToolSettings
-from apps.chat.prompt import call_messages, context
+from apps.chat.prompt import branch, context
 from apps.chat.prompt.messages import CountedPrompt, PromptCall, PromptMessage
 from apps.chat.tools import arithmetic, builtin
 from apps.chat.tools import settings as tool_settings
@@ -208,19 +208,17 @@ class TestParts:
             ToolCall(pk=2, round=1, call_id="b", text_to=3, reasoning_to=0),
             ToolCall(pk=3, round=2, call_id="c", text_to=8, reasoning_to=2),
         ]
-        first, second, last = call_messages.split_at_calls("One\n\nTwo\n\nThree", "Hm\n\nAh", calls)
+        first, second, last = branch.split_at_calls("One\n\nTwo\n\nThree", "Hm\n\nAh", calls)
         assert [part.text for part in (first, second, last)] == ["One", "Two", "Three"]
         assert [part.reasoning for part in (first, second, last)] == ["", "Hm", "Ah"]
         assert [len(part.calls) for part in (first, second, last)] == [2, 1, 0]
 
     def test_blank_lines_of_the_model_stay(self) -> None:
         calls = [ToolCall(pk=1, round=1, text_to=1), ToolCall(pk=2, round=2, text_to=3)]
-        assert [
-            part.text for part in call_messages.split_at_calls("A\n\n\n\n\n\nB", "", calls)
-        ] == [*("A", "", "\n\nB")]
-        assert [part.text for part in call_messages.split_at_calls("Just text", "", [])] == [
-            "Just text"
+        assert [part.text for part in branch.split_at_calls("A\n\n\n\n\n\nB", "", calls)] == [
+            *("A", "", "\n\nB")
         ]
+        assert [part.text for part in branch.split_at_calls("Just text", "", [])] == ["Just text"]
 
 
 def test_a_long_text_is_cut() -> None:

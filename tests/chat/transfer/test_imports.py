@@ -15,7 +15,7 @@ from django.urls import reverse
 from apps.chat.conversations import branch_view
 from apps.chat.conversations.system_prompts import save_system_prompt
 from apps.chat.models import Conversation, Message
-from apps.chat.prompt import call_messages
+from apps.chat.prompt import branch
 from apps.chat.transfer import exports, write
 from apps.chat.transfer import read as transfer_read
 from apps.chat.transfer.normalise import ImportedConversation, MessageContent
@@ -218,7 +218,7 @@ def test_imported_calls_look_and_are_sent_like_our_own(alice: User, browser: Cli
     assert html.count('class="call call-done"') == 3
     assert "it &gt; 1" in html
     answer = conversation.messages.get(role="assistant")
-    turns = call_messages.messages_of_answer(answer, list(answer.tool_calls.all()))
+    turns = branch.messages_of_answer(answer, list(answer.tool_calls.all()))
     said = [(turn.role, turn.content) for turn in turns]
     assert said == [
         ("assistant", "Let me see."), ("tool", "it > 1"), ("tool", '["rain"]'),
