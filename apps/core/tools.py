@@ -88,7 +88,7 @@ class Tool:
         return cast(Run, import_string(self.run)) if isinstance(self.run, str) else self.run
 
 
-_registered: dict[str, Tool] = {}
+registered: dict[str, Tool] = {}
 _sources: list[Callable[[int], list[Tool]]] = []
 IN_GROUP = "__"
 """Between the short name of a group and the name a tool has in it."""
@@ -96,7 +96,7 @@ IN_GROUP = "__"
 
 def register(tool: Tool) -> None:
     """Offer a tool. To be called in `AppConfig.ready`; a second one of that name replaces it."""
-    _registered[tool.name] = tool
+    registered[tool.name] = tool
 
 
 def register_source(source: Callable[[int], list[Tool]]) -> None:
@@ -114,13 +114,13 @@ def available(person: int) -> list[Tool]:
     Args:
         person: the user's primary key.
     """
-    found = {tool.name: tool for source in _sources for tool in source(person)} | _registered
+    found = {tool.name: tool for source in _sources for tool in source(person)} | registered
     return [tool for _, tool in sorted(found.items()) if tool.is_there()]
 
 
 def title_of(name: str) -> str:
     """Return the title of a tool, or its name where it is unknown."""
-    if tool := _registered.get(name):
+    if tool := registered.get(name):
         return tool.title
     group, _, title = name.partition(IN_GROUP)
     return f"{title} · {group}" if title else name

@@ -13,6 +13,7 @@ from apps.chat.models import Conversation
 from apps.servers.models import Server
 from tests.chat.conftest import ask, ask_in, events_of, told
 from tests.chat.tools.tool_server import Delta, ToolServer, create_tool_server
+from tests.waiting import until
 
 ANSWER = "A kettle boils water."
 SAID = '**Title: "Kettles and Stoves."**\nIt is about kettles.'
@@ -101,8 +102,7 @@ async def test_the_next_question_ends_it_and_lets_the_server_let_go_of_its_slot(
         await asyncio.to_thread(create_tool_server, model)
         pk, answer = await ask(alice_api, "What is it?")
         await events_of(alice_api, answer)
-        while len(model.asked) < 2:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(model.asked) >= 2)
         ended = time.monotonic()
         await events_of(alice_api, await ask_in(alice_api, pk, "And a stove?"))
         assert time.monotonic() - ended >= side_requests.RELEASE_SECONDS
@@ -125,12 +125,9 @@ async def test_what_is_typed_is_read_before_a_title_is_written(
         pk, answer = await ask(alice_api, "What is it?")
         await events_of(alice_api, answer)
         queue = prefill.current_queue()
-        while pk not in queue.tasks:  # the title waits
-            await asyncio.sleep(0.01)
+        await until(lambda: pk in queue.tasks)  # the title waits
         queue.prefill(await Conversation.objects.aget(pk=pk), "And a stove?")
-        async with asyncio.timeout(60):
-            while len(model.asked) < 2:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(model.asked) >= 2)
         assert model.asked[1]["messages"][-1]["content"] == "And a stove?"
         await settled(pk)
 

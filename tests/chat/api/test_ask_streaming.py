@@ -15,12 +15,14 @@ from django.test import AsyncClient
 from apps.chat.api.answers import MessageOut
 from apps.chat.models import Conversation, Message
 from apps.core.models import ApiKey
+from apps.llm.client import Client
 from apps.runtime.thread_pool import RequestThreadPool
 from apps.runtime.thread_pool_middleware import ThreadPoolMiddleware
 from apps.servers.models import Server
 from apps.servers.probing.discovery import fetch_slots
 from apps.servers.services import choose_target
 from tests.chat.conftest import Event, ask, events_of, read_events, text_of
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -82,6 +84,10 @@ async def test_errors_stay_json(
     assert (await ask_streaming(bob_api, conversation, "Hello", 5)).status_code == 404
 
 
+async def slots_are_idle(client: Client) -> bool:
+    return not any(slot["is_processing"] for slot in await fetch_slots(client) or [])
+
+
 async def test_stop_frees_the_slot_at_once(alice_api: AsyncClient, server: Server) -> None:
     client = choose_target(server).client
     times = []
@@ -92,8 +98,7 @@ async def test_stop_frees_the_slot_at_once(alice_api: AsyncClient, server: Serve
                 break
         began = time.perf_counter()
         stopping = asyncio.create_task(alice_api.post(f"/api/v1/answers/{answer}/stop"))
-        while any(slot["is_processing"] for slot in await fetch_slots(client) or []):
-            await asyncio.sleep(0.005)
+        await until(lambda: slots_are_idle(client))
         times.append(time.perf_counter() - began)
         assert (await stopping).json()["status"] == "stopped"
     # On a quiet machine some 50 ms. The answer would go on for seconds.

@@ -17,6 +17,7 @@ from tests.chat.conftest import Event, ask_in, events_of, told
 from tests.chat.tools.tool_server import ToolServer, create_tool_server
 from tests.chat.views.test_pages import page
 from tests.markup import visible_text
+from tests.waiting import until
 
 SUMMARY = "They spoke of kettles."
 TURNS = ("one", "1 said", "two", "2 said", "three", "3 said")
@@ -88,8 +89,7 @@ async def test_the_next_question_ends_a_summary_which_is_then_asked_for_again(
     script = [[{"content": SUMMARY}], [{"content": "4 said"}], [{"content": SUMMARY}]]
     with ToolServer(script, hang_at=1) as model:
         writing = asyncio.create_task(summarised(alice, model))
-        while not model.asked:
-            await asyncio.sleep(0.01)
+        await until(lambda: model.asked)
         conversation = await Conversation.objects.aget()
         await events_of(alice_api, await ask_in(alice_api, conversation.pk, "four"))
         await writing

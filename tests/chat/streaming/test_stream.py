@@ -10,6 +10,7 @@ from apps.chat.streaming.event_log import AnswerLog
 from apps.chat.streaming.events import Snapshot, StreamEvent, compact_json, replay
 from apps.chat.streaming.stream import follow
 from apps.runtime.redis import async_redis
+from tests.waiting import until
 
 ANSWER = 7
 
@@ -60,7 +61,7 @@ async def test_a_checkpoint_bounds_the_stream_and_loses_nothing(
     live = asyncio.create_task(read())
     for number in range(100):
         log.add_token(f"{number} ")
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0)  # lets the reader run
     whole = log.text
     await log.end("done", finish_reason="stop")
     here = await read()
@@ -79,15 +80,17 @@ async def test_what_redis_missed_is_written_when_it_is_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def away() -> None:
+        refused.append(1)
         raise stream.RedisError("away")
 
+    refused: list[int] = []
     log = AnswerLog(ANSWER)
     log.add_token("a")
-    await asyncio.sleep(0.05)
+    await until(lambda: not log.unwritten)
     with monkeypatch.context() as patch:
         patch.setattr(redis_writer, "async_redis", away)
         log.add_token("b")
-        await asyncio.sleep(0.05)
+        await until(lambda: refused)
     log.add_token("c")
     await log.end("done", finish_reason="stop")
     assert stream.partial_snapshot(ANSWER).text == "abc"
@@ -96,7 +99,7 @@ async def test_what_redis_missed_is_written_when_it_is_back(
 async def test_it_expires() -> None:
     log = AnswerLog(ANSWER)
     log.add_token("a")
-    await asyncio.sleep(0.05)
+    await until(lambda: not log.unwritten)
     assert await async_redis().ttl("answer:7:events") > 24 * 3600
     await log.end("done", finish_reason="stop")
     assert 0 < await async_redis().ttl("answer:7:events") <= event_log.FINISHED_EXPIRES_SECONDS

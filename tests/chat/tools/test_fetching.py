@@ -13,6 +13,9 @@ import pytest
 from apps.chat.tools import fetching
 from apps.core.tools import ToolError
 
+PACE = threading.Event()
+"""Never set: a slow server waits on it between its bytes."""
+
 
 class Site(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
@@ -20,7 +23,7 @@ class Site(BaseHTTPRequestHandler):
             with suppress(OSError):  # the reader has gone
                 while True:
                     self.wfile.write(b"H")
-                    time.sleep(0.02)
+                    PACE.wait(0.02)
         if self.path == "/slow":
             self.send_response(200)
             self.send_header("Content-Type", "text/plain")
@@ -28,7 +31,7 @@ class Site(BaseHTTPRequestHandler):
             for _ in range(1200):  # a minute
                 self.wfile.write(b"x")
                 self.wfile.flush()
-                time.sleep(0.05)
+                PACE.wait(0.05)
             return
         kinds = {"/picture": "image/png", "/json": "application/json", "/big": "text/plain"}
         bodies = {"/json": b'{"a": 1}', "/big": b"x" * 3_000_000, "/host": b""}

@@ -1,7 +1,7 @@
 """Tools of MCP servers in an answer: called, away, and the same bytes in every prompt."""
 
-import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -67,15 +67,17 @@ async def test_a_call_is_answered_and_the_prompt_stays(
     assert {json.dumps(asked["tools"]) for asked in caller.asked} == {defined}
 
 
-async def test_arguments_are_looked_at_before_it_is_asked(
-    alice_api: AsyncClient, caller: Caller
+async def test_arguments_are_checked_before_the_tool_server_is_called(
+    alice_api: AsyncClient, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sent: list[Any] = []
+    monkeypatch.setattr(sessions, "call", lambda *call: sent.append(call))
     caller.script[0] = call(0, "c1", "kettle__pour", '{"cups": "many"}')
     conversation = await open_with(alice_api, kettle__pour="always")
     made = await answered(alice_api, conversation)
     assert made.state == "failed"
     assert "'many' is not of type 'integer'" in made.result
-    assert sessions._pool() == {}
+    assert not sent
 
 
 async def test_a_schema_that_cannot_be_read_is_left_to_the_server(
@@ -96,11 +98,10 @@ async def test_arguments_are_looked_at_off_the_loop_and_in_no_transaction(
     alice_api: AsyncClient, caller: Caller, monkeypatch: pytest.MonkeyPatch, approval: str
 ) -> None:
     seen: list[tuple[bool, bool]] = []
-    look = arguments.parse_arguments
+    look, loop_thread = arguments.parse_arguments, threading.get_ident()
 
     def watched(*given: Any) -> Any:
-        is_on_loop = asyncio._get_running_loop() is not None
-        seen.append((is_on_loop, connection.in_atomic_block))
+        seen.append((threading.get_ident() == loop_thread, connection.in_atomic_block))
         return look(*given)
 
     monkeypatch.setattr(call_runner, "parse_arguments", watched)

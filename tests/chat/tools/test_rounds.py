@@ -41,14 +41,14 @@ async def crash(user: User, arguments: Arguments) -> str:
 
 
 async def hang(user: User, arguments: Arguments) -> str:
-    await asyncio.sleep(60)
+    await asyncio.Event().wait()
     return "never"
 
 
 @pytest.fixture(autouse=True)
 def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some more tools; those of the installation stay."""
-    monkeypatch.setattr("apps.core.tools._registered", dict(tools._registered))
+    monkeypatch.setattr(tools, "registered", dict(tools.registered))
     text = parameters(text={"type": "string"})
     for name in ("echo", "fail", "crash", "hang"):
         tools.register(
