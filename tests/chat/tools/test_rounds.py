@@ -141,7 +141,7 @@ async def test_several_at_once_and_each_failure_is_a_result(
     assert "not valid JSON" in said[5]
     assert "text: 7 is not of type 'string'" in said[6]
     assert "'b' was unexpected" in said[7]
-    assert "There is no tool “date_and_time”" in said[8]  # not offered here, so not run
+    assert "Unknown tool “date_and_time”" in said[8]  # not offered here, so not run
     states = [state async for state in ToolCall.objects.values_list("state", flat=True)]
     assert states == ["done", *["failed"] * 8]
 
