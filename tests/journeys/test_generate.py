@@ -54,7 +54,7 @@ def test_schema_to_dataset_to_classifier(page: Page) -> None:
 
     page.get_by_role("link", name="Train a classifier").click()
     page.get_by_role("button", name="Train classifier").click()
-    expect(main).to_contain_text(re.compile(r"Tested on \d+ held-out rows"), timeout=90_000)
+    expect(main).to_contain_text(re.compile(r"Tested on\s+\d+\s+held-out\s+rows"), timeout=90_000)
 
 
 def test_who_wants_to_is_told_when_a_job_has_ended(page: Page) -> None:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(400)
 DATA = Path(__file__).parent.parent.parent / "bench" / "data"
 LABELS = ("card_arrival", "card_delivery_estimate")
 TRAINING = 90_000  # milliseconds, on a busy machine
-ENDED = re.compile(r"done|failed")
+ENDED = re.compile(r"Done|Failed")
 
 
 def queue(page: Page) -> None:
@@ -87,7 +87,7 @@ def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
     expect(first).to_contain_text("Rejected by you.")
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("a")
-    expect(first).to_contain_text("accepted")
+    expect(first).to_contain_text("Accepted")
     page.keyboard.press("e")
     expect(second.get_by_role("textbox").first).to_be_focused()
     page.keyboard.press("Escape")
@@ -150,7 +150,8 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     expect(page.locator("[data-hint]").first).to_contain_text("add up to 8 rows, but the job has 6")
     page.get_by_role("button", name="Distribute over 6 rows").click()
     expect(quotas).to_have_value("\n".join(f"{label} = 3" for label in LABELS))
-    page.get_by_label("Max tokens").fill("60")
+    size = page.get_by_role("region", name="Size and sampling")
+    size.get_by_label("Max tokens").fill("60")
     queue(page)
     progress = page.get_by_role("region", name="Progress")
     expect(progress).to_contain_text("6 of 6 rows")
