@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.chat.prompt.test_attachments import PNG
+from tests.chat.attachments.test_attachments import PNG
 from tests.journeys.conftest import arrive
 
 pytestmark = pytest.mark.timeout(300)

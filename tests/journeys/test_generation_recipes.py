@@ -156,7 +156,8 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     progress = page.get_by_role("region", name="Progress")
     expect(progress).to_contain_text("6 of 6 rows")
     page.get_by_role("button", name="Measure").first.click()
-    expect(page.get_by_role("region", name="Diversity")).to_contain_text("seed rows")
+    diversity = page.get_by_role("region", name="Diversity", exact=True)
+    expect(diversity).to_contain_text("seed rows")
 
     # The slider says at once what it would do, and nothing is lost.
     near = page.get_by_role("region", name="Near-duplicates")

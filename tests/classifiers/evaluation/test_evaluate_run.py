@@ -348,6 +348,8 @@ def test_a_run_that_is_worse_by_more_than_luck_is_held_back(
     assert (
         "like the latest version" in browser.get(f"/classify/{made.pk}/versions/").content.decode()
     )
+    compared = browser.get(f"/classify/{made.pk}/versions/?old=1&new=2").content.decode()
+    assert "Version 2 is significantly worse" in compared
     # The headline is of the run that answers, on the page and over the API.
     page = browser.get(f"/classify/{made.pk}/")
     assert page.context["run"] == first
