@@ -138,7 +138,7 @@ def test_attach_paste_and_compare(page: Page, tmp_path: Path) -> None:
     page.goto("/chat/")
     page.get_by_label("Files to attach").set_input_files(notes)
     chip = page.locator("[data-attachment]")
-    expect(chip).to_contain_text(re.compile(r"notes\.txt.*18\sbytes ·\s+\d+ tokens", re.DOTALL))
+    expect(chip).to_contain_text(re.compile(r"notes\.txt.*18\sbytes\s+·\s+\d+ tokens", re.DOTALL))
     page.evaluate(
         """() => {
             const files = new DataTransfer();
