@@ -140,7 +140,7 @@ def _patience() -> None:
     """A server that is up answers, however busy this machine is. Tests of a limit set their own."""
     refresh.PROBE_SECONDS = 60.0
     mcp_connection.CONNECT_SECONDS = 120.0
-    discovery.LOOK_SECONDS = 150.0
+    discovery.REFRESH_SECONDS = 150.0
 
 
 @pytest.fixture

@@ -34,8 +34,8 @@ def _start() -> int:
         return _refuse(str(error))
     except OSError as error:  # the settings keep a secret in the data folder
         return _refuse(
-            f"The data folder cannot be written to ({error.strerror}: {error.filename}):"
-            " choose another with WORKBENCH_DATA."
+            f"The data folder is not writable ({error.strerror}: {error.filename})."
+            " Choose another with WORKBENCH_DATA."
         )
     logging.getLogger().setLevel(logging.WARNING)  # the terminal is for what we have to say
     try:

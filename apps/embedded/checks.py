@@ -27,8 +27,8 @@ def held_folder(data: Path) -> Iterator[None]:
         descriptor = os.open(data / "workbench.lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise StartError(
-            f"The data folder {data} cannot be written to ({error.strerror}):"
-            " choose another with WORKBENCH_DATA."
+            f"The data folder {data} is not writable ({error.strerror})."
+            " Choose another with WORKBENCH_DATA."
         ) from error
     # Closing the file, or dying, gives the lock back.
     with os.fdopen(descriptor, "r+", encoding="ascii") as file:
@@ -36,9 +36,9 @@ def held_folder(data: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise StartError(
-                f"The workbench is already running on the data folder {data}"
-                f" (process {file.read().strip() or 'unknown'}):"
-                " stop that one, or choose another folder with WORKBENCH_DATA."
+                f"Workbench is already running with the data folder {data}"
+                f" (process {file.read().strip() or 'unknown'})."
+                " Stop it, or choose another folder with WORKBENCH_DATA."
             ) from error
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
@@ -51,8 +51,9 @@ def check_space(data: Path) -> None:
     free = shutil.disk_usage(data).free
     if free < NEEDED_BYTES:
         raise StartError(
-            f"There are only {free // 1_000_000} MB free for the data folder {data}:"
-            f" free {NEEDED_BYTES // 1_000_000} MB, or choose another with WORKBENCH_DATA."
+            f"Only {free // 1_000_000} MB free for the data folder {data}."
+            f" Free up {NEEDED_BYTES // 1_000_000} MB, or choose another folder with"
+            " WORKBENCH_DATA."
         )
 
 

@@ -105,6 +105,6 @@ async def _web_ready(supervisor: Supervisor) -> None:
             await supervisor.wait_ready("web")
     except TimeoutError as error:
         raise StartError(
-            f"The web server did not answer within {WEB_SECONDS:.0f} seconds:"
-            " the log in the data folder says why."
+            f"The web server did not respond within {WEB_SECONDS:.0f} seconds."
+            " See the log in the data folder."
         ) from error

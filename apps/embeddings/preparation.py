@@ -106,8 +106,8 @@ def truncated(vectors: Vectors, dimensions: int) -> Vectors:
         return vectors
     if dimensions > vectors.shape[1]:
         raise TooFewDimensions(
-            f"{dimensions:,} numbers a text are to be kept, the embedding model gives "
-            f"{vectors.shape[1]:,}. Keep fewer, or choose another model."
+            f"Cannot keep {dimensions:,} dimensions: the embedding model returns "
+            f"{vectors.shape[1]:,}. Choose fewer, or another model."
         )
     kept = np.ascontiguousarray(vectors[:, :dimensions])
     norms = np.linalg.norm(kept, axis=1, keepdims=True)

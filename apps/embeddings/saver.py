@@ -118,6 +118,6 @@ def check_dimensions(dimensions: int, before: int) -> None:
     """Raise OtherModel if vectors of two lengths would stand for one model."""
     if dimensions != before:
         raise OtherModel(
-            f"The embedding model answered with {dimensions} numbers a text and with "
-            f"{before} before. Another model must be behind the same name."
+            f"The embedding model now returns {dimensions} dimensions instead of {before}. "
+            "The model behind this name has changed."
         )

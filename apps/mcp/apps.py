@@ -7,6 +7,6 @@ class McpConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.core.tools import register_source
-        from apps.mcp import tools  # models are there only now
+        from apps.mcp import tools  # models are loaded only now
 
-        register_source(tools.tools)
+        register_source(tools.tools_for)

@@ -1,4 +1,4 @@
-"""Asks a server for its tools, and keeps of them what a model can be given."""
+"""Asks a server for its tools and selects those that a model can call."""
 
 import asyncio
 import hashlib
@@ -12,74 +12,78 @@ from apps.core.crypto import SecretLost
 from apps.core.schemas.argument_schemas import schema_problem
 from apps.core.tools import IN_GROUP
 from apps.mcp import connection as mcp_connection
-from apps.mcp.connection import Away, Connection
+from apps.mcp.connection import Connection, ToolServerUnavailable
 from apps.mcp.models import ToolServer
 from apps.runtime.async_db import in_db
 
-MOST_TOOLS = 100
-PAGES = 20
+MAX_TOOLS = 100
+MAX_PAGES = 20
 DESCRIPTION_CHARACTERS = 2000
-MOST_TOLD = 1000
-MOST_LEFT_OUT = 20
-LOOK_SECONDS = 30.0  # for all of it: a page waits
-NAME_CHARACTERS = 64  # what the OpenAI API takes
+MAX_LISTED = 1000
+MAX_SKIPPED = 20
+REFRESH_SECONDS = 30.0  # for the whole check: a page waits
+MAX_NAME_CHARACTERS = 64  # the limit of the OpenAI API
 
 
-async def look(server: ToolServer) -> ToolServer:
-    """Asks now, and saves what it said. Never raises for a server that is away: it says so.
+async def refresh_tools(server: ToolServer) -> ToolServer:
+    """Ask the server for its tools and save the answer, or the error if it is unavailable.
 
-    If it was changed meanwhile, what the old one said is forgotten.
+    Nothing is saved if the server was edited meanwhile.
     """
-    reached = server.reached()
+    checked = server.connection_fields()
     try:
         async with (
-            asyncio.timeout(LOOK_SECONDS),
+            asyncio.timeout(REFRESH_SECONDS),
             mcp_connection.connect(await in_db(server.target)) as connection,
         ):
-            told = await _all_tools(connection)
+            listed = await _list_tools(connection)
     except TimeoutError:
-        server.error = f"It did not say within {LOOK_SECONDS:.0f} seconds which tools it has."
-        server.error_words = ""
+        server.error = (
+            f"The tool server did not list its tools within {REFRESH_SECONDS:.0f} seconds."
+        )
+        server.error_output = ""
         server.error_since = server.error_since or timezone.now()
-    except (Away, SecretLost) as error:
-        server.error, server.error_words = str(error), getattr(error, "words", "")
+    except (ToolServerUnavailable, SecretLost) as error:
+        server.error, server.error_output = str(error), getattr(error, "output", "")
         server.error_since = server.error_since or timezone.now()
     else:
-        server.tools, server.left_out = await asyncio.to_thread(kept, server.slug, told)
-        server.looked, server.error, server.error_since = timezone.now(), "", None
-        server.error_words = ""
-    await in_db(_save, server, reached)
+        server.tools, server.skipped_tools = await asyncio.to_thread(
+            select_tools, server.slug, listed
+        )
+        server.checked_at, server.error, server.error_since = timezone.now(), "", None
+        server.error_output = ""
+    await in_db(_save, server, checked)
     return server
 
 
-def _save(server: ToolServer, reached: dict[str, str]) -> None:
-    ToolServer.objects.filter(pk=server.pk, **reached).update(**server.as_seen())
+def _save(server: ToolServer, checked: dict[str, str]) -> None:
+    ToolServer.objects.filter(pk=server.pk, **checked).update(**server.checked_fields())
 
 
-async def _all_tools(connection: Connection) -> list[Any]:
-    found: list[Any] = []
+async def _list_tools(connection: Connection) -> list[Any]:
+    tools: list[Any] = []
     cursor: str | None = None
-    for _ in range(PAGES):
+    for _ in range(MAX_PAGES):
         page = await connection.list_tools(cursor=cursor)
-        found += page.tools
+        tools += page.tools
         cursor = page.next_cursor
-        if cursor is None or len(found) >= MOST_TOLD:
+        if cursor is None or len(tools) >= MAX_LISTED:
             break
-    return found
+    return tools
 
 
-def kept(slug: str, told: Iterable[Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The tools as they are stored, by name, and which were left out with the reason."""
+def select_tools(slug: str, listed: Iterable[Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the tools as they are stored, sorted by name, and a sentence per skipped one."""
     found: dict[str, dict[str, Any]] = {}
-    left_out: list[str] = []
-    for tool in sorted(told, key=lambda tool: str(tool.name)):
+    skipped: list[str] = []
+    for tool in sorted(listed, key=lambda tool: str(tool.name)):
         if problem := schema_problem(tool.input_schema):
-            left_out.append(f"{tool.name[:100]}: {problem}")
+            skipped.append(f"{tool.name[:100]}: {problem}")
             continue
-        if len(found) == MOST_TOOLS:
-            left_out.append(f"Too many tools: only the first {MOST_TOOLS} by name are used.")
+        if len(found) == MAX_TOOLS:
+            skipped.append(f"Too many tools: only the first {MAX_TOOLS} by name are used.")
             break
-        name = name_of(slug, tool.name)
+        name = tool_name(slug, tool.name)
         found[name] = {
             "name": name,
             "tool": tool.name,
@@ -87,16 +91,16 @@ def kept(slug: str, told: Iterable[Any]) -> tuple[list[dict[str, Any]], list[str
             "description": (tool.description or "").strip()[:DESCRIPTION_CHARACTERS],
             "parameters": tool.input_schema,
         }
-    if (more := len(left_out) - MOST_LEFT_OUT) > 0:
-        left_out = [*left_out[:MOST_LEFT_OUT], f"{more:,} more were left out."]
-    return [found[name] for name in sorted(found)], left_out
+    if (more := len(skipped) - MAX_SKIPPED) > 0:
+        skipped = [*skipped[:MAX_SKIPPED], f"{more:,} more were skipped."]
+    return [found[name] for name in sorted(found)], skipped
 
 
-def name_of(slug: str, tool: str) -> str:
-    """What a model calls it: no two tools have the same, and each keeps its own for ever."""
+def tool_name(slug: str, tool: str) -> str:
+    """Return the name that models call: unique per tool, at most 64 characters, and stable."""
     clean = re.sub(r"[^A-Za-z0-9_-]", "_", tool)
     name = f"{slug}{IN_GROUP}{clean}"
-    if clean == tool and len(name) <= NAME_CHARACTERS:
+    if clean == tool and len(name) <= MAX_NAME_CHARACTERS:
         return name
     mark = hashlib.sha256(tool.encode()).hexdigest()[:6]
-    return f"{name[: NAME_CHARACTERS - 7]}_{mark}"
+    return f"{name[: MAX_NAME_CHARACTERS - 7]}_{mark}"

@@ -1,6 +1,6 @@
-"""Adds or changes a server of tools: one for everybody, or somebody's own.
+"""The form of a tool server, shared or personal.
 
-A command is code that runs here: there is none in the form of one's own.
+A command is code that runs here, so a personal server cannot have one.
 """
 
 import re
@@ -17,17 +17,17 @@ from django.db.models import Q
 from apps.core import crypto
 from apps.mcp.models import SECRETS, ToolServer, Transport
 
-# As of model servers: no user name, password or backslash in it. A query may be.
+# As for model servers: no user name, password or backslash. A query is allowed.
 ADDRESS = RegexValidator(
     r"^https?://[\w.:\[\]-]+(/[\w./~%-]*)?(\?[\w.~%=&-]*)?$",
     "Enter an address such as http://127.0.0.1:8000/mcp.",
 )
 SLUG_CHARACTERS = 16
-MOST_OWN = 10
-"""Servers of one person: each may have a hundred tools, and is connected to for him alone."""
+MAX_OWN = 10
+"""Servers of one person: each may have a hundred tools and connections of its own."""
 HEADER = re.compile(r"([A-Za-z0-9_-]{1,100}): ?([\x20-\x7e]{1,4000})")
-# What the protocol and the connection itself say.
-TAKEN_HEADERS = re.compile(
+# Set by the protocol and the connection itself.
+RESERVED_HEADERS = re.compile(
     r"host|connection|accept.*|content-.*|transfer-.*|mcp-.*|te|upgrade", re.I
 )
 
@@ -47,8 +47,8 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
     headers = forms.CharField(
         required=False,
         label="Headers",
-        help_text="Name: value, one a line, where it wants more than a key. Stored encrypted, "
-        "never shown again.",
+        help_text="Extra headers as “Name: value”, one per line. Stored encrypted and never shown "
+        "again.",
         widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off", "spellcheck": "false"}),
     )
     environment = forms.CharField(
@@ -70,8 +70,8 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
         }
         help_texts = {
             "url": "For streamable HTTP, e.g. http://127.0.0.1:8000/mcp",
-            "command": "For a command: it runs on this machine as the user of the workbench, with "
-            "all that user may do. Such as npx -y @modelcontextprotocol/server-everything",
+            "command": "Runs on this machine with the permissions of the Workbench process, "
+            "e.g. npx -y @modelcontextprotocol/server-everything",
         }
         widgets = {
             "command": forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"})
@@ -80,8 +80,8 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         server: ToolServer = self.instance
-        self.was = server.reached()
-        if not any(self.was[name] for name in SECRETS):
+        self.stored = server.connection_fields()
+        if not any(self.stored[name] for name in SECRETS):
             del self.fields["forget"]
         is_own = server.owner_id is not None
         if is_own or not settings.MCP_COMMANDS:
@@ -102,7 +102,9 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
         return name
 
     def clean_headers(self) -> str:
-        return _lines_of(self.cleaned_data["headers"], _header, "a header such as X-Api-Key: abc")
+        return _parse_lines(
+            self.cleaned_data["headers"], _parse_header, "a header such as X-Api-Key: abc"
+        )
 
     def clean_command(self) -> str:
         command: str = self.cleaned_data["command"].strip()
@@ -115,33 +117,32 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
         return command
 
     def clean_environment(self) -> str:
-        return _lines_of(self.cleaned_data["environment"], _variable, "NAME=value")
+        return _parse_lines(self.cleaned_data["environment"], _parse_variable, "NAME=value")
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
+        data = super().clean() or {}
         owner = self.instance.owner if self.instance.pk is None else None
-        if owner is not None and ToolServer.objects.filter(owner=owner).count() >= MOST_OWN:
+        if owner is not None and ToolServer.objects.filter(owner=owner).count() >= MAX_OWN:
             raise forms.ValidationError(
-                f"You have {MOST_OWN} tool servers of your own, which is the most. "
-                "Remove one first."
+                f"You have reached the limit of {MAX_OWN} tool servers. Remove one first."
             )
-        transport = given.get("transport", self.instance.transport)
-        if transport == Transport.STDIO and "command" in given and not given["command"]:
+        transport = data.get("transport", self.instance.transport)
+        if transport == Transport.STDIO and "command" in data and not data["command"]:
             self.add_error("command", "Enter the command that starts the server.")
-        if transport == Transport.HTTP and "url" in given:
+        if transport == Transport.HTTP and "url" in data:
             try:
-                ADDRESS(given["url"])
-                _ = urlsplit(given["url"]).port  # brackets and ports are looked at here
+                ADDRESS(data["url"])
+                _ = urlsplit(data["url"]).port  # brackets and ports are checked here
             except forms.ValidationError as error:
                 self.add_error("url", error)
             except ValueError:
                 self.add_error("url", ADDRESS.message)
-        return given
+        return data
 
     def save(self, commit: bool = True) -> Any:
         server: ToolServer = self.instance
-        if self.cleaned_data.get("forget") or origin(server.url) != origin(self.was["url"]):
-            # Another host is not to be sent what was stored for this one.
+        if self.cleaned_data.get("forget") or origin(server.url) != origin(self.stored["url"]):
+            # Another host must not receive the secrets stored for this one.
             server.encrypted_key = server.encrypted_headers = server.encrypted_environment = ""
         if key := self.cleaned_data["api_key"]:
             server.encrypted_key = crypto.encrypt(key)
@@ -150,49 +151,53 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
         if environment := self.cleaned_data.get("environment"):
             server.encrypted_environment = crypto.encrypt(environment)
         if not server.slug:
-            server.slug = free_slug(server)
-        if server.reached() != self.was:
-            server.forget()
+            server.slug = unused_slug(server)
+        if server.connection_fields() != self.stored:
+            server.reset_check()
         return super().save(commit)
 
 
 def origin(url: str) -> tuple[str, str]:
-    """Scheme, host and port of an address."""
+    """Return the scheme, and the host with its port."""
     parts = urlsplit(url)
     return parts.scheme, parts.netloc.lower()
 
 
-def _lines_of(text: str, read: Callable[[str], str], shape: str) -> str:
-    """The lines as they are kept.
+def _parse_lines(text: str, parse: Callable[[str], str], shape: str) -> str:
+    """Return the lines as they are stored.
+
+    Args:
+        parse: returns the line as it is stored, or "" for an invalid one.
+        shape: an example of a valid line.
 
     Raises:
-        ValidationError: one is not of that shape: `read` gives "" for it.
+        ValidationError: a line is invalid.
     """
-    lines = [read(line.strip()) for line in text.strip().splitlines()]
+    lines = [parse(line.strip()) for line in text.strip().splitlines()]
     if "" in lines:
         raise forms.ValidationError(f"Line {lines.index('') + 1} is not {shape}.")
     return "\n".join(lines)
 
 
-def _variable(line: str) -> str:
+def _parse_variable(line: str) -> str:
     name, equals, value = line.partition("=")
     return line if equals and name.isidentifier() and "\0" not in value else ""
 
 
-def _header(line: str) -> str:
+def _parse_header(line: str) -> str:
     found = HEADER.fullmatch(line)
-    return f"{found[1]}: {found[2]}" if found and not TAKEN_HEADERS.fullmatch(found[1]) else ""
+    return f"{found[1]}: {found[2]}" if found and not RESERVED_HEADERS.fullmatch(found[1]) else ""
 
 
-def free_slug(server: ToolServer) -> str:
-    """The short name that begins the names of a new server's tools.
+def unused_slug(server: ToolServer) -> str:
+    """Return a short name for a new server, which begins the names of its tools.
 
-    One that everybody sees is beside each person's own.
+    It is unique among the servers that one person sees: a shared one among all.
     """
     wanted = re.sub(r"[^a-z0-9]+", "_", server.name.lower()).strip("_")[:SLUG_CHARACTERS]
     wanted = wanted or "tools"
-    beside = Q() if server.owner is None else Q(owner=None) | Q(owner=server.owner)
-    taken = set(ToolServer.objects.filter(beside).values_list("slug", flat=True))
+    visible = Q() if server.owner is None else Q(owner=None) | Q(owner=server.owner)
+    taken = set(ToolServer.objects.filter(visible).values_list("slug", flat=True))
     found, number = wanted, 1
     while found in taken:
         number += 1

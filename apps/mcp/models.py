@@ -1,6 +1,6 @@
-"""The servers whose tools people may use: staff's for everybody, and each person's own.
+"""Tool servers: shared ones, which admins manage, and personal ones.
 
-A command runs on this machine, so only staff adds one.
+A command runs on this machine, so only admins add one.
 """
 
 import shlex
@@ -24,31 +24,31 @@ SECRETS = ("encrypted_key", "encrypted_headers", "encrypted_environment")
 
 @dataclass(frozen=True)
 class Target:
-    """What a connection needs to know. Two that are equal lead to the same place."""
+    """The address and secrets of a connection. Equal targets share a session."""
 
     pk: int
     transport: str
     url: str = ""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    may_be_private: bool = False
-    """Whether its address may be in a private network."""
+    allow_private: bool = False
+    """True if its address may be in a private network."""
     command: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 class ToolServerQuerySet(models.QuerySet["ToolServer"]):
-    def seen_by(self, person: int) -> Self:
-        """Those for everybody and their own: another person's are not there."""
+    def visible_to(self, person: int) -> Self:
+        """Return shared servers and the person's own."""
         return self.filter(Q(owner=None) | Q(owner=person))
 
     def usable_by(self, person: int) -> Self:
-        """Those whose tools may be used now."""
-        seen = self.seen_by(person).filter(enabled=True)
+        """Return the servers whose tools this person may use now."""
+        seen = self.visible_to(person).filter(enabled=True)
         return seen if settings.MCP_OWN else seen.filter(owner=None)
 
 
 class ToolServer(models.Model):
-    """A server of tools. Who sees it may switch its tools on in his conversations."""
+    """A tool server. Whoever sees it may turn its tools on in their chats."""
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -56,10 +56,10 @@ class ToolServer(models.Model):
         null=True,
         editable=False,
         related_name="+",
-        help_text="Who alone sees and uses it. Empty: everybody does, and staff manages it.",
+        help_text="The only person who sees and uses it. Empty: shared, and managed by admins.",
     )
     name = models.CharField(max_length=60)
-    # Begins the names of its tools, which stand in prompts and in conversations: it never changes.
+    # Begins the names of its tools, which are stored in prompts and chats: it never changes.
     slug = models.CharField(max_length=20, editable=False)
     transport = models.CharField(max_length=10, choices=Transport, default=Transport.HTTP)
     url = models.CharField(max_length=500, blank=True, default="")
@@ -70,15 +70,19 @@ class ToolServer(models.Model):
     enabled = models.BooleanField(default=True)
     created = models.DateTimeField(auto_now_add=True)
 
-    # What was last seen of it.
+    # The result of the last check.
     tools = models.JSONField(
         default=list, blank=True, help_text="name, tool, title, description and parameters of each."
     )
-    left_out = models.JSONField(default=list, blank=True, help_text="Sentences: which, and why.")
-    looked = models.DateTimeField(null=True, blank=True, help_text="When it told its tools.")
+    skipped_tools = models.JSONField(
+        default=list, blank=True, help_text="Sentences: the tool and the reason."
+    )
+    checked_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it last listed its tools."
+    )
     error = models.TextField(blank=True, default="")
-    error_words = models.TextField(
-        blank=True, default="", help_text="What its command said last. It may hold a key."
+    error_output = models.TextField(
+        blank=True, default="", help_text="Last output of its command. May contain a key."
     )
     error_since = models.DateTimeField(null=True, blank=True)
 
@@ -108,18 +112,18 @@ class ToolServer(models.Model):
         return self.transport == Transport.STDIO
 
     @property
-    def where(self) -> str:
-        """Its address or its command, for who may change it."""
+    def location(self) -> str:
+        """Its address or its command, for people who may change it."""
         return self.command if self.is_command else self.url
 
     @property
     def group(self) -> str:
-        """What its tools stand under. No two that a person sees have the same."""
+        """The heading of its tools, unique among the servers that one person sees."""
         return self.name if self.owner_id is None else f"{self.name} (yours)"
 
     @property
     def headers(self) -> dict[str, str]:
-        """What is sent to it with every request.
+        """HTTP headers of every request.
 
         Raises:
             SecretLost: SECRET_KEY has changed since.
@@ -151,20 +155,20 @@ class ToolServer(models.Model):
             self.transport,
             url=self.url,
             headers=tuple(sorted(self.headers.items())),
-            may_be_private=settings.MCP_PRIVATE_URLS if shared else settings.MCP_OWN_PRIVATE_URLS,
+            allow_private=settings.MCP_PRIVATE_URLS if shared else settings.MCP_OWN_PRIVATE_URLS,
         )
 
-    def forget(self) -> None:
-        """It is another server now: what was seen of it says nothing any more."""
-        self.tools, self.left_out, self.looked = [], [], None
-        self.error, self.error_words, self.error_since = "", "", None
+    def reset_check(self) -> None:
+        """Clear the results of checks, because the server is now another one."""
+        self.tools, self.skipped_tools, self.checked_at = [], [], None
+        self.error, self.error_output, self.error_since = "", "", None
 
-    def reached(self) -> dict[str, str]:
-        """The fields that say where it is and with which secrets: others make it another server."""
+    def connection_fields(self) -> dict[str, str]:
+        """Return the fields of its address and secrets. A change makes it another server."""
         names = ("transport", "url", "command", *SECRETS)
         return {name: getattr(self, name) for name in names}
 
-    def as_seen(self) -> dict[str, Any]:
-        """The fields that a look at it changes."""
-        names = ("tools", "left_out", "looked", "error", "error_words", "error_since")
+    def checked_fields(self) -> dict[str, Any]:
+        """Return the fields that a check changes."""
+        names = ("tools", "skipped_tools", "checked_at", "error", "error_output", "error_since")
         return {name: getattr(self, name) for name in names}

@@ -1,18 +1,18 @@
-"""What a tool server answered, as text that a model can read. Pure."""
+"""Converts the result of a tool call to text that a model can read (pure)."""
 
 import json
 from typing import Any
 
 
-def text_of(result: Any) -> str:
-    """The parts of a result one after the other; what is no text is named."""
-    parts = [_part(block) for block in result.content]
+def result_text(result: Any) -> str:
+    """Join the parts of a result; a part that is not text becomes its description."""
+    parts = [_block_text(block) for block in result.content]
     if not any(parts) and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)
     return "\n".join(part for part in parts if part) or "No result."
 
 
-def _part(block: Any) -> str:
+def _block_text(block: Any) -> str:
     match block.type:
         case "text":
             return str(block.text)

@@ -1,10 +1,10 @@
 """Connections that stay open for the next call of the same person.
 
-A server may keep something between calls (a page it has opened, a folder it is in), which is
-nobody else's: each person has a connection of his own. It ends when it was not used for a while, or
-when a call was given up: who knows what the server is still busy with.
+A server may keep state between calls (an open page, a working folder) that nobody else may see:
+each person has a connection of their own. It ends when it is idle for a while, or when a call was
+cancelled, because the server may still be busy with that call.
 
-The library wants a connection entered and left by one task, so each has a task that keeps it.
+The library requires that one task enters and leaves a connection, so each has a task of its own.
 """
 
 import asyncio
@@ -14,54 +14,54 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from apps.mcp import connection as mcp_connection
-from apps.mcp.connection import Away, Connection
+from apps.mcp.connection import Connection, ToolServerUnavailable
 from apps.mcp.models import Target
 
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 120.0
-MOST = 64
-"""Open at a time, in one process."""
-MOST_OF_ONE = 8
-"""Of one person: others find some, too."""
+MAX_SESSIONS = 64
+"""Open connections of one process."""
+MAX_PER_PERSON = 8
+"""Open connections of one person, so that some are left for others."""
 
 Key = tuple[Target, int]
 
 
 class CallRefused(Exception):
-    """The server is there and says no. The message is what it says."""
+    """The server refused the call. The message is its reason."""
 
 
 async def call(target: Target, person: int, tool: str, arguments: dict[str, Any]) -> Any:
-    """The result of a tool, as the library gives it.
+    """Call a tool and return the library's result object.
 
     Raises:
-        Away: the server cannot be reached, or broke off.
-        CallRefused: it does not know the tool, or did not take the arguments.
+        ToolServerUnavailable: the connection failed.
+        CallRefused: the server does not know the tool, or rejected the arguments.
     """
-    session = await _take((target, person))
-    session.users += 1
+    session = await _get_session((target, person))
+    session.active_calls += 1
     try:
         connection = await asyncio.shield(session.connection)
         return await connection.call_tool(tool, arguments)
-    except Away:
+    except ToolServerUnavailable:
         raise
     except asyncio.CancelledError:
         session.close()
         raise
     except Exception as error:
-        said = mcp_connection.failed(error)
-        if said is not None:
-            raise CallRefused(said) from error
+        reason = mcp_connection.refusal_reason(error)
+        if reason is not None:
+            raise CallRefused(reason) from error
         session.close()
-        raise Away("The connection was lost during a call.") from error
+        raise ToolServerUnavailable("The connection was lost during a call.") from error
     finally:
-        session.users -= 1
-        session.touch()
+        session.active_calls -= 1
+        session.mark_used()
 
 
 async def close_all() -> None:
-    """Ends the connections of this event loop, and waits until they have ended."""
+    """End the connections of this event loop and wait for their tasks."""
     sessions = list(_pool().values())
     for session in sessions:
         session.close()
@@ -70,25 +70,27 @@ async def close_all() -> None:
 
 
 class _Session:
+    """One connection, and the task that holds it open."""
+
     def __init__(self, key: Key) -> None:
         loop = asyncio.get_running_loop()
         self.connection: asyncio.Future[Connection] = loop.create_future()
-        # Whoever waited for it may have been cancelled: then nobody asks for its exception.
+        # Its waiter may have been cancelled: then nothing else retrieves the exception.
         self.connection.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self.users = 0
-        self.used = loop.time()
+        self.active_calls = 0
+        self.last_used = loop.time()
         self.is_closing = False
         self._changed = asyncio.Event()
         self._key = key
-        # A context of its own: it may be begun by a request, and outlives it.
-        self.task = loop.create_task(self._keep(), context=contextvars.Context())
+        # A context of its own: a request may start it, and it outlives the request.
+        self.task = loop.create_task(self._hold_open(), context=contextvars.Context())
 
-    def touch(self) -> None:
-        self.used = asyncio.get_running_loop().time()
+    def mark_used(self) -> None:
+        self.last_used = asyncio.get_running_loop().time()
         self._changed.set()
 
     def close(self) -> None:
-        """No new call gets it; it ends by itself."""
+        """Take it out of the pool; its task then ends the connection."""
         self.is_closing = True
         self._changed.set()
         if _pool().get(self._key) is self:
@@ -96,12 +98,12 @@ class _Session:
         if not self.connection.done():
             self.task.cancel()
 
-    async def _keep(self) -> None:
+    async def _hold_open(self) -> None:
         try:
             async with mcp_connection.connect(self._key[0]) as connection:
                 self.connection.set_result(connection)
-                await self._until_unused()
-        except Away as error:
+                await self._wait_until_idle()
+        except ToolServerUnavailable as error:
             if self.connection.done():
                 logger.info("A tool server ended its connection: %s", error)
             else:
@@ -110,15 +112,17 @@ class _Session:
             self.is_closing = True
             if not self.connection.done():
                 self.connection.set_exception(
-                    Away("The connection was closed before it was ready.")
+                    ToolServerUnavailable("The connection was closed before it was ready.")
                 )
             if _pool().get(self._key) is self:
                 del _pool()[self._key]
 
-    async def _until_unused(self) -> None:
+    async def _wait_until_idle(self) -> None:
         loop = asyncio.get_running_loop()
         while not self.is_closing:
-            left = IDLE_SECONDS if self.users else self.used + IDLE_SECONDS - loop.time()
+            left = (
+                IDLE_SECONDS if self.active_calls else self.last_used + IDLE_SECONDS - loop.time()
+            )
             if left <= 0:
                 return
             self._changed.clear()
@@ -136,17 +140,19 @@ def _pool() -> dict[Key, _Session]:
     return _pools.setdefault(asyncio.get_running_loop(), {})
 
 
-async def _take(key: Key) -> _Session:
+async def _get_session(key: Key) -> _Session:
     pool = _pool()
     if key not in pool:
         own = [session for (_, person), session in pool.items() if person == key[1]]
-        for held, most in ((own, MOST_OF_ONE), (list(pool.values()), MOST)):
-            if len(held) < most:
+        for held, limit in ((own, MAX_PER_PERSON), (list(pool.values()), MAX_SESSIONS)):
+            if len(held) < limit:
                 continue
-            idle = [session for session in held if not session.users]
+            idle = [session for session in held if not session.active_calls]
             if not idle:
-                raise Away(f"{most} connections to tool servers are in use. Try again later.")
-            min(idle, key=lambda session: session.used).close()
+                raise ToolServerUnavailable(
+                    f"{limit} connections to tool servers are in use. Try again later."
+                )
+            min(idle, key=lambda session: session.last_used).close()
             break
         pool[key] = _Session(key)
     return pool[key]

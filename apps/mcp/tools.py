@@ -8,17 +8,17 @@ from django.utils import timezone
 from apps.core.crypto import SecretLost
 from apps.core.tools import Arguments, Tool, ToolError
 from apps.mcp import results, sessions
-from apps.mcp.connection import Away
+from apps.mcp.connection import ToolServerUnavailable
 from apps.mcp.models import Target, ToolServer
 from apps.runtime.async_db import in_db
 
 CALL_SECONDS = 60.0
 
 
-def tools(person: int) -> list[Tool]:
-    """Of all servers that he sees and that are switched on.
+def tools_for(person: int) -> list[Tool]:
+    """Return the tools of all enabled servers that this person sees.
 
-    Also of one that is away: the prompt stays the same.
+    Tools of an unavailable server are included, so that prompts do not change.
     """
     return [
         Tool(
@@ -26,7 +26,7 @@ def tools(person: int) -> list[Tool]:
             title=tool["title"],
             description=tool["description"],
             parameters=tool["parameters"],
-            run=partial(run, server.pk, tool["tool"]),
+            run=partial(call_tool, server.pk, tool["tool"]),
             needs_approval=True,
             seconds=CALL_SECONDS,
             group=server.group,
@@ -38,18 +38,22 @@ def tools(person: int) -> list[Tool]:
     ]
 
 
-async def run(server: int, tool: str, user: User, arguments: Arguments) -> str:
-    """Calls a tool. Whatever goes wrong is a sentence for the model."""
+async def call_tool(server: int, tool: str, user: User, arguments: Arguments) -> str:
+    """Call a tool.
+
+    Raises:
+        ToolError: the call failed; the message is a sentence for the model.
+    """
     name, target = await in_db(_target, server, user)
     try:
         result = await sessions.call(target, user.pk, tool, arguments)
-    except Away as error:
-        await in_db(_note, server, str(error), error.words)
+    except ToolServerUnavailable as error:
+        await in_db(_record_error, server, str(error), error.output)
         raise ToolError(f"{name} is not available. {error} Continue without it.") from error
     except sessions.CallRefused as error:
         raise ToolError(str(error)) from error
-    await in_db(_note, server, "")
-    text = results.text_of(result)
+    await in_db(_record_error, server, "")
+    text = results.result_text(result)
     if result.is_error:
         raise ToolError(text)
     return text
@@ -65,11 +69,11 @@ def _target(pk: int, user: User) -> tuple[str, Target]:
         raise ToolError(f"{server.name} cannot be used: the stored key cannot be read.") from error
 
 
-def _note(pk: int, error: str, words: str = "") -> None:
-    """Keeps for people whether it could be reached."""
+def _record_error(pk: int, error: str, output: str = "") -> None:
+    """Save the error of the last call for the page; "" clears it."""
     server = ToolServer.objects.filter(pk=pk)
     if error:
         server.filter(error="").update(error_since=timezone.now())
-        server.update(error=error, error_words=words)
+        server.update(error=error, error_output=output)
     else:
-        server.exclude(error="").update(error="", error_words="", error_since=None)
+        server.exclude(error="").update(error="", error_output="", error_since=None)

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import pytest
 
 from tests.llama_process import REPOSITORY, LlamaProcess, free_port
 from tests.tiny_gguf import write_tiny_gguf
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -152,10 +152,7 @@ def test_it_ends_when_its_parent_is_killed(tiny: Path, tmp_path: Path) -> None:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
         parent.kill()
-    deadline = time.monotonic() + 60
-    while is_running(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: not is_running(pid))
 
 
 def is_running(pid: int) -> bool:

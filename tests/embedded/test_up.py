@@ -108,8 +108,10 @@ def test_what_is_killed_is_started_again(stack: Stack) -> None:
     worker.kill()
     web.kill()
 
-    wait_until(lambda: "web ended unexpectedly (killed by SIGKILL); starting it" in stack.said())
-    wait_until(lambda: "worker ended unexpectedly (killed by SIGKILL); starting it" in stack.said())
+    wait_until(lambda: "web ended unexpectedly (killed by SIGKILL); restarting in" in stack.said())
+    wait_until(
+        lambda: "worker ended unexpectedly (killed by SIGKILL); restarting in" in stack.said()
+    )
     wait_until(lambda: answers(stack.url))
 
 
@@ -124,9 +126,9 @@ def test_a_second_one_on_the_same_folder(stack: Stack) -> None:
     said = refusal({"WORKBENCH_DATA": str(stack.data)})
 
     assert said == (
-        f"The workbench is already running on the data folder {stack.data}"
-        f" (process {stack.process.pid}):"
-        " stop that one, or choose another folder with WORKBENCH_DATA."
+        f"Workbench is already running with the data folder {stack.data}"
+        f" (process {stack.process.pid})."
+        " Stop it, or choose another folder with WORKBENCH_DATA."
     )
 
 
@@ -170,7 +172,7 @@ def odd_stack(models: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
 def test_a_model_that_llama_cpp_does_not_take(odd_stack: Stack) -> None:
     """The rest works, so it starts; what is wrong is said at the terminal, not only in the log."""
     wait_until(lambda: "chat-model ended unexpectedly (exit code 1)" in odd_stack.said())
-    wait_until(lambda: 'It said: "' in odd_stack.said())
+    wait_until(lambda: 'Last log line: "' in odd_stack.said())
 
 
 def test_a_folder_without_room_for_a_socket_path(odd_stack: Stack) -> None:
@@ -211,8 +213,8 @@ def test_a_port_in_use(models: dict[str, str], tmp_path: Path, up: Sequence[str]
         said = refusal(models | env, up)
 
     assert said == (
-        f"Port {port} is in use by another program: stop that,"
-        f" or choose another port, for instance WORKBENCH_PORT={port + 1}."
+        f"Port {port} is in use. Stop the other program,"
+        f" or choose another port, e.g. WORKBENCH_PORT={port + 1}."
     )
 
 
@@ -246,27 +248,27 @@ def test_no_network_for_a_download(models: dict[str, str], tmp_path: Path) -> No
         pass
 
     first, second = str(raised.value).splitlines()
-    assert first == "Fetching alice/models:model.gguf from Hugging Face, this once."
-    assert "could not be fetched" in second
+    assert first == "Downloading alice/models:model.gguf from Hugging Face (first start only)…"
+    assert "could not be downloaded" in second
 
 
 def test_a_data_folder_that_cannot_be(models: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     said = refusal({**models, "WORKBENCH_DATA": str(tmp_path / "file" / "data")})
 
-    assert "cannot be written" in said
+    assert "is not writable" in said
     assert "WORKBENCH_DATA" in said
 
 
 def test_a_redis_that_does_not_answer(models: dict[str, str], tmp_path: Path) -> None:
     env = {"WORKBENCH_DATA": str(tmp_path), "REDIS_URL": f"redis://127.0.0.1:{free_port()}/0"}
 
-    assert refusal(models | env).startswith("The Redis named by REDIS_URL does not answer: ")
+    assert refusal(models | env).startswith("Redis (REDIS_URL) is not responding: ")
 
 
 def test_a_database_that_does_not_answer(models: dict[str, str], tmp_path: Path) -> None:
     url = f"postgres://me:s3cret@127.0.0.1:{free_port()}/workbench"
     said = refusal({**models, "WORKBENCH_DATA": str(tmp_path), "DATABASE_URL": url})
 
-    assert said.startswith("The database (DATABASE_URL) cannot be used: ")
+    assert said.startswith("Cannot connect to the database (DATABASE_URL): ")
     assert "s3cret" not in said

@@ -257,7 +257,7 @@ async def test_one_permit_serves_many_requests_until_a_person_needs_the_slot(
 async def test_a_model_that_changed_its_dimensions_is_refused(target: Target) -> None:
     embedder = await identify(target)
     await EmbeddingModel.objects.filter(fingerprint=embedder.fingerprint).aupdate(dimensions=3)
-    with pytest.raises(errors.ServerFailed, match="Another model"):
+    with pytest.raises(errors.ServerFailed, match="model behind this name has changed"):
         await batch(target, ["one"])
 
 

@@ -50,7 +50,7 @@ async def test_another_truncation_embeds_nothing(embedder: Embedder) -> None:
     assert short.vectors.shape == (3, 8)
     expected = whole.vectors[:, :8] / np.linalg.norm(whole.vectors[:, :8], axis=1, keepdims=True)
     assert np.allclose(short.vectors, expected, atol=1e-6)
-    with pytest.raises(TooFewDimensions, match="Keep fewer"):
+    with pytest.raises(TooFewDimensions, match="Choose fewer"):
         truncated(whole.vectors, 100_000)
 
 

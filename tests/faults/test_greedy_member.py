@@ -159,7 +159,9 @@ async def test_tool_servers_that_hang(
 
 
 async def test_a_look_has_one_deadline(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discovery, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(discovery, "REFRESH_SECONDS", 0.1)
     async with silent_server() as url:
-        server = await discovery.look(await ToolServer.objects.acreate(name="S", slug="s", url=url))
-    assert server.error == "It did not say within 0 seconds which tools it has."
+        server = await discovery.refresh_tools(
+            await ToolServer.objects.acreate(name="S", slug="s", url=url)
+        )
+    assert server.error == "The tool server did not list its tools within 0 seconds."

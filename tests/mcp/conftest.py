@@ -3,7 +3,6 @@
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from apps.core import crypto
 from apps.mcp import discovery, sessions
 from apps.mcp.models import ToolServer, Transport
 from tests.llama_process import free_port
+from tests.waiting import wait_until
 
 KETTLE = Path(__file__).parent / "kettle_server.py"
 COMMAND = f"{sys.executable} -W ignore {KETTLE}"
@@ -31,7 +31,7 @@ def create_command(name: str = "Kettle", command: str = COMMAND, **fields: objec
 
 async def known(server: ToolServer) -> ToolServer:
     """The server, asked for its tools."""
-    server = await discovery.look(server)
+    server = await discovery.refresh_tools(server)
     assert server.error == ""
     return server
 
@@ -47,15 +47,16 @@ def http_kettle() -> Iterator[str]:
     """The address of a server that wants KEY."""
     port = free_port()
     process = subprocess.Popen([sys.executable, "-W", "ignore", str(KETTLE), str(port), KEY])
-    deadline = time.monotonic() + 60
-    while True:
+
+    def listens() -> bool:
+        assert process.poll() is None, "the server has ended"
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
-            break
         except OSError:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+            return False
+        return True
+
+    wait_until(listens)
     yield f"http://127.0.0.1:{port}/mcp"
     process.terminate()
     process.wait()

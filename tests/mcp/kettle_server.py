@@ -36,7 +36,7 @@ async def hang() -> str:
     """Never ends."""
     if told := os.environ.get("KETTLE_HANGS_FILE"):
         Path(told).touch()
-    await asyncio.sleep(3600)
+    await asyncio.Event().wait()
     return "never"
 
 

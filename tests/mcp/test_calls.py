@@ -6,7 +6,6 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -22,6 +21,7 @@ from apps.runtime.async_db import in_db
 from tests.conftest import NOBODY
 from tests.llama_process import free_port
 from tests.mcp.conftest import COMMAND, create_command, known
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,18 +31,12 @@ async def run(name: str, user: User, **arguments: object) -> str:
     return await tool.function()(user, arguments)
 
 
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not true():
-            await asyncio.sleep(0.05)
-
-
 async def test_a_command_is_asked_and_called(alice: User, bob: User) -> None:
     server = await known(await in_db(create_command, tools=[]))
     names = [tool["name"] for tool in server.tools]
     assert names == sorted(names)
     assert "kettle__pour" in names
-    assert server.looked is not None
+    assert server.checked_at is not None
     (pour,) = [t for t in await in_db(tools.available, alice.pk) if t.name == "kettle__pour"]
     assert pour.needs_approval
     assert pour.group == "Kettle"
@@ -67,8 +61,8 @@ async def test_streamable_http_with_its_key(alice: User, http_server: ToolServer
     assert await run("far__pour", alice, cups=2) == "2 cups"
     assert await run("far__story", alice, characters=5) == "xxxxx"
     http_server.encrypted_key = ""
-    refused = await discovery.look(http_server)
-    assert refused.error == "It wants a key, or another one (401)."
+    refused = await discovery.refresh_tools(http_server)
+    assert refused.error == "The API key is missing or was rejected (401). Update it under Edit."
     assert len(refused.tools) > 3  # what it said before stays: the prompt stays the same
 
 
@@ -88,9 +82,9 @@ async def test_its_environment_reaches_it_and_ours_does_not(
 
 async def test_one_that_dies_in_a_call_is_there_for_the_next(alice: User) -> None:
     await known(await in_db(create_command))
-    with pytest.raises(ToolError, match=r"Kettle cannot be used now\. It broke off"):
+    with pytest.raises(ToolError, match=r"Kettle is not available\. The connection was lost"):
         await run("kettle__die", alice)
-    assert (await ToolServer.objects.aget()).error.startswith("It broke off")
+    assert (await ToolServer.objects.aget()).error.startswith("The connection was lost")
     assert await run("kettle__pour", alice, cups=4) == "4 cups"
     server = await ToolServer.objects.aget()
     assert (server.error, server.error_since) == ("", None)
@@ -111,13 +105,15 @@ async def test_a_call_that_is_given_up_ends_its_process(alice: User, tmp_path: P
     assert await run("kettle__pour", alice, cups=2) == "2 cups"
 
 
-async def test_a_connection_that_nobody_uses_ends(
-    alice: User, monkeypatch: pytest.MonkeyPatch
+async def test_an_idle_connection_ends(
+    alice: User, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    await known(await in_db(create_command))
+    pid_file = tmp_path / "pid"
+    await known(await in_db(create_command, "Kettle", f"env KETTLE_PID_FILE={pid_file} {COMMAND}"))
     monkeypatch.setattr(sessions, "IDLE_SECONDS", 0.2)
     await run("kettle__pour", alice, cups=1)
-    await until(lambda: not sessions._pool())
+    process = psutil.Process(int(pid_file.read_text()))
+    await until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +121,7 @@ async def test_a_connection_that_nobody_uses_ends(
     [
         ("no-such-command-here", "not found"),
         ("sh -c 'echo The lid is missing. >&2; exit 1'", "It said: The lid is missing."),
-        ("sleep 60", "It did not answer within"),
+        ("sleep 60", "did not respond within 0.5 seconds"),
     ],
 )
 async def test_a_command_that_is_no_server_says_why(
@@ -133,19 +129,21 @@ async def test_a_command_that_is_no_server_says_why(
 ) -> None:
     if command.startswith("sleep"):
         monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.5)
-    server = await discovery.look(await in_db(create_command, "Broken", command))
-    assert said in f"{server.error} It said: {server.error_words}"
+    server = await discovery.refresh_tools(await in_db(create_command, "Broken", command))
+    assert said in f"{server.error} It said: {server.error_output}"
     assert "lid" not in server.error  # which everybody may read
     assert server.error_since is not None
-    assert await in_db(mcp_tools.tools, NOBODY) == []
+    assert await in_db(mcp_tools.tools_for, NOBODY) == []
 
 
 async def test_nobody_there(alice: User, http_server: ToolServer) -> None:
     await known(http_server)
     await ToolServer.objects.aupdate(url=f"http://127.0.0.1:{free_port()}/mcp")
-    with pytest.raises(ToolError, match=r"Far kettle cannot be used now\. Nobody answers at its"):
+    with pytest.raises(
+        ToolError, match=r"Far kettle is not available\. The tool server is not resp"
+    ):
         await run("far__pour", alice, cups=1)
-    (tool, *_) = await in_db(mcp_tools.tools, NOBODY)
+    (tool, *_) = await in_db(mcp_tools.tools_for, NOBODY)
     assert tool.trouble == (
         "The tool server is not responding. Check that it is running and that the "
         "address is correct."
@@ -156,14 +154,14 @@ async def test_private_addresses_only_where_the_settings_allow(
     http_server: ToolServer, settings: object
 ) -> None:
     settings.MCP_PRIVATE_URLS = False  # type: ignore[attr-defined]
-    server = await discovery.look(http_server)
-    assert "127.0.0.1 is in a private network" in server.error
+    server = await discovery.refresh_tools(http_server)
+    assert "127.0.0.1 is a private address" in server.error
 
 
 async def test_commands_only_where_the_settings_allow(settings: object) -> None:
     settings.MCP_COMMANDS = False  # type: ignore[attr-defined]
-    server = await discovery.look(await in_db(create_command))
-    assert "switched off" in server.error
+    server = await discovery.refresh_tools(await in_db(create_command))
+    assert "Commands are disabled" in server.error
 
 
 HOLDER = """
@@ -176,7 +174,7 @@ from apps.mcp.models import Target
 async def main():
     async with connect(Target(1, "stdio", command=tuple(sys.argv[1:]))):
         print("open", flush=True)
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
 asyncio.run(main())
 """

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -19,12 +19,13 @@ from apps.core.tools import ToolError
 from apps.mcp import connection as mcp_connection
 from apps.mcp import discovery, sessions, views
 from apps.mcp import tools as mcp_tools
-from apps.mcp.forms import MOST_OWN
+from apps.mcp.forms import MAX_OWN
 from apps.mcp.models import Target, ToolServer, Transport
 from apps.runtime.async_db import in_db
 from tests.chat.conftest import told
 from tests.conftest import NOBODY
 from tests.mcp.conftest import KEY, create_command
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,6 +33,9 @@ POUR = {
     "name": "kettle__pour", "tool": "pour", "title": "Pour", "description": "",
     "parameters": {"type": "object"},
 }  # fmt: skip
+
+
+LIMIT = f"You have reached the limit of {MAX_OWN} tool servers. Remove one first."
 
 
 @pytest.fixture
@@ -58,7 +62,7 @@ def test_it_is_added_asked_and_offered_to_nobody_else(
 ) -> None:
     form = given(http_kettle, headers=f"Authorization: Bearer {KEY}\nX-Tenant:tea")
     page = browser.post("/tools/add-own/", form, follow=True).content.decode()
-    assert "Kettle added: it has 7 tools." in page
+    assert "Kettle added: 7 tools." in page
     assert http_kettle in page
     assert KEY not in page
     server = ToolServer.objects.get()
@@ -77,16 +81,19 @@ def test_it_is_added_asked_and_offered_to_nobody_else(
         for path in ("", "look/", "remove/"):
             assert other.post(f"{edit}{path}", form).status_code == 404
     saved = browser.post(edit, given(http_kettle, name="Far kettle"), follow=True)
-    assert "Far kettle saved: it has 7 tools." in saved.content.decode()
+    assert "Far kettle saved: 7 tools." in saved.content.decode()
     forgotten = browser.post(edit, given(http_kettle, forget="on"), follow=True)
-    assert "It wants a key, or another one (401)." in forgotten.content.decode()
+    assert (
+        "The API key is missing or was rejected (401). Update it under Edit."
+        in forgotten.content.decode()
+    )
     assert browser.post(f"{edit}remove/").status_code == 302
     assert not ToolServer.objects.exists()
 
 
 def test_its_address_is_in_the_internet(browser: Client, http_kettle: str) -> None:
     page = browser.post("/tools/add-own/", given(http_kettle), follow=True).content.decode()
-    assert "127.0.0.1 is in a private network" in page
+    assert "127.0.0.1 is a private address" in page
     assert ToolServer.objects.get().tools == []
     assert "It must be a public address." in page
 
@@ -124,12 +131,12 @@ def test_names_beside_those_of_everybody(
 
 
 def test_how_many(alice: User, browser: Client, bobs_browser: Client) -> None:
-    for number in range(MOST_OWN):
+    for number in range(MAX_OWN):
         create_own(alice, str(number), slug=str(number))
     refused = browser.post("/tools/add-own/", given("http://127.0.0.1:9/mcp"))
     assert refused.status_code == 422
-    assert f"You have {MOST_OWN} tool servers of your own" in refused.content.decode()
-    assert f"You have {MOST_OWN}, which is the most." in browser.get("/tools/").content.decode()
+    assert LIMIT in refused.content.decode()
+    assert LIMIT in browser.get("/tools/").content.decode()
     assert bobs_browser.post("/tools/add-own/", given("http://127.0.0.1:9/")).status_code == 302
     changed = browser.post(f"/tools/{ToolServer.objects.first().pk}/", given("http://127.0.0.1:9/"))  # type: ignore[union-attr]
     assert changed.status_code == 302
@@ -175,10 +182,10 @@ def test_what_is_shared_compared_and_exported(
 
 async def test_nobody_else_calls_it(alice: User, bob: User) -> None:
     server = await in_db(create_own, alice)
-    with pytest.raises(ToolError, match="not available any more"):
-        await mcp_tools.run(server.pk, "pour", bob, {"cups": 1})
-    with pytest.raises(ToolError, match="in a private network"):
-        await mcp_tools.run(server.pk, "pour", alice, {"cups": 1})
+    with pytest.raises(ToolError, match="no longer exists"):
+        await mcp_tools.call_tool(server.pk, "pour", bob, {"cups": 1})
+    with pytest.raises(ToolError, match="is a private address"):
+        await mcp_tools.call_tool(server.pk, "pour", alice, {"cups": 1})
 
 
 @pytest.fixture
@@ -192,40 +199,61 @@ async def test_it_cannot_fill_our_memory(
 ) -> None:
     key = crypto.encrypt(KEY)
     server = await in_db(create_own, alice, url=http_kettle, encrypted_key=key)
-    assert (await discovery.look(server)).error == ""
-    monkeypatch.setattr(mcp_connection, "MOST_BYTES", 100_000)
-    assert await mcp_tools.run(server.pk, "story", alice, {"characters": 20_000}) == "x" * 20_000
-    with pytest.raises(ToolError, match="Go on without it"):
-        await mcp_tools.run(server.pk, "story", alice, {"characters": 200_000})
+    assert (await discovery.refresh_tools(server)).error == ""
+    monkeypatch.setattr(mcp_connection, "MAX_BYTES", 100_000)
+    assert (
+        await mcp_tools.call_tool(server.pk, "story", alice, {"characters": 20_000}) == "x" * 20_000
+    )
+    with pytest.raises(ToolError, match="Continue without it"):
+        await mcp_tools.call_tool(server.pk, "story", alice, {"characters": 200_000})
 
 
-async def test_a_look_that_an_edit_has_overtaken_is_forgotten(
+class FakeConnection:
+    """Calls wait until `may_end` is set; listing the tools runs `on_list` first."""
+
+    def __init__(self, on_list: Callable[[], Awaitable[object]] | None = None) -> None:
+        self.may_end = asyncio.Event()
+        self.calls = 0
+        self.on_list = on_list
+
+    async def list_tools(self, *, cursor: str | None = None) -> SimpleNamespace:
+        if self.on_list is not None:
+            await self.on_list()
+        return SimpleNamespace(tools=[], next_cursor=None)
+
+    async def call_tool(self, name: str, arguments: object = None) -> str:
+        self.calls += 1
+        await self.may_end.wait()
+        return "done"
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        @asynccontextmanager
+        async def connect(target: object) -> AsyncIterator[FakeConnection]:
+            yield self
+
+        monkeypatch.setattr(mcp_connection, "connect", connect)
+
+
+async def test_a_check_that_an_edit_has_overtaken_is_not_saved(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = await in_db(create_own, alice, tools=[])
-    told: list[ToolServer] = []
 
-    async def tools(connection: object) -> list[object]:
+    async def edit() -> None:
         await ToolServer.objects.filter(pk=server.pk).aupdate(url="https://other.example/mcp")
-        return []
 
-    @asynccontextmanager
-    async def connect(target: object) -> AsyncIterator[object]:
-        yield told
-
-    monkeypatch.setattr(mcp_connection, "connect", connect)
-    monkeypatch.setattr(discovery, "_all_tools", tools)
-    await discovery.look(server)
-    assert (await ToolServer.objects.aget()).looked is None
+    FakeConnection(on_list=edit).install(monkeypatch)
+    await discovery.refresh_tools(server)
+    assert (await ToolServer.objects.aget()).checked_at is None
 
 
 def test_switched_off(alice: User, browser: Client, settings: Any) -> None:
     mine = create_own(alice)
-    assert [tool.name for tool in mcp_tools.tools(alice.pk)] == ["kettle__pour"]
+    assert [tool.name for tool in mcp_tools.tools_for(alice.pk)] == ["kettle__pour"]
     settings.MCP_OWN = False
-    assert mcp_tools.tools(alice.pk) == []
+    assert mcp_tools.tools_for(alice.pk) == []
     page = browser.get("/tools/").content.decode()
-    assert "Personal tool servers are switched off here." in page
+    assert "Personal tool servers are disabled here." in page
     assert "/tools/add-own/" not in page
     assert browser.post("/tools/add-own/", given("https://x.example/mcp")).status_code == 403
     for action in ("", "look/"):
@@ -237,38 +265,50 @@ def test_switched_off(alice: User, browser: Client, settings: Any) -> None:
 async def test_one_person_does_not_have_all_connections(
     alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "MOST_OF_ONE", 2)
-    for number in range(2):
-        session = await sessions._take((Target(number, "http"), alice.pk))
-        session.users += 1
-    with pytest.raises(mcp_connection.Away, match="2 connections to tool servers are in use"):
-        await sessions._take((Target(3, "http"), alice.pk))
-    await sessions._take((Target(3, "http"), bob.pk))
+    monkeypatch.setattr(sessions, "MAX_PER_PERSON", 2)
+    fake = FakeConnection()
+    fake.install(monkeypatch)
+
+    def call(number: int, person: User) -> asyncio.Task[str]:
+        target = Target(number, "http")
+        return asyncio.create_task(sessions.call(target, person.pk, "pour", {}))
+
+    calls = [call(1, alice), call(2, alice)]
+    await until(lambda: fake.calls == 2)
+    with pytest.raises(
+        mcp_connection.ToolServerUnavailable, match="2 connections to tool servers are in use"
+    ):
+        await call(3, alice)
+    calls += [call(3, bob)]
+    await until(lambda: fake.calls == 3)
+    fake.may_end.set()
+    assert await asyncio.gather(*calls) == ["done"] * 3
+    assert await call(3, alice) == "done"  # an idle connection of hers makes room
 
 
-def test_what_is_left_out_is_a_few_words(alice: User) -> None:
+def test_skipped_tools_are_capped(alice: User) -> None:
     bad = [SimpleNamespace(name=f"t{n}", input_schema={}) for n in range(500)]
-    found, left_out = discovery.kept("k", bad)
+    found, skipped = discovery.select_tools("k", bad)
     assert found == []
-    assert left_out[-1] == "480 more were left out."
+    assert skipped[-1] == "480 more were skipped."
 
 
-async def test_a_page_that_is_left_is_looked_for_all_the_same(
+async def test_a_closed_page_does_not_stop_the_check(
     alice: User, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     began, may_end, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def look(server: ToolServer) -> ToolServer:
+    async def refresh(server: ToolServer) -> ToolServer:
         began.set()
         await may_end.wait()
         ended.set()
         return server
 
-    monkeypatch.setattr(discovery, "look", look)
+    monkeypatch.setattr(discovery, "refresh_tools", refresh)
     request = RequestFactory().post("/tools/1/look/")
     request.user = alice
     server = await in_db(create_own, alice)
-    asking = asyncio.create_task(views.look(request, server.pk))
+    asking = asyncio.create_task(views.refresh(request, server.pk))
     await began.wait()
     asking.cancel()
     await asyncio.wait([asking])

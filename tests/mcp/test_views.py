@@ -29,7 +29,7 @@ def given(**changes: str) -> dict[str, str]:
 def test_a_command_is_added_asked_and_offered(staff: Client, browser: Client) -> None:
     answer = staff.post("/tools/add/", given(environment=SECRET), follow=True)
     page = answer.content.decode()
-    assert "My Kettle! added: it has 7 tools." in page
+    assert "My Kettle! added: 7 tools." in page
     assert "my_kettle__pour" in page
     assert COMMAND in page
     assert "very-secret" not in page
@@ -49,11 +49,11 @@ def test_a_command_is_added_asked_and_offered(staff: Client, browser: Client) ->
 def test_another_address_is_another_server(staff: Client, http_kettle: str) -> None:
     form = given(name="Far", transport="http", url=http_kettle, command="", api_key="wrong")
     page = staff.post("/tools/add/", form, follow=True).content.decode()
-    assert "It wants a key, or another one (401)." in page
+    assert "The API key is missing or was rejected (401). Update it under Edit." in page
     server = ToolServer.objects.get()
     form = given(name="Further", transport="http", url=http_kettle, command="", api_key=KEY)
     page = staff.post(f"/tools/{server.pk}/", form, follow=True).content.decode()
-    assert "Further saved: it has 7 tools." in page
+    assert "Further saved: 7 tools." in page
     assert KEY not in page
     server.refresh_from_db()
     assert (server.slug, server.error) == ("far", "")
@@ -67,7 +67,7 @@ def test_another_address_is_another_server(staff: Client, http_kettle: str) -> N
         "address is correct." in page
     )
     server.refresh_from_db()
-    assert (server.tools, server.looked) == ([], None)
+    assert (server.tools, server.checked_at) == ([], None)
     assert server.headers == {}  # another host is not sent what was stored for this one
 
 
@@ -79,8 +79,8 @@ def test_what_is_stored_stays_where_the_host_does(staff: Client, http_server: To
 
 
 def test_last_words_are_for_admins(staff: Client, browser: Client) -> None:
-    create_command(error="Its command did not answer.", error_words="key=123", enabled=True)
-    assert "Its message: key=123" in staff.get("/tools/").content.decode()
+    create_command(error="The command did not respond.", error_output="key=123", enabled=True)
+    assert "Its output: key=123" in staff.get("/tools/").content.decode()
     assert "key=123" not in browser.get("/tools/").content.decode()
 
 
@@ -142,9 +142,9 @@ def test_removed_and_switched_off(staff: Client) -> None:
 
 
 def test_the_page_without_any(staff: Client, browser: Client) -> None:
-    assert "There are none yet." in staff.get("/tools/").content.decode()
+    assert "No shared tool servers yet." in staff.get("/tools/").content.decode()
     assert "No personal tool servers yet." in browser.get("/tools/").content.decode()
-    assert "A staff user can add one here." in browser.get("/tools/").content.decode()
+    assert "Ask an admin to add one." in browser.get("/tools/").content.decode()
 
 
 def test_no_commands_where_the_settings_forbid_them(staff: Client, settings: object) -> None:
@@ -153,7 +153,7 @@ def test_no_commands_where_the_settings_forbid_them(staff: Client, settings: obj
     assert "id_command" not in page
     answer = staff.post("/tools/add/", given(url="http://127.0.0.1:1/mcp"), follow=True)
     assert ToolServer.objects.get().transport == Transport.HTTP
-    assert "Nobody answers" in answer.content.decode()
+    assert "The tool server is not responding" in answer.content.decode()
 
 
 def test_the_panel_of_a_conversation_groups_them(browser: Client, alice: User) -> None:
@@ -164,7 +164,7 @@ def test_the_panel_of_a_conversation_groups_them(browser: Client, alice: User) -
     opened = browser.post("/api/v1/conversations", {}, content_type="application/json").json()
     url = f"/chat/{opened['id']}/settings/"
     page = browser.get(url).content.decode()
-    assert "It is away: The connection was lost during a call." in page
+    assert "Offline: The connection was lost during a call." in page
     assert 'name="use-kettle__a"' in page
     saved = browser.post(f"/chat/{opened['id']}/tools/", {"use-kettle__a": "ask", "rounds": "8"})
     assert saved.status_code == 200

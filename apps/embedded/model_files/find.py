@@ -121,10 +121,7 @@ def _why_not_fetched(repo: str, file: str, target: Path, error: Exception) -> st
     from huggingface_hub import errors
 
     if isinstance(error, errors.GatedRepoError):
-        return (
-            f"{repo} asks its readers to accept conditions first: do that on its Hugging Face page"
-            " and set HF_TOKEN to your token."
-        )
+        return f"{repo} is gated. Accept its terms on Hugging Face and set HF_TOKEN to your token."
     if isinstance(error, errors.RepositoryNotFoundError):
         return f"Repository {repo} not found on Hugging Face. If it is private, set HF_TOKEN."
     if isinstance(error, errors.RemoteEntryNotFoundError):
@@ -136,8 +133,8 @@ def _why_not_fetched(repo: str, file: str, target: Path, error: Exception) -> st
     if isinstance(error, errors.HfHubHTTPError):
         return f"Hugging Face answered with status {error.response.status_code} for {repo}:{file}."
     return (
-        f"{repo}:{file} could not be fetched ({_first_line(error)}):"
-        " connect to the network once, or name a GGUF file that is here."
+        f"{repo}:{file} could not be downloaded ({_first_line(error)})."
+        " Connect to the internet for the first start, or set a local GGUF file."
     )
 
 

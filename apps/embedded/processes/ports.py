@@ -39,8 +39,8 @@ def check_port(host: str, port: int) -> None:
 def _why_not(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
-            f"Port {port} is in use by another program: stop that,"
-            f" or choose another port, for instance WORKBENCH_PORT={port % 65535 + 1}."
+            f"Port {port} is in use. Stop the other program,"
+            f" or choose another port, e.g. WORKBENCH_PORT={port % 65535 + 1}."
         )
     if error.errno == errno.EACCES:
         return (

