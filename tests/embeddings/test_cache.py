@@ -1,9 +1,8 @@
 """The cache in front of a real embedding server."""
 
 import asyncio
-import threading
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -105,14 +104,14 @@ async def test_new_vectors_may_be_saved_when_the_caller_has_them(
     target: Target, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     embedder = await identify(target)
-    released = threading.Event()
-    real = saver.VectorSaver._save
+    released = asyncio.Event()
+    real = saver.in_db
 
-    def save(keeper: saver.VectorSaver, group: saver.VectorBatch) -> None:
-        released.wait(10)
-        real(keeper, group)
+    async def in_db_when_released(function: Callable[..., Any], *args: Any) -> Any:
+        await released.wait()
+        return await real(function, *args)
 
-    monkeypatch.setattr(saver.VectorSaver, "_save", save)
+    monkeypatch.setattr(saver, "in_db", in_db_when_released)
     first = await embed(embedder, ["a person waits"], lane=Lane.INTERACTIVE, save_later=True)
     released.set()  # not before it has returned
     await background_saves.wait_until_saved()

@@ -4,12 +4,21 @@ from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apps.embeddings import arrays
 from apps.embeddings.cache import Embedder, EmbedStats, embed, identify
 from apps.embeddings.errors import TextsTooLarge, TooFewDimensions
 from apps.embeddings.models import Embedding
-from apps.embeddings.preparation import Preparation, embed_prepared, split_text, truncated
+from apps.embeddings.preparation import (
+    LONG_TEXTS,
+    LongTexts,
+    Preparation,
+    embed_prepared,
+    split_text,
+    truncated,
+)
 from apps.llm.client import close_clients
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
@@ -104,3 +113,34 @@ def test_large_arrays_live_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     odd = np.arange(50) % 2 == 1
     assert np.array_equal(arrays.take_rows(large, odd), np.asarray(large)[odd])
     assert not isinstance(arrays.empty_array((2, 4)), np.memmap)
+
+
+words = st.text(st.sampled_from("ab \n"), max_size=60)
+
+
+@given(words, st.integers(1, 20))
+def test_split_text_loses_only_white_space(text: str, size: int) -> None:
+    pieces = split_text(text, size)
+    assert all(len(piece) <= size and piece.strip() for piece in pieces)
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+
+
+@given(st.text(max_size=20), st.integers(0, 5000), st.sampled_from(LONG_TEXTS))
+def test_a_preparation_survives_its_storage(prefix: str, dimensions: int, long: LongTexts) -> None:
+    preparation = Preparation(prefix, dimensions, long)
+    assert Preparation.read(preparation.as_dict()) == preparation
+
+
+@given(st.integers(1, 8))
+def test_truncated_vectors_have_unit_length(dimensions: int) -> None:
+    vectors = np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    short = truncated(vectors, dimensions)
+    assert short.shape == (5, dimensions)
+    assert np.allclose(np.linalg.norm(short, axis=1), 1, atol=1e-5)
+    assert np.all(np.sign(short) == np.sign(vectors[:, :dimensions]))
+
+
+def test_zero_dimensions_keep_the_whole_vector() -> None:
+    vectors = np.eye(3, dtype=np.float32)
+    assert truncated(vectors, 0) is vectors
