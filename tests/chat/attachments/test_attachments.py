@@ -135,7 +135,7 @@ def test_its_bytes_are_its_owners_and_inert(
 
 def test_a_file_that_is_gone_is_not_found(browser: Client, alice: User) -> None:
     """A data folder may be restored without its files."""
-    found = receive(alice, "notes.txt", b"Some notes.")
+    found = upload(alice, "notes.txt", b"Some notes.")
     found.path.unlink()
     answer = browser.get(f"/chat/attachments/{found.pk}/")
     assert answer.status_code == 404
