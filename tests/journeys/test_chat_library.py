@@ -156,7 +156,7 @@ def test_attach_paste_and_compare(page: Page, tmp_path: Path) -> None:
     expect(page.locator("article.answer:not(.answer-live)")).to_have_count(1)
     expect(page.locator(".question .attachment")).to_contain_text("notes.txt")
     page.get_by_label("Compare with another model or preset").click()
-    page.get_by_role("button", name="Compare", exact=True).click()
+    page.get_by_role("button", name="Compare answers").click()
     expect(page.get_by_role("group", name="Answer comparison")).to_be_visible()
     expect(page.locator("article.answer:not(.answer-live)")).to_have_count(2)
     page.get_by_role("button", name="Keep this answer").last.click()
