@@ -64,7 +64,7 @@ def test_no_import_is_excepted() -> None:
         (
             "httpx2",
             [
-                *("llm/addresses.py", "llm/certificates.py", "llm/client.py"),
+                *("llm/addresses.py", "llm/certificates.py", "llm/client.py", "llm/connection.py"),
                 *("llm/response_reader.py", "llm/sdk.py"),
                 *("core/outgoing.py", "chat/tools/fetching.py", "mcp/connection.py"),
             ],

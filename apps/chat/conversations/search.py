@@ -142,13 +142,13 @@ def find(owner: User, text: str, *, limit: int = LIMIT) -> list[Hit]:
     only a few hits. Hits are not ranked: all have all the words, and ranking takes forty times as
     long.
     """
-    words = _words(text)
+    words = split_query(text)
     if not words:
         return []
     return [*_titles(owner, words, limit), *_messages(owner, words, limit)][:limit]
 
 
-def _words(text: str) -> list[str]:
+def split_query(text: str) -> list[str]:
     return [word for word in text.replace("\0", " ").split() if re.search(r"\w", word)][:MAX_WORDS]
 
 

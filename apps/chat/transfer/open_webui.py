@@ -59,7 +59,7 @@ def _message(key: str, node: Mapping[str, Any]) -> ImportedMessage:
         key,
         node.get("parentId"),
         role,
-        _answer(text, node.get("output")) if role == "assistant" else MessageContent(text),
+        parse_answer(text, node.get("output")) if role == "assistant" else MessageContent(text),
         str(node.get("model") or ""),
         parse_time(node.get("timestamp")),
     )
@@ -92,7 +92,8 @@ class _AnswerBuilder:
         self.content, self._has_text_since_call = content, False
 
 
-def _answer(text: str, output: object) -> MessageContent:
+def parse_answer(text: str, output: object) -> MessageContent:
+    """Return the content of an answer, with the calls in its text or in `output`."""
     pieces = list(_blocks(text))
     if output and isinstance(output, list) and not pieces:
         content = _content_of_output([item for item in output if isinstance(item, dict)])

@@ -135,7 +135,7 @@ def _save(server: Server, facts: ServerFacts, started_at: datetime) -> Server:
         else:  # the other facts stay: it will be the same server when it is back
             earlier.error = facts.error
             server.stored_facts = earlier.to_json()
-        pause = _pause(server)
+        pause = pause_before_probe(server)
         server.next_check_at = started_at + pause if pause else None
         same.update(**{name: getattr(server, name) for name in FIELDS})
     if facts.state == State.READY and before in {State.UNREACHABLE, State.LOADING}:
@@ -152,7 +152,7 @@ def _keep_observations(earlier: ServerFacts, facts: ServerFacts) -> None:
         facts.observed_unified = earlier.observed_unified
 
 
-def _pause(server: Server) -> timedelta | None:
+def pause_before_probe(server: Server) -> timedelta | None:
     """The time without a probe. None: as long as the facts are fresh."""
     jitter = random.uniform(0.5, 1.0)  # noqa: S311 - so that many do not ask in the same moment
     match server.state:

@@ -203,7 +203,7 @@ class TestFailing:
         pauses = set()
         for _ in range(5):
             away.failed_checks, away.state = 4, State.UNREACHABLE
-            pause = refresh._pause(away)
+            pause = refresh.pause_before_probe(away)
             assert pause is not None
             assert timedelta(seconds=4) <= pause <= timedelta(seconds=8)
             pauses.add(pause)
@@ -422,6 +422,6 @@ async def test_a_model_that_loads_is_looked_at_soon(
     llama: LlamaProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = Server(state=State.READY, stored_facts={"models": [{"id": "m", "state": "loading"}]})
-    assert refresh._pause(server) == refresh.MODEL_LOADING
+    assert refresh.pause_before_probe(server) == refresh.MODEL_LOADING
     server.stored_facts = {"models": [{"id": "m", "state": "loaded"}]}
-    assert refresh._pause(server) is None
+    assert refresh.pause_before_probe(server) is None

@@ -1,0 +1,89 @@
+"""The model that a request gets where nothing was chosen, and the slots it may use."""
+
+import pytest
+
+from apps.servers.errors import NoServer
+from apps.servers.facts.server_facts import ModelFacts
+from apps.servers.models import DefaultServer, Kind, Server, Use
+from apps.servers.slots.hold_slot import slot_terms
+from apps.servers.targets import (
+    choose_target,
+    default_target,
+    is_embedding_model,
+    set_default,
+)
+
+
+def swapping(**fields: object) -> Server:
+    models = [
+        {"id": "big", "aliases": ["large"], "state": "loaded", "slots": 2, "context": 4096},
+        {"id": "small", "state": "unloaded", "slots": 8},
+    ]
+    facts = {"models": models, "at_once": 1}
+    return Server(pk=3, name="s", kind=Kind.ROUTER, stored_facts=facts, **fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "embeds"),
+    [
+        ("nomic-embed-text", True),
+        ("BAAI/bge-m3", True),
+        ("intfloat/e5-large", True),
+        ("all-minilm:latest", True),
+        ("qwen3-8b", False),
+        ("gemma-e5x", False),
+    ],
+)
+def test_is_embedding_model_by_its_name(name: str, embeds: bool) -> None:
+    assert is_embedding_model(ModelFacts(name)) is embeds
+    assert is_embedding_model(ModelFacts(name, embeddings=not embeds)) is not embeds
+
+
+def test_the_first_model_that_suits_the_use() -> None:
+    models = [{"id": "bge-m3"}, {"id": "qwen"}]
+    server = Server(name="s", stored_facts={"models": models})
+    assert choose_target(server).model == "qwen"
+    assert choose_target(server, use=Use.EMBEDDINGS).model == "bge-m3"
+    assert choose_target(server, "other").model == "other"
+    assert choose_target(Server(name="s")).model == "default"
+
+
+def test_a_target_knows_if_its_model_must_be_loaded() -> None:
+    server = swapping()
+    assert choose_target(server, "large").is_loaded
+    assert not choose_target(server, "small").is_loaded
+    assert choose_target(Server(name="s"), "any").is_loaded
+
+
+def test_the_demo_model_is_that_of_the_settings() -> None:
+    assert choose_target(Server(name="s", from_settings=True), "workbench-demo").is_demo
+    assert not choose_target(Server(name="s"), "workbench-demo").is_demo
+
+
+def test_slot_terms_of_a_server_that_swaps() -> None:
+    terms = slot_terms(swapping(), "large")
+    assert (terms.scope, terms.slots, terms.is_loaded) == ("big", 2, True)
+    assert (terms.loaded_models, terms.models_at_once) == (("big",), 1)
+    assert terms.is_listed
+    assert not slot_terms(swapping(), "unknown").is_listed
+
+
+def test_slot_terms_of_a_single_server() -> None:
+    terms = slot_terms(Server(pk=1, name="s", parallel=3), "any")
+    assert (terms.scope, terms.slots, terms.swaps) == ("", 3, False)
+    assert terms.loaded_models == ()
+    assert terms.is_listed  # a server without a list may have any model
+
+
+def test_set_default_replaces_the_one_before(db: None) -> None:
+    first = Server.objects.create(name="a", base_url="http://127.0.0.1:1/v1")
+    second = Server.objects.create(name="b", base_url="http://127.0.0.1:2/v1")
+    set_default(first, Use.CHAT, "m")
+    set_default(second, Use.CHAT)
+    assert DefaultServer.objects.get().server == second
+    assert default_target(Use.CHAT).server == second
+
+
+def test_without_a_default_the_error_says_where_to_set_one(db: None) -> None:
+    with pytest.raises(NoServer, match="Choose one under Servers"):
+        default_target(Use.GENERATION)
