@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def create(name: str, number: int = 1) -> Server:
-    """A server that was Reviewed a moment ago: nobody asks it again."""
+    """A server that was checked a moment ago: nobody asks it again."""
     server = Server.objects.create(
         name=name,
         base_url=f"http://127.0.0.1:{number}/v1",
@@ -41,7 +41,7 @@ def test_it_works(browser: Client) -> None:
     DefaultServer.objects.create(use=Use.CHAT, server=create("Mine"))
     page = browser.get("/servers/").content.decode()
     assert "Mine" in page
-    assert "default: chat" in page
+    assert "Default: chat" in page
     assert page.count("box-idle") == 2
     assert "Mine: First available model" in page
 
