@@ -36,12 +36,14 @@ def test_write_atomically_keeps_the_old_file_when_the_disk_is_full(
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.django_db(transaction=True)
 async def test_in_db_runs_in_another_thread_and_passes_errors_on() -> None:
     assert await in_db(threading.get_ident) != threading.get_ident()
     with pytest.raises(ZeroDivisionError):
         await in_db(lambda: 1 // 0)
 
 
+@pytest.mark.django_db(transaction=True)
 async def test_stream_from_thread_yields_pieces_as_they_come() -> None:
     def pieces() -> Generator[bytes]:
         yield b"a"
@@ -50,6 +52,7 @@ async def test_stream_from_thread_yields_pieces_as_they_come() -> None:
     assert [piece async for piece in stream_from_thread(pieces())] == [b"a", b"b"]
 
 
+@pytest.mark.django_db(transaction=True)
 async def test_stream_from_thread_closes_the_generator_of_a_reader_who_left() -> None:
     ended = []
 
