@@ -1,4 +1,4 @@
-"""Starting jobs, and what people do with them beyond what every batch knows."""
+"""Jobs: create, duplicate, rename and delete them. The door of this room."""
 
 import secrets
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def create_job(
     for_dataset: Dataset | None = None,
     for_classifier: int | None = None,
 ) -> Job:
-    """A queued job with its pending rows. `wake_pump` sends the pump to it.
+    """Create a queued job with its pending rows. The caller wakes the pump.
 
     Args:
         refill: go on until `rows` are accepted, quotas kept, or the yield is too low.
@@ -130,7 +130,7 @@ def is_large(batch: Batch) -> bool:
 
 
 def duplicate(job: Job) -> Job:
-    """The same job once more, with another seed: the same recipe asks for other rows.
+    """Create the same job with another seed, so that it asks for other rows.
 
     Raises:
         WrongState: its server was removed.
@@ -188,7 +188,7 @@ def delete(job: Job) -> None:
 
 
 def rename(job: Job, name: str) -> None:
-    """A job and what the Servers page calls it."""
+    """Rename a job, also on the Servers page."""
     job.name = name
     job.save(update_fields=["name"])
     batches.change_batch(job.batch, name=name)

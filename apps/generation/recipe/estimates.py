@@ -51,7 +51,7 @@ def estimate_job(
         refill: rejected rows are replaced, so more rows are generated than wanted.
         width: the job's limit of rows in parallel.
     """
-    generated = [each.told for each in tried if each.told is not None]
+    generated = [each.generated for each in tried if each.generated is not None]
     if not generated:
         return None
     # The first previews fill the cache, so of what is read the cheaper half counts.

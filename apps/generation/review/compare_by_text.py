@@ -50,7 +50,7 @@ def compare_by_text(batch_id: int, spec: Spec) -> RowComparison:
 
 @lru_cache(maxsize=2)
 def _seed_signatures(stored: tuple[int, ...]) -> list[tuple[int, bytes]]:
-    """By the keys of stored rows, which never change: 20,000 of them take seconds."""
+    """Compute signatures by keys of stored rows, which never change; 20,000 take seconds."""
     found = []
     for at, text in load_seed_texts(stored):
         signature = minhash_signature(text)

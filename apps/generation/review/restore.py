@@ -74,11 +74,11 @@ def unparsed_reply(spec: Spec, item: Item) -> str:
     """Return the last output of the model if no field shows it, else ""."""
     if item.current_output is not None and item.code not in UNREAD:
         return ""
-    said = last_reply(spec, item)
+    reply = last_reply(spec, item)
     if item.current_output is None:
-        return said
+        return reply
     shown = (str(value).strip() for value in full_row(spec, item).values())
-    return "" if said.strip() in shown else said
+    return "" if reply.strip() in shown else reply
 
 
 def _is_as_judged(spec: Spec, item: Item) -> bool:

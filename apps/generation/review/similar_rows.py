@@ -30,7 +30,7 @@ class RowField:
     original: str
     editable: bool
     written: bool
-    """By the model, that is, and not drawn."""
+    """Written by the model, not sampled."""
 
     @property
     def changed(self) -> bool:

@@ -38,7 +38,7 @@ class DuplicateFilter:
     read_until: datetime | None = None
     read_index: int = -1
     known: bytearray = field(default_factory=bytearray)
-    """One byte a row: whether its text is among `rows`."""
+    """One byte per row, 1 if its text is among `rows`."""
 
     def __post_init__(self) -> None:
         near = self.spec.filters.near or 1.0
@@ -85,7 +85,7 @@ class DuplicateCheck:
     code: str = ""
     reason: str = ""
     minhash: bytes = b""
-    """By which the row is known again when another process takes over."""
+    """Signature by which another process recognises the row."""
 
 
 _guards: OrderedDict[int, DuplicateFilter] = OrderedDict()

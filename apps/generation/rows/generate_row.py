@@ -50,7 +50,7 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedRow:
-    """A row that was asked for: how it came out, what was said, what it cost."""
+    """Generated row: its result, its questions and replies, its usage."""
 
     row: Row
     asked: list[str]
@@ -103,7 +103,7 @@ async def generate_row(
     """Asks the model for one row.
 
     Args:
-        draft: what it has been told already.
+        draft: the part that is generated already.
         passed: the first replies, which a person lets pass: they are not asked for again.
         thinking: what is known of the model's, of all rows that it is asked for.
         advance: how prompts are made and answers looked at, where that must not keep the event loop
@@ -152,10 +152,10 @@ async def run_row(row: RowInput, context: JobContext[Spec]) -> RowOutcome:
     row_seed = seed_of_row(row.index, row.input, spec, shared.tables)
     passed = row.input.get("passed", ()) if isinstance(row.input, dict) else ()
     shared.thinking.support = context.thinking
-    told = await generate_row(
+    generated = await generate_row(
         spec.recipe, row_seed, context.client, context.model, row.draft, passed, shared.thinking
     )
-    return outcome(spec.recipe, told, guard=shared.guard, index=row.index)
+    return outcome(spec.recipe, generated, guard=shared.guard, index=row.index)
 
 
 def seed_of_row(index: int, given: Any, spec: Spec, tables: Mapping[str, Table]) -> RowSeed:
@@ -166,13 +166,13 @@ def seed_of_row(index: int, given: Any, spec: Spec, tables: Mapping[str, Table])
 
 
 def outcome(
-    recipe: Recipe, told: GeneratedRow, *, guard: DuplicateFilter | None = None, index: int = 0
+    recipe: Recipe, generated: GeneratedRow, *, guard: DuplicateFilter | None = None, index: int = 0
 ) -> RowOutcome:
     """Build the outcome of a row. A rejected one keeps its texts and the reason."""
-    row = told.row
+    row = generated.row
     marked = [
         {AGAIN: question} if is_again else question
-        for question, is_again in zip(told.asked, told.again, strict=True)
+        for question, is_again in zip(generated.asked, generated.again, strict=True)
     ]
     code, reason, minhash = row.code, row.reason, b""
     if not code and guard is not None:
@@ -181,10 +181,10 @@ def outcome(
     return RowOutcome(
         Verdict.REJECTED if code else Verdict.ACCEPTED,
         output=row.output,
-        raw=join_texts(recipe, told.replies),
+        raw=join_texts(recipe, generated.replies),
         code=code,
         reason=reason,
-        usage=told.usage,
+        usage=generated.usage,
         prompt=join_texts(recipe, marked),
         fingerprint=None if code else answer_check.fingerprint(list(row.texts)),
         minhash=minhash,
@@ -216,6 +216,6 @@ def tokens_of(
         given = recipe.params_of(column)
         effort = given.get("reasoning_effort", "")
         thoughts += plan_thinking(thinking, given.get("thinking"), effort).extra_tokens
-    told = prompt_tokens(recipe, tables) if prompt is None else prompt
+    prompt_size = prompt_tokens(recipe, tables) if prompt is None else prompt
     # An answer that is asked for again is rare and not counted: it would halve the width of all.
-    return told + recipe.max_tokens + thoughts
+    return prompt_size + recipe.max_tokens + thoughts

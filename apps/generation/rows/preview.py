@@ -30,7 +30,7 @@ PREVIEW_ROWS = 3
 class Preview:
     """Row as the job would generate it, or the reason why it could not be requested."""
 
-    told: GeneratedRow | None
+    generated: GeneratedRow | None
     outcome: RowOutcome | None
     error: str = ""
     seconds: float | None = None
@@ -79,7 +79,7 @@ async def _try(
             owner=person,
         ) as held:
             began = time.monotonic()
-            told = await generate_row(
+            generated = await generate_row(
                 recipe,
                 row_seed,
                 target.client,
@@ -88,10 +88,10 @@ async def _try(
                 advance=in_thread,  # templates are people's: they are not run on the event loop
             )
             seconds = time.monotonic() - began
-            held.record_usage(told.usage)
+            held.record_usage(generated.usage)
     except LLMError as error:
         return Preview(None, None, str(error))
-    return Preview(told, await asyncio.to_thread(outcome, recipe, told), seconds=seconds)
+    return Preview(generated, await asyncio.to_thread(outcome, recipe, generated), seconds=seconds)
 
 
 def format_json(output: Any) -> str:

@@ -116,13 +116,13 @@ def rebuild_row(recipe: Recipe, row_seed: RowSeed, replies: Sequence[str]) -> tu
     It is complete if its `code` is empty; else columns are left to be written.
     """
     steps = write(recipe, row_seed)
-    told = [*(Reply(text, "stop", passed=True) for text in replies), Reply("", "unfinished")]
+    known = [*(Reply(text, "stop", passed=True) for text in replies), Reply("", "unfinished")]
     sent = 0
     try:
         next(steps)
         while True:
             sent += 1
-            steps.send(told[sent - 1])
+            steps.send(known[sent - 1])
     except StopIteration as end:
         row: Row = end.value
         return row, max(0, sent - bool(row.code))

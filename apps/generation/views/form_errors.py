@@ -18,7 +18,7 @@ ERROR_PLACES = (
 @dataclass
 class FormErrors:
     errors: dict[str, str] = field(default_factory=dict)
-    """By the name of the field on the page."""
+    """Sentences by the name of the field on the page."""
     problems: list[Problem] = field(default_factory=list)
     """Of the columns, with their places."""
 

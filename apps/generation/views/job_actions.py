@@ -13,7 +13,7 @@ from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.recipe import MAX_ROWS
 from apps.generation.views.jobs import jobs_of
 
-# name: (what is done, what is said afterwards)
+# name: (function, message on success)
 ACTIONS = {
     "pause": (batches.pause_batch, "Paused. Running rows will finish."),
     "resume": (batches.resume_batch, "Job resumed."),
@@ -28,13 +28,13 @@ def act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     found = get_object_or_404(jobs_of(request), pk=pk)
     if action not in ACTIONS:
         raise Http404
-    do, said = ACTIONS[action]
+    run_action, message = ACTIONS[action]
     try:
-        do(found.batch)
+        run_action(found.batch)
     except WrongState as error:
         messages.error(request, str(error))
     else:
-        messages.success(request, said)
+        messages.success(request, message)
         wake_pump(found.batch.server_id)
     return redirect("generation:job", pk)
 

@@ -125,8 +125,8 @@ def _cells(spec: Spec, item: Item, names: Sequence[str]) -> list[str] | None:
     cells = row_fields.cells(spec, item, names)
     if not item.reason:
         return cells
-    said = [cell for cell in cells or [] if cell]
-    return [" · ".join([*said, *filter(None, [unparsed_reply(spec, item)])])]
+    texts = [cell for cell in cells or [] if cell]
+    return [" · ".join([*texts, *filter(None, [unparsed_reply(spec, item)])])]
 
 
 @require_safe

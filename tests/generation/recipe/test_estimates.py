@@ -35,11 +35,11 @@ def eight(server: Server) -> Target:
 
 def tried(*seconds: float, written: int = 100, good: int | None = None) -> list[Preview]:
     usage = Usage(40, 0, written)
-    told = GeneratedRow(Row(), [], [], usage)
+    generated = GeneratedRow(Row(), [], [], usage)
     good = len(seconds) if good is None else good
     verdicts = ["" if at < good else "judged" for at in range(len(seconds))]
     return [
-        Preview(told, RowOutcome(Verdict.ACCEPTED, code=code), seconds=each)
+        Preview(generated, RowOutcome(Verdict.ACCEPTED, code=code), seconds=each)
         for each, code in zip(seconds, verdicts, strict=True)
     ]
 

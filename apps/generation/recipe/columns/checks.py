@@ -41,7 +41,7 @@ class Check(Part):
 
     kind: Annotated[Kind, Says(NOT_AN_OBJECT)]
     field: Annotated[StrictStr, Says("“field” must be a string.")] = ""
-    """One of a structured column's fields; empty: its free texts, one after the other."""
+    """Field of a structured column to check; empty: its free texts, joined by line breaks."""
     text: Annotated[StrictStr, Says("“text” must be a string.")] = ""
     smallest: Annotated[Length, Says("“min” must be a number of characters.")] = Field(
         0, alias="min"

@@ -81,7 +81,7 @@ class Choice(Column):
 
     @property
     def values(self) -> tuple[str, ...]:
-        """All values there are."""
+        """Return all possible values."""
         branches = self.branches.values() if self.depends_on else [self.options]
         return tuple(dict.fromkeys(value for branch in branches for value in branch.values))
 

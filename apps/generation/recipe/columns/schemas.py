@@ -108,7 +108,7 @@ def first_error(schema: Schema, row: Any, *, loosely: bool = False) -> str:
 
 
 def errors(schema: Schema, row: Any, *, loosely: bool = False) -> list[str]:
-    """All errors of a row, see `first_error`."""
+    """Return all errors of a row, see `first_error`."""
     found = sorted(
         Draft202012Validator(closed(schema)).iter_errors(row), key=lambda error: error.json_path
     )

@@ -19,7 +19,7 @@ MAX_STEPS = 100_000  # parts of the template that its loops go through, turn by 
 
 @dataclass
 class Budget:
-    """Of one prompt."""
+    """Limits of one prompt."""
 
     steps: int = MAX_STEPS
     characters: int = MAX_CHARACTERS

@@ -46,7 +46,7 @@ class Card:
     edits: bool
     can_accept: bool
     """True if accepting it changes anything."""
-    said: str
+    unparsed_reply: str
     """The last output of the model, if no field shows it."""
 
     @property
@@ -72,13 +72,13 @@ def card_of(spec: Spec, item: Item, *, whole: bool = False, edits: bool = False)
     everything = whole or edits
     shown = fields if everything else fields[:FIELDS_SHOWN]
     left = len(fields) - len(shown)
-    said = restore.unparsed_reply(spec, item)
-    texts = [*(field.value for field in fields), said]
+    unparsed = restore.unparsed_reply(spec, item)
+    texts = [*(field.value for field in fields), unparsed]
     is_long = len(fields) > FIELDS_SHOWN or any(len(text) > CLIPPED for text in texts)
     is_new = item.status == ItemStatus.ACCEPTED and not item.reviewed
     accept = is_new or restore.can_restore(spec, item)
     clip = None if everything else CLIPPED
-    return Card(item, shown, scores, left, is_long, clip, edits, accept, said)
+    return Card(item, shown, scores, left, is_long, clip, edits, accept, unparsed)
 
 
 def _score(value: str, criterion: Criterion) -> Score:

@@ -59,7 +59,7 @@ def judge(request: HttpRequest, pk: int, index: int) -> HttpResponse:
 
 
 def _undo(found: Job, item: Item, before: str) -> str:
-    """Takes the last word about a row back; returns why that could not be done, or nothing."""
+    """Undo the last review of a row; return the reason if that failed, else ""."""
     try:
         undo_review(item, before, found.spec)
     except WrongState as error:
@@ -69,10 +69,10 @@ def _undo(found: Job, item: Item, before: str) -> str:
 
 
 def decide(found: Job, item: Item, data: QueryDict) -> str:
-    """Does with a row what a form says; returns why it could not be done, or nothing.
+    """Accept, reject or edit a row by a form; return the reason if that failed, else "".
 
     Raises:
-        Http404: that is nothing one can do with a row.
+        Http404: the action is unknown.
     """
     action, prefix = data.get("action"), "field-"
     try:
@@ -126,7 +126,7 @@ def _context(
         context |= {
             "fields": fields,
             "can_edit": any(field.editable for field in fields),
-            "said": restore.unparsed_reply(spec, item),
+            "unparsed_reply": restore.unparsed_reply(spec, item),
             "can_accept": item.status == ItemStatus.ACCEPTED or can_restore(spec, item),
             "neighbours": similar_rows.find_similar_rows(spec, item),
             "before": rows.filter(index__lt=item.index).order_by("-index").only("index").first(),

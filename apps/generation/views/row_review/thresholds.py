@@ -69,12 +69,14 @@ async def apply(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _summary(applied: ThresholdResult) -> str:
-    said = (
+    summary = (
         f"{applied.rejected:,} row{'s' * (applied.rejected != 1)} rejected as near-duplicates, "
         f"{applied.restored:,} restored."
     )
     return (
-        f"{said} The job continues until it has enough accepted rows." if applied.goes_on else said
+        f"{summary} The job continues until it has enough accepted rows."
+        if applied.goes_on
+        else summary
     )
 
 
