@@ -38,7 +38,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_the_first_rows_of_the_job(server: Server, asked: list[str]) -> None:
     found = await generate_preview(choose_target(server, "m"), RECIPE, 7)
     assert len(found) == len(asked) == 3
-    outputs = [json.loads(one.format_json) for one in found if one.outcome and not one.outcome.code]
+    outputs = [json.loads(one.output_json) for one in found if one.outcome and not one.outcome.code]
     assert len(outputs) == 2
     assert all(output["text"] == f"Write about {output['topic']}." for output in outputs)
     assert all(one.seconds is not None and one.error == "" for one in found)
