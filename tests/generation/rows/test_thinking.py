@@ -87,8 +87,8 @@ async def test_a_judge_thinks_no_more_than_the_rest(thinker: LlamaProcess) -> No
     ]
     server = await _server(thinker)
     (found,) = await generate_preview(choose_target(server), parse({"columns": columns}), 3, rows=1)
-    assert found.told is not None, found.error
-    scores = json.loads(found.told.replies[1])
+    assert found.generated is not None, found.error
+    scores = json.loads(found.generated.replies[1])
     assert 1 <= scores["good"] <= 5
 
 
