@@ -33,7 +33,7 @@ async def test_an_edited_question_is_a_sibling_with_its_own_answer(
     html = shown.content.decode()
     assert "Good morning" in html
     assert ">Hello<" not in html
-    assert "Question 2 of 2" in html
+    assert "Message 2 of 2" in html
     edited = await last_answer(conversation)
     assert edited.request == {"params": {"max_tokens": 5}}
     await events_of(alice_api, edited.pk)
