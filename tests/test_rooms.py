@@ -60,12 +60,13 @@ def test_no_import_is_excepted() -> None:
 @pytest.mark.parametrize(
     ("library", "room"),
     [
-        ("openai", ["llm/sdk.py"]),
+        ("openai", ["llm/transport/sdk.py"]),
         (
             "httpx2",
             [
-                *("llm/addresses.py", "llm/certificates.py", "llm/client.py", "llm/connection.py"),
-                *("llm/response_reader.py", "llm/sdk.py"),
+                *("llm/addresses.py", "llm/client.py"),
+                *("llm/transport/certificates.py", "llm/transport/connection.py"),
+                *("llm/response_reader.py", "llm/transport/sdk.py"),
                 *("core/outgoing.py", "chat/tools/fetching.py", "mcp/connection.py"),
             ],
         ),

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from apps.llm import errors
 from apps.llm.chat_request import ChatRequest, Completion, Message
-from apps.llm.connection import ServerConnection, translated_errors
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Event
 from apps.llm.response_reader import ResponseReader
 from apps.llm.stream.event_filter import EventFilter
 from apps.llm.stream.partial_completion import PartialCompletion
 from apps.llm.stream.sse_reader import ChunkReader, WholeAnswer
+from apps.llm.transport.connection import ServerConnection, translated_errors
 from apps.llm.vectors import decode_vectors
 from apps.runtime.per_loop import PerLoop
 
@@ -148,7 +148,7 @@ class Client(ServerConnection):
 
 def load_sdk() -> None:
     """Import the SDK now, where otherwise the first request would wait for it."""
-    import apps.llm.sdk  # noqa: F401
+    import apps.llm.transport.sdk  # noqa: F401
 
 
 async def _close(clients: dict[Endpoint, Client]) -> None:

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 
 import httpx2
 
-from apps.llm import errors, timeouts
+from apps.llm import errors
+from apps.llm.transport import timeouts
 
 
 class ResponseReader:

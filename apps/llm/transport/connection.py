@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from apps.llm import errors, timeouts
+from apps.llm import errors
 from apps.llm.endpoint import Endpoint
 from apps.llm.failures.request_fields import refused_fields, without
 from apps.llm.response_reader import ResponseReader
+from apps.llm.transport import timeouts
 
 if TYPE_CHECKING:
-    from apps.llm.sdk import AsyncOpenAI
+    from apps.llm.transport.sdk import AsyncOpenAI
 
 # A server that refuses one field after the other names them all in this many attempts.
 MAX_REFUSED_FIELDS = 12
@@ -33,7 +34,7 @@ class ServerConnection:
     @cached_property
     def _sdk(self) -> "AsyncOpenAI":
         """Created at the first request: a bad address then fails as requests do."""
-        from apps.llm.sdk import make_sdk
+        from apps.llm.transport.sdk import make_sdk
 
         return make_sdk(self.endpoint)
 
@@ -117,7 +118,7 @@ class ServerConnection:
         A reused connection may be closed by the server in the very moment of its use. The request
         is then sent once more; never after the first byte of an answer.
         """
-        from apps.llm import sdk
+        from apps.llm.transport import sdk
 
         loop = asyncio.get_running_loop()
         may_be_reused = loop.time() - self._last_response < timeouts.REUSE_SECONDS
@@ -144,7 +145,7 @@ class translated_errors:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if not isinstance(error, Exception) or isinstance(error, errors.LLMError):
             return
-        from apps.llm.sdk import translate
+        from apps.llm.transport.sdk import translate
 
         if ours := translate(error):
             raise ours from error
