@@ -20,8 +20,10 @@ from apps.batch.models import Batch
 from apps.batch.pump.pump import run_pump
 from apps.batch.services import create_batch
 from apps.llm.client import ChatRequest, close_clients
+from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -80,3 +82,8 @@ def make_batch(alice: User, server: Server) -> MakeBatch:
 async def run_until_done(server: Server) -> bool:
     async with asyncio.timeout(200):
         return await run_pump(server.pk)
+
+
+async def until_stored(condition: Callable[[], object]) -> None:
+    """Wait until `condition` is true of the database; it runs in the thread of its queries."""
+    await until(lambda: in_db(condition))

@@ -1,7 +1,7 @@
 """All pumps of one process: many servers side by side, woken, shared, started again."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +21,7 @@ from apps.batch.services import wake_pump
 from apps.batch.store import row_writes
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State
-from tests.batch.conftest import MakeBatch
+from tests.batch.conftest import MakeBatch, until_stored
 from tests.llama_process import LlamaProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,12 +40,6 @@ async def running() -> AsyncIterator[PumpPool]:
         found.wake()
         async with asyncio.timeout(60):
             await task
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(60):
-        while not await in_db(condition):
-            await asyncio.sleep(0.02)
 
 
 async def servers_like(llama: LlamaProcess, number: int) -> list[Server]:
@@ -77,7 +71,7 @@ async def test_ten_servers_are_worked_on_at_the_same_time_by_one_process(
         return min(job.items.filter(status=ItemStatus.ACCEPTED).count() for job in jobs)
 
     async with running():
-        await until(lambda: fewest() >= 20)
+        await until_stored(lambda: fewest() >= 20)
         finished = [(await in_db(services.compute_progress, job)).finished for job in jobs]
     assert max(finished) <= 4 * min(finished), finished
 
@@ -89,10 +83,10 @@ async def test_a_job_that_is_queued_meanwhile_starts_at_once(
     one, other = await servers_like(llama, 2)
     first = await queued(alice, one, 10_000, max_tokens=40)
     async with running():
-        await until(lambda: first.items.filter(status=ItemStatus.ACCEPTED).exists())
+        await until_stored(lambda: first.items.filter(status=ItemStatus.ACCEPTED).exists())
         second = await queued(alice, other, 4)
         await in_db(wake_pump, other.pk)
-        await until(lambda: Batch.objects.get(pk=second.pk).status == BatchStatus.DONE)
+        await until_stored(lambda: Batch.objects.get(pk=second.pk).status == BatchStatus.DONE)
         assert (await Batch.objects.aget(pk=first.pk)).status == BatchStatus.RUNNING
 
 
@@ -102,14 +96,14 @@ async def test_what_no_message_told_of_is_found(
     monkeypatch.setattr(pump_pool, "POLL_SECONDS", 0.05)
     async with running():
         batch = await sync_to_async(make_batch)(4)
-        await until(lambda: Batch.objects.get(pk=batch.pk).status == BatchStatus.DONE)
+        await until_stored(lambda: Batch.objects.get(pk=batch.pk).status == BatchStatus.DONE)
 
 
 async def test_two_processes_share_the_servers(alice: User, llama: LlamaProcess) -> None:
     servers = await servers_like(llama, 4)
     jobs = [await queued(alice, server, 30) for server in servers]
     async with running(), running():
-        await until(
+        await until_stored(
             lambda: not Batch.objects.exclude(status=BatchStatus.DONE).exists(),
         )
     for job in jobs:
@@ -132,8 +126,8 @@ async def test_an_error_of_ours_is_said_and_tried_again(
     monkeypatch.setattr(pump_pool, "RESTART_SECONDS", (0.5, 0.5))
     batch = await sync_to_async(make_batch)(4)
     async with running():
-        await until(lambda: "worker log" in Batch.objects.get(pk=batch.pk).reason)
-        await until(lambda: Batch.objects.get(pk=batch.pk).status == BatchStatus.DONE)
+        await until_stored(lambda: "worker log" in Batch.objects.get(pk=batch.pk).reason)
+        await until_stored(lambda: Batch.objects.get(pk=batch.pk).status == BatchStatus.DONE)
     assert (await Batch.objects.aget(pk=batch.pk)).reason == ""
 
 
@@ -155,12 +149,12 @@ async def test_a_job_whose_turn_has_not_come_says_so(
     monkeypatch.setattr("apps.batch.scheduler.fair_queue.QUANTUM_TOKENS", 10**9)
     first = await queued(alice, server, 10_000, max_tokens=400)
     async with running():
-        await until(lambda: first.items.filter(status=ItemStatus.RUNNING).count() == 4)
+        await until_stored(lambda: first.items.filter(status=ItemStatus.RUNNING).count() == 4)
         second = await queued(alice, server, 4)
         await in_db(wake_pump, server.pk)
-        await until(lambda: Batch.objects.get(pk=second.pk).reason.startswith("Waiting for"))
+        await until_stored(lambda: Batch.objects.get(pk=second.pk).reason.startswith("Waiting for"))
         await in_db(services.cancel_batch, first)
-        await until(lambda: Batch.objects.get(pk=second.pk).status == BatchStatus.DONE)
+        await until_stored(lambda: Batch.objects.get(pk=second.pk).status == BatchStatus.DONE)
     assert (await Batch.objects.aget(pk=second.pk)).reason == ""
 
 

@@ -4,18 +4,18 @@ import os
 import random
 import subprocess
 import sys
-import time
 
 import pytest
 from asgiref.sync import async_to_sync
 
 from apps.batch import services
-from apps.batch.models import BatchStatus, ItemStatus, PumpLease
+from apps.batch.models import Batch, BatchStatus, ItemStatus, PumpLease
 from apps.llm.client import close_clients
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
 from tests.batch.conftest import MakeBatch, run_until_done
 from tests.faults.plant import database_url
+from tests.waiting import wait_until
 
 ROWS = 150  # more than a pump does between two looks of ours
 
@@ -28,20 +28,24 @@ def start_pump(server: Server) -> subprocess.Popen[bytes]:
     )
 
 
+def accepted(batch: Batch) -> int:
+    return batch.items.filter(status=ItemStatus.ACCEPTED).count()
+
+
+def until_accepted(batch: Batch, rows: int) -> None:
+    wait_until(lambda: accepted(batch) >= rows, within=120, what=f"{rows} rows")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_killed_again_and_again(make_batch: MakeBatch, server: Server) -> None:
     batch = make_batch(ROWS, max_tokens=40)
     done = 0
     for _ in range(2):
         process = start_pump(server)
-        deadline = time.monotonic() + 120
-        while batch.items.filter(status=ItemStatus.ACCEPTED).count() < done + 5:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        time.sleep(random.uniform(0, 0.1))
+        until_accepted(batch, done + random.randint(5, 12))  # at any point of a commit
         process.kill()
         process.wait()
-        done = batch.items.filter(status=ItemStatus.ACCEPTED).count()
+        done = accepted(batch)
         running = batch.items.filter(status=ItemStatus.RUNNING).count()
         assert running <= 4 + 2  # the slots, and what was not yet written down
         assert services.servers_to_wake() == [server.pk]  # nobody waits for the lease to lapse

@@ -20,6 +20,7 @@ from apps.servers.services import hold_slot, refresh_server, slot_terms
 from tests.batch.conftest import MakeBatch, run_until_done
 from tests.llama_process import LlamaProcess
 from tests.standins import Model, Standin
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,21 +36,28 @@ async def all_accepted(batch: Batch) -> list[Item]:
     return rows
 
 
+async def occupancy(server: Server) -> permits.Occupancy:
+    return await permits.read_occupancy(slot_terms(server))
+
+
 async def until_in_flight(server: Server, rows: int) -> None:
-    async with asyncio.timeout(60):
-        while (await permits.permits_in_flight(server.pk))[Lane.BATCH] != rows:
-            await asyncio.sleep(0.01)
+    async def is_reached() -> bool:
+        return (await permits.permits_in_flight(server.pk))[Lane.BATCH] == rows
+
+    await until(is_reached)
 
 
 async def until_written(server: Server, tokens: int) -> None:
     """Until the answer in each slot has so many."""
     client = client_for(server.endpoint)
-    async with asyncio.timeout(60):
-        while True:
-            seen = await fetch_slots(client) or []
-            if all(s["is_processing"] and s["next_token"][0]["n_decoded"] >= tokens for s in seen):
-                return
-            await asyncio.sleep(0.005)
+
+    async def is_written() -> bool:
+        seen = await fetch_slots(client) or []
+        return bool(seen) and all(
+            slot["is_processing"] and slot["next_token"][0]["n_decoded"] >= tokens for slot in seen
+        )
+
+    await until(is_written)
 
 
 async def test_a_question_takes_a_rows_slot_and_the_row_goes_on_where_it_was(
@@ -138,9 +146,7 @@ async def test_rows_leave_the_model_that_a_person_uses(
     blue = await in_db(make_job, alice, swap_server, "blue", 2)
     red = await in_db(make_job, alice, swap_server, "red", 2)
     working = asyncio.create_task(run_until_done(swap_server))
-    async with asyncio.timeout(60):
-        while not await red.items.filter(status="accepted").aexists():
-            await asyncio.sleep(0.05)
+    await until(red.items.filter(status="accepted").aexists)
     waiting = await Batch.objects.aget(pk=blue.pk)
     assert "red is in use" in waiting.reason
     assert waiting.status in {BatchStatus.QUEUED, BatchStatus.RUNNING}
@@ -159,13 +165,11 @@ async def test_a_proxy_that_refuses_gets_fewer_requests_and_no_row_pays(
         await server.asave()
         batch = await sync_to_async(make_batch)(6)
         working = asyncio.create_task(run_until_done(server))
-        async with asyncio.timeout(60):
-            while (await permits.read_occupancy(slot_terms(server))).limit is None:
-                await asyncio.sleep(0.02)
-        assert (
-            "request limit is reached"
-            in (await permits.read_occupancy(slot_terms(server))).limit_reason
-        )
+
+        async def is_limited() -> bool:
+            return "request limit is reached" in (await occupancy(server)).limit_reason
+
+        await until(is_limited)
         await working
         rows = await all_accepted(batch)
         assert {row.attempts for row in rows} == {1}

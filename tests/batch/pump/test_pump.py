@@ -3,7 +3,6 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable
 from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
@@ -40,8 +39,9 @@ from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from apps.servers.probing.discovery import fetch_slots
 from apps.servers.services import choose_target
-from tests.batch.conftest import MakeBatch, run_until_done
+from tests.batch.conftest import MakeBatch, run_until_done, until_stored
 from tests.llama_process import LlamaProcess
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -76,36 +76,30 @@ async def test_never_more_in_flight_than_slots(
     make_batch: MakeBatch, server: Server, llama: LlamaProcess
 ) -> None:
     """By the server's own view, and by ours."""
-    await sync_to_async(make_batch)(60, max_tokens=60)
-    busiest = deferred = permits = 0
-    client = choose_target(server).client
-    working = asyncio.create_task(run_until_done(server))
-    while not working.done():
+    batch = await sync_to_async(make_batch)(150, max_tokens=200)
+    seen: list[tuple[float, int]] = []
+
+    async def are_all_slots_seen_in_use() -> bool:
         metrics = await in_db(llama.metrics)
-        busiest = max(busiest, metrics["requests_processing"])
-        deferred = max(deferred, metrics["requests_deferred"])
-        permits = max(permits, sum((await permits_in_flight(server.pk)).values()))
-        await asyncio.sleep(0.02)
+        assert metrics["requests_deferred"] == 0
+        permits = sum((await permits_in_flight(server.pk)).values())
+        seen.append((metrics["requests_processing"], permits))
+        return len(seen) >= 30 and tuple(map(max, zip(*seen, strict=True))) >= (4, 4)
+
+    working = asyncio.create_task(run_until_done(server))
+    await until(are_all_slots_seen_in_use)
+    assert max(max(pair) for pair in seen) == 4
+    await in_db(services.cancel_batch, batch)
     await working
-    assert (busiest, deferred, permits) == (4, 0, 4)
-    assert await fetch_slots(client)
+    assert await fetch_slots(choose_target(server).client)
 
 
 async def test_only_one_of_two_pumps_works(make_batch: MakeBatch, server: Server) -> None:
     batch = await sync_to_async(make_batch)(30)
-    tokens: set[int] = set()
-
-    async def watch() -> None:
-        while True:
-            tokens.update([token async for token in batch.items.values_list("token", flat=True)])
-            await asyncio.sleep(0.05)
-
-    watching = asyncio.create_task(watch())
     both = await asyncio.gather(run_until_done(server), run_until_done(server))
-    watching.cancel()
     assert both == [False, False]
     assert await counts(batch) == {"accepted": 30}
-    assert tokens <= {0, 1}
+    assert {item.token async for item in batch.items.all()} == {1}
     assert (await PumpLease.objects.aget(server=server)).token == 1
 
 
@@ -241,9 +235,7 @@ async def test_no_row_starts_on_a_full_disk(
 
 
 async def until_it_waits(batch: Batch, sentence: str) -> None:
-    async with asyncio.timeout(60):
-        while not (await fresh(batch)).reason.startswith(sentence):
-            await asyncio.sleep(0.05)
+    await until_stored(lambda: Batch.objects.get(pk=batch.pk).reason.startswith(sentence))
 
 
 async def test_a_wrong_key_pauses_the_job(make_batch: MakeBatch, server: Server) -> None:
@@ -342,9 +334,7 @@ async def test_jobs_take_turns(
     large = await sync_to_async(make_batch)(400, max_tokens=50)
     small = await sync_to_async(make_batch)(6)
     working = asyncio.create_task(run_until_done(server))
-    async with asyncio.timeout(60):
-        while (await fresh(small)).status != BatchStatus.DONE:
-            await asyncio.sleep(0.05)
+    await until_stored(lambda: Batch.objects.get(pk=small.pk).status == BatchStatus.DONE)
     assert (await counts(large))["pending"] > 200
     await in_db(services.cancel_batch, large)
     await working
@@ -373,9 +363,7 @@ async def test_a_row_that_takes_the_worker_down_three_times_has_failed(
 
 
 async def until_running(batch: Batch, rows: int) -> None:
-    async with asyncio.timeout(60):
-        while await batch.items.filter(status=ItemStatus.RUNNING).acount() < rows:
-            await asyncio.sleep(0.02)
+    await until_stored(lambda: batch.items.filter(status=ItemStatus.RUNNING).count() >= rows)
 
 
 async def test_which_width_is_best_is_measured_once(
@@ -528,12 +516,12 @@ async def test_a_disk_that_becomes_full_loses_nothing(
     connection_created.connect(connected)
     try:
         working = asyncio.create_task(run_until_done(server))
-        await until(lambda: Item.objects.filter(status=ItemStatus.ACCEPTED).count() >= 5)
+        await until_stored(lambda: Item.objects.filter(status=ItemStatus.ACCEPTED).count() >= 5)
         is_full.set()
         if refused:
             await until_it_waits(batch, disk_space.FULL)
         else:
-            await until(lambda: len(tries) > 10)
+            await until_stored(lambda: len(tries) > 10)
         assert not working.done()
         is_full.clear()
         assert await working is False
@@ -545,9 +533,3 @@ async def test_a_disk_that_becomes_full_loses_nothing(
     assert (batch.status, batch.reason) == (BatchStatus.DONE, "")
     assert await counts(batch) == {"accepted": 190}
     assert not await batch.items.filter(attempts__gt=1).aexists()  # none was made twice
-
-
-async def until(so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not await in_db(so):
-            await asyncio.sleep(0.05)

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +20,7 @@ from apps.batch.handlers import (
     Verdict,
     register_handler,
 )
-from apps.batch.models import Batch, BatchStatus, ItemStatus
+from apps.batch.models import Batch, BatchStatus, ItemStatus, PumpLease
 from apps.batch.pump import pump, retry, watcher
 from apps.batch.pump import state as pump_state
 from apps.batch.pump.active_jobs import ActiveJobs
@@ -32,7 +31,7 @@ from apps.llm.permits import SlotTerms
 from apps.runtime.async_db import in_db
 from apps.servers.models import Kind, Server
 from apps.servers.services import slot_terms
-from tests.batch.conftest import MakeBatch, run_until_done
+from tests.batch.conftest import MakeBatch, run_until_done, until_stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -77,10 +76,15 @@ def _well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "BACKOFF_SECONDS", 0.02)
 
 
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(60):
-        while not await in_db(condition):
-            await asyncio.sleep(0.01)
+async def until_looked(server: Server, times: int) -> None:
+    """Wait until the watcher has looked that often from now on: each look renews the lease."""
+    beats = set()
+
+    def has_looked() -> bool:
+        beats.add(PumpLease.objects.get(server=server).heartbeat)
+        return len(beats) > times
+
+    await until_stored(has_looked)
 
 
 def reason(batch: Batch) -> str:
@@ -102,7 +106,7 @@ async def test_no_row_fails_while_its_server_fails_them_all(
     trouble.error = error
     batch = await sync_to_async(make_batch)(100, handler="tests.troubled")
     working = asyncio.create_task(run_until_done(server))
-    await until(lambda: str(error) in reason(batch) and trouble.asked >= 60)
+    await until_stored(lambda: str(error) in reason(batch) and trouble.asked >= 60)
     assert (await in_db(reason, batch)).startswith("Waiting for the model server: ")
     assert not await batch.items.filter(status=ItemStatus.FAILED).aexists()
     trouble.error = None
@@ -172,10 +176,12 @@ async def test_a_new_address_reaches_a_pump_at_work(make_batch: MakeBatch, serve
     trouble.gate = asyncio.Event()
     batch = await sync_to_async(make_batch)(40, handler="tests.troubled")
     working = asyncio.create_task(run_until_done(server))
-    await until(lambda: trouble.asked == 4)
+    await until_stored(lambda: trouble.asked == 4)
     other = server.base_url.replace("127.0.0.1", "localhost")
     await Server.objects.filter(pk=server.pk).aupdate(base_url=other, checked_at=None)
-    await until(lambda: Server.objects.get(pk=server.pk).checked_at)  # it refreshed at the new one
+    await until_stored(
+        lambda: Server.objects.get(pk=server.pk).checked_at
+    )  # it refreshed at the new one
     trouble.gate.set()
     trouble.gate = None
     await working
@@ -191,9 +197,9 @@ async def test_rows_that_wait_for_a_slot_do_not_start_once_their_job_is_paused(
     monkeypatch.setattr("apps.servers.slots.hold_slot.slot_terms", _one_slot)
     batch = await sync_to_async(make_batch)(20, handler="tests.troubled")
     working = asyncio.create_task(run_until_done(server))
-    await until(lambda: trouble.asked == 1)
+    await until_stored(lambda: trouble.asked == 1)
     await in_db(services.pause_batch, batch)
-    await asyncio.sleep(0.2)  # a look or two of the pump
+    await until_looked(server, 3)
     trouble.gate.set()
     await working
     assert trouble.asked == 1
@@ -222,11 +228,11 @@ async def test_a_row_may_take_hours(
     trouble.gate = asyncio.Event()
     batch = await sync_to_async(make_batch)(4, handler="tests.troubled")
     working = asyncio.create_task(run_until_done(server))
-    await until(lambda: batch.items.filter(status=ItemStatus.RUNNING).count() == 4)
+    await until_stored(lambda: batch.items.filter(status=ItemStatus.RUNNING).count() == 4)
     later = SimpleNamespace(monotonic=lambda: time.monotonic() + 10 * 3600, time=time.time)
     monkeypatch.setattr(pump, "time", later)
     monkeypatch.setattr(watcher, "time", later)
-    await asyncio.sleep(0.5)  # ten looks of the watcher
+    await until_looked(server, 10)
     assert not working.done()
     trouble.gate.set()
     assert await working is False
@@ -240,7 +246,9 @@ async def test_a_server_that_refuses_is_named_at_the_job(
     trouble.error = errors.Busy("The server takes no more requests for now: 20 a minute.", 0.05)
     batch = await sync_to_async(make_batch)(4, handler="tests.troubled")
     working = asyncio.create_task(run_until_done(server))
-    await until(lambda: reason(batch).startswith("Slowed down: The server takes no more requests"))
+    await until_stored(
+        lambda: reason(batch).startswith("Slowed down: The server takes no more requests")
+    )
     trouble.error = None
     await working
     found = await Batch.objects.aget(pk=batch.pk)

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import DataError
 
 from apps.batch.handlers import (
     Handler,
@@ -16,7 +15,6 @@ from apps.batch.handlers import (
     register_handler,
 )
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
-from apps.batch.store import row_writes
 from apps.llm import errors
 from apps.llm.events import Usage
 from apps.servers.models import Server
@@ -35,6 +33,8 @@ async def poisonous(row: RowInput, context: JobContext[Any]) -> RowOutcome:
         kind = context.spec["kind"]
         if kind == "infinite":
             given["output"] = {"x": math.inf}
+        elif kind == "object":
+            given["output"] = {"x": object()}
         elif kind == "nul":
             given |= {"reason": "a\0b", "raw": "a\0\ud800", "code": "judged"}
             verdict = Verdict.REJECTED
@@ -56,6 +56,7 @@ async def rows_of(batch: Batch) -> dict[int, Item]:
     ("kind", "status", "reason"),
     [
         ("infinite", ItemStatus.FAILED, "The database does not take what the model wrote: "),
+        ("object", ItemStatus.FAILED, "Object of type object is not JSON serializable"),
         ("nul", ItemStatus.REJECTED, "a\ufffdb"),
         ("tokens", ItemStatus.ACCEPTED, ""),
         ("error", ItemStatus.FAILED, "The server says \ufffd and ?."),
@@ -72,21 +73,3 @@ async def test_a_value_the_database_does_not_take_costs_its_row_alone(
     assert reason in bad.reason
     assert {(row.status, row.attempts) for row in rows.values()} == {(ItemStatus.ACCEPTED, 1)}
     assert (await Batch.objects.aget(pk=batch.pk)).status == BatchStatus.DONE
-
-
-async def test_whatever_a_statement_raises_is_one_rows(
-    make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    finish_row = row_writes._finish_row
-
-    def refuses(lease: Any, entry: Any, *args: Any) -> bool:
-        if entry.row.index == BAD:
-            raise DataError("value too long for type character varying(30)")
-        return finish_row(lease, entry, *args)
-
-    monkeypatch.setattr(row_writes, "_finish_row", refuses)
-    batch = await sync_to_async(make_batch)(30, handler="tests.poisonous", kind="")
-    await run_until_done(server)
-    rows = await rows_of(batch)
-    assert "value too long" in rows.pop(BAD).reason
-    assert {row.status for row in rows.values()} == {ItemStatus.ACCEPTED}

@@ -14,6 +14,14 @@ from tests.llm.permits.gauge import PATIENCE, Gauge, a_server, cancel, later, se
 pytestmark = pytest.mark.usefixtures("loop_closed", "nobody_stays")
 
 
+@pytest.fixture(autouse=True)
+def _nobody_lapses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the places of those who wait, however seldom a busy machine lets them ask again."""
+    monkeypatch.setattr("apps.llm.permits.terms.WAITER_SECONDS", PATIENCE)
+    monkeypatch.setattr("apps.llm.permits.terms.LEASE_SECONDS", PATIENCE)
+    monkeypatch.setattr("apps.llm.permits.acquire.REDIS_SECONDS", PATIENCE)
+
+
 async def test_a_question_takes_the_youngest_rows_slot() -> None:
     server = a_server(2)
     gauge = Gauge(server)
