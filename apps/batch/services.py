@@ -4,18 +4,21 @@ The functions live in `jobs/`, by what they are about. Nothing here needs the Op
 """
 
 from apps.batch.jobs.dispatch import servers_to_wake, wake_pump
+from apps.batch.jobs.extend import add_rows, continue_refill, retry_failed_rows
 from apps.batch.jobs.lifecycle import (
-    add_rows,
     cancel_batch,
     change_batch,
-    continue_refill,
     create_batch,
     delete_batch,
     pause_batch,
     reset_limits,
     resume_batch,
-    retry_failed_rows,
     update_spec,
+)
+from apps.batch.jobs.near_duplicates import (
+    reject_near_duplicates,
+    restore_near_duplicates,
+    store_minhashes,
 )
 from apps.batch.jobs.progress import (
     Progress,
@@ -32,12 +35,9 @@ from apps.batch.jobs.review import (
     accept_row,
     edit_row,
     mark_reviewed,
-    reject_near_duplicates,
     reject_row,
     requeue_row,
-    restore_near_duplicates,
     set_review_state,
-    store_minhashes,
 )
 from apps.batch.scheduler.concurrency_probe import ProbeResult
 

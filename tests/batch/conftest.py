@@ -19,6 +19,8 @@ from apps.batch.handlers import (
 from apps.batch.models import Batch
 from apps.batch.pump.pump import run_pump
 from apps.batch.services import create_batch
+from apps.batch.store import leases
+from apps.batch.store.leases import Lease
 from apps.llm.client import ChatRequest, close_clients
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
@@ -87,3 +89,11 @@ async def run_until_done(server: Server) -> bool:
 async def until_stored(condition: Callable[[], object]) -> None:
     """Wait until `condition` is true of the database; it runs in the thread of its queries."""
     await until(lambda: in_db(condition))
+
+
+@pytest.fixture
+def lease(server: Server) -> Lease:
+    """The lease of the server's pump, held by this test."""
+    held = leases.acquire(server.pk)
+    assert held is not None
+    return held

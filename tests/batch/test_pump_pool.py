@@ -18,7 +18,7 @@ from apps.batch.models import Batch, BatchStatus, ItemStatus
 from apps.batch.pump import state as pump_state
 from apps.batch.pump_pool import PumpPool
 from apps.batch.services import wake_pump
-from apps.batch.store import row_writes
+from apps.batch.store import job_writes
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State
 from tests.batch.conftest import MakeBatch, until_stored
@@ -114,14 +114,14 @@ async def test_two_processes_share_the_servers(alice: User, llama: LlamaProcess)
 async def test_an_error_of_ours_is_said_and_tried_again(
     make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recover, calls = row_writes.recover_rows, iter(range(10))
+    recover, calls = job_writes.recover_rows, iter(range(10))
 
     def fails_once(*args: Any) -> Any:
         if next(calls) == 0:
             raise DatabaseError("a column is missing")
         return recover(*args)
 
-    monkeypatch.setattr(row_writes, "recover_rows", fails_once)
+    monkeypatch.setattr(job_writes, "recover_rows", fails_once)
     monkeypatch.setattr(pump_pool, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(pump_pool, "RESTART_SECONDS", (0.5, 0.5))
     batch = await sync_to_async(make_batch)(4)

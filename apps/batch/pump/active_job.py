@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -118,6 +118,12 @@ class ActiveJob:
         is_new_day = batch.day != self.day
         self.spent_today = committed if is_new_day else max(self.spent_today, committed)
         self.day = batch.day
+
+    def update_facts(self, server: Server | None) -> None:
+        """Take over facts about the model that became known when it was loaded for a row."""
+        facts = None if server is None else server.model(self.model)
+        if facts is not None and facts.thinking != self.context.thinking:
+            self.context = replace(self.context, thinking=facts.thinking)
 
 
 def build_job(batch: Batch, spec_hash: str, handler: Handler, server: Server) -> ActiveJob:

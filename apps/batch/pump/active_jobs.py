@@ -136,7 +136,7 @@ class ActiveJobs:
         try:
             if (known := self.find(batch.pk)) is not None:
                 await self._update(known, batch, spec_hash)
-                _update_facts(known, server)
+                known.update_facts(server)
                 return None
             return await self._add(batch, spec_hash, server)
         except Batch.DoesNotExist:
@@ -193,10 +193,3 @@ class ActiveJobs:
         for batch_id in batch_ids:
             if batch_id in self._jobs:
                 self.forget(batch_id)
-
-
-def _update_facts(job: ActiveJob, server: Server | None) -> None:
-    """Take over facts about the model that became known when it was loaded for the first rows."""
-    facts = None if server is None else server.model(job.model)
-    if facts is not None and facts.thinking != job.context.thinking:
-        job.context = replace(job.context, thinking=facts.thinking)

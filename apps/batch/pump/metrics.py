@@ -1,21 +1,25 @@
-"""Speed of the jobs of one pump: throughput over time, and the best number of parallel rows."""
+"""Throughput of the jobs of one pump over time, and their best number of parallel rows."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+
+from django.utils import timezone
 
 from apps.batch.handlers import RowOutcome
+from apps.batch.models import Batch, ThroughputHistory
 from apps.batch.pump.active_job import ActiveJob
 from apps.batch.pump.active_jobs import ActiveJobs
-from apps.batch.scheduler.concurrency_probe import ConcurrencyProbe
-from apps.batch.scheduler.throughput import BUCKET_SECONDS, ThroughputMeter
-from apps.batch.store import throughput_store
-from apps.batch.store.leases import Lease
+from apps.batch.scheduler.concurrency_probe import ConcurrencyProbe, ProbeResult
+from apps.batch.scheduler.throughput import BUCKET_SECONDS, Point, ThroughputMeter, append_point
+from apps.batch.store.leases import Lease, fence
 from apps.batch.store.row_events import PendingRow
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 
 # A shorter job ends before a probe has paid off.
 MIN_PROBE_ROWS = 200
+PROBE_VALID = timedelta(days=7)
 
 
 class PumpMetrics:
@@ -49,7 +53,7 @@ class PumpMetrics:
 
     async def store_points(self) -> None:
         if points := self._meter.take_points(time.time()):
-            await in_db(throughput_store.append_points, self._lease, points)
+            await in_db(append_points, self._lease, points)
 
     # --- Parallel rows -------------------------------------------------------
 
@@ -63,7 +67,7 @@ class PumpMetrics:
         slots = server.slots_of(job.model)
         if job.width is not None or slots < 2:
             return
-        recent = await in_db(throughput_store.recent_probe, server.pk, job.model, slots)
+        recent = await in_db(recent_probe, server.pk, job.model, slots)
         if recent is not None:
             job.best_width = recent.limit
         elif job.rows >= MIN_PROBE_ROWS and len(jobs) == 1 and not server.swaps:
@@ -78,6 +82,36 @@ class PumpMetrics:
             self._probe = None
             if (result := probe.result(job.model)) is not None:
                 job.best_width = result.limit
-                await in_db(throughput_store.store_probe, self._lease, job.id, result)
+                await in_db(store_probe, self._lease, job.id, result)
         elif jobs.find(job.id) is not job or len(jobs) > 1 or job.width is not None:
             self._probe = None
+
+
+def append_points(lease: Lease, points: Mapping[int, Point]) -> None:
+    """Append one point to the history of each batch."""
+    with fence(lease):
+        existing = set(Batch.objects.filter(pk__in=points).values_list("pk", flat=True))
+        for batch_id in sorted(existing):
+            history, _ = ThroughputHistory.objects.get_or_create(batch_id=batch_id)
+            known = [Point.from_json(point) for point in history.points]
+            history.points = [point.to_json() for point in append_point(known, points[batch_id])]
+            history.save(update_fields=["points"])
+
+
+def store_probe(lease: Lease, batch_id: int, result: ProbeResult) -> None:
+    with fence(lease):
+        if Batch.objects.filter(pk=batch_id).exists():
+            values = {"probe": result.to_json(), "probed_at": timezone.now()}
+            ThroughputHistory.objects.update_or_create(batch_id=batch_id, defaults=values)
+
+
+def recent_probe(server_id: int, model: str, slots: int) -> ProbeResult | None:
+    """Return the last probe of a model on the same slots; None after `PROBE_VALID`."""
+    last = ThroughputHistory.objects.filter(
+        batch__server_id=server_id,
+        probed_at__gte=timezone.now() - PROBE_VALID,
+        probe__model=model,
+        probe__slots=slots,
+    ).order_by("-probed_at")
+    stored = last.values_list("probe", flat=True).first()
+    return None if stored is None else ProbeResult.from_json(stored)

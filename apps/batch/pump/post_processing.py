@@ -15,7 +15,7 @@ from apps.batch.handlers import LateRejection
 from apps.batch.models import BatchStatus
 from apps.batch.pump.active_job import ActiveJob
 from apps.batch.pump.active_jobs import ActiveJobs
-from apps.batch.store import job_writes, row_writes
+from apps.batch.store import job_writes
 from apps.batch.store.leases import Lease, LeaseLost
 from apps.runtime.async_db import in_db
 
@@ -80,7 +80,7 @@ class PostProcessor:
         """Write until it succeeds: the feature reports each rejection only once."""
         while rejections:
             try:
-                return await in_db(row_writes.reject_late, self._lease, rejections)
+                return await in_db(job_writes.reject_late, self._lease, rejections)
             except OperationalError as error:
                 log.warning("The database takes no rows just now: %s", error)
                 await asyncio.sleep(WRITE_RETRY_SECONDS)

@@ -16,11 +16,10 @@ from apps.batch.pump import state as pump_state
 from apps.batch.pump.active_job import ActiveJob
 from apps.batch.pump.post_processing import PostProcessor
 from apps.batch.pump.row_runner import RowRunner, event_of
-from apps.batch.pump.server_check import ServerCheck
 from apps.batch.pump.state import PumpState, ShouldStop
-from apps.batch.pump.watcher import Watcher
+from apps.batch.pump.watcher import ServerCheck, Watcher
 from apps.batch.scheduler import fair_queue
-from apps.batch.store import disk_space, leases, reads, row_writes
+from apps.batch.store import disk_space, job_writes, leases, reads
 from apps.batch.store.leases import Lease, LeaseLost
 from apps.batch.store.row_events import Finished, PendingRow, RowEvent
 from apps.runtime.async_db import in_db
@@ -83,7 +82,7 @@ class Pump:
             ExceptionGroup[LeaseLost]: another pump has taken over; all requests were closed.
         """
         state = self._state
-        recovered = await in_db(row_writes.recover_rows, state.lease)
+        recovered = await in_db(job_writes.recover_rows, state.lease)
         if recovered:
             log.info("%s rows of an earlier pump start again.", recovered)
         async with asyncio.TaskGroup() as group:

@@ -5,10 +5,46 @@ from collections.abc import Sequence
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
+from apps.batch.handlers import LateRejection
 from apps.batch.jobs import job_policies
 from apps.batch.models import ACTIVE, OPEN, Batch, BatchStatus, Item, ItemStatus
 from apps.batch.store.leases import Lease, fence
+from apps.batch.store.row_writes import MAX_ATTEMPTS
 from apps.core.text.storable import to_storable
+
+RECOVERED = "The worker ended while this row was running. The row starts again."
+
+
+def recover_rows(lease: Lease) -> int:
+    """Return rows that a dead pump left running to pending. Returns their number."""
+    with fence(lease):
+        left = Item.objects.filter(
+            batch__server_id=lease.server_id, status=ItemStatus.RUNNING, token__lt=lease.token
+        )
+        # By keys: some databases turn an update through a join into a subquery over all items.
+        keys = dict(left.values_list("pk", "attempts"))
+        dead = [pk for pk, attempts in keys.items() if attempts >= MAX_ATTEMPTS]
+        Item.objects.filter(pk__in=dead).update(
+            status=ItemStatus.FAILED,
+            code="worker_died",
+            reason=f"The worker stopped {MAX_ATTEMPTS} times while running this row.",
+            finished=timezone.now(),
+        )
+        Item.objects.filter(pk__in=keys.keys() - set(dead)).update(
+            status=ItemStatus.PENDING, reason=RECOVERED
+        )
+        # This pump sets the reasons of the last one again where they still hold.
+        set_server_wait_reason(lease.server_id, "")
+    return len(keys)
+
+
+def reject_late(lease: Lease, rows: Sequence[LateRejection]) -> None:
+    """Reject accepted rows that nobody reviewed."""
+    with fence(lease):
+        for row in rows:
+            Item.objects.filter(pk=row.item_id, status=ItemStatus.ACCEPTED, reviewed=False).update(
+                status=ItemStatus.REJECTED, code=row.code, reason=to_storable(row.reason)
+            )
 
 
 def enforce_policies(lease: Lease) -> list[int]:
@@ -56,10 +92,6 @@ def set_server_wait_reason(server_id: int, reason: str) -> None:
     reason = to_storable(reason)
     batches = Batch.objects.filter(server_id=server_id, status__in=ACTIVE)
     batches.exclude(reason=reason).update(reason=reason)
-
-
-def clear_wait_reasons(server_id: int) -> None:
-    set_server_wait_reason(server_id, "")
 
 
 def set_status(lease: Lease, batch_ids: Sequence[int], *, status: BatchStatus, reason: str) -> None:

@@ -1,53 +1,48 @@
-"""Writing what happened to rows, behind the fence of the pump's lease."""
+"""Writing what happened to rows, behind the fence of the pump's lease.
+
+Statements that run for every row are SQL: Django compiles a query each time it runs, which took a
+third of the CPU time of a row. The same text serves SQLite and PostgreSQL.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
+from django.db import connection
 from django.db.models import F
-from django.utils import timezone
 
-from apps.batch.handlers import LateRejection, Verdict
-from apps.batch.models import Item, ItemStatus
-from apps.batch.store import statements
-from apps.batch.store.job_writes import clear_wait_reasons
-from apps.batch.store.leases import Lease, fence
+from apps.batch.handlers import Verdict
+from apps.batch.models import Batch, Item, ItemStatus
+from apps.batch.store.leases import Lease, fence, moment
 from apps.batch.store.row_events import Finished, Returned, RowEvent, Started
 from apps.core.text.storable import to_storable
 
 MAX_ATTEMPTS = 3
-RECOVERED = "The worker ended while this row was running. The row starts again."
 
-
-def recover_rows(lease: Lease) -> int:
-    """Return rows that a dead pump left running to pending. Returns their number."""
-    with fence(lease):
-        left = Item.objects.filter(
-            batch__server_id=lease.server_id, status=ItemStatus.RUNNING, token__lt=lease.token
-        )
-        # By keys: some databases turn an update through a join into a subquery over all items.
-        keys = dict(left.values_list("pk", "attempts"))
-        dead = [pk for pk, attempts in keys.items() if attempts >= MAX_ATTEMPTS]
-        Item.objects.filter(pk__in=dead).update(
-            status=ItemStatus.FAILED,
-            code="worker_died",
-            reason=f"The worker stopped {MAX_ATTEMPTS} times while running this row.",
-            finished=timezone.now(),
-        )
-        Item.objects.filter(pk__in=keys.keys() - set(dead)).update(
-            status=ItemStatus.PENDING, reason=RECOVERED
-        )
-        # This pump sets the reasons of the last one again where they still hold.
-        clear_wait_reasons(lease.server_id)
-    return len(keys)
-
-
-def reject_late(lease: Lease, rows: Sequence[LateRejection]) -> None:
-    """Reject accepted rows that nobody reviewed."""
-    with fence(lease):
-        for row in rows:
-            Item.objects.filter(pk=row.item_id, status=ItemStatus.ACCEPTED, reviewed=False).update(
-                status=ItemStatus.REJECTED, code=row.code, reason=to_storable(row.reason)
-            )
+_ITEM, _BATCH = (f'"{model._meta.db_table}"' for model in (Item, Batch))
+_output = Item._meta.get_field("output")
+_START = (
+    f'UPDATE {_ITEM} SET "status" = \'running\', "token" = %s, '  # noqa: S608
+    '"attempts" = "attempts" + 1, "reason" = \'\', "not_before" = NULL '
+    'WHERE "id" = %s AND "status" = \'pending\''
+)
+_BEGIN = (
+    f'UPDATE {_BATCH} SET "status" = \'running\', "reason" = \'\', "model" = %s, '  # noqa: S608
+    '"started" = COALESCE("started", %s) WHERE "id" = %s AND "status" = \'queued\''
+)
+_FINISH = (
+    f'UPDATE {_ITEM} SET "status" = %s, "code" = %s, "reason" = %s, "output" = %s, '  # noqa: S608
+    '"prompt" = %s, "raw" = %s, "fingerprint" = %s, "minhash" = %s, "finished" = %s, '
+    '"prompt_tokens" = "prompt_tokens" + %s, "cached_tokens" = "cached_tokens" + %s, '
+    '"completion_tokens" = "completion_tokens" + %s '
+    'WHERE "id" = %s AND "status" = \'running\' AND "token" = %s'
+)
+_COUNT = (
+    f'UPDATE {_BATCH} SET "active_seconds" = "active_seconds" + %s, '  # noqa: S608
+    '"prompt_tokens" = "prompt_tokens" + %s, "cached_tokens" = "cached_tokens" + %s, '
+    '"completion_tokens" = "completion_tokens" + %s, '
+    '"estimated_tokens" = "estimated_tokens" + %s WHERE "id" = %s'
+)
 
 
 def write_events(lease: Lease, events: Sequence[RowEvent]) -> None:
@@ -67,9 +62,9 @@ def write_events(lease: Lease, events: Sequence[RowEvent]) -> None:
 def _start(lease: Lease, events: list[Started], now: datetime) -> None:
     if not events:
         return
-    statements.run_each(statements.START, [(lease.token, event.row.pk) for event in events])
+    _run_each(_START, [(lease.token, event.row.pk) for event in events])
     for batch_id, model in {event.row.batch_id: event.model for event in events}.items():
-        statements.run(statements.BEGIN, (model, statements.moment(now), batch_id))
+        _run(_BEGIN, (model, moment(now), batch_id))
 
 
 def _finish(lease: Lease, events: list[Finished], now: datetime) -> None:
@@ -78,10 +73,10 @@ def _finish(lease: Lease, events: list[Finished], now: datetime) -> None:
         by_batch.setdefault(event.row.batch_id, []).append(event)
     for batch_id, of_batch in by_batch.items():
         prints = [event.outcome.fingerprint for event in of_batch]
-        taken = statements.rows_by_fingerprint(batch_id, [one for one in prints if one is not None])
+        taken = _rows_by_fingerprint(batch_id, [one for one in prints if one is not None])
         written = [event for event in of_batch if _finish_row(lease, event, now, taken)]
         if written:
-            statements.run(statements.COUNT, (*_sums(written), batch_id))
+            _run(_COUNT, (*_sums(written), batch_id))
 
 
 def _sums(events: list[Finished]) -> tuple[float, ...]:
@@ -109,12 +104,12 @@ def _finish_row(lease: Lease, event: Finished, now: datetime, taken: dict[str, i
     if fingerprint is not None and fingerprint in taken:
         verdict, code = Verdict.REJECTED, "duplicate"
         reason, fingerprint = f"Duplicate of row {taken[fingerprint] + 1}.", None
-    written = statements.run(
-        statements.FINISH,
+    written = _run(
+        _FINISH,
         (
-            *(verdict.value, code, to_storable(reason), statements.stored(outcome.output)),
+            *(verdict.value, code, to_storable(reason), _stored(outcome.output)),
             *(to_storable(outcome.prompt), to_storable(outcome.raw), fingerprint),
-            *(outcome.minhash or None, statements.moment(now)),
+            *(outcome.minhash or None, moment(now)),
             *map(_countable, (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)),
             *(event.row.pk, lease.token),
         ),
@@ -146,3 +141,39 @@ def _return(lease: Lease, event: Returned, now: datetime) -> None:
 def _countable(tokens: int) -> int:
     """Clip to what a column of 31 bits holds: a server may report anything."""
     return min(max(0, tokens), 2**31 - 1)
+
+
+def _run(statement: str, values: Sequence[Any]) -> int:
+    """Execute a statement. Returns the number of changed rows.
+
+    Args:
+        values: texts, numbers, bytes, None, and what `_stored` and `moment` return.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        changed: int = cursor.rowcount
+    return changed
+
+
+def _run_each(statement: str, values: Sequence[Sequence[Any]]) -> None:
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, values)
+
+
+def _rows_by_fingerprint(batch_id: int, fingerprints: Sequence[str]) -> dict[str, int]:
+    """Return the index of accepted rows by fingerprint."""
+    if not fingerprints:
+        return {}
+    marks = ", ".join(["%s"] * len(fingerprints))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f'SELECT "fingerprint", "index" FROM {_ITEM} '  # noqa: S608
+            f'WHERE "batch_id" = %s AND "fingerprint" IN ({marks}) AND "status" = \'accepted\'',
+            [batch_id, *fingerprints],
+        )
+        return dict(cursor.fetchall())
+
+
+def _stored(output: Any) -> Any:
+    """Convert an output for the database."""
+    return _output.get_db_prep_save(output, connection)

@@ -21,7 +21,7 @@ from apps.batch.handlers import (
     Verdict,
     register_handler,
 )
-from apps.batch.jobs import job_policies, lifecycle
+from apps.batch.jobs import extend, job_policies
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.batch.pump import state as pump_state
 from apps.batch.store import items
@@ -264,7 +264,7 @@ async def test_rows_added_to_a_job_that_rests_for_the_day_wait_for_tomorrow(
 async def test_many_rows_are_added_in_short_transactions(
     make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lifecycle, "INSERT_ROWS", 4)
+    monkeypatch.setattr(extend, "INSERT_ROWS", 4)
     batch = await make(3, refill=True)
     seen: list[int] = []
     add_items = items.add_items
@@ -273,7 +273,7 @@ async def test_many_rows_are_added_in_short_transactions(
         seen.append(add_items(*args, **options))
         return seen[-1]
 
-    monkeypatch.setattr(lifecycle, "add_items", counted)
+    monkeypatch.setattr(extend, "add_items", counted)
     await in_db(services.add_rows, batch, 10)
     assert seen == [4, 4, 2]
     assert ((await fresh(batch)).goal, (await fresh(batch)).total) == (13, 13)

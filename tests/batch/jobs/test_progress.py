@@ -7,9 +7,10 @@ from django.utils import timezone
 
 from apps.batch import services
 from apps.batch.models import Batch, BatchStatus, ItemStatus, ThroughputHistory
+from apps.batch.pump import metrics
 from apps.batch.scheduler.concurrency_probe import ProbeResult
 from apps.batch.scheduler.throughput import Point
-from apps.batch.store import leases, throughput_store
+from apps.batch.store import leases
 from apps.servers.models import Server
 from tests.batch.conftest import MakeBatch
 
@@ -66,15 +67,15 @@ def test_append_points_and_store_probe_are_read_back(make_batch: MakeBatch, serv
     lease = leases.acquire(server.pk)
     assert lease is not None
     point, probe = Point(100.0, 5.0, 20.0, 3, 60), ProbeResult("m", 4, {1: 30.0, 4: 80.0}, 4)
-    throughput_store.append_points(lease, {batch.pk: point, 0: point})
-    throughput_store.store_probe(lease, batch.pk, probe)
+    metrics.append_points(lease, {batch.pk: point, 0: point})
+    metrics.store_probe(lease, batch.pk, probe)
     found = services.throughput_of(batch.pk)
     assert (found.points, found.probe) == ([point], probe)
-    assert throughput_store.recent_probe(server.pk, "m", 4) == probe
-    assert throughput_store.recent_probe(server.pk, "m", 8) is None
-    long_ago = timezone.now() - throughput_store.PROBE_VALID - timedelta(hours=1)
+    assert metrics.recent_probe(server.pk, "m", 4) == probe
+    assert metrics.recent_probe(server.pk, "m", 8) is None
+    long_ago = timezone.now() - metrics.PROBE_VALID - timedelta(hours=1)
     ThroughputHistory.objects.update(probed_at=long_ago)
-    assert throughput_store.recent_probe(server.pk, "m", 4) is None
+    assert metrics.recent_probe(server.pk, "m", 4) is None
 
 
 def test_update_spec_and_change_batch_store_what_they_are_given(make_batch: MakeBatch) -> None:

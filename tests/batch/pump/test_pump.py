@@ -123,7 +123,7 @@ async def test_a_stale_token_cannot_write(make_batch: MakeBatch, server: Server)
     ):
         with pytest.raises(leases.LeaseLost):
             await in_db(write)
-    assert await in_db(row_writes.recover_rows, new) == 1
+    assert await in_db(job_writes.recover_rows, new) == 1
     await in_db(leases.release, old)  # of no effect either
     assert await in_db(leases.acquire, server.pk) is None
     assert await counts(batch) == {"pending": 3}
