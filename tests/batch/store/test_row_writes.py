@@ -85,7 +85,7 @@ def test_finished_rejects_a_taken_fingerprint(make_batch: MakeBatch, lease: Leas
 def test_finished_ignores_a_row_that_was_returned(make_batch: MakeBatch, lease: Lease) -> None:
     batch = make_batch(1)
     [row] = started(lease, batch)
-    row_writes.write_events(lease, [Returned(row), Finished(row, ACCEPTED, 1.0)])
+    row_writes.write_events(lease, [Returned(row)])
     row_writes.write_events(lease, [Finished(row, ACCEPTED, 1.0)])
     batch.refresh_from_db()
     assert (item_of(row).status, batch.completion_tokens) == (ItemStatus.PENDING, 0)
