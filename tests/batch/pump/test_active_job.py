@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -18,7 +19,7 @@ from tests.batch.conftest import echo
 
 
 def job_of(**limits: Any) -> ActiveJob:
-    context = JobContext[dict[str, Any]](1, {}, "m", cast(Client, None))
+    context: JobContext[dict[str, Any]] = JobContext(1, {}, "m", cast(Client, None))
     job = ActiveJob(1, "Job", 1, 1, None, echo, context, row_tokens=0, rows=9)
     job.update_limits(Batch(**limits))
     return job
@@ -91,6 +92,7 @@ def test_holding_slot_counts_also_after_an_error() -> None:
 def test_take_active_seconds_counts_no_time_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     job = job_of()
     clock = iter([10.0, 12.5, 12.5])
-    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    times = SimpleNamespace(monotonic=lambda: next(clock))
+    monkeypatch.setattr("apps.batch.pump.active_job.time", times)
     job.active_since = 4.0
     assert [job.take_active_seconds() for _ in range(3)] == [6.0, 2.5, 0.0]
