@@ -21,7 +21,7 @@ def describe_learning_curve(points: Sequence[Mapping[str, Any]]) -> str:
     gain = last["accuracy"] - before["accuracy"]
     step = (
         f"From {before['rows']:,} to {last['rows']:,} training rows, accuracy changed by "
-        f"{100 * gain:+.1f} percentage points (95 % interval {100 * last['gain_low']:+.1f} to "
+        f"{100 * gain:+.1f} percentage points (95% CI {100 * last['gain_low']:+.1f} to "
         f"{100 * last['gain_high']:+.1f})"
     )
     if last["p_value"] < 0.05 and gain > 0:
