@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from apps.llm import errors
 from apps.llm.permits import Lane, ModelInUse, SlotTaken
-from apps.llm.transport.timeouts import FIRST_BYTE_SECONDS
+from apps.llm.timeouts import FIRST_BYTE_SECONDS
 from apps.servers.services import Target, hold_slot
 
 # A request becomes one task per text at the server, first come first served: a person's single

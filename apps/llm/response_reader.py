@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 
 import httpx2
 
-from apps.llm import errors
-from apps.llm.transport import timeouts
+from apps.llm import errors, timeouts
 
 
 class ResponseReader:

@@ -113,7 +113,7 @@ async def test_connections_are_reused_one_answer_at_a_time() -> None:
 
 
 async def test_an_idle_connection_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apps.llm.transport.timeouts.IDLE_SECONDS", 0.02)
+    monkeypatch.setattr("apps.llm.timeouts.IDLE_SECONDS", 0.02)
     async with serving(answers) as (server, client):
         await client.complete(question())
         async with asyncio.timeout(60):
@@ -241,7 +241,7 @@ async def test_no_first_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     async def silent(peer: Peer) -> None:
         await peer.reader.readexactly(1)
 
-    monkeypatch.setattr("apps.llm.transport.timeouts.FIRST_BYTE_SECONDS", 0.05)
+    monkeypatch.setattr("apps.llm.timeouts.FIRST_BYTE_SECONDS", 0.05)
     async with serving(silent) as (_, client):
         with pytest.raises(errors.Stalled, match="did not respond in time"):
             await client.complete(question())
@@ -255,7 +255,7 @@ async def test_a_gap_in_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             await asyncio.sleep(0.03)
         await peer.reader.readexactly(1)
 
-    monkeypatch.setattr("apps.llm.transport.timeouts.GAP_SECONDS", 0.08)
+    monkeypatch.setattr("apps.llm.timeouts.GAP_SECONDS", 0.08)
     async with serving(falls_silent) as (_, client):
         stream = client.stream_chat(question())
         assert [await anext(stream) for _ in range(4)] == [Token("word ")] * 4
@@ -301,7 +301,7 @@ async def test_a_slow_reader_holds_the_server_back() -> None:
 async def test_comments_alone_are_no_answer_for_ever(
     monkeypatch: pytest.MonkeyPatch, watched: bool
 ) -> None:
-    monkeypatch.setattr("apps.llm.transport.timeouts.QUIET_SECONDS", 0.3)
+    monkeypatch.setattr("apps.llm.timeouts.QUIET_SECONDS", 0.3)
 
     async def pings(peer: Peer) -> None:
         await peer.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")

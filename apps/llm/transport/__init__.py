@@ -1,1 +1,1 @@
-"""How requests reach a model server: the SDK, its connections, certificates and time limits."""
+"""How requests reach a model server: the SDK, its connections and certificates."""

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from apps.llm import errors
+from apps.llm import errors, timeouts
 from apps.llm.endpoint import Endpoint
 from apps.llm.failures.request_fields import refused_fields, without
 from apps.llm.response_reader import ResponseReader
-from apps.llm.transport import timeouts
 
 if TYPE_CHECKING:
     from apps.llm.transport.sdk import AsyncOpenAI

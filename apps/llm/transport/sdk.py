@@ -16,11 +16,11 @@ import aiohttp
 import httpx2
 import openai  # noqa: TID251 - the one module that may
 
-from apps.llm import errors
+from apps.llm import errors, timeouts
 from apps.llm.addresses import UNSENDABLE_KEY, address_problem, is_valid_key
 from apps.llm.endpoint import Endpoint
 from apps.llm.failures.classify import classify_failure
-from apps.llm.transport import certificates, timeouts
+from apps.llm.transport import certificates
 
 AsyncOpenAI = openai.AsyncOpenAI
 
