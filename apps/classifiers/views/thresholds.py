@@ -37,7 +37,9 @@ def thresholds(request: HttpRequest, pk: int) -> HttpResponse:
         return render(request, "classifiers/prediction/thresholds.html", context)
     if request.method == "POST":
         return _save(request, run, context)
-    return render(request, "classifiers/prediction/thresholds.html", context | _shown(run))
+    return render(
+        request, "classifiers/prediction/thresholds.html", context | _thresholds_context(run)
+    )
 
 
 def _save(request: HttpRequest, run: Run, context: dict[str, Any]) -> HttpResponse:
@@ -46,7 +48,9 @@ def _save(request: HttpRequest, run: Run, context: dict[str, Any]) -> HttpRespon
         return render(
             request,
             "classifiers/prediction/thresholds.html",
-            context | _shown(run) | {"problem": "Enter two values: 0 to 1, and 0.8 to 1."},
+            context
+            | _thresholds_context(run)
+            | {"problem": "Enter two values: 0 to 1, and 0.8 to 1."},
             status=422,
         )
     try:
@@ -59,7 +63,7 @@ def _save(request: HttpRequest, run: Run, context: dict[str, Any]) -> HttpRespon
     return redirect(f"{url}?run={run.number}" if request.GET.get("run") else url)
 
 
-def _shown(run: Run) -> dict[str, Any]:
+def _thresholds_context(run: Run) -> dict[str, Any]:
     try:
         known = load_row_results(run)
     except NoRowResults as error:
