@@ -37,9 +37,7 @@ def thresholds(request: HttpRequest, pk: int) -> HttpResponse:
         return render(request, "classifiers/prediction/thresholds.html", context)
     if request.method == "POST":
         return _save(request, run, context)
-    return render(
-        request, "classifiers/prediction/thresholds.html", context | _thresholds_context(run)
-    )
+    return render(request, "classifiers/prediction/thresholds.html", context | _page_data(run))
 
 
 def _save(request: HttpRequest, run: Run, context: dict[str, Any]) -> HttpResponse:
@@ -48,9 +46,7 @@ def _save(request: HttpRequest, run: Run, context: dict[str, Any]) -> HttpRespon
         return render(
             request,
             "classifiers/prediction/thresholds.html",
-            context
-            | _thresholds_context(run)
-            | {"problem": "Enter two values: 0 to 1, and 0.8 to 1."},
+            context | _page_data(run) | {"problem": "Enter two values: 0 to 1, and 0.8 to 1."},
             status=422,
         )
     try:
@@ -63,7 +59,7 @@ def _save(request: HttpRequest, run: Run, context: dict[str, Any]) -> HttpRespon
     return redirect(f"{url}?run={run.number}" if request.GET.get("run") else url)
 
 
-def _thresholds_context(run: Run) -> dict[str, Any]:
+def _page_data(run: Run) -> dict[str, Any]:
     try:
         known = load_row_results(run)
     except NoRowResults as error:
