@@ -244,10 +244,10 @@ def test_branches_in_mid_answer(page: Page, teller: Teller) -> None:
     field.press("Enter")
     expect(page.get_by_label("Message 2 of 2")).to_be_visible()
     expect(page.locator(LIVE)).to_contain_text("Another answer, line 1")
-    page.get_by_label("Previous version").click()
+    page.get_by_label("Previous version of this message").click()
     expect(page.get_by_label("Message 1 of 2")).to_be_visible()
     check(page, TEXT)
-    page.get_by_label("Next version").click()
+    page.get_by_label("Next version of this message").click()
     expect(page.get_by_label("Message 2 of 2")).to_be_visible()
     expect(page.locator(LIVE)).to_contain_text("Another answer, line 1")
     teller.allowed = math.inf
@@ -256,7 +256,7 @@ def test_branches_in_mid_answer(page: Page, teller: Teller) -> None:
     page.get_by_label("Regenerate").click()
     expect(page.get_by_label("Answer 2 of 2")).to_be_visible()
     check(page, OTHER)
-    page.get_by_label("Previous version").click()
+    page.get_by_label("Previous version of this answer").click()
     expect(page.get_by_label("Answer 1 of 2")).to_be_visible()
     check(page, OTHER)
 
@@ -292,7 +292,7 @@ def test_a_call_approved_in_another_tab(page: Page, teller: Teller) -> None:
     begin_call(page, teller)
     other = page.context.new_page()
     other.goto(page.url)
-    other.get_by_role("button", name="Allow").click()
+    other.get_by_role("button", name="Allow", exact=True).click()
     for tab in (page, other):
         check_called(tab)
 
@@ -358,7 +358,7 @@ def test_a_call_waits_though_the_web_process_is_killed(
     begin_call(page, teller)
     kill_web(page, stack, CALLED[0], calls=1)
     expect(page.get_by_text("Allow or deny it to continue.")).to_be_visible(timeout=90_000)
-    page.get_by_role("button", name="Allow").click()
+    page.get_by_role("button", name="Allow", exact=True).click()
     expect(page.get_by_label("Answer 2 of 2")).to_be_visible()
     check_called(page)
 
