@@ -72,7 +72,7 @@ def chatgpt(text: str) -> object:
 
 def told(text: str) -> object:
     block = SimpleNamespace(type="text", text=text)
-    return results.text_of(SimpleNamespace(content=[block], structured_content=None))
+    return results.result_text(SimpleNamespace(content=[block], structured_content=None))
 
 
 # A text that was rendered before is not rendered again.

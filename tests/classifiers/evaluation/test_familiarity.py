@@ -7,9 +7,17 @@ import numpy as np
 import pytest
 
 from apps.classifiers.errors import BadArtefact
-from apps.classifiers.evaluation import familiarity, thresholds
+from apps.classifiers.evaluation import familiarity
 from apps.classifiers.evaluation.calibration import softmax
 from apps.classifiers.evaluation.familiarity import fit_familiarity
+from apps.classifiers.evaluation.thresholds.decision import (
+    Refusal,
+    Thresholds,
+    default_min_confidence,
+)
+from apps.classifiers.evaluation.thresholds.outcomes import auroc
+from apps.classifiers.evaluation.thresholds.score_limit import score_limit
+from apps.classifiers.evaluation.thresholds.tuning import best_kept_share
 from apps.classifiers.prediction import predictor_file
 from apps.classifiers.prediction.predictor import ModelCard, Predictor
 from apps.classifiers.training import estimator, trainer
@@ -51,10 +59,10 @@ def test_strangers_are_told_better_than_by_the_logit(labels: int) -> None:
     model, found, among = learnt(labels, 40)
     known, _ = texts(labels, 200, seed=2)
     strange = leaning(labels)
-    by_logit = thresholds.auroc(model.logits(known).max(axis=1), model.logits(strange).max(axis=1))
+    by_logit = auroc(model.logits(known).max(axis=1), model.logits(strange).max(axis=1))
     scores = [found.score(side, model.logits(side).max(axis=1)) for side in (known, strange)]
-    assert thresholds.auroc(*scores) > max(0.8, by_logit + 0.02)
-    limit = thresholds.score_limit(among, 0.99)
+    assert auroc(*scores) > max(0.8, by_logit + 0.02)
+    limit = score_limit(among, 0.99)
     assert (scores[0] < limit).mean() <= 0.03
 
 
@@ -65,15 +73,15 @@ def test_of_two_labels_a_text_between_them_is_unsure_and_no_stranger() -> None:
     between /= np.linalg.norm(between, axis=1, keepdims=True)
     logits = model.logits(between)
     confidence = softmax(logits, model.temperature).max(axis=1)
-    chosen = thresholds.Thresholds(
-        thresholds.default_min_confidence(2, balanced=False),
+    chosen = Thresholds(
+        default_min_confidence(2, balanced=False),
         0.99,
-        familiar=thresholds.score_limit(among, 0.99),
+        familiar=score_limit(among, 0.99),
     )
     score = found.score(between, logits.max(axis=1))
     said = [chosen.decide(*pair) for pair in zip(confidence.tolist(), score.tolist(), strict=True)]
-    assert said.count(thresholds.Refusal.NONE_OF_THESE) <= 0.03 * len(said)
-    assert said.count(thresholds.Refusal.UNSURE) > 0.1 * len(said)
+    assert said.count(Refusal.NONE_OF_THESE) <= 0.03 * len(said)
+    assert said.count(Refusal.UNSURE) > 0.1 * len(said)
 
 
 def test_a_text_is_not_its_own_neighbour() -> None:
@@ -172,5 +180,5 @@ def test_a_handful_of_strangers_never_costs_more_than_three_in_a_hundred(
     hard = texts(1, 5, seed=7, first=0)[0]  # labelled strangers that are like a label
     for count in range(1, 6):
         strange = found.score(hard[:count], fit.model.logits(hard[:count]).max(axis=1))
-        limit = thresholds.score_limit(among, thresholds.best_kept_share(among, strange))
+        limit = score_limit(among, best_kept_share(among, strange))
         assert (score < limit).mean() <= 0.03

@@ -160,11 +160,11 @@ def test_not_yours_wrong_verbs_and_bad_input(
         ('{"label": "a", "confidence": 700}', "a", 1.0, ""),
         ('{"label": "z", "confidence": 70}', "", 0.0, "none of the labels"),
         ('{"label": ["a"], "confidence": 70}', "", 0.0, "none of the labels"),
-        ('{"label": "a"}', "", 0.0, "how sure"),
-        ('{"label": "a", "confidence": true}', "", 0.0, "how sure"),
+        ('{"label": "a"}', "", 0.0, "no confidence"),
+        ('{"label": "a", "confidence": true}', "", 0.0, "no confidence"),
         ('["a"]', "", 0.0, "none of the labels"),
-        ("I think it is a", "", 0.0, "no JSON"),
-        ("", "", 0.0, "no JSON"),
+        ("I think it is a", "", 0.0, "not valid JSON"),
+        ("", "", 0.0, "not valid JSON"),
     ],
 )
 def test_what_is_no_answer_is_none(answer: str, label: str, confidence: float, says: str) -> None:
@@ -264,7 +264,7 @@ def test_examples_are_as_many_as_are_said_and_not_the_surest_alone(
     monkeypatch.setattr(chat_tests, "MOST_EXAMPLES", 7)
     assert chat_tests.start_chat_test(run, server=server, model="m", rows=2, shots=5).shots == 2
     page = browser.get(f"/classify/{made.pk}/chat/").content.decode()
-    assert "2 examples per label (5 asked for, max 7 in all)" in page
+    assert "2 examples per label (5 requested, max 7 in total)" in page
 
 
 @pytest.mark.django_db(transaction=True)
