@@ -8,6 +8,7 @@ from pydantic import StrictFloat, StrictInt, StrictStr, model_validator
 
 from apps.generation.recipe.fields import Part, Says
 from apps.generation.recipe.problems import Problem
+from apps.llm.thinking import EXPECTED, StoredThinking
 
 ParamValue = int | float | str | list[str] | None
 Params = Mapping[str, ParamValue]
@@ -15,7 +16,6 @@ Params = Mapping[str, ParamValue]
 # Every recipe has them, unless it says null. Nothing that only some servers take.
 DEFAULT_PARAMS: dict[str, ParamValue] = {"temperature": 0.9, "max_tokens": 300}
 MAX_STOPS, MAX_STOP = 16, 200  # texts, characters of one
-MAX_THINKING = 32_000  # tokens
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 # Not sent as they are: `rows.request_for` converts them.
 CONVERTED = ("max_tokens", "thinking", "reasoning_effort")
@@ -59,15 +59,8 @@ class SamplingParams(Part):
         ]
         | None
     ) = None
-    thinking: (
-        Annotated[
-            Annotated[StrictInt, Ge(0), Le(MAX_THINKING)] | Literal["off", "on"],
-            Says(
-                f"Must be “off”, “on” or a number of tokens from 0 to {MAX_THINKING:,}.", null=True
-            ),
-        ]
-        | None
-    ) = None
+    thinking: Annotated[StoredThinking, Says(EXPECTED, null=True)] | None = None
+    """Null: off."""
     reasoning_effort: (
         Annotated[Effort, Says(f"Must be one of {', '.join(get_args(Effort))}.", null=True)] | None
     ) = None

@@ -20,7 +20,7 @@ from apps.generation.views.form_numbers import (
     fraction,
     key_of,
     parameter,
-    thinking_choices,
+    thinking_options,
     whole_number,
 )
 
@@ -163,7 +163,7 @@ class Draft(FormErrors):
     @property
     def thinking_choices(self) -> list[tuple[str, str]]:
         """Values and labels of the select for thinking."""
-        return thinking_choices(self.params.get("thinking", ""))
+        return thinking_options(self.params.get("thinking", ""))
 
     def _parsed(self, name: str, default: Any, parse: Callable[..., Any], *arguments: Any) -> Any:
         """The value of a field; its default, and a sentence, where it cannot be parsed."""

@@ -3,8 +3,7 @@
 import re
 
 from apps.generation.recipe.params import ParamValue
-
-BUDGETS = (512, 1_024, 2_048, 4_096, 8_192)  # tokens of thinking
+from apps.llm.thinking import parse_thinking, thinking_choices
 
 
 def whole_number(text: str, smallest: int, largest: int) -> int:
@@ -49,10 +48,11 @@ def parameter(name: str, text: str) -> ParamValue:
     Raises:
         ValueError: with the sentence for the field.
     """
-    if name == "thinking" and text in {"", "on", "off"}:
-        return text or None
+    if name == "thinking":
+        setting = parse_thinking(text) if text else "off"
+        return None if setting == "off" else setting  # off is the default of jobs
     value = number(text, 0, 10**6)
-    is_whole = name in {"max_tokens", "thinking"} and value is not None and value.is_integer()
+    is_whole = name == "max_tokens" and value is not None and value.is_integer()
     return int(value) if is_whole and value is not None else value
 
 
@@ -61,16 +61,14 @@ def key_of(text: str) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
-def thinking_choices(chosen: str) -> list[tuple[str, str]]:
+def thinking_options(chosen: str) -> list[tuple[str, str]]:
     """Values and labels of the select for thinking; `chosen` may be another number of tokens."""
-    budgets = {str(tokens): f"Up to {tokens:,} tokens" for tokens in BUDGETS}
-    if chosen.isdecimal():
-        budgets.setdefault(chosen, f"Up to {chosen} tokens")
-    return [("", "Off"), ("off", "Off, always sent"), ("on", "On"), *budgets.items()]
+    off, *others = thinking_choices(chosen, first="off")
+    return [("", off[1]), *others]
 
 
 def as_typed(value: ParamValue) -> str:
     """A parameter as its field shows it; empty where the server decides."""
-    if value is None:
+    if value is None or value == "off":
         return ""
     return f"{value:g}" if isinstance(value, float) else str(value)

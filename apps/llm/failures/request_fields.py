@@ -19,6 +19,14 @@ NEEDED = frozenset(
         *("logprobs", "top_logprobs"),
     }
 )
+# Servers know these fields with some values only, or some models: without them the answer is right,
+# it merely thinks as the model does by default.
+THINKING = frozenset(
+    {
+        *("reasoning_effort", "reasoning_budget_tokens", "reasoning_control"),
+        "chat_template_kwargs",
+    }
+)
 # Some refusals repeat the whole request: only this much is searched.
 READ_CHARACTERS = 20_000
 
@@ -45,9 +53,11 @@ def refused_fields(status: int, body: Any, sent: Mapping[str, Any]) -> frozenset
         return frozenset(named)
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
     text = text[:READ_CHARACTERS]
-    if not _REFUSAL.search(text):
-        return frozenset()
-    return frozenset(optional & set(_WORD.findall(text)))
+    words = set(_WORD.findall(text))
+    if _REFUSAL.search(text):
+        return frozenset(optional & words)
+    # A reply that repeats the request names all fields of it.
+    return frozenset() if "messages" in words else frozenset(optional & words & THINKING)
 
 
 def without(body: Mapping[str, Any], refused: frozenset[str]) -> dict[str, Any]:

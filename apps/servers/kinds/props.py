@@ -6,8 +6,13 @@ from typing import Any
 from apps.servers.facts.server_facts import ModelFacts
 from apps.servers.kinds.listing import number
 
-_THINKING = re.compile(r"enable_thinking|<think|reasoning_content|reasoning_effort|<\|channel\|>")
-_SWITCH = re.compile(r"enable_thinking|reasoning_effort")
+_THINKING = re.compile(
+    r"enable_thinking|<think|reasoning_content|reasoning_effort|<\|channel\|>|\[THINK\]"
+)
+# Granite, DeepSeek V3.1 and Kimi test a variable of this name; others have messages with such a
+# field, or a text with this word.
+_OFF = re.compile(r"enable_thinking|\{%-?\s*(?:el)?if\s+(?:not\s+)?thinking\b(?!\s+in\b)")
+_EFFORT = re.compile(r"reasoning_effort")
 TEMPLATE = "its chat template"
 
 
@@ -31,8 +36,8 @@ def learn(model: ModelFacts, props: dict[str, Any], source: str) -> None:
         model.learn(
             TEMPLATE,
             reasoning=bool(_THINKING.search(template)),
-            thinking_switch=bool(_SWITCH.search(template)),
-            thinking_off="enable_thinking" in template,
+            thinking_switch=bool(_OFF.search(template) or _EFFORT.search(template)),
+            thinking_off=bool(_OFF.search(template)),
         )
 
 

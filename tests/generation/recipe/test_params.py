@@ -53,7 +53,7 @@ def test_a_judge_is_strict_unless_it_says_otherwise() -> None:
         ("top_k", [0, 10_000], [10_001, 1.0, False]),
         ("presence_penalty", [-2, 2], [-2.1]),
         ("max_tokens", [1, 32_000], [0, 32_001, 10.0, "10"]),
-        ("thinking", ["on", "off", 0, 32_000], ["maybe", -1, 32_001, True, 1.5, ""]),
+        ("thinking", ["default", "on", "off", 0, 32_000], ["maybe", -1, 32_001, True, 1.5, ""]),
         ("reasoning_effort", ["low", "xhigh"], ["max", 1, ""]),
         ("stop", [["a"], ["a"] * 16], [[], ["a"] * 17, [""], ["x" * 201], "a", [1]]),
     ],
@@ -90,7 +90,9 @@ def test_parameters_are_an_object(value: Any) -> None:
         optional={
             "temperature": st.none() | st.floats(0, 5) | st.integers(0, 5),
             "max_tokens": st.integers(1, 32_000),
-            "thinking": st.none() | st.sampled_from(["on", "off"]) | st.integers(0, 32_000),
+            "thinking": st.none()
+            | st.sampled_from(["default", "on", "off"])
+            | st.integers(0, 32_000),
             "stop": st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=3),
         },
     )

@@ -10,7 +10,8 @@ from apps.generation.recipe.parse import parse
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows.generate_row import row_tokens
 from apps.generation.rows.preview import Preview, generate_preview
-from apps.llm.thinking import NOT_REPORTED, THINKING_TOKENS, ThinkingSupport
+from apps.llm.thinking import NOT_REPORTED, ThinkingSupport
+from apps.llm.thinking.request import END_TOKENS
 from apps.servers.models import Server, Use
 from apps.servers.services import choose_target
 from tests.conftest import create_server
@@ -69,14 +70,14 @@ async def test_it_can_be_had_and_then_comes_on_top(thinker: LlamaProcess) -> Non
     assert found.outcome.usage.completion_tokens > 40
 
 
-async def test_where_there_is_no_switch_the_thought_is_bounded_and_comes_on_top(
+async def test_where_there_is_no_switch_the_thought_ends_as_it_begins(
     always: LlamaProcess,
 ) -> None:
     server = await _server(always)
     found = await tried(server, params={"max_tokens": 120})
     assert found.outcome is not None
     assert found.outcome.code == ""
-    assert found.outcome.usage.completion_tokens > THINKING_TOKENS
+    assert found.outcome.usage.completion_tokens < 120
 
 
 async def test_a_judge_thinks_no_more_than_the_rest(thinker: LlamaProcess) -> None:
@@ -107,7 +108,7 @@ async def test_a_thought_without_an_end_is_the_reason(always: LlamaProcess) -> N
 def test_the_thought_counts_where_slots_share_a_context() -> None:
     spec = Spec.read({"recipe": {"prompt": "Write."}, "seed": 1, "system": ""})
     always = ThinkingSupport(True, can_switch=False, can_disable=False)
-    assert row_tokens(spec, always) - row_tokens(spec, NOT_REPORTED) == THINKING_TOKENS
+    assert row_tokens(spec, always) - row_tokens(spec, NOT_REPORTED) == END_TOKENS
 
 
 async def _server(process: LlamaProcess) -> Server:

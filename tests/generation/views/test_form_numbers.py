@@ -10,7 +10,7 @@ from apps.generation.views.form_numbers import (
     key_of,
     number,
     parameter,
-    thinking_choices,
+    thinking_options,
     whole_number,
 )
 
@@ -55,6 +55,8 @@ def test_fraction_is_a_percentage() -> None:
         ("max_tokens", "300", 300),
         ("max_tokens", "1.5", 1.5),  # the recipe refuses it, with its own sentence
         ("thinking", "", None),
+        ("thinking", "off", None),  # the default of jobs
+        ("thinking", "default", "default"),
         ("thinking", "on", "on"),
         ("thinking", "512", 512),
     ],
@@ -82,7 +84,7 @@ def test_key_of_a_number() -> None:
     assert [key_of(text) for text in ("", "x", "-1", "1.0", "٣", "9" * 19)] == [0] * 6
 
 
-def test_thinking_choices_have_the_current_one() -> None:
-    assert ("700", "Up to 700 tokens") in thinking_choices("700")
-    assert [value for value, _ in thinking_choices("on")][:3] == ["", "off", "on"]
-    assert len(thinking_choices("512")) == len(thinking_choices(""))
+def test_thinking_options_have_the_current_one() -> None:
+    assert ("700", "Up to 700 tokens") in thinking_options("700")
+    assert [value for value, _ in thinking_options("on")][:3] == ["", "default", "on"]
+    assert len(thinking_options("512")) == len(thinking_options(""))

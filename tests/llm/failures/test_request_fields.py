@@ -16,6 +16,7 @@ SENT = {
     "temperature": 0.2,
     "min_p": 0.05,
     "return_progress": True,
+    "reasoning_effort": "none",
 }
 
 
@@ -73,6 +74,13 @@ def openai(message: str, param: str | None = None, code: str = "") -> dict[str, 
             ),
             {"min_p"},
         ),
+        # A value that this model has not: it then thinks as it does by default.
+        (
+            422,
+            {"detail": [{"type": "literal_error", "loc": ["body", "reasoning_effort"]}]},
+            {"reasoning_effort"},
+        ),
+        (400, '{"reasoning_effort": "none", "messages": [], "error": "busy"}', set()),
         # Not a refusal of a field, or not of one that we could do without.
         (400, openai("min_p must be between 0 and 1", "min_p", "invalid_value"), set()),
         (400, openai("Unknown parameter: 'messages'.", "messages", "unknown_parameter"), set()),

@@ -64,6 +64,9 @@ def test_model_of_reports_modalities() -> None:
     [
         ("{% if enable_thinking %}<think>{% endif %}", True, True, True),
         ("{{ reasoning_effort }}", True, True, False),
+        ("{%- elif thinking %}between <think></think>{% endif %}", True, True, True),
+        ("{%- if not thinking is defined -%}<think>", True, True, True),
+        ('<|channel|>{% if message.thinking %}{% if "thinking" in message %}', True, False, False),
         ("<think>", True, False, False),
         ("{{ messages }}", False, False, False),
     ],

@@ -1,77 +1,23 @@
-"""Thinking in requests of jobs: turned off, or given room of its own."""
+"""Answers of jobs without their thoughts."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from apps.llm.client import ChatRequest, Completion
 from apps.llm.events import Usage
 from apps.llm.thinking import (
+    NOT_REPORTED,
     THINKING_TOKENS,
     Thinking,
     ThinkingSupport,
     describe_missing_answer,
-    plan_thinking,
 )
+from apps.llm.thinking.request import END_TOKENS
 
-SWITCH = ThinkingSupport(True, can_switch=True, can_disable=True)
-OLD_FACTS = ThinkingSupport(True, can_switch=True, can_disable=None)
-EFFORT = ThinkingSupport(True, can_switch=True, can_disable=False)
 ALWAYS = ThinkingSupport(True, can_switch=False, can_disable=False)
 NEVER = ThinkingSupport(False, can_switch=False, can_disable=False)
-UNKNOWN = ThinkingSupport()
-OFF = {"chat_template_kwargs": {"enable_thinking": False}}
 REQUEST = ChatRequest("m", [], 100)
-
-
-@pytest.mark.parametrize(
-    ("support", "wanted", "params", "extra_tokens"),
-    [
-        (SWITCH, None, OFF, 0),
-        (SWITCH, "off", OFF, 0),
-        (SWITCH, 0, OFF, 0),
-        (OLD_FACTS, None, OFF, 0),
-        (ALWAYS, None, {"reasoning_budget_tokens": THINKING_TOKENS}, THINKING_TOKENS),
-        (NEVER, None, {}, 0),
-        (NEVER, "on", {}, 0),
-        (UNKNOWN, None, {}, 0),  # a strict server takes nothing that nobody asked for
-        (UNKNOWN, "off", OFF, 0),
-        (UNKNOWN, 500, {}, 500),
-        (ALWAYS, 500, {"reasoning_budget_tokens": 500}, 500),
-        (
-            SWITCH,
-            "on",
-            {
-                "reasoning_budget_tokens": THINKING_TOKENS,
-                "chat_template_kwargs": {"enable_thinking": True},
-            },
-            THINKING_TOKENS,
-        ),
-        (
-            EFFORT,
-            None,
-            {
-                "reasoning_budget_tokens": THINKING_TOKENS,
-                "chat_template_kwargs": {"reasoning_effort": "low"},
-            },
-            THINKING_TOKENS,
-        ),
-    ],
-)
-def test_plan_thinking_per_support(
-    support: ThinkingSupport, wanted: Any, params: dict[str, Any], extra_tokens: int
-) -> None:
-    found = plan_thinking(support, wanted)
-    assert (found.params, found.extra_tokens) == (params, extra_tokens)
-
-
-def test_an_effort_is_passed_on_and_gets_room() -> None:
-    assert plan_thinking(UNKNOWN, effort="high").params == {"reasoning_effort": "high"}
-    assert plan_thinking(UNKNOWN, effort="high").extra_tokens == THINKING_TOKENS
-    assert plan_thinking(EFFORT, effort="high").params["chat_template_kwargs"] == {
-        "reasoning_effort": "high"
-    }
 
 
 class Model:
@@ -119,9 +65,11 @@ async def test_what_both_answers_cost_says_whether_the_cache_was_told(tells: boo
 async def test_one_that_thinks_beyond_all_room_is_said_to() -> None:
     thinking, model = Thinking(ALWAYS), Model(10_000)
     completion = await thinking.complete(model, REQUEST)
-    assert len(model.asked) == 1  # the room was there already
+    # The first thought was to end at once; its server knows no budgets, so the second had room.
+    asked = [request.max_tokens for request in model.asked]
+    assert asked == [100 + END_TOKENS, 100 + THINKING_TOKENS]
     assert describe_missing_answer(completion, 100).startswith(
-        "The model spent all 2,148 tokens thinking"
+        "The model spent all 2,312 tokens thinking"
     )
     assert "Turn thinking off" in describe_missing_answer(completion, 100)
 
@@ -137,10 +85,10 @@ async def test_an_answer_that_is_merely_too_long_is_not_asked_again() -> None:
 @pytest.mark.parametrize(
     ("support", "text", "answer"),
     [
-        (UNKNOWN, "<think>\nhm\n</think>\n\nThe answer.", "The answer."),
-        (UNKNOWN, "hm\n</think>\n\nThe answer.", "The answer."),
+        (NOT_REPORTED, "<think>\nhm\n</think>\n\nThe answer.", "The answer."),
+        (NOT_REPORTED, "hm\n</think>\n\nThe answer.", "The answer."),
         (NEVER, "A page about </think> in HTML.", "A page about </think> in HTML."),
-        (UNKNOWN, "No thought at all.", "No thought at all."),
+        (NOT_REPORTED, "No thought at all.", "No thought at all."),
     ],
 )
 async def test_a_thought_that_the_server_left_in_the_text_is_no_part_of_the_answer(
@@ -156,3 +104,12 @@ def test_an_empty_answer_after_a_thought_has_its_reason() -> None:
     found = describe_missing_answer(Completion(" ", "hm", "stop", Usage(1, 0, 9)), 100)
     assert found.startswith("The model ended after its thinking")
     assert describe_missing_answer(Completion("", "", "stop", Usage(1, 0, 0)), 100) == ""
+
+
+async def test_a_model_that_was_seen_to_think_is_told_not_to() -> None:
+    thinking, model = Thinking(), Model(50)
+    assert (await thinking.complete(model, REQUEST)).text == "the answer"
+    await thinking.complete(model, REQUEST)
+    first, second = model.asked
+    assert (first.params, second.params["reasoning_effort"]) == ({}, "none")
+    assert second.max_tokens == 100
