@@ -33,7 +33,7 @@ check:  ## Format, lint, types, Django's own checks, migrations
 	@scripts/setup test
 	$(PYTHON_BIN) -m ruff format --check
 	$(PYTHON_BIN) -m ruff check
-	$(PYTHON_BIN) -m mypy apps workbench
+	$(PYTHON_BIN) -m mypy apps workbench bench
 	.venv/bin/lint-imports --no-logo
 	$(PYTHON_BIN) -m djlint --check --quiet templates
 	$(PYTHON_BIN) manage.py makemigrations --check --dry-run # Django's checks come first, as always

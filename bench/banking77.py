@@ -18,8 +18,14 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+    from apps.datasets.models import Dataset
 
 DATA = Path(__file__).parent / "data"
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -114,6 +120,7 @@ def measure(stack: ExitStack, sms: Path | None = None) -> int:
     for title in ("first training", "second training"):
         run = services.start_run(classifier)  # the one that was made with it, then another
         begun = time.perf_counter()
+        assert run.task_id
         work.run(run.task_id)
         run = Run.objects.get(pk=run.pk)
         if run.error:
@@ -146,6 +153,7 @@ def measure(stack: ExitStack, sms: Path | None = None) -> int:
         rows = files.read_checked_rows(sms, layout, mapping)
         data = create_dataset(owner=owner, name=sms.stem, rows=rows, origin=sms.name)
         _, run = services.create_classifier(owner=owner, name=sms.stem, dataset=data)
+        assert run.task_id
         work.run(run.task_id)
         run.refresh_from_db()
         print(run.error or f"{sms.stem}: accuracy {run.metrics['accuracy']:.4f}")
@@ -173,7 +181,7 @@ def show_leaks(run) -> None:  # type: ignore[no-untyped-def]
         )
 
 
-def load(owner, split):  # type: ignore[no-untyped-def]
+def load(owner: "User", split: str) -> "Dataset":
     """The file as if it had been uploaded."""
     from django.core.files import File
 
@@ -185,7 +193,7 @@ def load(owner, split):  # type: ignore[no-untyped-def]
         upload = services.store_upload(owner=owner, files=[File(file, name=path.name)])
     layout = files.detect_layout(upload.path)
     mapping = files.guess_mapping(layout.columns, files.sample_rows(upload.path, layout))
-    return services.import_upload(upload, services.Plan(path.stem, mapping))
+    return services.import_upload(upload, services.ImportOptions(path.stem, mapping))
 
 
 def bare(train, test, server) -> None:  # type: ignore[no-untyped-def]

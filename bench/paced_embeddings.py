@@ -56,7 +56,8 @@ class Passes:
 def vector(text: str) -> np.ndarray:
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
     drawn = np.random.default_rng(seed).normal(size=DIMENSIONS).astype("<f4")
-    return drawn / np.linalg.norm(drawn)
+    unit: np.ndarray = drawn / np.linalg.norm(drawn)
+    return unit
 
 
 def shown(numbers: np.ndarray, form: str) -> Any:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import httpx2
@@ -109,13 +110,14 @@ def make(rows: int, labels: int) -> dict[str, float]:
 
     from apps.classifiers import services
     from apps.classifiers.training import trainer
-    from apps.classifiers.training.run import embedding_target
+    from apps.classifiers.training.embed_rows import embedding_target
     from apps.datasets.services import create_dataset
     from apps.files import ExampleRow
     from apps.work import services as work
     from apps.work.tasks import run_task
 
-    run_task.delay = lambda task_id: None  # trained here, not by the stack's worker
+    # Trained here, not by the stack's worker.
+    run_task.delay = lambda task_id: None  # type: ignore[method-assign, assignment, return-value]
     begun = time.perf_counter()
     owner = User.objects.order_by("pk")[0]
     lots = np.random.default_rng(0).integers(0, labels, size=rows).tolist()
@@ -127,7 +129,8 @@ def make(rows: int, labels: int) -> dict[str, float]:
     )
     made, run = services.create_classifier(owner=owner, name=f"{labels} labels", dataset=dataset)
     asyncio.run(give_vectors(embedding_target(made), rows, lots, labels))
-    trainer.STRENGTHS = (10.0,)
+    trainer.STRENGTHS = (10.0, 30.0)  # type: ignore[assignment]  # the fewest there can be
+    assert run.task_id
     work.run(run.task_id)
     run.refresh_from_db()
     assert run.is_ready, run.error
@@ -164,7 +167,7 @@ async def give_vectors(target: object, rows: int, lots: list[int], labels: int) 
 
     random = np.random.default_rng(1)
     centres = random.normal(size=(labels, dimensions)).astype(np.float32)
-    saver = VectorSaver(embedder.fingerprint, embedder.target.model, saved)
+    saver = VectorSaver(embedder.fingerprint, embedder.target.model, saved, expires=date.max)
     hashes = [text_hash(text) for text in texts(rows)]
     for start in range(0, rows, AT_ONCE):
         part = centres[lots[start : start + AT_ONCE]]

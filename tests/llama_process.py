@@ -66,14 +66,14 @@ class LlamaProcess:
 
     def start(self) -> None:
         with self.log_file.open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = process = subprocess.Popen(
                 self.command, cwd=REPOSITORY, stdout=log, stderr=subprocess.STDOUT
             )
         try:
             wait_until(
-                lambda: self.process.poll() is not None or self.is_healthy(), within=HEALTHY_WITHIN
+                lambda: process.poll() is not None or self.is_healthy(), within=HEALTHY_WITHIN
             )
-            assert self.process.poll() is None
+            assert process.poll() is None
         except AssertionError:
             self.kill()
             raise RuntimeError(f"llama.cpp's server failed to start:\n{self.log()}") from None
