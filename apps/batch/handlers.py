@@ -90,6 +90,11 @@ class RowOutcome:
             return max(0, usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens)
         return max(1, (len(self.prompt) + len(self.raw)) // CHARACTERS_PER_TOKEN)
 
+    @property
+    def written(self) -> int:
+        """Output tokens; estimated as `tokens` are."""
+        return self.usage.completion_tokens or self.tokens
+
 
 @dataclass(frozen=True, slots=True)
 class LateRejection:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from apps.llm import errors
 from apps.llm.permits import Lane, ModelInUse, SlotTaken
 from apps.llm.timeouts import FIRST_BYTE_SECONDS
-from apps.servers.services import Target, hold_slot
+from apps.servers.services import Target, WidthMeter, hold_slot
 
 # A request becomes one task per text at the server, first come first served: a person's single
 # text waits behind them, and longer behind more.
@@ -47,6 +47,8 @@ class Sender:
         self._on_vectors = on_vectors
         self._has_room = has_room
         self._batches: list[TextBatch] = []
+        self._widths = WidthMeter()
+        self._workers = 0
         self.problems: dict[int, errors.LLMError] = {}
         """The error of each text that is too large for the model, by its index."""
 
@@ -63,22 +65,40 @@ class Sender:
         self._batches = [
             texts[start : start + BATCH_TEXTS] for start in range(0, len(texts), BATCH_TEXTS)
         ]
-        width = min(self._target.server.slots, len(self._batches))
         try:
-            async with asyncio.TaskGroup() as workers:
-                for _ in range(width):
-                    workers.create_task(self._worker())
-        except BaseExceptionGroup as group:
+            async with asyncio.TaskGroup() as group:
+                self._start_workers(group)
+        except BaseExceptionGroup as errors_of_workers:
             # All workers end with the first error; the rest of the group follows from it.
-            raise group.exceptions[0] from None
+            raise errors_of_workers.exceptions[0] from None
+        finally:
+            await self._widths.save(self._target.server)
 
-    async def _worker(self) -> None:
+    @property
+    def _width(self) -> int:
+        return self._widths.width(self._target.server, self._target.model)
+
+    def _start_workers(self, group: asyncio.TaskGroup) -> None:
+        """Start as many workers as requests may be in flight, which may be more than before."""
+        for _ in range(min(self._width - self._workers, len(self._batches))):
+            self._workers += 1
+            group.create_task(self._worker(group))
+
+    async def _worker(self, group: asyncio.TaskGroup) -> None:
+        try:
+            await self._send_all(group)
+        finally:
+            self._workers -= 1
+
+    async def _send_all(self, group: asyncio.TaskGroup) -> None:
         state = _WorkerState()
         waits = RETRY_SECONDS[self._lane]
-        while state.batches or self._batches:
+        while state.batches or (self._batches and self._workers <= self._width):
             await self._has_room.wait()
             try:
                 await self._send_under_one_permit(state)
+                await self._widths.save(self._target.server)
+                self._start_workers(group)
             except SlotTaken:
                 continue
             except ModelInUse:
@@ -104,11 +124,24 @@ class Sender:
                 if not state.batches:
                     state.batches.append(self._batches.pop())
                 texts = [text for _, text in state.batches[-1]]
-                answer = await _with_timeout(target.client.embed(target.model, texts))
+                answer = await self._embed(texts)
                 self._on_vectors(state.batches.pop(), *normalise(answer))
                 state.failures = 0
                 if time.monotonic() >= until or not self._has_room.is_set():
                     return
+
+    async def _embed(self, texts: list[str]) -> Vectors:
+        """Embed the texts of one request, and measure the width of the server on it."""
+        target, request = self._target, object()
+        self._widths.started(target.server, target.model, request)
+        try:
+            answer = await _with_timeout(target.client.embed(target.model, texts))
+        except BaseException as error:
+            refused = isinstance(error, errors.Busy)
+            self._widths.dropped(target.server, target.model, request, refused=refused)
+            raise
+        self._widths.finished(target.server, target.model, request, sum(map(len, texts)))
+        return answer
 
     def _halve(self, state: "_WorkerState", error: errors.LLMError) -> None:
         """Split a request that one too large text made fail, until that text is alone."""

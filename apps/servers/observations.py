@@ -3,7 +3,7 @@
 from apps.llm import errors
 from apps.runtime.async_db import in_db
 from apps.servers import liveness
-from apps.servers.facts.server_facts import Observation, ServerFacts
+from apps.servers.facts.server_facts import MeasuredWidth, Observation, ServerFacts
 from apps.servers.models import Server, State
 from apps.servers.probing.refresh import mark_stale
 
@@ -49,6 +49,18 @@ async def record_unified(server: Server, value: bool, source: str, model: str = 
 
     def add(facts: ServerFacts) -> None:
         facts.observed_unified[scope] = Observation(value, source)
+
+    add(server.facts)
+    server.stored_facts = server.facts.to_json()
+    await in_db(Server.objects.change_facts, server.pk, add)
+
+
+async def record_width(server: Server, model: str, width: MeasuredWidth) -> None:
+    """Record how many requests for a model the server answers at once, as measured."""
+    name = server.model_id(model)
+
+    def add(facts: ServerFacts) -> None:
+        facts.measured_widths[name] = width
 
     add(server.facts)
     server.stored_facts = server.facts.to_json()

@@ -23,6 +23,7 @@ from apps.servers.probing.refresh import FRESH_FOR, mark_stale, refresh_server
 from apps.servers.retry import RetryPause, RetryPolicy
 from apps.servers.slots.hold_slot import hold_slot, slot_terms
 from apps.servers.slots.read_slots import read_slots
+from apps.servers.slots.width_meter import WidthMeter
 from apps.servers.targets import (
     Target,
     can_generate,
@@ -44,6 +45,7 @@ __all__ = [
     "RetryPolicy",
     "Target",
     "Use",
+    "WidthMeter",
     "aread_health",
     "can_generate",
     "check_action",

@@ -29,6 +29,13 @@ class FakeServer:
         self.errors: list[Exception] = []
         self.permit_errors: list[Exception] = []
         self.too_large: Callable[[str], bool] = lambda text: False
+        self.concurrency_limit = None
+
+    def slots_of(self, model: str) -> int:
+        return self.slots
+
+    def measures_slots(self, model: str) -> bool:
+        return False
 
     @property
     def server(self) -> "FakeServer":

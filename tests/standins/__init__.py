@@ -4,10 +4,10 @@
         Server(base_url=swap.base_url) ...
         assert swap.loads == []          # nothing that refreshed has loaded a model
 
-Kinds: "router" (llama-server's), "llama-swap", "olla", "litellm", "strict" (OpenAI's own). What
-generates or embeds is forwarded to a real llama.cpp, byte by byte, and closed there when the client
-goes. Each runs in a child process. Everything can be set at the start and changed while it runs
-(`change`):
+Kinds: "router" (llama-server's), "llama-swap", "olla", "litellm", "strict" (OpenAI's own),
+"saturating" (answers itself, at a given pace). What the others generate or embed is forwarded to a
+real llama.cpp, byte by byte, and closed there when the client goes. Each runs in a child process.
+Everything can be set at the start and changed while it runs (`change`):
 
     models              what it names, see `Model`
     models_at_once      how many are in memory together (router 4, llama-swap 1); the least recently
@@ -18,6 +18,8 @@ goes. Each runs in a child process. Everything can be set at the start and chang
     header_seconds      Olla: how long it waits for the first byte; then 502
     api_key             the key it asks for; "" none
     dialect             strict: how it refuses fields that it does not know
+    tokens_per_second   saturating: of one request
+    refuses_above       saturating: requests at once; beyond it 429
 
 What it did: `asked` (every request: method, path, query, model, status), `loads` (model and the
 path that loaded it, in order), `most` (most requests in flight, by model), `states`.

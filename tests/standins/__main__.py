@@ -8,6 +8,7 @@ import uvicorn
 from tests.standins.llama_swap import LlamaSwap
 from tests.standins.proxies import LiteLLM, Olla
 from tests.standins.router import Router
+from tests.standins.saturating import Saturating
 from tests.standins.state import Config
 from tests.standins.strict import Strict
 from tests.standins.web import App
@@ -18,6 +19,7 @@ KINDS: dict[str, type[App]] = {
     "olla": Olla,
     "litellm": LiteLLM,
     "strict": Strict,
+    "saturating": Saturating,
 }
 
 if __name__ == "__main__":

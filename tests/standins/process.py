@@ -20,8 +20,8 @@ class Standin:
     """Runs while the `with` block lasts.
 
     Args:
-        kind: router, llama-swap, olla, litellm or strict.
-        llama: who answers what is forwarded.
+        kind: router, llama-swap, olla, litellm, strict or saturating.
+        llama: who answers what is forwarded; None: nothing is.
         embeddings: who answers for models with `embeddings`.
         settings: see the package.
     """
@@ -29,7 +29,7 @@ class Standin:
     def __init__(
         self,
         kind: str,
-        llama: LlamaProcess,
+        llama: LlamaProcess | None,
         *,
         embeddings: LlamaProcess | None = None,
         models: list[Model] | None = None,
@@ -37,7 +37,8 @@ class Standin:
     ) -> None:
         self.kind = kind
         self.port = free_port()
-        config = Config(llama.root_url, llama.api_key, **settings)
+        upstream = (llama.root_url, llama.api_key) if llama else ("",)
+        config = Config(*upstream, **settings)
         if models is not None:
             config.models = models
         if embeddings is not None:

@@ -44,6 +44,8 @@ class Config:
     header_seconds: float = 30.0
     api_key: str = ""
     dialect: str = "openai"
+    tokens_per_second: float = 40.0
+    refuses_above: int = 0
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> "Config":

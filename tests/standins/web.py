@@ -128,9 +128,11 @@ class App:
             await _send(send, answer)
             return
         if isinstance(answer, Told):
+            noted["status"] = 200
             await _start(send, 200, {"content-type": "text/event-stream"})
             async for piece in answer.pieces:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
             return
         model = answer.model
         if model is not None:

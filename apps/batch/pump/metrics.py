@@ -35,11 +35,9 @@ class PumpMetrics:
             self._probe[1].row_started(row.pk, time.monotonic())
 
     def row_finished(self, row: PendingRow, outcome: RowOutcome) -> None:
-        written = outcome.usage.completion_tokens
-        self._meter.add_row(row.batch_id, written)
-        if self._probe is not None:  # an estimate compares the steps just as well
-            tokens = written or outcome.tokens
-            self._probe[1].row_finished(row.pk, tokens, time.monotonic())
+        self._meter.add_row(row.batch_id, outcome.usage.completion_tokens)
+        if self._probe is not None:
+            self._probe[1].row_finished(row.pk, outcome.written, time.monotonic())
 
     # --- Throughput ----------------------------------------------------------
 
@@ -65,7 +63,7 @@ class PumpMetrics:
     async def start_probe(self, job: ActiveJob, jobs: ActiveJobs, server: Server) -> None:
         """Use a recent probe, or start one if the job is alone on its server."""
         slots = server.slots_of(job.model)
-        if job.width is not None or slots < 2:
+        if job.width is not None or slots < 2 or server.measures_slots(job.model):
             return
         recent = await in_db(recent_probe, server.pk, job.model, slots)
         if recent is not None:

@@ -95,6 +95,8 @@ class Pump:
                 await state.writer.finish()  # also while everything around is cancelled
             await state.metrics.store_points()
             await state.metrics.finish_probe(state.jobs)  # one that ended with the job
+            if state.server is not None:
+                await state.widths.save(state.server)
             for helper in helpers:
                 helper.cancel()
             self._post_processor.stop()

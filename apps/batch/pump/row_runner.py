@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import cast
 
 from django.db import OperationalError
@@ -17,6 +19,7 @@ from apps.batch.store.row_events import Finished, PendingRow, Returned, RowEvent
 from apps.llm import errors
 from apps.llm.permits import Lane, ModelInUse, SlotTaken
 from apps.llm.resume import ResumableCompletion
+from apps.servers.models import Server
 from apps.servers.services import hold_slot
 
 log = logging.getLogger(__name__)
@@ -68,8 +71,9 @@ class RowRunner:
                 state.without_slot.discard(task)
                 state.writer.record(Started(row, job.model))
                 state.metrics.row_started(row)
-                with job.holding_slot():
+                with job.holding_slot(), self._measuring(server, job.model, row):
                     outcome = await job.run_row(request, job.context)
+                state.widths.finished(server, job.model, row.pk, outcome.written)
                 job.consecutive_failures = 0
                 state.breaker.record_success()
                 state.metrics.row_finished(row, outcome)
@@ -81,6 +85,17 @@ class RowRunner:
             job.drafts[row.pk] = draft
             return Returned(row)
         return event
+
+    @contextmanager
+    def _measuring(self, server: Server, model: str, row: PendingRow) -> Iterator[None]:
+        """Measure the width of the server on this row, which may end without an answer."""
+        widths = self._state.widths
+        widths.started(server, model, row.pk)
+        try:
+            yield
+        except BaseException as error:
+            widths.dropped(server, model, row.pk, refused=isinstance(error, errors.Busy))
+            raise
 
     async def _classify_safely(
         self, job: ActiveJob, row: PendingRow, error: errors.LLMError

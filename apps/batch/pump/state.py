@@ -17,6 +17,7 @@ from apps.batch.store.leases import Lease
 from apps.batch.store.row_events import PendingRow, Returned, RowEvent, Started
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
+from apps.servers.services import WidthMeter
 
 WATCH_SECONDS = 1.0
 
@@ -40,6 +41,7 @@ class PumpState:
         self.shown_reason = ""
         """The same as the jobs show it, until rows surely continue."""
         self.metrics = PumpMetrics(lease)
+        self.widths = WidthMeter()
         self.wait_reasons = WaitReasons(lease, self.jobs)
         self.breaker = CircuitBreaker()
         self.writer = Writer(lease, on_written=self._event_written)
@@ -51,7 +53,7 @@ class PumpState:
     def width(self, model: str) -> int:
         """Return the max rows in flight for a model."""
         assert self.server is not None
-        width = self.metrics.limit_width(self.server.slots_of(model))
+        width = self.metrics.limit_width(self.widths.width(self.server, model))
         limit = self.breaker.max_in_flight
         return width if limit is None else min(width, limit)
 

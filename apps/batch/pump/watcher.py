@@ -70,6 +70,7 @@ class ServerCheck:
             await self.check(max_age=timedelta(0))
         state.blocked_by = ""  # also if no job is left
         state.breaker.half_open()
+        state.widths.pause()
         for job_id in state.jobs.ids:  # their model may be known only now
             state.jobs.forget(job_id)
         await state.refresh_jobs(finish=False)
@@ -135,6 +136,8 @@ class Watcher:
         await self._apply_job_changes()
         await state.metrics.finish_probe(state.jobs)
         await state.metrics.store_due_points()
+        if state.server is not None:
+            await state.widths.save(state.server)
         if state.server is not None and not state.blocked_by:
             await state.wait_reasons.refresh(state.server)
         await state.check_disk()

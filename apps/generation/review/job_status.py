@@ -11,9 +11,9 @@ from apps.generation.review.reasons import label_of
 from apps.llm.permits import batch_wait_reason, describe_backoff
 from apps.servers.models import Server
 
-ONE_BY_ONE = (
-    "The server does not report how many requests it takes at once, so rows go one by one. "
-    "Set its slots on the Servers page."
+MEASURING = (
+    "The server does not report how many requests it takes at once. Workbench measures it while "
+    "the job runs. You can set it on the Servers page."
 )
 
 
@@ -78,7 +78,7 @@ def why_fewer(batch: Batch, running: int) -> str:
     assert server is not None
     slots = server.slots_of(batch.model)
     if running >= slots:
-        return ONE_BY_ONE if server.assumes_slots(batch.model) else ""
+        return MEASURING if server.assumes_slots(batch.model) else ""
     if batch.width is not None and running >= batch.width:
         return f"Max rows in parallel is set to {batch.width}. The server has {slots} slots."
     if sentence := _too_large(batch, server, slots):

@@ -10,17 +10,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from apps.servers.facts.server_facts import ModelFacts, ServerFacts
+from apps.servers.facts.server_facts import MeasuredWidth, ModelFacts, ServerFacts
 
 T = TypeVar("T")
 
 STATED = "set by you"
 SETTINGS = "set by environment variable"
 ASSUMED = "assumed"
+MEASURED = "measured"
 
+# Requests at once where nothing is known yet: the width is then measured from there.
+START_WIDTH = 4
 SLOTS_ADVICE = (
-    "It does not say how many requests it works on at once, so they go one by one. State its "
-    "slots: the -np of the model server behind it."
+    f"It does not report how many requests it works on at once. Jobs start with {START_WIDTH} and "
+    "measure what is fastest. Enter its slots to set the number yourself."
 )
 
 
@@ -68,7 +71,34 @@ def _slots(server: CapacitySource, model: str) -> Fact[int]:
         reported = _of_server(server, "slots")
     if reported is not None:
         return reported
-    return Fact(server.parallel, STATED) if server.parallel else Fact(1, ASSUMED)
+    if server.parallel:
+        return Fact(server.parallel, STATED)
+    if widths := _measured(server, model):
+        return Fact(min(widths), MEASURED)
+    # A router or llama-swap reports the slots of a model once it is loaded.
+    is_open = server.facts.models and not server.swaps
+    return Fact(START_WIDTH if is_open else 1, ASSUMED)
+
+
+def is_measurable(server: CapacitySource, model: str) -> bool:
+    """True if only the speed of its answers shows how many requests the server takes at once."""
+    found = server.facts.model(model)
+    if found is None or (server.swaps and not found.is_loaded):
+        return False
+    return _slots(server, model).source in {ASSUMED, MEASURED}
+
+
+def measured_width(server: CapacitySource, model: str) -> MeasuredWidth | None:
+    found = server.facts.model(model)
+    return server.facts.measured_widths.get(found.id if found else model)
+
+
+def _measured(server: CapacitySource, model: str) -> list[int]:
+    """The measured width of a model; without a name of all models."""
+    if not model:
+        return [width.value for width in server.facts.measured_widths.values()]
+    width = measured_width(server, model)
+    return [width.value] if width else []
 
 
 def context(server: CapacitySource, model: str = "") -> Fact[int | None]:

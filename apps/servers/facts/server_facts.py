@@ -101,6 +101,19 @@ class Observation:
     source: str
 
 
+@dataclass(frozen=True)
+class MeasuredWidth:
+    """Requests that a server answers at once, as the speed of its answers has shown."""
+
+    value: int
+    at: str
+    """When it was measured, ISO 8601."""
+    how: str
+    """Why it is not more, as a phrase."""
+    is_settled: bool
+    """False while the search for it goes on."""
+
+
 @dataclass
 class ServerFacts:
     """All that is known of a server: what one probe reported, and what requests have shown."""
@@ -129,6 +142,8 @@ class ServerFacts:
     sources: dict[str, str] = field(default_factory=dict)
     observed_unified: dict[str, Observation] = field(default_factory=dict)
     """By scope: a KV cache shared by all slots, as requests have shown it."""
+    measured_widths: dict[str, MeasuredWidth] = field(default_factory=dict)
+    """By model."""
     refused_fields: dict[str, list[str]] = field(default_factory=dict)
     """By model: the fields of requests that the server has refused, in alphabetical order."""
 
@@ -143,6 +158,10 @@ class ServerFacts:
         facts.observed_unified = {
             scope: Observation(bool(seen["value"]), str(seen["source"]))
             for scope, seen in (known.get("observed_unified") or {}).items()
+        }
+        facts.measured_widths = {
+            model: MeasuredWidth(**width)
+            for model, width in (known.get("measured_widths") or {}).items()
         }
         facts.sources = {_FIELD_OF.get(key, key): value for key, value in facts.sources.items()}
         if "slots_source" in stored:  # of versions that stored no sources

@@ -23,6 +23,10 @@ class ServerCapacity:
         """True if neither the server nor a person has stated the number of slots."""
         return capacity.slots(self, model).source == capacity.ASSUMED
 
+    def measures_slots(self: CapacitySource, model: str = "") -> bool:
+        """True if only the speed of its answers shows the number of slots."""
+        return capacity.is_measurable(self, model)
+
     @property
     def concurrency_limit(self: CapacitySource) -> tuple[int, str] | None:
         """The most requests at a time for one model, slots or not, and why."""

@@ -148,6 +148,7 @@ def _keep_observations(earlier: ServerFacts, facts: ServerFacts) -> None:
     if earlier.build != facts.build:
         return
     facts.refused_fields = earlier.refused_fields
+    facts.measured_widths = earlier.measured_widths
     if (earlier.slots, earlier.context) == (facts.slots, facts.context):
         facts.observed_unified = earlier.observed_unified
 

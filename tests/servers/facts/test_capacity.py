@@ -16,6 +16,11 @@ def known(**values: Any) -> dict[str, Any]:
     return {**values, "sources": dict.fromkeys(values, "told")}
 
 
+def measured(**widths: int) -> dict[str, Any]:
+    how = {"at": "2026-11-23T12:00:00+00:00", "how": "it was fastest", "is_settled": True}
+    return {"measured_widths": {model: {"value": n, **how} for model, n in widths.items()}}
+
+
 LLAMA = known(slots=4, context=4096) | {"models": [known(id="m", context=4096)]}
 SWAP = {
     "models": [
@@ -40,6 +45,36 @@ class TestWidth:
     def test_nobody_said(self) -> None:
         found = server(Kind.OPENAI)
         assert (found.slots_of(), found.slots_source()) == (1, "assumed")
+
+    def test_a_server_that_hides_it_starts_with_four(self) -> None:
+        found = server(Kind.OPENAI, facts={"models": [{"id": "m"}]})
+        assert (found.slots_of("m"), found.slots_source("m")) == (4, "assumed")
+        assert found.measures_slots("m")
+        assert not found.measures_slots("unheard of")
+
+    def test_a_measured_width_counts_for_its_model(self) -> None:
+        facts = {"models": [{"id": "m", "aliases": ["n"]}, {"id": "o"}], **measured(m=24, o=7)}
+        found = server(Kind.OPENAI, facts=facts)
+        assert (found.slots_of("n"), found.slots_source("n")) == (24, "measured")
+        assert (found.slots_of(""), found.slots_source()) == (7, "measured")
+        assert found.measures_slots("m")
+
+    def test_the_number_of_a_person_wins_over_a_measured_one(self) -> None:
+        facts = {"models": [{"id": "m"}], **measured(m=24)}
+        found = server(Kind.OPENAI, facts=facts, parallel=6)
+        assert (found.slots_of("m"), found.slots_source("m")) == (6, "set by you")
+        assert not found.measures_slots("m")
+
+    def test_a_report_is_never_measured(self) -> None:
+        found = server(facts=LLAMA | measured(m=24))
+        assert (found.slots_of("m"), found.slots_source("m")) == (4, "told")
+        assert not found.measures_slots("m")
+
+    def test_the_slots_of_a_model_that_is_not_loaded_are_reported_later(self) -> None:
+        facts = {"models": [{"id": "m", "state": "unloaded"}, {"id": "n", "state": "loaded"}]}
+        found = server(Kind.LLAMA_SWAP, facts=facts)
+        assert not found.measures_slots("m")
+        assert found.measures_slots("n")
 
     @pytest.mark.parametrize(
         ("model", "width", "source"),

@@ -1,0 +1,66 @@
+"""A job finds by itself how many rows at once a server works on that does not report it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from apps.batch.models import Item, ItemStatus
+from apps.runtime.async_db import in_db
+from apps.servers.models import Server
+from apps.servers.slots import width_search
+from tests.batch.conftest import MakeBatch, run_until_done
+from tests.servers.conftest import server_at
+from tests.standins import Model, Standin
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SLOTS = 8
+
+
+@pytest.fixture(scope="module")
+def standin() -> Iterator[Standin]:
+    """Eight requests at once, each of 8 tokens in a fifth of a second."""
+    with Standin("saturating", None, models=[Model("m", slots=SLOTS)]) as standin:
+        yield standin
+
+
+@pytest.fixture
+def server(db: None, standin: Standin, monkeypatch: pytest.MonkeyPatch) -> Server:
+    monkeypatch.setattr(width_search, "STEP_SECONDS", 0.4)
+    standin.change(refuses_above=0)
+    return server_at(standin)
+
+
+async def test_a_job_finds_the_width_and_the_server_keeps_it(
+    server: Server, standin: Standin, make_batch: MakeBatch
+) -> None:
+    await in_db(make_batch, 230)
+    await run_until_done(server)
+    assert await in_db(Item.objects.filter(status=ItemStatus.ACCEPTED).count) == 230
+    found = (await in_db(Server.objects.get)).facts.measured_widths["m"]
+    assert found.is_settled, found
+    assert 0.8 * SLOTS <= found.value <= 1.25 * SLOTS
+    assert found.how == width_search.FOUND
+    assert standin.most["m"] > SLOTS  # it was tried
+
+
+async def test_the_owner_s_number_is_never_exceeded(
+    server: Server, standin: Standin, make_batch: MakeBatch
+) -> None:
+    before = len(standin.asked)
+    await in_db(Server.objects.update, parallel=3)
+    await in_db(make_batch, 30)
+    await run_until_done(server)
+    assert len(standin.asked) > before
+    assert not (await in_db(Server.objects.get)).facts.measured_widths
+
+
+async def test_refusals_make_it_narrower_and_no_row_fails(
+    server: Server, standin: Standin, make_batch: MakeBatch
+) -> None:
+    standin.change(refuses_above=3)
+    await in_db(make_batch, 20)
+    await run_until_done(server)
+    assert await in_db(Item.objects.filter(status=ItemStatus.ACCEPTED).count) == 20
+    found = (await in_db(Server.objects.get)).facts.measured_widths["m"]
+    assert found.value <= 3
