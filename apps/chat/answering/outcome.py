@@ -57,6 +57,8 @@ class Outcome:
     first_reasoning: float | None = None
     first_text: float | None = None
     last_token: float = 0.0
+    reasoning_tokens: int = 0
+    """Of the thoughts of all requests."""
     _reasoning_tokens: int = 0
 
     def end(
@@ -94,12 +96,23 @@ class Outcome:
         self.last_token = time.perf_counter()
         self.tokens += 1
         self._reasoning_tokens += is_reasoning
+        self.reasoning_tokens += is_reasoning
         if self.first_token is None:
             self.first_token = self.last_token
         if is_reasoning and self.first_reasoning is None:
             self.first_reasoning = self.last_token
         if not is_reasoning and self.first_text is None:
             self.first_text = self.last_token
+
+    @property
+    def is_thinking(self) -> bool:
+        """True if the newest request has brought a thought and nothing else."""
+        return 0 < self.tokens == self._reasoning_tokens
+
+    @property
+    def text_tokens(self) -> int:
+        """Tokens of the newest request without its thought."""
+        return self.tokens - self._reasoning_tokens
 
     def reasoning_ms(self) -> float | None:
         """Return milliseconds from the first reasoning token to the first text, or to the end."""
@@ -173,6 +186,7 @@ def save(
         cut_before_message=outcome.cut_before_message,
         prompt_prefix=outcome.prefix.to_json(),
         reasoning_ms=outcome.reasoning_ms(),
+        reasoning_tokens=outcome.reasoning_tokens or None,
         finished=timezone.now(),
         **outcome.usage_fields(),
     )

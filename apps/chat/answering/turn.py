@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from apps.chat.answering import prefill
 from apps.chat.answering.outcome import Outcome, save
-from apps.chat.models import Status, ToolCall
+from apps.chat.models import THOUGHT_TOO_LONG, Status, ToolCall
 from apps.chat.prompt.branch import BETWEEN, messages_of_round, split_at_calls
 from apps.chat.prompt.build import PromptInput, for_answer
 from apps.chat.prompt.messages import CountedPrompt
@@ -171,13 +171,13 @@ class Turn:
                 raise
             # The estimate was too low, and nothing has been written yet.
             prepared = prepare(prompt, prompt.server, limit=error.context)
-            self.outcome.start_round(prepared.request.max_tokens)
+            self.outcome.start_round(prepared.max_tokens)
             await self._stream(prompt, prepared)
 
     async def _send_until_answered(self, prompt: PromptInput, prepared: PreparedRequest) -> None:
         """Send a request again while that helps, and report why it takes longer."""
         outcome, server = self.outcome, prepared.target.server
-        outcome.start_round(prepared.request.max_tokens)
+        outcome.start_round(prepared.max_tokens)
         retry = RetryPolicy(server)
         while True:
             last_token, written = outcome.last_token, len(self.log.text)
@@ -219,6 +219,10 @@ class Turn:
             ):
                 async for event in events:
                     self._pass_on(event)
+                    if prepared.answer_tokens and outcome.text_tokens >= prepared.answer_tokens:
+                        # The rest of the request's tokens were for a thought.
+                        outcome.end(Status.COMPLETE, "length")
+                        break
             if outcome.usage is not None:
                 held.record_usage(outcome.usage)
 
@@ -260,4 +264,6 @@ class Turn:
             case Usage():
                 outcome.usage = event
             case Done():
-                outcome.end(Status.COMPLETE, event.finish_reason)
+                only_thought = event.finish_reason == "length" and outcome.is_thinking
+                reason = THOUGHT_TOO_LONG if only_thought else event.finish_reason
+                outcome.end(Status.COMPLETE, reason)

@@ -21,6 +21,7 @@ from apps.chat.conversations import branches, call_decisions, compare, services
 from apps.chat.lookups import get_answer, get_preset, get_server
 from apps.chat.models import ToolCall
 from apps.core.api import NotFound, owner
+from apps.llm.thinking import StoredThinking
 
 router = Router()
 
@@ -54,9 +55,9 @@ def stop_answer(request: HttpRequest, pk: int) -> Any:
 
 
 @router.post("/answers/{pk}/regenerate", response={202: RegeneratedOut})
-def regenerate_answer(request: HttpRequest, pk: int) -> Any:
-    """Generate another answer. This one is kept."""
-    sibling = services.regenerate(get_answer(request, pk))
+def regenerate_answer(request: HttpRequest, pk: int, thinking: StoredThinking | None = None) -> Any:
+    """Generate another answer. This one is kept. `thinking`: the setting of the new one alone."""
+    sibling = services.regenerate(get_answer(request, pk), thinking=thinking)
     return Status(202, {"answer": answer_started(sibling), "events": events_url(sibling)})
 
 

@@ -41,6 +41,7 @@ class MessageOut(Schema):
     role: str
     content: str
     reasoning: str
+    reasoning_tokens: int | None
     status: str
     error: ErrorOut | None
     finish_reason: str
@@ -95,6 +96,7 @@ def message_out(message: Message, *, live: bool = False) -> MessageOut:
         role=message.role,
         content=content,
         reasoning=reasoning,
+        reasoning_tokens=message.reasoning_tokens,
         status=status,
         error=error,
         finish_reason=message.finish_reason,

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -34,6 +35,7 @@ from apps.chat.models import (
 )
 from apps.chat.prompt.build import chosen_model
 from apps.core import quotas
+from apps.llm.thinking import ThinkingSetting
 from apps.servers import services as llm
 from apps.servers.models import Server
 
@@ -156,8 +158,11 @@ def require_finished(answer: Message) -> None:
         raise StillAnswering
 
 
-def regenerate(answer: Message) -> Message:
+def regenerate(answer: Message, *, thinking: ThinkingSetting | None = None) -> Message:
     """Start another answer to the same question: a sibling, in the active branch.
+
+    Args:
+        thinking: the setting of this answer alone; None: as the one before.
 
     Raises:
         StillAnswering, MessageDeleted, LimitReached
@@ -166,6 +171,9 @@ def regenerate(answer: Message) -> Message:
     assert answer.parent is not None
     with transaction.atomic():
         request = answer.answer_request.without_other_answers()
+        if thinking is not None:
+            params = request.params.updated_by(SamplingParams(thinking=thinking))
+            request = replace(request, params=params)
         sibling = create_answer(answer.parent, request)
     runner.start_answer(sibling)
     return sibling

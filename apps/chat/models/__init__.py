@@ -12,7 +12,7 @@ from apps.chat.models.conversations import (
     Share,
     Tag,
 )
-from apps.chat.models.messages import Message, Role, Status, Usage
+from apps.chat.models.messages import THOUGHT_TOO_LONG, Message, Role, Status, Usage
 from apps.chat.models.orphans import mark_orphans_interrupted
 from apps.chat.models.presets import Preferences, Preset, SystemPrompt
 from apps.chat.models.stored_json import (
@@ -31,6 +31,7 @@ __all__ = [
     "MAX_ROUNDS",
     "NOT_RUN",
     "ROUNDS",
+    "THOUGHT_TOO_LONG",
     "TITLE_LENGTH",
     "AnswerRequest",
     "AnswerSettings",

@@ -43,6 +43,10 @@ class Usage:
     tokens_per_second: float | None
 
 
+THOUGHT_TOO_LONG = "thinking"
+"""The finish_reason of an answer whose thought used up all of its tokens."""
+
+
 class MessageQuerySet(models.QuerySet["Message"]):
     def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         return self.filter(
@@ -117,6 +121,9 @@ class Message(models.Model):
         null=True,
         blank=True,
         help_text="Milliseconds from the first reasoning token to the first text token.",
+    )
+    reasoning_tokens = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Tokens of its thought, as far as they arrived."
     )
     cut_before_message = models.BigIntegerField(
         null=True, blank=True, help_text="First message in its prompt if the beginning was cut."
@@ -197,9 +204,15 @@ class Message(models.Model):
             return ""
         if not self.reasoning.strip():
             return "The answer is empty: the model ended it at once."
-        if self.finish_reason == "length":
-            return "No answer: the model spent all its tokens on thinking."
-        return "No answer: the model ended after its thinking."
+        if self.finish_reason in {"length", THOUGHT_TOO_LONG}:
+            spent = f"all {self.completion_tokens:,}" if self.completion_tokens else "all its"
+            return f"The model spent {spent} tokens thinking and wrote no answer."
+        return "The model ended after its thinking and wrote no answer."
+
+    @property
+    def is_all_thought(self) -> bool:
+        """True if it ended with a thought and without an answer."""
+        return bool(self.empty_reason and self.reasoning.strip())
 
     @property
     def cached_share(self) -> float | None:

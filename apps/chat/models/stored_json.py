@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from apps.llm.thinking import Effort, StoredThinking
+
 
 class SamplingParams(BaseModel):
     """Sampling, as llama-server and the OpenAI API name it. Unknown names are refused."""
@@ -26,6 +28,9 @@ class SamplingParams(BaseModel):
     dry_multiplier: Annotated[float, Field(ge=0, le=10)] | None = None
     dry_base: Annotated[float, Field(ge=1, le=10)] | None = None
     dry_allowed_length: Annotated[int, Field(ge=0, le=1000)] | None = None
+    thinking: StoredThinking | None = None
+    """"default", "off", "on", or a budget in tokens."""
+    reasoning_effort: Effort | None = None
     reasoning_budget_tokens: Annotated[int, Field(ge=-1)] | None = None
     chat_template_kwargs: dict[str, Any] | None = None
 
@@ -40,7 +45,10 @@ class SamplingParams(BaseModel):
 
     def updated_by(self, other: "SamplingParams") -> "SamplingParams":
         """Return these parameters with those that `other` sets."""
-        return self.from_json(self.to_json() | other.to_json())
+        mine, new = self.to_json(), other.to_json()
+        if not new.keys().isdisjoint({"reasoning_budget_tokens", "chat_template_kwargs"}):
+            mine.pop("thinking", None)  # the server's own fields say it now
+        return self.from_json(mine | new)
 
 
 ROUNDS = 8

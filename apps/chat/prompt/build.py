@@ -52,6 +52,8 @@ class PromptInput:
     offer: Offer = field(default_factory=Offer)
     may_call: bool = True
     """False once all rounds are used up: the model has to answer now."""
+    ends_thinking: bool = False
+    """True for titles and summaries: a thought is ended where it would begin."""
     summaries: Sequence[PromptSummary] = ()
     images: Mapping[str, str] = field(default_factory=dict)
     """Data URLs of images by the mark that stands for each in its message."""
@@ -117,9 +119,6 @@ def side_request(
     """
     prompt_input = for_next(conversation, question, leaf)
     changes: dict[str, Any] = {"stop": None, "max_tokens": max_tokens}
-    if prompt_input.server.facts_of(prompt_input.model).reasoning:
-        # Ends thinking where it would begin. Switching it off would change some templates' start.
-        changes["reasoning_budget_tokens"] = 0
     # With a format no tools are offered, here neither: their definitions stand at the start.
     tools = prompt_input.offer if prompt_input.response_format is None else Offer()
     return replace(
@@ -128,6 +127,7 @@ def side_request(
         offer=tools,
         response_format=None,
         may_call=False,
+        ends_thinking=True,
     )
 
 

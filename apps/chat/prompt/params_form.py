@@ -7,6 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from apps.chat.models.stored_json import SamplingParams
+from apps.chat.prompt.thinking import setting_of, without_switches
+from apps.llm.thinking import parse_thinking
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ SAMPLING = (
         "1",
     ),
     ParamField("top_k", "top_k", "Keep only the k most likely tokens. 0 = off", "1", "0"),
-    ParamField("max_tokens", "Max tokens", "Per answer, thinking included", "1", "1", "1000000"),
+    ParamField("max_tokens", "Max tokens", "Per answer, without its thinking", "1", "1", "1000000"),
     ParamField("seed", "Seed", "Same seed, same answer. -1 = random", "1", "-1", "4294967295"),
 )
 REPETITION = (
@@ -59,11 +61,7 @@ REPETITION = (
     ParamField("presence_penalty", "Presence penalty", "0 = off", "any", "-2", "2"),
     ParamField("frequency_penalty", "Frequency penalty", "0 = off", "any", "-2", "2"),
 )
-BUDGET = ParamField(
-    "reasoning_budget_tokens", "Thinking budget", "In tokens. 0 = no thinking", "1", "-1"
-)
-NUMBERS = (*SAMPLING, *REPETITION, BUDGET)
-THINKING = "enable_thinking"
+NUMBERS = (*SAMPLING, *REPETITION)
 MAX_STOPS = 16
 
 
@@ -96,8 +94,11 @@ def parse_form(typed: Mapping[str, str]) -> SamplingParams:
             errors["stop"] = (
                 f"Up to {MAX_STOPS} stop sequences are allowed. You entered {len(stops)}."
             )
-    if (thinking := typed.get("thinking")) in {"on", "off"}:
-        found["chat_template_kwargs"] = {THINKING: thinking == "on"}
+    if (thinking := typed.get("thinking") or "default") != "default":
+        try:
+            found["thinking"] = parse_thinking(thinking)
+        except ValueError as error:
+            errors["thinking"] = f"Thinking: {error}"
     errors = _out_of_range(found) | errors
     if errors:
         raise BadParams(errors)
@@ -126,16 +127,15 @@ def form_values(params: SamplingParams) -> dict[str, str]:
     stored = params.to_json()
     values = {n.name: _as_text(stored[n.name]) for n in NUMBERS if n.name in stored}
     values["stop"] = "\n".join(stored.get("stop", []))
-    thinking = stored.get("chat_template_kwargs", {}).get(THINKING)
-    values["thinking"] = "" if not isinstance(thinking, bool) else "on" if thinking else "off"
+    values["thinking"] = str(setting_of(params) or "off")
     return values
 
 
 def merge(stored: SamplingParams, edited: SamplingParams) -> SamplingParams:
-    """Return the form's parameters, with template arguments of programs that it does not show."""
-    kwargs = {k: v for k, v in (stored.chat_template_kwargs or {}).items() if k != THINKING}
-    kwargs |= edited.chat_template_kwargs or {}
-    return edited.model_copy(update={"chat_template_kwargs": kwargs or None})
+    """Return the form's parameters, with those of programs that it does not show."""
+    kwargs = without_switches(stored.chat_template_kwargs or {})
+    hidden = {"chat_template_kwargs": kwargs or None, "reasoning_effort": stored.reasoning_effort}
+    return edited.model_copy(update=hidden)
 
 
 def _as_text(value: float) -> str:

@@ -9,6 +9,7 @@ from apps.chat.models import PromptPrefix
 from apps.chat.prompt import context
 from apps.chat.prompt.build import PromptInput
 from apps.chat.prompt.messages import with_images
+from apps.chat.prompt.thinking import SWITCHES, thinking_fields
 from apps.llm.client import ChatRequest
 from apps.llm.client import Message as LLMMessage
 from apps.servers import services as llm
@@ -28,6 +29,13 @@ class PreparedRequest:
     """An estimate."""
     cut_before_message: int | None
     prefix: PromptPrefix
+    answer_tokens: int | None = None
+    """Max tokens of the answer itself, where those of the request include a thought."""
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Limit of the answer without its thought; None: the server's."""
+        return self.answer_tokens or self.request.max_tokens
 
     @property
     def tokens(self) -> int:
@@ -53,8 +61,15 @@ def prepare(
     with_tools = supports_tools(server, target.model)
     offered = with_tools and prompt_input.response_format is None
     prompt = _build_prompt(prompt_input, target, limit=limit, offered=offered)
-    params = prompt_input.params.to_json()
-    max_tokens = answer_limit(server, target.model, params.pop("max_tokens", None))
+    facts = server.facts_of(target.model)
+    params, thought_tokens = thinking_fields(
+        prompt_input.params,
+        facts.thinking,
+        context=limit or server.context_of(target.model),
+        ends_at_once=prompt_input.ends_thinking,
+    )
+    wanted = params.pop("max_tokens", None)
+    max_tokens = answer_limit(server, target.model, wanted and wanted + thought_tokens)
     if (
         limit is not None
         and not server.continues_messages
@@ -76,7 +91,14 @@ def prepare(
             parallel_tool_calls=prompt_input.offer.parallel,
         )
     prefix = _prefix(request, prompt)
-    return PreparedRequest(target, request, prompt.tokens, prompt.cut_before_message, prefix)
+    return PreparedRequest(
+        target,
+        request,
+        prompt.tokens,
+        prompt.cut_before_message,
+        prefix,
+        wanted if thought_tokens else None,
+    )
 
 
 def supports_tools(server: Server, model: str) -> bool:
@@ -110,8 +132,8 @@ def _append_answer_start(
         return
     messages.append({"role": "assistant", "content": text})
     if reasoning:  # no server continues an answer while thinking is on; it has thought already
-        thinking = {"enable_thinking": False}
-        params["chat_template_kwargs"] = params.get("chat_template_kwargs", {}) | thinking
+        off = dict.fromkeys(SWITCHES, False)
+        params["chat_template_kwargs"] = params.get("chat_template_kwargs", {}) | off
 
 
 def _prefix(request: ChatRequest, prompt: context.Prompt) -> PromptPrefix:

@@ -12,6 +12,7 @@ from apps.chat.errors import ChatError
 from apps.chat.models import Message, Status
 from apps.chat.views.lookups import get_answer, get_conversation, get_message
 from apps.chat.views.thread import refuse, replace_thread, thread_context, whole_thread
+from apps.llm.thinking import ThinkingSetting, parse_thinking
 
 
 @require_safe
@@ -51,10 +52,17 @@ def stop(request: HttpRequest, pk: int) -> HttpResponse:
 def regenerate(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_answer(request, pk)
     try:
-        services.regenerate(found)
+        services.regenerate(found, thinking=_thinking(request))
     except ChatError as error:
         return refuse(request, error)
     return whole_thread(request, found.conversation_id)
+
+
+def _thinking(request: HttpRequest) -> ThinkingSetting | None:
+    try:
+        return parse_thinking(request.POST.get("thinking", ""))
+    except ValueError:
+        return None
 
 
 @require_POST

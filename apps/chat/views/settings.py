@@ -19,6 +19,7 @@ from apps.chat.views import tools
 from apps.chat.views.lookups import get_conversation, get_preset, get_prompt
 from apps.core.api import owner
 from apps.core.schemas.json_schemas import BadSchema
+from apps.llm.thinking import thinking_choices
 from apps.servers import services as llm
 
 
@@ -137,6 +138,7 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
     if found.system_prompt and found.system_prompt not in prompts:
         prompts.append(found.system_prompt)
     schema = response_format.schema_of(found.response_format)
+    values = params_form.form_values(found.sampling)
     context = model_state.model_context(found) | {
         "conversation": found,
         "servers": servers,
@@ -145,8 +147,8 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
         "presets": Preset.objects.owned_by(user),
         "sampling": params_form.SAMPLING,
         "repetition": params_form.REPETITION,
-        "budget": params_form.BUDGET,
-        "values": params_form.form_values(found.sampling),
+        "values": values,
+        "thinking": thinking_choices(values["thinking"]),
         "limits": _limits(found),
         "schema": schema,
         "schema_json": json.dumps(schema),

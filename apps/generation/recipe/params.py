@@ -1,14 +1,14 @@
 """Sampling parameters of a recipe or a column (pure)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
 from annotated_types import Ge, Le, Len
 from pydantic import StrictFloat, StrictInt, StrictStr, model_validator
 
 from apps.generation.recipe.fields import Part, Says
 from apps.generation.recipe.problems import Problem
-from apps.llm.thinking import EXPECTED, StoredThinking
+from apps.llm.thinking import EXPECTED, Effort, StoredThinking
 
 ParamValue = int | float | str | list[str] | None
 Params = Mapping[str, ParamValue]
@@ -16,7 +16,6 @@ Params = Mapping[str, ParamValue]
 # Every recipe has them, unless it says null. Nothing that only some servers take.
 DEFAULT_PARAMS: dict[str, ParamValue] = {"temperature": 0.9, "max_tokens": 300}
 MAX_STOPS, MAX_STOP = 16, 200  # texts, characters of one
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 # Not sent as they are: `rows.request_for` converts them.
 CONVERTED = ("max_tokens", "thinking", "reasoning_effort")
 

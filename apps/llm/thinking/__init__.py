@@ -2,6 +2,8 @@
 
 from apps.llm.thinking.completion import Thinking, describe_missing_answer, is_all_thought
 from apps.llm.thinking.request import (
+    END_TOKENS,
+    ENDED_BUDGET,
     NOT_REPORTED,
     THINKING_TOKENS,
     ThinkingPlan,
@@ -11,6 +13,7 @@ from apps.llm.thinking.request import (
 from apps.llm.thinking.setting import (
     EXPECTED,
     MAX_BUDGET,
+    Effort,
     StoredThinking,
     ThinkingSetting,
     label_of,
@@ -19,10 +22,13 @@ from apps.llm.thinking.setting import (
 )
 
 __all__ = [
+    "ENDED_BUDGET",
+    "END_TOKENS",
     "EXPECTED",
     "MAX_BUDGET",
     "NOT_REPORTED",
     "THINKING_TOKENS",
+    "Effort",
     "StoredThinking",
     "Thinking",
     "ThinkingPlan",

@@ -59,6 +59,7 @@ def plan_thinking(
     has_thought: bool = False,
     has_overrun: bool = False,
     has_limit: bool = True,
+    default_budget: int = THINKING_TOKENS,
 ) -> ThinkingPlan:
     """Decide how a request turns thinking on or off, and how many tokens a thought gets.
 
@@ -68,6 +69,7 @@ def plan_thinking(
         has_thought: True if an answer has shown that the model thinks.
         has_overrun: True if an answer was a thought and nothing else.
         has_limit: False if the answer has no max tokens that a thought could use up.
+        default_budget: tokens of a thought where the setting has none.
     """
     if setting is None and effort not in {"", "none"}:
         setting = "on"
@@ -78,7 +80,7 @@ def plan_thinking(
         room = THINKING_TOKENS if has_overrun else 0
         is_sent = thinks or setting is not None or effort == "none"
         return _off(support, room) if is_sent else NOTHING
-    budget = setting if isinstance(setting, int) else THINKING_TOKENS
+    budget = setting if isinstance(setting, int) else default_budget
     has_budget = isinstance(setting, int) or (has_limit and bool(support.thinks))
     needs_room = has_limit and (bool(thinks) or setting != "default")
     params = _effort(support, effort)

@@ -13,6 +13,9 @@ ThinkingSetting = Literal["default", "off", "on"] | int
 StoredThinking = Annotated[StrictInt, Ge(0), Le(MAX_BUDGET)] | Literal["default", "off", "on"]
 """The same as a field of stored JSON."""
 
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+"""The effort of a thought, as OpenAI names it."""
+
 LABELS: dict[str, str] = {"default": "Model default", "on": "On", "off": "Off"}
 EXPECTED = f"Must be “default”, “off”, “on” or a number of tokens from 0 to {MAX_BUDGET:,}."
 

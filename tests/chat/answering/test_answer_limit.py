@@ -129,12 +129,12 @@ def test_the_footer_says_which_limit_it_was(
     ("fields", "words"),
     [
         (
-            {"reasoning": "Hm.", "finish_reason": "length"},
-            "No answer: the model spent all its tokens on thinking.",
+            {"reasoning": "Hm.", "finish_reason": "thinking"},
+            "The model spent all its tokens thinking and wrote no answer.",
         ),
         (
             {"reasoning": "Hm.", "finish_reason": "stop"},
-            "No answer: the model ended after its thinking.",
+            "The model ended after its thinking and wrote no answer.",
         ),
         ({"finish_reason": "stop"}, "The answer is empty: the model ended it at once."),
     ],
@@ -174,3 +174,44 @@ def test_a_cache_that_is_not_reported_is_not_zero(
     assert "0%" not in page
     unreported = Usage(300, 0, 5, tells_cached=False)
     assert Outcome(usage=unreported).uncached_tokens == 0
+
+
+def test_an_answer_that_is_all_thought_offers_one_without(
+    alice: User, client: Client, caller_server: Server
+) -> None:
+    conversation = told(
+        alice, "Hello", "", reasoning="Hm.", finish_reason="thinking", completion_tokens=300
+    )
+    client.force_login(alice)
+    page = client.get(f"/chat/{conversation.pk}/").content.decode()
+    assert "spent all 300 tokens thinking" in page
+    assert "Retry without thinking" in page
+
+
+async def test_another_answer_with_a_setting_of_its_own(
+    alice_api: AsyncClient, caller: ToolServer, caller_server: Server
+) -> None:
+    _, answer = await ask(alice_api, "Hello")
+    await events_of(alice_api, answer)
+    again = await alice_api.post(f"/api/v1/answers/{answer}/regenerate?thinking=off")
+    await events_of(alice_api, again.json()["answer"]["id"])
+    assert caller.asked[-1]["reasoning_effort"] == "none"
+    assert "thinking" not in caller.asked[-1]
+    refused = await alice_api.post(f"/api/v1/answers/{answer}/regenerate?thinking=much")
+    assert refused.status_code == 422
+
+
+async def test_a_limit_is_of_the_answer_and_a_thought_comes_on_top(
+    alice_api: AsyncClient,
+) -> None:
+    with ToolServer([think("One. Two. Three.") + say("one two three four five")]) as process:
+        server = await in_db(create_tool_server, process)
+        models = [{"id": "default", "state": "loaded", "reasoning": True}]
+        await _facts(server, "llama-server", models=models)
+        _, answer = await ask(alice_api, max_tokens=2)
+        await events_of(alice_api, answer)
+    sent = process.asked[0]
+    assert sent["max_tokens"] == 2 + sent["reasoning_budget_tokens"]
+    saved = await Message.objects.aget(pk=answer)
+    assert (saved.content, saved.finish_reason) == ("onetwo", "length")
+    assert saved.reasoning_tokens

@@ -11,6 +11,7 @@ from django.urls import reverse
 from apps.chat.conversations import presets, services, system_prompts
 from apps.chat.models import Conversation, Preset, SamplingParams
 from apps.chat.prompt import build, params_form
+from apps.llm.thinking import EXPECTED
 from apps.servers.models import Server, State
 from tests.chat.conftest import told
 from tests.chat.views.test_pages import page
@@ -18,13 +19,11 @@ from tests.markup import visible_text
 
 FIELDS = {
     "temperature": "0.7", "min_p": "0.05", "top_k": "40", "max_tokens": "300", "seed": "42",
-    "dry_multiplier": "0.8", "stop": "END\n###\n", "thinking": "off",
-    "reasoning_budget_tokens": "512",
+    "dry_multiplier": "0.8", "stop": "END\n###\n", "thinking": "512",
 }  # fmt: skip
 MEANT = {
     "temperature": 0.7, "min_p": 0.05, "top_k": 40, "max_tokens": 300, "seed": 42,
-    "dry_multiplier": 0.8, "stop": ["END", "###"], "reasoning_budget_tokens": 512,
-    "chat_template_kwargs": {"enable_thinking": False},
+    "dry_multiplier": 0.8, "stop": ["END", "###"], "thinking": 512,
 }  # fmt: skip
 
 
@@ -49,6 +48,7 @@ def test_the_form_and_back() -> None:
         ("temperature", "nan", "Temperature must be between 0 and 10."),
         ("top_k", "2.5", "top_k must be a whole number, not “2.5”."),
         ("max_tokens", "0", "Max tokens must be between 1 and 1000000."),
+        ("thinking", "much", f"Thinking: {EXPECTED}"),
         ("stop", "x\n" * 17, "Up to 16 stop sequences are allowed. You entered 17."),
     ],
 )
@@ -59,9 +59,15 @@ def test_what_cannot_be_used(name: str, typed: str, sentence: str) -> None:
 
 
 def test_what_the_form_does_not_show_is_kept() -> None:
-    before = SamplingParams(**{"chat_template_kwargs": {"enable_thinking": True, "style": "dry"}})
-    merged = params_form.merge(before, SamplingParams())
-    assert merged.to_json() == {"chat_template_kwargs": {"style": "dry"}}
+    before = SamplingParams(
+        chat_template_kwargs={"enable_thinking": True, "style": "dry"}, reasoning_effort="high"
+    )
+    merged = params_form.merge(before, SamplingParams(thinking="off"))
+    assert merged.to_json() == {
+        "chat_template_kwargs": {"style": "dry"},
+        "reasoning_effort": "high",
+        "thinking": "off",
+    }
 
 
 def test_it_works(alice: User, browser: Client, demo_server: Server) -> None:
