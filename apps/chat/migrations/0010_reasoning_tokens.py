@@ -4,15 +4,16 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('chat', '0009_field_names'),
+        ("chat", "0009_field_names"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='message',
-            name='reasoning_tokens',
-            field=models.PositiveIntegerField(blank=True, help_text='Tokens of its thought, as far as they arrived.', null=True),
+            model_name="message",
+            name="reasoning_tokens",
+            field=models.PositiveIntegerField(
+                blank=True, help_text="Tokens of its thought, as far as they arrived.", null=True
+            ),
         ),
     ]
