@@ -8,7 +8,8 @@
     ├── Loading              the model is being loaded or started again           transient
     ├── Busy                 a proxy refuses more requests for now                transient
     ├── PoolExhausted        the shared KV cache overflowed, all requests died    transient
-    ├── Stalled              no byte within the time limit, ours or a proxy's       transient
+    ├── Stalled              no byte within the time limit                          transient
+    │   └── ProxyTimeout     a proxy waited in vain for the server behind it        transient
     ├── CutOff               the stream ended before the answer did               transient
     ├── ServerFailed         any other failure of the server                      transient
     ├── QuotaExceeded        the account's budget is used up
@@ -82,6 +83,10 @@ class PoolExhausted(LLMError):
 class Stalled(LLMError):
     transient = True
     code = "stalled"
+
+
+class ProxyTimeout(Stalled):
+    code = "proxy_timeout"
 
 
 class CutOff(LLMError):

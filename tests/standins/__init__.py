@@ -19,6 +19,7 @@ Everything can be set at the start and changed while it runs (`change`):
     api_key             the key it asks for; "" none
     dialect             strict: how it refuses fields that it does not know
     tokens_per_second   saturating: of one request
+    outage              saturating: the status of a proxy whose server is away
     refuses_above       saturating: requests at once; beyond it 429
 
 What it did: `asked` (every request: method, path, query, model, status), `loads` (model and the

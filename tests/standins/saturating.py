@@ -17,6 +17,8 @@ TOKENS_PER_CHUNK = 4
 
 class Saturating(App):
     async def answer(self, request: Request) -> Reply | Forward | Told:
+        if self.config.outage:
+            return Reply(self.config.outage, f"<html><title>{self.config.outage}</title></html>")
         if request.path == "/v1/models":
             items = [
                 {"id": model.id, "object": "model", "owned_by": "organization"}

@@ -88,13 +88,20 @@ class RowRunner:
 
     @contextmanager
     def _measuring(self, server: Server, model: str, row: PendingRow) -> Iterator[None]:
-        """Measure the width of the server on this row, which may end without an answer."""
-        widths = self._state.widths
+        """Measure the width of the server on this row, which may end without an answer.
+
+        Raises:
+            BackendGone: a proxy timed out, and no other row had an answer meanwhile either.
+        """
+        widths, breaker = self._state.widths, self._state.breaker
         widths.started(server, model, row.pk)
+        successes = breaker.successes
         try:
             yield
         except BaseException as error:
             widths.dropped(server, model, row.pk, refused=isinstance(error, errors.Busy))
+            if isinstance(error, errors.ProxyTimeout) and breaker.successes == successes:
+                raise errors.BackendGone(str(error)) from error
             raise
 
     async def _classify_safely(

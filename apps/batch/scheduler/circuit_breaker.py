@@ -8,7 +8,8 @@ import random
 from dataclasses import dataclass, field
 
 FAILED_ROWS_TO_OPEN = 5
-PAUSE_SECONDS = (0.5, 30.0)
+# From the first to the longest: a server that is back is used again within ten seconds.
+PAUSE_SECONDS = (0.5, 8.0)
 
 
 @dataclass
@@ -17,6 +18,8 @@ class CircuitBreaker:
     """Rows that failed since the last success."""
     max_in_flight: int | None = None
     """Max rows in flight while the server recovers; None: no limit."""
+    successes: int = 0
+    """Rows that succeeded, ever."""
     _pause: float = PAUSE_SECONDS[0]
 
     @property
@@ -31,6 +34,7 @@ class CircuitBreaker:
 
     def record_success(self) -> None:
         self.failed.clear()
+        self.successes += 1
         self.max_in_flight = None
         self._pause = PAUSE_SECONDS[0]
 

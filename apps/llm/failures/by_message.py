@@ -12,7 +12,7 @@ from apps.llm.errors import (
     NotSupported,
     PoolExhausted,
     PromptTooLong,
-    Stalled,
+    ProxyTimeout,
     Unauthorized,
     UnknownModel,
 )
@@ -65,7 +65,7 @@ def _unknown_model(found: re.Match[str], message: str) -> LLMError:
 
 
 def _backend_timeout(found: re.Match[str], message: str) -> LLMError:
-    return Stalled(
+    return ProxyTimeout(
         "The proxy gave up waiting for the model server's first byte (Olla does after 30 seconds "
         "unless told otherwise). Raise its response_header_timeout."
     )

@@ -1,5 +1,6 @@
 """Classifies failed replies by their HTTP status, where their words are not known."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,15 +11,17 @@ from apps.llm.errors import (
     LLMError,
     Loading,
     NotSupported,
+    ProxyTimeout,
     RequestTooLarge,
     ServerFailed,
-    Stalled,
     Unauthorized,
     UnknownModel,
 )
 from apps.llm.failures.error_text import error_detail
 from apps.llm.failures.retry_after import retry_wait
 
+# It answers and takes no more for now; any other 503 means that it is away.
+_OVERLOADED = re.compile(r"overloaded|slow down|slots[_ ]exhausted|too many|capacity", re.I)
 MAX_CHARACTERS = 4_000  # of a message, searched for a time to wait
 KEY_REJECTED = "The API key was rejected. Update it under Servers."
 
@@ -37,17 +40,17 @@ def error_by_status(
                 f"The request is larger than the proxy takes: {message.rstrip('.')}. Send less, "
                 "or raise its limit of bytes per request."
             )
-        case 429:
+        case 429 | 498 | 529:  # the last two: Groq's capacity, Anthropic's overload
             text = str(error_detail(body).get("message", ""))[:MAX_CHARACTERS]
             return _busy(body, message, retry_wait(headers, text or message))
         case 501:
             return NotSupported(f"The server was started without this feature: {message}")
         case 503:
-            return _unavailable(body, message)
-        case 502 | 521 | 522 | 523 | 530:  # the last four are Cloudflare's words for it
+            return _unavailable(body, message, headers)
+        case 502 | 520 | 521 | 522 | 523 | 525 | 526 | 530:  # from 520 on Cloudflare's
             return backend_gone(message)
         case 504 | 524:
-            return Stalled(f"A proxy timed out waiting for the model server: {message}")
+            return ProxyTimeout(f"A proxy timed out waiting for the model server: {message}")
         case int() if 400 <= status < 500:
             return BadRequest(f"The server rejected the request: {message}")
         case _:
@@ -66,11 +69,13 @@ def _busy(body: Any, message: str, retry_after: float | None) -> LLMError:
     return Busy(f"The server’s request limit is reached: {message}", retry_after, limit)
 
 
-def _unavailable(body: Any, message: str) -> LLMError:
+def _unavailable(body: Any, message: str, headers: Mapping[str, str]) -> LLMError:
     if _is_llama_swap(body):
         return Loading("llama-swap just stopped this model. The next request starts it again.")
     if "loading" in message.lower():
         return Loading("The server is loading the model.")
+    if _OVERLOADED.search(message) or _OVERLOADED.search(str(error_detail(body).get("code"))):
+        return _busy(body, message, retry_wait(headers, message))
     return backend_gone(message)
 
 
