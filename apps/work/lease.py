@@ -125,6 +125,10 @@ class HeldTask:
         ):
             raise LeaseLost
 
+    def release(self) -> None:
+        """Give the task back, to be tried again after a while."""
+        self._mine().update(state=TaskState.QUEUED, lease=None, lease_until=None, enqueued_at=Now())
+
     def _mine(self) -> TaskQuerySet:
         return Task.objects.active().filter(pk=self.task.pk, lease=self._token)
 

@@ -52,29 +52,48 @@ def enqueue(
     owner: User | None = None,
     options: dict[str, Any] | None = None,
     send: bool = True,
+    repeat: bool = True,
 ) -> Task | None:
     """Queue work on a subject, again if it has ended; None if it is queued or running already.
 
     Args:
         send: announce it to the workers after the commit. False if this process claims it.
+        repeat: queue it also if it was done before. One that failed may always be tried again.
     """
     fresh: dict[str, Any] = {
         **{"state": TaskState.QUEUED, "owner": owner, "options": options or {}},
         **{"done": 0, "total": 0, "error": "", "cancel_requested": False, "attempts": 0},
         **{"lease": None, "lease_until": None, "started": None, "finished": None},
     }
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):
         task, is_new = Task.objects.get_or_create(
             kind=kind, subject=str(subject), defaults={"owner": owner, "options": options or {}}
         )
         if not is_new:
-            ended = Task.objects.filter(pk=task.pk).exclude(pk__in=Task.objects.active())
+            over = [TaskState.FAILED, TaskState.CANCELLED, *([TaskState.DONE] if repeat else [])]
+            ended = Task.objects.filter(pk=task.pk, state__in=over)
             if not ended.update(**fresh, enqueued_at=Now()):
                 return None
             task.refresh_from_db()
         if send:
             wake(task)
     return task
+
+
+def start_here(
+    kind: str,
+    subject: object,
+    *,
+    owner: User | None = None,
+    options: dict[str, Any] | None = None,
+    repeat: bool = True,
+) -> HeldTask | None:
+    """Queue work and claim it for this process; None as `enqueue`. A worker resumes it if we die.
+
+    Call it in the transaction that creates what the work is about.
+    """
+    task = enqueue(kind, subject, owner=owner, options=options, send=False, repeat=repeat)
+    return None if task is None else claim(task.pk)
 
 
 def wake(task: Task) -> None:
@@ -139,9 +158,34 @@ def cancel(task: Task) -> bool:
     return False
 
 
+def claim_cancelled(task: Task) -> HeldTask | None:
+    """Ask for a task to stop, and return it if no worker holds it: the caller then cleans up.
+
+    Else its worker does at its next check, or the next worker if that one dies.
+    """
+    Task.objects.active().filter(pk=task.pk).update(cancel_requested=True)
+    return claim(task.pk)
+
+
 def discard(kind: str, subjects: Iterable[object]) -> None:
     """Delete the tasks of deleted subjects. A worker on one loses its lease and stops."""
     Task.objects.filter(kind=kind, subject__in=[str(subject) for subject in subjects]).delete()
+
+
+def forget_failure(kind: str, subject: object) -> None:
+    """Delete the task of a subject if it failed: its error is out of date."""
+    Task.objects.filter(kind=kind, subject=str(subject), state=TaskState.FAILED).delete()
+
+
+def wait_reason(task: Task) -> str:
+    """Say what a queued task waits for; "" if it does not wait."""
+    if task.state != TaskState.QUEUED:
+        return ""
+    running = Task.objects.active().filter(lease_until__gte=Now()).count()
+    if not running:
+        return "Waiting for a worker."
+    others = "1 other task runs" if running == 1 else f"{running} other tasks run"
+    return f"Waiting for a free worker: {others}."
 
 
 def sweep() -> list[int]:

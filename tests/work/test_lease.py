@@ -98,6 +98,15 @@ def test_end_is_refused_to_a_worker_that_lost_the_lease(task: Task) -> None:
     assert (task.state, task.error) == (TaskState.RUNNING, "")
 
 
+def test_release_gives_the_task_to_the_next_worker(task: Task) -> None:
+    held = claim(task.pk)
+    assert held is not None
+    held.release()
+    task.refresh_from_db()
+    assert task.state == TaskState.QUEUED
+    assert claim(task.pk) is not None
+
+
 def test_end_happens_once(task: Task) -> None:
     held = claim(task.pk)
     assert held is not None

@@ -10,7 +10,7 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from apps.work import services, tasks
-from apps.work.errors import LeaseLost
+from apps.work.errors import LeaseLost, TaskCancelled
 from apps.work.lease import HeldTask, claim
 from apps.work.models import Task, TaskState
 from tests.work.conftest import KIND, Work
@@ -226,6 +226,67 @@ def test_discard_stops_the_worker_of_a_deleted_subject(sent: list[int], handler:
     kept = queued("kept")
     services.run(queued("deleted").pk)
     assert list(Task.objects.all()) == [kept]
+
+
+def test_enqueue_without_repeat_keeps_what_is_done(sent: list[int], handler: Handler) -> None:
+    task = queued()
+    services.run(task.pk)
+    assert services.enqueue(KIND, 1, repeat=False) is None
+    Task.objects.update(state=TaskState.FAILED)
+    assert services.enqueue(KIND, 1, repeat=False) == task
+
+
+def test_start_here_holds_a_task_that_a_worker_resumes(sent: list[int], handler: Handler) -> None:
+    held = services.start_here(KIND, 1)
+    assert held is not None
+    assert services.start_here(KIND, 1) is None
+    assert sent == []
+    lapse(held.task)  # this process died
+    assert services.sweep() == [held.task.pk]
+    services.run(held.task.pk)
+    with pytest.raises(LeaseLost):
+        held.report(1, 2)
+
+
+def test_claim_cancelled_gives_a_waiting_task_to_the_caller(sent: list[int]) -> None:
+    held = services.claim_cancelled(queued())
+    assert held is not None
+    with pytest.raises(TaskCancelled):
+        held.check()
+
+
+def test_claim_cancelled_leaves_a_running_task_to_its_worker(sent: list[int]) -> None:
+    held = claim(queued().pk)
+    assert held is not None
+    assert services.claim_cancelled(held.task) is None
+    with pytest.raises(TaskCancelled):
+        held.check()
+
+
+def test_claim_cancelled_of_an_ended_task_gives_nothing(sent: list[int], handler: Handler) -> None:
+    task = queued()
+    services.run(task.pk)
+    assert services.claim_cancelled(task) is None
+
+
+def test_forget_failure_deletes_only_a_failed_task(sent: list[int], handler: Handler) -> None:
+    task = queued()
+    services.forget_failure(KIND, 1)
+    assert Task.objects.filter(pk=task.pk).exists()
+    Task.objects.update(state=TaskState.FAILED)
+    services.forget_failure(KIND, 1)
+    assert not Task.objects.exists()
+
+
+def test_wait_reason_counts_the_tasks_that_run(sent: list[int]) -> None:
+    task, *others = queued(0), queued(1), queued(2)
+    assert services.wait_reason(task) == "Waiting for a worker."
+    held = claim(others[0].pk)
+    assert held is not None
+    assert services.wait_reason(task) == "Waiting for a free worker: 1 other task runs."
+    assert claim(others[1].pk) is not None
+    assert services.wait_reason(task) == "Waiting for a free worker: 2 other tasks run."
+    assert services.wait_reason(held.task) == ""
 
 
 def test_is_registered_knows_the_kinds(handler: Handler) -> None:
