@@ -5,7 +5,6 @@ The database is the truth and a message only wakes: beat wakes again whatever lo
 
 BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "sweep-tasks": {"task": "apps.work.tasks.sweep", "schedule": 30.0},
-    "resume-imports": {"task": "apps.datasets.tasks.resume_imports", "schedule": 30.0},
     "purge-chat": {"task": "apps.chat.tasks.purge", "schedule": 3600.0},
     "remove-people": {"task": "apps.core.tasks.remove_people", "schedule": 300.0},
     "sweep-vectors": {"task": "apps.embeddings.tasks.sweep_vectors", "schedule": 3600.0},

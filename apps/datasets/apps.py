@@ -9,8 +9,13 @@ class DatasetsConfig(AppConfig):
     def ready(self) -> None:
         from apps.core.accounts.removal import removing
         from apps.datasets import chat_tools  # models are there only now
+        from apps.datasets.models import TaskKind
+        from apps.work import services as work
 
         chat_tools.offer_all()
+        work.register(TaskKind.IMPORT, "apps.datasets.imports.importing.run_import")
+        work.register(TaskKind.CHANGE, "apps.datasets.rows.bulk_edits.run_change")
+        work.register(TaskKind.REMOVAL, "apps.datasets.rows.removal.finish_removal")
         removing.connect(_delete_uploads)
 
 

@@ -13,8 +13,9 @@ from apps.datasets.imports.create import create_dataset
 from apps.datasets.imports.importing import import_upload
 from apps.datasets.imports.options import ImportOptions, check_mapping
 from apps.datasets.imports.uploads import remove_upload, store_upload
-from apps.datasets.models import BulkChange, Dataset, Example
+from apps.datasets.models import Dataset, Example
 from apps.datasets.near_duplicates import NearPair, store_near_duplicates
+from apps.datasets.rows.bulk_changes import PendingChange, pending_change
 from apps.datasets.rows.bulk_edits import (
     Changed,
     change_matching,
@@ -33,12 +34,12 @@ from apps.files import ColumnMapping
 
 __all__ = [
     "BeingChanged",
-    "BulkChange",
     "Changed",
     "ImportOptions",
     "LabelCount",
     "NearPair",
     "NothingUsable",
+    "PendingChange",
     "QueueEntry",
     "SnapshotGone",
     "SnapshotRef",
@@ -63,6 +64,7 @@ __all__ = [
     "last_undoable",
     "make_split",
     "merge_labels",
+    "pending_change",
     "read_examples",
     "read_snapshot",
     "relabel",

@@ -6,13 +6,10 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
 
-from apps.datasets.imports.options import ImportOptions
-from apps.datasets.models import Dataset, Upload
-from apps.files import ColumnMapping, Quoting, ReadOptions
+from apps.datasets.models import Dataset
 from apps.similarity.text_key import text_key
 from tests.datasets import factories
 
-rename_read_options = import_module("apps.datasets.migrations.0006_field_names").rename_read_options
 update_text_keys = import_module("apps.datasets.migrations.0007_text_keys").update_text_keys
 
 
@@ -35,21 +32,3 @@ def test_update_text_keys_finds_duplicates_by_the_normalised_text(alice: User) -
 def test_keys_hold_for_rows_written_from_now_on(alice: User) -> None:
     dataset = factories.create(alice, [("Café", "a"), ("CAFE\u0301 ", "a"), ("cafe", "b")])
     assert dataset.duplicates == 1
-
-
-@pytest.mark.django_db
-def test_rename_read_options_keeps_an_import_that_is_queued(alice: User) -> None:
-    options = ImportOptions(
-        "Fragen",
-        ColumnMapping("Frage", "Art", keep_unlabelled=True),
-        ReadOptions(separator=";", quoting=Quoting.NONE),
-    )
-    stored = options.to_json()
-    stored["said"] = stored.pop("read")  # as an earlier version wrote it
-    waiting = Upload.objects.create(owner=alice, file_name="a.csv", size=1, import_options=stored)
-    fresh = Upload.objects.create(owner=alice, file_name="b.csv", size=1)
-    rename_read_options(apps, None)
-    waiting.refresh_from_db()
-    fresh.refresh_from_db()
-    assert ImportOptions.from_json(waiting.import_options) == options
-    assert fresh.import_options == {}

@@ -8,7 +8,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Field, Router, Schema, Status
 
 from apps.core.api import ApiError, Page, get_owned, owner, page
-from apps.datasets import near_duplicates, services, tasks
+from apps.datasets import near_duplicates, services
 from apps.datasets.models import Dataset, Rejection
 from apps.datasets.rows import removal
 from apps.datasets.views.datasets import export_response
@@ -103,8 +103,7 @@ def get_dataset(request: HttpRequest, pk: int) -> Any:
 @router.delete("/datasets/{int:pk}", response={204: None})
 def delete_dataset(request: HttpRequest, pk: int) -> Any:
     dataset = get_mine(request, pk)
-    if not removal.remove_dataset(dataset):
-        tasks.wake_removal(dataset)
+    removal.remove_dataset(dataset)
     return Status(204, None)
 
 

@@ -10,7 +10,7 @@ from ninja.files import UploadedFile
 from apps import files
 from apps.core.api import ApiError, get_owned, owner
 from apps.core.quotas import limited
-from apps.datasets import services, tasks
+from apps.datasets import services
 from apps.datasets.api.datasets import DatasetDetail, router, show_with_rejected
 from apps.datasets.imports import import_queue, importing
 from apps.datasets.imports.options import ImportOptions
@@ -88,8 +88,6 @@ def add_dataset(
             return Status(201, show_with_rejected(services.import_upload(upload, options)))
         import_queue.enqueue_import(upload, options)
         keep = True
-        tasks.wake_import(upload)
-        upload.refresh_from_db()
         return Status(202, {"import": _show_import(upload)})
     except services.NothingUsable as error:
         errors = [

@@ -8,9 +8,9 @@ from django.http import HttpRequest
 from ninja import Field, Schema, Status
 
 from apps.core.api import ApiError, Page, owner, page
-from apps.datasets import services, tasks
+from apps.datasets import services
 from apps.datasets.api.datasets import get_mine, refused, router
-from apps.datasets.models import BulkChange, Revision
+from apps.datasets.models import Revision
 
 
 class RevisionOut(Schema):
@@ -81,7 +81,7 @@ def merge(request: HttpRequest, pk: int, data: MergeIn) -> Any:
 @router.get("/datasets/{int:pk}/change", response={200: ChangeOut, 204: None})
 def get_change(request: HttpRequest, pk: int) -> Any:
     """Return the change of many rows that is under way, or that failed. 204: there is none."""
-    change = BulkChange.objects.filter(dataset=get_mine(request, pk)).first()
+    change = services.pending_change(get_mine(request, pk))
     return Status(204, None) if change is None else Status(200, _show_change(change))
 
 
@@ -120,11 +120,10 @@ def list_revisions(
 
 
 def revised(changed: services.Changed) -> Any:
-    if isinstance(changed, BulkChange):
-        tasks.wake_change(changed)
+    if isinstance(changed, services.PendingChange):
         return Status(202, _show_change(changed))
     return Status(204, None) if changed is None else Status(200, _show_revision(changed))
 
 
-def _show_change(change: BulkChange) -> dict[str, Any]:
+def _show_change(change: services.PendingChange) -> dict[str, Any]:
     return {name: getattr(change, name) for name in ("kind", "done", "total", "error")}

@@ -15,8 +15,10 @@ class Chunk:
     rows: list[Numbered]
     file: str
     split: str
-    share: float
-    """Fraction of all bytes that is read after it, about: 0 to 1."""
+    done: int
+    """Rows of all files that are read with it."""
+    total: int
+    """Rows of all files, as estimated by the share of the bytes that is read."""
 
 
 def read_chunks(
@@ -28,17 +30,16 @@ def read_chunks(
         counts: filled with what the lines of each file became.
     """
     several = len(upload.files) > 1
-    before = 0
+    bytes_before = done = 0
     for place, (file, layout) in enumerate(zip(upload.files, layouts, strict=True)):
         path = upload.path_of(place)
-        total = files.estimate_rows(path, layout)
+        estimate = files.estimate_rows(path, layout)
         rows = files.read_rows(path, layout, options.mapping, counts=counts[place])
         for batch in batches(rows):
-            share = min(1.0, batch[-1][0] / max(1, total))
-            yield Chunk(
-                batch,
-                file["name"] if several else "",
-                file["split"],
-                (before + share * file["size"]) / max(1, upload.size),
-            )
-        before += file["size"]
+            done += len(batch)
+            of_file = min(1.0, batch[-1][0] / max(1, estimate))
+            share = (bytes_before + of_file * file["size"]) / max(1, upload.size)
+            name = file["name"] if several else ""
+            total = max(done, round(done / share)) if share else done
+            yield Chunk(batch, name, file["split"], done, total)
+        bytes_before += file["size"]

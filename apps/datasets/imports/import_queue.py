@@ -1,19 +1,16 @@
 """The queue of imports: small uploads need none, others wait for a worker."""
 
-from datetime import timedelta
-
-from django.db.models import Q
-from django.utils import timezone
+from django.db import transaction
 
 from apps import files
 from apps.datasets.imports.options import ImportOptions, check_files
-from apps.datasets.models import IN_PROGRESS, Upload, UploadState
+from apps.datasets.models import TaskKind, Upload
 from apps.files import ReadOptions
+from apps.work import services as work
 
 # Imported while the person waits: a second or two. Bytes alone say little about a Parquet file.
 SMALL_BYTES = 2 * 1024 * 1024
 SMALL_ROWS = 30_000
-WAKE_AFTER = timedelta(seconds=45)
 
 
 def is_small(upload: Upload, read: ReadOptions | None = None) -> bool:
@@ -33,42 +30,30 @@ def is_small(upload: Upload, read: ReadOptions | None = None) -> bool:
     return rows <= SMALL_ROWS
 
 
-def enqueue_import(upload: Upload, options: ImportOptions) -> bool:
-    """Queue an upload for the workers; `tasks.wake_import` notifies them.
+def enqueue_import(upload: Upload, options: ImportOptions, *, send: bool = True) -> bool:
+    """Queue an import for the workers. Pressing Import twice imports once.
 
-    Pressing Import twice imports once.
+    Args:
+        send: announce it to the workers after the commit. False if this process imports it.
 
     Returns:
-        True if it was waiting and is queued now.
+        True if the upload was waiting and is queued now.
 
     Raises:
         FormatError: a file cannot be read, or lacks a column.
     """
     check_files(upload, options)
-    waiting = Upload.objects.filter(
-        pk=upload.pk, state__in=[UploadState.WAITING, UploadState.FAILED]
-    )
-    return bool(
-        waiting.update(
-            state=UploadState.QUEUED,
-            import_options=options.to_json(),
-            error="",
-            attempts=0,
-            done_rows=0,
-            done_share=0,
-            started=None,
-            cancelled=False,
-            enqueued_at=timezone.now(),
+    with transaction.atomic():
+        task = work.enqueue(
+            TaskKind.IMPORT,
+            upload.pk,
+            owner=upload.owner,
+            options=options.to_json(),
+            send=send,
+            repeat=False,
         )
-    )
-
-
-def abandoned_imports() -> list[str]:
-    """Return imports that no worker holds: a message was lost, or a worker died."""
-    now = timezone.now()
-    waiting = Upload.objects.filter(state__in=IN_PROGRESS, enqueued_at__lt=now - WAKE_AFTER).filter(
-        Q(lease_until=None) | Q(lease_until__lt=now)
-    )
-    found = [str(pk) for pk in waiting.values_list("pk", flat=True)]
-    Upload.objects.filter(pk__in=found).update(enqueued_at=now)
-    return found
+        if task is None:
+            return False
+        upload.task = task
+        upload.save(update_fields=["task"])
+    return True

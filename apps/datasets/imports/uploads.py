@@ -7,11 +7,15 @@ from pathlib import Path
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.files.base import File
+from django.db import transaction
 from django.utils import timezone
 
 from apps import files as apps_files
 from apps.datasets.errors import UploadTooLarge
-from apps.datasets.models import IN_PROGRESS, Upload, UploadState
+from apps.datasets.models import DatasetState, TaskKind, Upload
+from apps.datasets.rows.removal import queue_removal
+from apps.work import services as work
+from apps.work.models import ACTIVE, TaskState
 
 # An upload that is never imported is removed at a later upload.
 UPLOAD_LIFETIME = timedelta(days=1)
@@ -67,8 +71,15 @@ def _store(upload: Upload, place: int, file: "File[bytes]") -> None:
 
 
 def remove_upload(upload: Upload) -> None:
+    """Delete an upload with its import; a worker removes the rows of an unfinished one."""
     remove_files(upload)
-    upload.delete()
+    with transaction.atomic():
+        work.discard(TaskKind.IMPORT, [upload.pk])
+        if upload.dataset is not None:
+            upload.dataset.refresh_from_db(fields=["state"])
+            if upload.dataset.state != DatasetState.READY:
+                queue_removal(upload.dataset)
+        upload.delete()
 
 
 def remove_files(upload: Upload) -> None:
@@ -78,11 +89,12 @@ def remove_files(upload: Upload) -> None:
 
 def remove_old_uploads(owner: User) -> None:
     old = Upload.objects.owned_by(owner).filter(created__lt=timezone.now() - UPLOAD_LIFETIME)
-    for upload in old.exclude(state__in=IN_PROGRESS):
+    for upload in old.exclude(task__state__in=ACTIVE):
         remove_upload(upload)
 
 
 def list_imports(owner: User) -> list[Upload]:
     """Return imports in progress or failed, for the list of datasets."""
-    shown = [UploadState.QUEUED, UploadState.IMPORTING, UploadState.FAILED]
-    return list(Upload.objects.owned_by(owner).filter(state__in=shown))
+    shown = [*ACTIVE, TaskState.FAILED]
+    mine = Upload.objects.owned_by(owner).select_related("task")
+    return list(mine.filter(task__state__in=shown))

@@ -1,6 +1,6 @@
 """Models of datasets: rows, revisions, rejections, uploads, queues."""
 
-from apps.datasets.models.changes import BulkChange, Change, Revision
+from apps.datasets.models.changes import Change, Revision
 from apps.datasets.models.datasets import (
     Dataset,
     DatasetQuerySet,
@@ -11,11 +11,10 @@ from apps.datasets.models.datasets import (
     Split,
 )
 from apps.datasets.models.queues import Queue, QueueItem
-from apps.datasets.models.uploads import IN_PROGRESS, Upload, UploadState
+from apps.datasets.models.task_kinds import TaskKind
+from apps.datasets.models.uploads import Upload, UploadState
 
 __all__ = [
-    "IN_PROGRESS",
-    "BulkChange",
     "Change",
     "Dataset",
     "DatasetQuerySet",
@@ -27,6 +26,7 @@ __all__ = [
     "Rejection",
     "Revision",
     "Split",
+    "TaskKind",
     "Upload",
     "UploadState",
 ]

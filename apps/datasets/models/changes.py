@@ -1,8 +1,7 @@
-"""Changes of a dataset: its revisions, the rows each changed, a bulk change in progress."""
+"""Changes of a dataset: its revisions and the rows each changed."""
 
 from django.conf import settings
 from django.db import models
-from django.utils import timezone
 
 from apps.datasets.models.datasets import Dataset
 
@@ -47,27 +46,3 @@ class Change(models.Model):
 
     def __str__(self) -> str:
         return f"Row {self.index + 1}"
-
-
-class BulkChange(models.Model):
-    """A change of many rows in progress, or failed: see `rows.bulk_changes`."""
-
-    dataset = models.OneToOneField(Dataset, on_delete=models.CASCADE, related_name="bulk_change")
-    kind = models.CharField(max_length=20)
-    args = models.JSONField(default=dict)
-    by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
-    )
-    created = models.DateTimeField(auto_now_add=True)
-    done = models.PositiveIntegerField(default=0, help_text="Rows.")
-    total = models.PositiveIntegerField(default=0)
-    lease = models.UUIDField(null=True)
-    lease_until = models.DateTimeField(null=True)
-    enqueued_at = models.DateTimeField(
-        default=timezone.now, help_text="When a worker was last told."
-    )
-    attempts = models.PositiveSmallIntegerField(default=0)
-    error = models.CharField(max_length=300, blank=True, default="")
-
-    def __str__(self) -> str:
-        return f"{self.kind} of {self.dataset}"

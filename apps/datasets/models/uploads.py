@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from apps.core.models import Owned, OwnedQuerySet
 from apps.datasets.models.datasets import Dataset
+from apps.work import services as work
+from apps.work.models import Task, TaskState
 
 
 class UploadState(models.TextChoices):
@@ -21,7 +23,12 @@ class UploadState(models.TextChoices):
     FAILED = "failed"
 
 
-IN_PROGRESS = (UploadState.QUEUED, UploadState.IMPORTING)
+_STATES = {
+    TaskState.QUEUED: UploadState.QUEUED,
+    TaskState.RUNNING: UploadState.IMPORTING,
+    TaskState.DONE: UploadState.DONE,
+    TaskState.FAILED: UploadState.FAILED,
+}
 
 
 class Upload(Owned):
@@ -33,22 +40,14 @@ class Upload(Owned):
     parts = models.JSONField(
         default=list, help_text='Of several files: [{"name", "size", "split"}]. Empty: one file.'
     )
-    state = models.CharField(max_length=10, choices=UploadState, default=UploadState.WAITING)
-    import_options = models.JSONField(default=dict, help_text="As `ImportOptions` reads them.")
     dataset = models.ForeignKey(Dataset, null=True, on_delete=models.SET_NULL, related_name="+")
-    error = models.TextField(blank=True)
-
-    # How far the import is; a worker holds it by a lease, and every write carries the token.
-    done_rows = models.PositiveIntegerField(default=0)
-    done_share = models.FloatField(default=0, help_text="Of the bytes, 0 to 1.")
-    started = models.DateTimeField(null=True)
-    lease = models.UUIDField(null=True)
-    lease_until = models.DateTimeField(null=True)
-    enqueued_at = models.DateTimeField(
-        default=timezone.now, help_text="When a worker was last told."
+    task = models.OneToOneField(
+        Task,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="Its import, once started. Its options are as `ImportOptions` reads them.",
     )
-    attempts = models.PositiveSmallIntegerField(default=0)
-    cancelled = models.BooleanField(default=False)
 
     objects: ClassVar[OwnedQuerySet["Upload"]] = OwnedQuerySet.as_manager()  # type: ignore[assignment]
 
@@ -72,15 +71,44 @@ class Upload(Owned):
         return self.parts or [{"name": self.file_name, "size": self.size, "split": ""}]
 
     @property
+    def state(self) -> UploadState:
+        found = _STATES.get(TaskState(self.task.state)) if self.task else None
+        return found or UploadState.WAITING
+
+    @property
+    def import_options(self) -> dict[str, Any]:
+        """Return the options of its import; {} before one was started."""
+        return self.task.options if self.task else {}
+
+    @property
+    def error(self) -> str:
+        return self.task.error if self.task else ""
+
+    @property
     def is_active(self) -> bool:
-        return self.state in IN_PROGRESS
+        return self.task is not None and self.task.is_active
+
+    @property
+    def wait_reason(self) -> str:
+        """Say what a queued import waits for; "" if it does not wait."""
+        return work.wait_reason(self.task) if self.task else ""
+
+    @property
+    def done_rows(self) -> int:
+        return self.task.done if self.task else 0
+
+    @property
+    def done_share(self) -> float:
+        """Return the share of the bytes that is read, 0 to 1."""
+        return self.task.done / self.task.total if self.task and self.task.total else 0.0
 
     def eta(self, now: datetime | None = None) -> float | None:
         """Estimate the seconds left at the rate so far; None before the first rows."""
-        if self.started is None or not self.done_share:
+        share = self.done_share
+        if self.task is None or self.task.started is None or not share:
             return None
-        spent = ((now or timezone.now()) - self.started).total_seconds()
-        return spent / self.done_share * (1 - self.done_share)
+        spent = ((now or timezone.now()) - self.task.started).total_seconds()
+        return spent / share * (1 - share)
 
     @property
     def eta_s(self) -> float | None:

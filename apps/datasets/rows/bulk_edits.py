@@ -7,18 +7,30 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.core.text.storable import is_storable
-from apps.datasets.models import BulkChange, Dataset, Revision
+from apps.datasets.errors import BeingChanged
+from apps.datasets.models import Dataset, Revision
 from apps.datasets.rows.browsing import Filters
-from apps.datasets.rows.bulk_changes import Planner, abandon_change, create_change, make_change
+from apps.datasets.rows.bulk_changes import (
+    PendingChange,
+    Planner,
+    abandon_change,
+    create_change,
+    fail_change,
+    make_change,
+    roll_back,
+)
 from apps.datasets.rows.change_plans import PLANNERS
 from apps.datasets.rows.edit_steps import check_split, clean_label, label_rows
 from apps.datasets.rows.revisions import last_undoable, revise
 from apps.datasets.rows.steps import CHUNK_ROWS, Step, lock_dataset
+from apps.work import services as work
+from apps.work.errors import LeaseLost
+from apps.work.services import INTERNAL_ERROR, MAX_ATTEMPTS, HeldTask
 
 TEST_SHARE = 0.2
 MAX_WAITED_ROWS = 20_000  # changed while a person waits, about two seconds; more by a worker
 
-Changed = Revision | BulkChange | None
+Changed = Revision | PendingChange | None
 """The change that was made; the one that a worker will make; None if nothing had to change."""
 
 
@@ -115,7 +127,7 @@ def start_change(
     if not is_storable(args):
         raise ValueError("A NUL character or half of a surrogate pair is in no row.")
     if rows > MAX_WAITED_ROWS:
-        return create_change(dataset, kind, args, by=by, held=False)
+        return PendingChange.of_task(create_change(dataset, kind, args, by=by, send=True))
     return make_now(dataset, kind, args, PLANNERS[kind], by=by)
 
 
@@ -123,13 +135,41 @@ def make_now(
     dataset: Dataset, kind: str, args: dict[str, Any], planner: Planner, *, by: User | None
 ) -> Revision | None:
     """Make a change of many rows in this process."""
-    change = create_change(dataset, kind, args, by=by, held=True)
+    held = work.claim(create_change(dataset, kind, args, by=by, send=False).pk)
+    if held is None:  # its dataset was deleted at this moment
+        raise BeingChanged
     now = Dataset.objects.get(pk=dataset.pk)
-    change.dataset = now
-    try:
-        revision = make_change(change, planner(now, args))
-    except BaseException:
-        abandon_change(change)
-        raise
+    with held:
+        try:
+            revision = make_change(held, now, planner(now, args))
+        except BaseException:
+            abandon_change(held, now)
+            raise
     dataset.refresh_from_db()
     return revision
+
+
+def run_change(held: HeldTask) -> None:
+    """Make a change as a worker: the handler of `TaskKind.CHANGE`.
+
+    A kind without a planner had its rows in a request that is gone: it is rolled back.
+    """
+    dataset = Dataset.objects.filter(pk=held.subject).first()
+    if dataset is None:
+        return
+    options = held.task.options
+    try:
+        roll_back(held, dataset)
+        if held.is_worn_out:
+            raise ValueError(f"The worker ended {MAX_ATTEMPTS} times during this change.")
+        if planner := PLANNERS.get(options["change"]):
+            make_change(held, dataset, planner(dataset, options["args"]))
+        else:
+            held.task.delete()
+    except LeaseLost:
+        raise
+    except ValueError as error:
+        fail_change(held, dataset, str(error))
+    except Exception:
+        fail_change(held, dataset, INTERNAL_ERROR)
+        raise

@@ -1,13 +1,12 @@
 """Deletes a dataset: hidden at once, removed from the database in pieces."""
 
+import logging
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
-from django.db import models
-from django.db.models import Q
-from django.utils import timezone
+from django.db import DatabaseError, models, transaction
 
+from apps.datasets.hooks import NEAR_DUPLICATE_SEARCH
 from apps.datasets.models import (
     Change,
     Dataset,
@@ -16,11 +15,14 @@ from apps.datasets.models import (
     NearDuplicate,
     QueueItem,
     Rejection,
-    Upload,
+    TaskKind,
 )
+from apps.work import services as work
+from apps.work.services import HeldTask
+
+log = logging.getLogger(__name__)
 
 SMALL_ROWS = 10_000
-ABANDONED_AFTER = timedelta(days=1)  # longer than any import takes
 # What is deleted before its dataset is: there may be millions of them. A piece is a transaction.
 PARTS: dict[type[models.Model], str] = {
     **dict.fromkeys((Example, Rejection, NearDuplicate), "dataset"),
@@ -30,30 +32,45 @@ PARTS: dict[type[models.Model], str] = {
 PIECE_ROWS = 900  # SQLite's older limit is 999 parameters
 
 
-def remove_dataset(dataset: Dataset) -> bool:
-    """Delete a dataset. False if it is only hidden yet and a worker has to finish."""
-    Dataset.objects.filter(pk=dataset.pk).update(state=DatasetState.DELETING)
+def remove_dataset(dataset: Dataset) -> None:
+    """Delete a dataset: a small one at once, a large one is hidden and a worker deletes it."""
     if dataset.rows > SMALL_ROWS:
-        return False
-    remove_in_pieces(dataset)
-    return True
+        queue_removal(dataset)
+        return
+    with transaction.atomic():
+        _hide(dataset)
+        held = work.start_here(TaskKind.REMOVAL, dataset.pk, owner=dataset.owner)
+    if held is not None:
+        finish_removal(held)
 
 
-def finish_removal(dataset_id: int) -> None:
-    """Delete what is left of a dataset that is hidden."""
-    unfinished = Dataset.objects.exclude(state=DatasetState.READY)
-    dataset = unfinished.filter(pk=dataset_id).first()
-    if dataset is not None:
-        remove_in_pieces(dataset)
+@transaction.atomic
+def queue_removal(dataset: Dataset) -> None:
+    """Hide a dataset; a worker deletes it."""
+    _hide(dataset)
+    work.enqueue(TaskKind.REMOVAL, dataset.pk, owner=dataset.owner)
 
 
-def unfinished_removals() -> list[int]:
-    """Return datasets that are being deleted, or whose import ended with its process."""
-    deleting = Q(state=DatasetState.DELETING)
-    importing = Upload.objects.exclude(dataset=None).values("dataset")
-    left = Q(state=DatasetState.IMPORTING, created__lt=timezone.now() - ABANDONED_AFTER)
-    found = Dataset.objects.filter(deleting | left & ~Q(pk__in=importing))
-    return list(found.values_list("pk", flat=True))
+def _hide(dataset: Dataset) -> None:
+    Dataset.objects.filter(pk=dataset.pk).update(state=DatasetState.DELETING)
+    for kind in (TaskKind.CHANGE, NEAR_DUPLICATE_SEARCH):
+        work.discard(kind, [dataset.pk])
+
+
+def finish_removal(held: HeldTask) -> None:
+    """Delete what is left of a dataset that is hidden: the handler of `TaskKind.REMOVAL`.
+
+    Tried again until it works: nobody sees that it failed.
+    """
+    try:
+        unfinished = Dataset.objects.exclude(state=DatasetState.READY)
+        dataset = unfinished.filter(pk=held.subject).first()
+        if dataset is not None:
+            remove_in_pieces(dataset, held.renew)
+        held.task.delete()
+    except DatabaseError:
+        log.exception("Dataset %s could not be deleted. It is tried again.", held.subject)
+        held.release()
 
 
 def remove_in_pieces(dataset: Dataset, tick: Callable[[], None] = lambda: None) -> None:

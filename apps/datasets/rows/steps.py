@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 from django.db.models import Count
 
 from apps.datasets.errors import BeingChanged
-from apps.datasets.models import BulkChange, Change, Dataset, Example, Revision
+from apps.datasets.models import Change, Dataset, Example, Revision, TaskKind
 from apps.runtime.bulk_insert import bulk_insert
 from apps.similarity.text_key import text_key
+from apps.work import services as work
 
 CHUNK_ROWS = 500  # per statement and transaction: SQLite's older limit is 999 parameters
 T = TypeVar("T")
@@ -69,7 +70,8 @@ def lock_dataset(dataset: Dataset) -> Dataset:
         BeingChanged: a change of many rows is in progress.
     """
     found = Dataset.objects.select_for_update().get(pk=dataset.pk)
-    if BulkChange.objects.filter(dataset=found, error="").exists():
+    change = work.find(TaskKind.CHANGE, found.pk)
+    if change is not None and change.is_active:
         raise BeingChanged
     return found
 
@@ -113,7 +115,7 @@ def finish_revision(
     if revision.undoes_id is not None:
         Revision.objects.filter(pk=revision.undoes_id).update(undone=True)
     # An earlier failure is no longer the last change.
-    BulkChange.objects.filter(dataset=dataset).exclude(error="").delete()
+    work.forget_failure(TaskKind.CHANGE, dataset.pk)
 
 
 def apply_steps(dataset: Dataset, steps: Sequence[Step]) -> None:

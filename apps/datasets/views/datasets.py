@@ -9,9 +9,9 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.datasets import near_duplicates, services, tasks
+from apps.datasets import near_duplicates, services
 from apps.datasets.imports import uploads
-from apps.datasets.models import BulkChange, Dataset, Split
+from apps.datasets.models import Dataset, Split
 from apps.datasets.rows import browsing, removal, reports
 from apps.datasets.rows.browsing import Filters
 from apps.datasets.rows.reports import Issue
@@ -81,7 +81,7 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
     """
     dataset = mine(request, pk)
     before = request.GET.get("version", "")
-    found = BulkChange.objects.filter(dataset=dataset).first()
+    found = services.pending_change(dataset)
     if found is None:
         dataset.refresh_from_db(fields=["version"])  # it may have ended since it was read
         if before == str(dataset.version):
@@ -114,8 +114,7 @@ async def rejected(request: HttpRequest, pk: int) -> StreamingHttpResponse:
 @require_POST
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     dataset = mine(request, pk)
-    if not removal.remove_dataset(dataset):
-        tasks.wake_removal(dataset)
+    removal.remove_dataset(dataset)
     messages.success(request, f"“{dataset.name}” deleted. Classifiers trained on it are kept.")
     return go(request, reverse("datasets:index"))
 
@@ -181,7 +180,7 @@ def summary_context(dataset: Dataset) -> dict[str, Any]:
         "report": found,
         "nothing_found": bool(counts) and reports.is_clean(found),
         "undoable": services.last_undoable(dataset),
-        "change": BulkChange.objects.filter(dataset=dataset).first(),
+        "change": services.pending_change(dataset),
         "version": dataset.version,
         "near": near_duplicates.search_status(dataset),
         "near_available": near_duplicates.is_search_available(),

@@ -5,8 +5,8 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from apps.datasets import near_duplicates, services, tasks
-from apps.datasets.models import BulkChange, Revision
+from apps.datasets import near_duplicates, services
+from apps.datasets.models import Revision
 from apps.datasets.views.datasets import filters_of
 from apps.datasets.views.shared import back, mine, numbers, who
 from apps.files import ExampleRow
@@ -139,8 +139,6 @@ def undo(request: HttpRequest, pk: int) -> HttpResponse:
         messages.info(request, "Nothing to undo.")
     elif isinstance(revision, Revision):
         messages.success(request, f"{revision.what}.")
-    else:
-        tasks.wake_change(revision)
     return back(request, dataset)
 
 
@@ -167,9 +165,8 @@ def near_copies(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _report_change(request: HttpRequest, revision: services.Changed) -> None:
-    if isinstance(revision, BulkChange):
-        tasks.wake_change(revision)  # the page shows how far it is
-    elif revision is None:
+    if revision is None:
         messages.info(request, "Nothing to change.")
-    else:
+    elif isinstance(revision, Revision):
         messages.success(request, f"{revision.what}. You can undo this.")
+    # Else a worker makes it, and the page shows how far it is.

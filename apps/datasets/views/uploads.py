@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps import files as apps_files
 from apps.core.api import get_owned
 from apps.core.quotas import limited
-from apps.datasets import services, tasks
+from apps.datasets import services
 from apps.datasets.imports import import_queue, importing, uploads
 from apps.datasets.imports.options import ImportOptions
 from apps.datasets.models import Split, Upload, UploadState
@@ -103,8 +103,7 @@ def _import(request: HttpRequest, found: Upload) -> HttpResponse:
             dataset = importing.import_upload(found, options)
             messages.success(request, f"{row_count(dataset.rows)} imported.")
             return redirect("datasets:detail", dataset.pk)
-        if import_queue.enqueue_import(found, options):
-            tasks.wake_import(found)
+        import_queue.enqueue_import(found, options)
     except (FormatError, services.NothingUsable) as error:
         context = preview_context(found, form) | {"error": str(error)}
         return render(request, "datasets/imports/columns.html", context, status=422)

@@ -13,10 +13,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from apps.classifiers import services, tasks
-from apps.classifiers.models import Run, Status
+from apps.classifiers.models import Run, Status, TaskKind
 from apps.classifiers.training import trainer
 from apps.classifiers.training.label_rules import LabelOptions
-from apps.datasets.models import BulkChange, Dataset
+from apps.datasets.models import Dataset
 from apps.datasets.services import BeingChanged
 from apps.embeddings import canary
 from apps.embeddings.services import Vectors
@@ -28,6 +28,7 @@ from apps.work.errors import LeaseLost
 from apps.work.models import Task, TaskState
 from apps.work.services import HeldTask
 from tests.classifiers import factories
+from tests.datasets.factories import change_task
 from tests.llama_process import LlamaProcess
 from tests.servers.conftest import server_at
 from tests.standins import Model, Standin
@@ -50,7 +51,7 @@ def run_of(owner: User, rows: list[ExampleRow]) -> Run:
 
 def test_a_dataset_that_is_being_changed_is_not_short_of_examples(alice: User) -> None:
     made = factories.classifier(alice)
-    BulkChange.objects.create(dataset=made.dataset, kind="merge")
+    change_task(made.dataset)
     run = factories.newest(made)
     factories.train(run)
     run.refresh_from_db()
@@ -322,7 +323,7 @@ def test_a_second_press_of_train_is_harmless(alice: User) -> None:
     factories.train(first)
     factories.train(first)  # a message that came twice
     assert made.runs.count() == 1
-    assert Task.objects.get().attempts == 1
+    assert Task.objects.get(kind=TaskKind.TRAINING).attempts == 1
 
 
 def test_a_queued_run_is_cancelled_at_once(alice: User) -> None:

@@ -12,8 +12,8 @@ from django.test import AsyncClient, Client
 from pytest_django import Settings
 
 from apps.core.models import ApiKey
-from apps.datasets.imports import importing
-from apps.datasets.models import Dataset, Upload
+from apps.datasets.models import Dataset, TaskKind, Upload
+from apps.work import services as work
 from tests.files.writers.test_csv_writer import CELLS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -163,7 +163,7 @@ def test_a_large_file_is_imported_in_the_background(
     path = f"/api/v1/imports/{started['id']}"
     assert bobs_api.get(path).status_code == 404
     assert api.get("/api/v1/datasets").json()["items"] == []
-    importing.run_import(started["id"])
+    work.run_subject(TaskKind.IMPORT, started["id"])
     done = api.get(path).json()
     assert (done["status"], done["share"], done["error"]) == ("done", 1.0, "")
     assert api.get(f"/api/v1/datasets/{done['dataset']}").json()["rows"] == 3

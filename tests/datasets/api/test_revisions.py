@@ -6,9 +6,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from apps.datasets import services, tasks
-from apps.datasets.models import BulkChange, Dataset
+from apps.datasets import services
+from apps.datasets.models import Dataset
 from apps.datasets.rows import bulk_edits
+from apps.work.models import Task
 from tests.datasets.factories import create, shown
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -62,15 +63,13 @@ def test_split_marks_rows_and_undo_reverts_it(api: Client, dataset: Dataset) -> 
 
 
 def test_a_large_change_is_made_by_a_worker(
-    api: Client, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+    api: Client, dataset: Dataset, announced: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queued: list[int] = []
     monkeypatch.setattr(bulk_edits, "MAX_WAITED_ROWS", 0)
-    monkeypatch.setattr(tasks.change_rows, "delay", queued.append)
     answer = post(api, dataset, "merge-labels", {"labels": ["a"], "into": "b"})
     assert answer.status_code == 202
     assert answer.json() == {"kind": "merge", "done": 0, "total": 0, "error": ""}
-    assert queued == [BulkChange.objects.get().pk]
+    assert announced == [Task.objects.get().pk]
     assert api.get(f"/api/v1/datasets/{dataset.pk}/change").json()["kind"] == "merge"
     busy = post(api, dataset, "split")
     assert (busy.status_code, busy.json()["code"]) == (409, "being_changed")

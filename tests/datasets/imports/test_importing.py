@@ -17,18 +17,27 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 from pytest_django import Settings
 
-from apps.datasets import services, tasks
+from apps.datasets import services
 from apps.datasets.imports import dataset_writer, import_queue, importing
 from apps.datasets.imports.options import ImportOptions
-from apps.datasets.models import Dataset, Example, Rejection, Upload, UploadState
-from apps.datasets.rows import removal
+from apps.datasets.models import Dataset, Example, Rejection, TaskKind, Upload, UploadState
 from apps.files import ColumnMapping
 from apps.files.readers import encoding as encodings
-from tests.datasets.factories import create_many
+from apps.work import services as work
+from apps.work.models import Task
+from tests.datasets.factories import work_on
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ROWS = 50
+
+
+class Killed(BaseException):
+    pass
+
+
+def killed(*args: object) -> None:
+    raise Killed
 
 
 @pytest.fixture(autouse=True)
@@ -53,14 +62,14 @@ def nothing_left() -> bool:
 
 def test_it_works(alice: User) -> None:
     upload = queued(alice)
-    tasks.import_upload(str(upload.pk))
+    work_on(TaskKind.IMPORT, upload)
     upload.refresh_from_db()
     dataset = Dataset.objects.owned_by(alice).get()
     assert (upload.state, upload.dataset, upload.done_share) == (UploadState.DONE, dataset, 1.0)
     assert (dataset.rows, dataset.label_counts["label 0"], dataset.next_index) == (ROWS, 17, ROWS)
     assert list(dataset.examples.values_list("index", flat=True)) == list(range(ROWS))
     assert not upload.path.exists()
-    tasks.import_upload(str(upload.pk))  # told twice: done once
+    work_on(TaskKind.IMPORT, upload)  # told twice: done once
     assert Dataset.objects.count() == 1
 
 
@@ -71,7 +80,7 @@ def test_the_encoding_is_settled_by_all_of_a_large_file(
     monkeypatch.setattr(encodings, "CHUNK_BYTES", 300)
     monkeypatch.setattr(encodings, "PIECE_BYTES", 100)
     plain = b"text,label\n" + b"plain,a\n" * 60
-    importing.run_import(str(queued(alice, plain + b"caf\xe9,b\n" + b"plain,a\n" * 500).pk))
+    work_on(TaskKind.IMPORT, queued(alice, plain + b"caf\xe9,b\n" + b"plain,a\n" * 500))
     dataset = Dataset.objects.owned_by(alice).get()
     assert dataset.rejected_count == 0
     assert dataset.examples.filter(text="café").count() == 1
@@ -98,7 +107,7 @@ def test_it_is_not_there_before_it_is_complete(
         seen.append((visible, Example.objects.count(), Upload.objects.get().done_share))
 
     monkeypatch.setattr(dataset_writer.DatasetWriter, "write", look)
-    importing.run_import(str(upload.pk))
+    work_on(TaskKind.IMPORT, upload)
     assert [(visible, rows) for visible, rows, _ in seen] == [(0, 10 * n) for n in range(1, 6)]
     shares = [share for *_, share in seen]
     assert shares == sorted(shares)
@@ -114,7 +123,7 @@ def test_it_is_not_there_before_it_is_complete(
 )
 def test_one_that_fails_leaves_nothing_but_its_reason(alice: User, content: str, says: str) -> None:
     upload = queued(alice, content)
-    importing.run_import(str(upload.pk))
+    work_on(TaskKind.IMPORT, upload)
     upload.refresh_from_db()
     assert upload.state == UploadState.FAILED
     assert says in upload.error
@@ -130,7 +139,7 @@ def test_one_that_is_all_wrong_is_not_read_to_its_end(
 ) -> None:
     monkeypatch.setattr(dataset_writer, "MAX_REJECTIONS", 25)
     upload = queued(alice, "text,label\n" + ",a\n" * 500)
-    importing.run_import(str(upload.pk))
+    work_on(TaskKind.IMPORT, upload)
     upload.refresh_from_db()
     assert "All 30 rows were rejected" in upload.error
     assert nothing_left()
@@ -140,7 +149,7 @@ def test_a_file_that_is_gone_is_told(alice: User) -> None:
     upload = queued(alice)
     upload.path.unlink()
     with pytest.raises(FileNotFoundError):
-        importing.run_import(str(upload.pk))
+        work_on(TaskKind.IMPORT, upload)
     upload.refresh_from_db()
     assert "Something went wrong" in upload.error
     assert nothing_left()
@@ -148,10 +157,9 @@ def test_a_file_that_is_gone_is_told(alice: User) -> None:
 
 def test_cancelling_one_that_waits(alice: User) -> None:
     upload = queued(alice)
-    key = str(upload.pk)
     importing.cancel_import(upload)
     assert not Upload.objects.exists()
-    importing.run_import(key)
+    assert not Task.objects.exists()
     assert nothing_left()
 
 
@@ -162,10 +170,10 @@ def test_cancelling_one_under_way(alice: User, monkeypatch: pytest.MonkeyPatch) 
     def cancel(self: dataset_writer.DatasetWriter, *args: object, **kwargs: object) -> None:
         write(self, *args, **kwargs)  # type: ignore[arg-type]
         if Example.objects.count() == 20:
-            Upload.objects.update(cancelled=True)
+            importing.cancel_import(Upload.objects.get())
 
     monkeypatch.setattr(dataset_writer.DatasetWriter, "write", cancel)
-    importing.run_import(str(upload.pk))
+    work_on(TaskKind.IMPORT, upload)
     assert nothing_left()
     assert not Upload.objects.exists()
     assert not upload.path.exists()
@@ -182,12 +190,12 @@ def test_a_worker_that_was_thought_dead_changes_nothing(
         for place, piece in enumerate(pieces(*args)):  # type: ignore[arg-type]
             if place == 3 and not taken_over:  # the lease has run out, and another takes it
                 taken_over.append(place)
-                Upload.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-                importing.run_import(str(upload.pk))
+                Task.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+                work_on(TaskKind.IMPORT, upload)
             yield piece
 
     monkeypatch.setattr(importing, "read_chunks", lose)
-    importing.run_import(str(upload.pk))
+    work_on(TaskKind.IMPORT, upload)
     dataset = Dataset.objects.owned_by(alice).get()
     assert dataset.rows == Example.objects.count() == ROWS
     assert Dataset.objects.count() == 1
@@ -196,18 +204,20 @@ def test_a_worker_that_was_thought_dead_changes_nothing(
 def test_a_killed_worker_costs_nothing(alice: User, settings: Settings) -> None:
     """A process is killed in the middle; the next one removes what it wrote and begins again."""
     upload = queued(alice)
+    assert upload.task is not None
     code = (
         "import os, signal, django; django.setup()\n"
         "from django.conf import settings\n"
         f"settings.UPLOADS_DIR = {str(settings.UPLOADS_DIR)!r}\n"
-        "from apps.datasets.imports import dataset_writer, importing\n"
+        "from apps.datasets.imports import dataset_writer\n"
+        "from apps.work import services as work\n"
         "dataset_writer.BATCH_ROWS = 10\n"
         "write = dataset_writer.DatasetWriter.write\n"
         "def die(self, *a, **k):\n"
         "    if self.dataset.examples.count() == 30: os.kill(os.getpid(), signal.SIGKILL)\n"
         "    write(self, *a, **k)\n"
         "dataset_writer.DatasetWriter.write = die\n"
-        f"importing.run_import('{upload.pk}')\n"
+        f"work.run({upload.task.pk})\n"
     )
     name = settings.DATABASES["default"]["NAME"]
     engine = settings.DATABASES["default"]["ENGINE"]
@@ -221,20 +231,21 @@ def test_a_killed_worker_costs_nothing(alice: User, settings: Settings) -> None:
     assert done.returncode == -signal.SIGKILL
     assert Example.objects.count() == 30
     assert not Dataset.objects.owned_by(alice).exists()
-    assert import_queue.abandoned_imports() == []  # it may still live
-    Upload.objects.update(
-        lease_until=timezone.now(), enqueued_at=timezone.now() - timedelta(minutes=2)
+    assert work.sweep() == []  # it may still live
+    Task.objects.update(
+        lease_until=timezone.now() - timedelta(minutes=1),
+        enqueued_at=timezone.now() - timedelta(minutes=2),
     )
-    assert import_queue.abandoned_imports() == [str(upload.pk)]
-    importing.run_import(str(upload.pk))
+    assert work.sweep() == [upload.task.pk]
+    work_on(TaskKind.IMPORT, upload)
     assert Dataset.objects.owned_by(alice).get().rows == Example.objects.count() == ROWS
     assert Dataset.objects.count() == 1
 
 
 def test_an_import_that_kills_its_workers_is_given_up(alice: User) -> None:
     upload = queued(alice)
-    Upload.objects.update(attempts=importing.MAX_ATTEMPTS)
-    importing.run_import(str(upload.pk))
+    Task.objects.update(attempts=work.MAX_ATTEMPTS)
+    work_on(TaskKind.IMPORT, upload)
     upload.refresh_from_db()
     assert "crashed 3 times" in upload.error
     assert nothing_left()
@@ -300,17 +311,32 @@ def test_plain_text_has_no_labels_yet(alice: User) -> None:
     assert list(services.read_examples(dataset))[1].text == "Bye, me"
 
 
-def test_a_large_dataset_is_removed_by_a_worker(
+def test_cancelling_one_whose_worker_died_removes_its_rows(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(removal, "SMALL_ROWS", 10)
-    monkeypatch.setattr(removal, "PIECE_ROWS", 7)
-    dataset = create_many(alice, 30)
-    assert not removal.remove_dataset(dataset)
-    assert not Dataset.objects.owned_by(alice).exists()
-    assert removal.unfinished_removals() == [dataset.pk]
-    tasks.remove_dataset(dataset.pk)
+    upload = queued(alice)
+    monkeypatch.setattr(dataset_writer.DatasetWriter, "finish", killed)
+    with pytest.raises(Killed):
+        work_on(TaskKind.IMPORT, upload)
+    Task.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    importing.cancel_import(Upload.objects.get())
     assert nothing_left()
+    assert not Upload.objects.exists()
+
+
+def test_an_upload_removed_under_way_leaves_its_rows_to_a_worker(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = queued(alice)
+    monkeypatch.setattr(dataset_writer.DatasetWriter, "finish", killed)
+    with pytest.raises(Killed):
+        work_on(TaskKind.IMPORT, upload)
+    dataset = Dataset.objects.get()
+    services.remove_upload(Upload.objects.get())
+    assert not Dataset.objects.owned_by(alice).exists()
+    work_on(TaskKind.REMOVAL, dataset)
+    assert nothing_left()
+    assert not Task.objects.exists()
 
 
 def test_many_rows_are_not_imported_while_a_person_waits(alice: User) -> None:
@@ -334,9 +360,6 @@ def test_a_small_import_is_not_one_transaction(
     )
     options = ImportOptions("x", ColumnMapping("text", "label"))
     finish = dataset_writer.DatasetWriter.finish
-
-    class Killed(BaseException):
-        pass
 
     def die(*args: object) -> None:
         assert not Dataset.objects.owned_by(alice).exists()

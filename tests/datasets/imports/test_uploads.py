@@ -12,6 +12,7 @@ from pytest_django import Settings
 from apps.datasets.errors import UploadTooLarge
 from apps.datasets.imports import uploads
 from apps.datasets.models import Upload, UploadState
+from apps.work.models import Task, TaskState
 from tests.datasets import factories
 
 
@@ -65,10 +66,9 @@ def test_remove_upload_removes_all_its_files(alice: User, settings: Settings) ->
 def test_old_uploads_go_at_the_next_one_unless_they_are_imported(
     alice: User, bob: User, settings: Settings
 ) -> None:
-    states = (UploadState.WAITING, UploadState.FAILED, UploadState.IMPORTING)
-    old = [factories.upload(alice, b"text\nhello\n", f"{state}.csv") for state in states]
-    for upload, state in zip(old, states, strict=True):
-        Upload.objects.filter(pk=upload.pk).update(state=state)
+    old = [factories.upload(alice, b"text\nhello\n", f"{n}.csv") for n in range(3)]
+    factories.import_task(old[1], state=TaskState.FAILED)
+    factories.import_task(old[2], state=TaskState.RUNNING)
     theirs = factories.upload(bob, b"text\nhello\n")
     Upload.objects.update(created=timezone.now() - uploads.UPLOAD_LIFETIME - timedelta(minutes=1))
     new = factories.upload(alice, b"text\nhello\n")
@@ -77,20 +77,26 @@ def test_old_uploads_go_at_the_next_one_unless_they_are_imported(
 
 
 def test_list_imports_holds_those_in_progress_or_failed(alice: User, bob: User) -> None:
-    for state in UploadState.values:
-        Upload.objects.create(owner=alice, file_name=state, size=1, state=state)
-    names = {upload.file_name for upload in uploads.list_imports(alice)}
-    assert names == {"queued", "importing", "failed"}
+    Upload.objects.create(owner=alice, file_name="waiting", size=1)
+    for state in TaskState:
+        upload = Upload.objects.create(owner=alice, file_name="x", size=1)
+        factories.import_task(upload, state=state)
+    assert {upload.state for upload in uploads.list_imports(alice)} == {
+        UploadState.QUEUED,
+        UploadState.IMPORTING,
+        UploadState.FAILED,
+    }
     assert uploads.list_imports(bob) == []
 
 
 @pytest.mark.parametrize(("share", "seconds"), [(0.25, 30), (0.5, 10), (1.0, 0)])
 def test_eta_follows_the_rate_so_far(share: float, seconds: float) -> None:
     now = timezone.now()
-    upload = Upload(done_share=share, started=now - timedelta(seconds=10))
+    task = Task(done=share * 100, total=100, started=now - timedelta(seconds=10))
+    upload = Upload(task=task)
     assert upload.eta(now) == pytest.approx(seconds)
 
 
 def test_eta_is_unknown_before_the_first_rows() -> None:
-    assert Upload(done_share=0.5).eta() is None
-    assert Upload(started=timezone.now()).eta_s is None
+    assert Upload().eta() is None
+    assert Upload(task=Task(started=timezone.now())).eta_s is None

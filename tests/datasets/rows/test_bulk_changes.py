@@ -13,9 +13,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from apps.datasets import services, tasks
+from apps.datasets import services
+from apps.datasets.imports import create as create_module
 from apps.datasets.imports import dataset_writer
-from apps.datasets.models import BulkChange, Dataset, Revision
+from apps.datasets.models import Dataset, Revision, TaskKind
 from apps.datasets.rows import (
     bulk_changes,
     bulk_edits,
@@ -28,7 +29,9 @@ from apps.datasets.rows import (
 )
 from apps.datasets.rows.browsing import Filters
 from apps.files import ExampleRow
-from tests.datasets.factories import create, create_many, shown
+from apps.work import services as work
+from apps.work.models import Task
+from tests.datasets.factories import create, create_many, shown, work_on
 from tests.datasets.rows.test_edits import check_counts
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,7 +41,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (row_steps, bulk_changes, bulk_edits, change_plans, edits):
         monkeypatch.setattr(module, "CHUNK_ROWS", 10)
-    monkeypatch.setattr(tasks.change_rows, "delay", lambda pk: None)
 
 
 @pytest.fixture
@@ -76,7 +78,7 @@ def test_in_pieces_and_undone_in_pieces(alice: User, change: str) -> None:
     services.undo(dataset)
     check_counts(dataset)
     assert shown(dataset) == before
-    assert not BulkChange.objects.exists()
+    assert services.pending_change(dataset) is None
 
 
 @pytest.mark.usefixtures("by_worker")
@@ -85,18 +87,18 @@ def test_by_a_worker(alice: User, change: str) -> None:
     dataset = create(alice, [(f"text {n % 51}", f"label {n % 3}") for n in range(120)])
     before = shown(dataset)
     waiting = CHANGES[change](dataset)
-    assert isinstance(waiting, BulkChange)
+    assert isinstance(waiting, services.PendingChange)
     assert shown(dataset) == before
     with pytest.raises(services.BeingChanged):
         services.relabel_rows(dataset, [0], "other")
-    tasks.change_rows(waiting.pk)
-    tasks.change_rows(waiting.pk)  # told twice: done once
+    work_on(TaskKind.CHANGE, dataset)
+    work_on(TaskKind.CHANGE, dataset)  # told twice: done once
     check_counts(dataset)
     assert dataset.version == 1
     assert shown(dataset) != before
     undoing = services.undo(dataset)
-    assert isinstance(undoing, BulkChange)
-    tasks.change_rows(undoing.pk)
+    assert isinstance(undoing, services.PendingChange)
+    work_on(TaskKind.CHANGE, dataset)
     check_counts(dataset)
     assert shown(dataset) == before
 
@@ -137,25 +139,25 @@ def test_what_a_dead_worker_left_is_taken_back_and_done_again(
     dataset = create_many(alice)
     before, ref = shown(dataset), services.snapshot(dataset)
     waiting = services.merge_labels(dataset, ["label 0"], "label 1")
-    assert isinstance(waiting, BulkChange)
+    assert isinstance(waiting, services.PendingChange)
     with monkeypatch.context() as patch:
         patch.setattr(row_steps, "record_steps", dying(2))
         with pytest.raises(Killed):
-            bulk_changes.run_change(waiting.pk, change_plans.PLANNERS)
+            work_on(TaskKind.CHANGE, dataset)
     dataset.refresh_from_db()
     assert dataset.version == 0
     assert services.snapshot(dataset) == ref  # half of it is no version
     assert services.last_undoable(dataset) is None
-    assert bulk_changes.abandoned_changes() == []
+    assert work.sweep() == []
     past = timezone.now() - timedelta(minutes=5)
-    BulkChange.objects.update(lease_until=past, enqueued_at=past)
-    assert bulk_changes.abandoned_changes() == [waiting.pk]
-    tasks.change_rows(waiting.pk)
+    Task.objects.update(lease_until=past, enqueued_at=past)
+    assert work.sweep() == [Task.objects.get().pk]
+    work_on(TaskKind.CHANGE, dataset)
     check_counts(dataset)
     assert dataset.label_counts == {"label 1": 80, "label 2": 40}
     undoing = services.undo(dataset)
-    assert isinstance(undoing, BulkChange)
-    tasks.change_rows(undoing.pk)
+    assert isinstance(undoing, services.PendingChange)
+    work_on(TaskKind.CHANGE, dataset)
     assert shown(dataset) == before
 
 
@@ -167,7 +169,7 @@ def test_what_fails_is_taken_back_at_once(alice: User, monkeypatch: pytest.Monke
         services.merge_labels(dataset, ["label 0"], "label 1")
     assert shown(dataset) == before
     assert not Revision.objects.exists()
-    assert not BulkChange.objects.exists()
+    assert services.pending_change(dataset) is None
 
 
 @pytest.mark.usefixtures("by_worker")
@@ -177,11 +179,11 @@ def test_a_worker_says_why_it_cannot(alice: User, client: Client) -> None:
     client.post(f"/datasets/{dataset.pk}/split/")
     page = client.get(f"/datasets/{dataset.pk}/").content.decode()
     assert "Changing rows" in page
-    tasks.change_rows(BulkChange.objects.get().pk)
+    work_on(TaskKind.CHANGE, dataset)
     page = client.get(f"/datasets/{dataset.pk}/").content.decode()
     assert "The last change failed and was undone. Each label has only one text" in page
     services.relabel_rows(dataset, [0], "a")  # changes nothing
-    assert BulkChange.objects.exists()
+    assert services.pending_change(dataset) is not None
     services.relabel_rows(dataset, [0], "c")  # what failed is in nobody's way
     page = client.get(f"/datasets/{dataset.pk}/").content.decode()
     assert "The last change failed" not in page
@@ -202,7 +204,7 @@ def test_the_page_says_whether_rows_were_changed(
     [poll] = re.findall(rf'hx-get="(/datasets/{dataset.pk}/change/[^"]*)"', page)
     shown_again = client.get(poll).content.decode()
     assert poll in shown_again
-    tasks.change_rows(BulkChange.objects.get().pk)
+    work_on(TaskKind.CHANGE, dataset)
     ended = client.get(poll, follow=True).content.decode()
     assert words in ended
     others = {"The rows were changed.", "No rows were changed."} - {words}
@@ -231,7 +233,7 @@ def test_over_the_api(alice: User, api: Client) -> None:
     ):
         assert (busy.status_code, busy.json()["code"]) == (409, "being_changed")
     assert api.get(f"{url}/change").json()["error"] == ""
-    tasks.change_rows(BulkChange.objects.get().pk)
+    work_on(TaskKind.CHANGE, dataset)
     assert not dataset.examples.filter(text__contains="text 1").exists()
     assert dataset.examples.exists()
     assert api.post(f"{url}/undo").status_code == 202
@@ -326,7 +328,7 @@ def test_a_dataset_comes_and_goes_in_pieces(alice: User, monkeypatch: pytest.Mon
     assert set(seen) == {0}
     services.merge_labels(dataset, ["label 0"], "label 1")
     with CaptureQueriesContext(connection) as queries:
-        assert removal.remove_dataset(dataset)
+        removal.remove_dataset(dataset)
     deleted = [q["sql"] for q in queries.captured_queries if q["sql"].startswith("DELETE")]
     assert len(deleted) >= 6 + 3
     assert not Dataset.objects.exists()
@@ -341,10 +343,22 @@ def test_half_a_dataset_does_not_stay(alice: User) -> None:
     with pytest.raises(Killed):
         services.create_dataset(owner=alice, name="x", rows=breaking(), origin="x")
     assert not Dataset.objects.exists()
-    left = create_many(alice, 5)  # its process was killed
-    Dataset.objects.filter(pk=left.pk).update(state="importing")
-    assert removal.unfinished_removals() == []
-    Dataset.objects.update(created=timezone.now() - timedelta(days=2))
-    assert removal.unfinished_removals() == [left.pk]
-    tasks.remove_dataset(left.pk)
+
+
+def test_half_a_dataset_of_a_killed_process_is_removed_by_a_worker(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*args: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr(dataset_writer.DatasetWriter, "finish", killed)
+    monkeypatch.setattr(create_module, "finish_removal", lambda held: None)
+    with pytest.raises(Killed):
+        create_many(alice, 30)
+    left = Dataset.objects.get()
+    work_on(TaskKind.REMOVAL, left)
+    assert left.examples.count() == 30  # the process may still live
+    Task.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    work_on(TaskKind.REMOVAL, left)
     assert not Dataset.objects.exists()
+    assert not Task.objects.exists()

@@ -209,9 +209,9 @@ def test_a_large_change_takes_few_queries(
     alice: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     dataset = create_many(alice, 2_000, labels=2)
-    with django_assert_max_num_queries(40):
+    with django_assert_max_num_queries(42):
         services.merge_labels(dataset, ["label 0"], "label 1")
     check_counts(dataset)
-    with django_assert_max_num_queries(40):
+    with django_assert_max_num_queries(42):
         services.undo(dataset)
     check_counts(dataset)

@@ -1,10 +1,8 @@
 """Removal of datasets: small ones at once, large ones hidden and finished by a worker."""
 
-from datetime import timedelta
-
 import pytest
 from django.contrib.auth.models import User
-from django.utils import timezone
+from django.db import OperationalError
 
 from apps.datasets import services
 from apps.datasets.models import (
@@ -15,12 +13,14 @@ from apps.datasets.models import (
     NearDuplicate,
     QueueItem,
     Rejection,
-    Upload,
+    TaskKind,
 )
 from apps.datasets.rows import removal
 from apps.datasets.services import NearPair, QueueEntry
 from apps.files import ExampleRow, RejectedRow
-from tests.datasets.factories import create, create_many
+from apps.work import services as work
+from apps.work.models import Task, TaskState
+from tests.datasets.factories import change_task, create, create_many, work_on
 
 pytestmark = pytest.mark.django_db
 
@@ -44,7 +44,8 @@ def test_remove_dataset_leaves_no_row_and_no_other_dataset_touched(
 ) -> None:
     assert all(model.objects.exists() for model in ROWS)
     other = create(alice, [("kept", "a")])
-    assert removal.remove_dataset(dataset)
+    removal.remove_dataset(dataset)
+    assert not Task.objects.exists()
     assert list(Dataset.objects.all()) == [other]
     assert [model.objects.count() for model in ROWS] == [1, 0, 0, 0, 0]
 
@@ -53,18 +54,41 @@ def test_remove_dataset_hides_a_large_one_for_a_worker(
     dataset: Dataset, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removal, "SMALL_ROWS", 1)
-    assert not removal.remove_dataset(dataset)
+    removal.remove_dataset(dataset)
     assert not Dataset.objects.owned_by(alice).exists()
     assert Dataset.objects.get().state == DatasetState.DELETING
-    assert removal.unfinished_removals() == [dataset.pk]
-    removal.finish_removal(dataset.pk)
+    work_on(TaskKind.REMOVAL, dataset)
     assert not Dataset.objects.exists()
+    assert not Task.objects.exists()
 
 
 def test_finish_removal_keeps_a_dataset_that_is_ready(dataset: Dataset) -> None:
-    removal.finish_removal(dataset.pk)
-    removal.finish_removal(dataset.pk + 1)
+    work.enqueue(TaskKind.REMOVAL, dataset.pk)
+    work.enqueue(TaskKind.REMOVAL, dataset.pk + 1)
+    for task in Task.objects.all():
+        work.run(task.pk)
     assert Dataset.objects.filter(pk=dataset.pk).exists()
+
+
+def test_finish_removal_is_tried_again_after_an_error_of_the_database(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*args: object) -> None:
+        raise OperationalError("database is locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(removal, "remove_in_pieces", locked)
+        removal.remove_dataset(dataset)
+    task = Task.objects.get()
+    assert (task.state, task.lease) == (TaskState.QUEUED, None)
+    work_on(TaskKind.REMOVAL, dataset)
+    assert not Dataset.objects.exists()
+
+
+def test_remove_dataset_ends_a_change_of_its_rows(dataset: Dataset) -> None:
+    change_task(dataset)
+    removal.remove_dataset(dataset)
+    assert not Task.objects.exists()
 
 
 def test_remove_in_pieces_reports_every_piece(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,14 +96,3 @@ def test_remove_in_pieces_reports_every_piece(alice: User, monkeypatch: pytest.M
     ticks: list[int] = []
     removal.remove_in_pieces(create_many(alice, 30), lambda: ticks.append(Example.objects.count()))
     assert ticks == [23, 16, 9, 2, 0]
-
-
-def test_unfinished_removals_find_imports_whose_process_ended(
-    dataset: Dataset, alice: User
-) -> None:
-    Dataset.objects.update(state=DatasetState.IMPORTING)
-    assert removal.unfinished_removals() == []  # it may still run
-    Dataset.objects.update(created=timezone.now() - removal.ABANDONED_AFTER - timedelta(hours=1))
-    assert removal.unfinished_removals() == [dataset.pk]
-    Upload.objects.create(owner=alice, file_name="a.csv", size=1, dataset=dataset)
-    assert removal.unfinished_removals() == []  # the import is resumed instead

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.datasets.errors import BeingChanged
-from apps.datasets.models import BulkChange, Dataset
+from apps.datasets.models import Dataset
 from apps.datasets.rows import steps
 from apps.datasets.rows.steps import CountChanges, Step
-from tests.datasets.factories import create, create_many, shown
+from apps.work.models import Task, TaskState
+from tests.datasets.factories import change_task, create, create_many, shown
 
 LABELLED = st.none() | st.fixed_dictionaries(
     {"label": st.sampled_from("ab"), "split": st.sampled_from(["", "test"])}
@@ -72,10 +73,10 @@ def test_row_values_are_in_order_and_leave_out_missing_rows(alice: User) -> None
 @pytest.mark.django_db
 def test_lock_dataset_refuses_while_many_rows_are_changed(alice: User) -> None:
     dataset = create_many(alice, 2)
-    change = BulkChange.objects.create(dataset=dataset, kind="merge")
+    change = change_task(dataset)
     with pytest.raises(BeingChanged, match="Try again when that is done"):
         steps.lock_dataset(dataset)
-    BulkChange.objects.filter(pk=change.pk).update(error="It failed.")
+    Task.objects.filter(pk=change.pk).update(state=TaskState.FAILED, error="It failed.")
     assert steps.lock_dataset(dataset) == dataset
 
 

@@ -5,9 +5,9 @@ from django.contrib.auth.models import User
 from django.contrib.messages import get_messages
 from django.test import Client
 
-from apps.datasets import tasks
 from apps.datasets.models import Dataset, DatasetState
 from apps.datasets.rows import removal
+from apps.work.models import Task
 from tests.datasets.factories import create
 
 pytestmark = pytest.mark.django_db
@@ -29,15 +29,14 @@ def test_it_works(browser: Client, dataset: Dataset) -> None:
 def test_a_worker_finishes_a_large_one(
     browser: Client,
     dataset: Dataset,
+    announced: list[int],
     monkeypatch: pytest.MonkeyPatch,
     django_capture_on_commit_callbacks: pytest.FixtureRequest,
 ) -> None:
-    queued: list[int] = []
     monkeypatch.setattr(removal, "SMALL_ROWS", 1)
-    monkeypatch.setattr(tasks.remove_dataset, "delay", queued.append)
     with django_capture_on_commit_callbacks(execute=True):  # type: ignore[operator]
         browser.post(f"/datasets/{dataset.pk}/delete/")
-    assert queued == [dataset.pk]
+    assert announced == [Task.objects.get(subject=str(dataset.pk)).pk]
     assert Dataset.objects.get().state == DatasetState.DELETING
     assert browser.get(f"/datasets/{dataset.pk}/").status_code == 404
 

@@ -3,8 +3,9 @@
 from django.contrib.auth.models import User
 from django.test import Client
 
-from apps.datasets.models import Dataset, DatasetState, Upload, UploadState
-from tests.datasets.factories import create
+from apps.datasets.models import Dataset, DatasetState, Upload
+from apps.work.models import TaskState
+from tests.datasets.factories import create, import_task
 
 
 def test_it_works(browser: Client, alice: User) -> None:
@@ -23,20 +24,23 @@ def test_incomplete_datasets_are_hidden(browser: Client, alice: User) -> None:
 
 
 def test_imports_in_progress_and_failed_are_listed(browser: Client, alice: User) -> None:
-    for state in UploadState.values:
-        Upload.objects.create(owner=alice, file_name=f"{state}.csv", size=1, state=state)
+    Upload.objects.create(owner=alice, file_name="waiting.csv", size=1)
+    for state in TaskState:
+        upload = Upload.objects.create(owner=alice, file_name=f"{state}.csv", size=1)
+        import_task(upload, state=state)
     page = browser.get("/datasets/").content.decode()
-    for state in ("queued", "importing", "failed"):
+    for state in ("queued", "running", "failed"):
         assert f"{state}.csv" in page
     for state in ("waiting", "done"):
         assert f"{state}.csv" not in page
+    assert "Waiting for a worker." in page
 
 
 def test_someone_elses_datasets_and_imports_are_not_listed(
     bobs_browser: Client, alice: User
 ) -> None:
     create(alice, [("one", "a")], "Private")
-    Upload.objects.create(owner=alice, file_name="mine.csv", size=1, state=UploadState.QUEUED)
+    import_task(Upload.objects.create(owner=alice, file_name="mine.csv", size=1))
     page = bobs_browser.get("/datasets/").content.decode()
     assert "Private" not in page
     assert "mine.csv" not in page

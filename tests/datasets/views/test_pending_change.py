@@ -6,8 +6,9 @@ from django.contrib.messages import get_messages
 from django.test import Client
 
 from apps.datasets import services
-from apps.datasets.models import BulkChange, Dataset
-from tests.datasets.factories import create
+from apps.datasets.models import Dataset
+from apps.work.models import TaskState
+from tests.datasets.factories import change_task, create
 
 
 @pytest.fixture
@@ -16,11 +17,17 @@ def dataset(alice: User) -> Dataset:
 
 
 def test_it_works(browser: Client, dataset: Dataset) -> None:
-    BulkChange.objects.create(dataset=dataset, kind="merge", done=1_500, total=4_000)
+    change_task(dataset, state=TaskState.RUNNING, done=1_500, total=4_000)
     page = browser.get(f"/datasets/{dataset.pk}/change/?version=0").content.decode()
     assert "<html" not in page
     assert "1,500" in page
     assert "4,000" in page
+
+
+def test_a_queued_change_says_what_it_waits_for(browser: Client, dataset: Dataset) -> None:
+    change_task(dataset)
+    page = browser.get(f"/datasets/{dataset.pk}/change/?version=0").content.decode()
+    assert "Waiting for a worker." in page
 
 
 @pytest.mark.parametrize(

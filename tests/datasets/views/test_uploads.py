@@ -7,11 +7,11 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from apps.datasets import tasks
 from apps.datasets.imports import import_queue, uploads
 from apps.datasets.imports.options import ImportOptions
 from apps.datasets.models import Dataset, Upload, UploadState
 from apps.files import ColumnMapping
+from apps.work.models import TaskState
 from tests.datasets import factories
 
 pytestmark = pytest.mark.django_db
@@ -27,12 +27,8 @@ def upload(alice: User) -> Upload:
 
 
 @pytest.fixture
-def queued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Keys of the imports that workers were notified of; every upload is large."""
-    keys: list[str] = []
+def _all_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_queue, "SMALL_BYTES", 1)
-    monkeypatch.setattr(tasks, "wake_import", lambda upload: keys.append(str(upload.pk)))
-    return keys
 
 
 def url(upload: Upload, action: str = "") -> str:
@@ -122,20 +118,25 @@ def test_upload_saves_the_split_of_each_file(browser: Client, alice: User) -> No
     assert Dataset.objects.get().split_counts == {"train": 2}
 
 
-def test_a_large_upload_is_queued_once(browser: Client, upload: Upload, queued: list[str]) -> None:
+@pytest.mark.usefixtures("_all_large")
+@pytest.mark.django_db(transaction=True)
+def test_a_large_upload_is_queued_once(
+    browser: Client, upload: Upload, announced: list[int]
+) -> None:
     for _ in range(2):
         answer = browser.post(url(upload), CHOSEN)
         assert answer.status_code in (200, 302)
-    assert queued == [str(upload.pk)]
     upload.refresh_from_db()
+    assert upload.task is not None
+    assert announced == [upload.task.pk]
     assert upload.state == UploadState.QUEUED
     assert "<form" in browser.get(url(upload)).content.decode()  # it can be cancelled
 
 
 def test_upload_shows_a_failed_import_as_it_was_tried(browser: Client, upload: Upload) -> None:
     options = ImportOptions("My name", ColumnMapping("label", "text"))
-    Upload.objects.update(
-        state=UploadState.FAILED, error="No memory left.", import_options=options.to_json()
+    factories.import_task(
+        upload, state=TaskState.FAILED, error="No memory left.", options=options.to_json()
     )
     page = browser.get(url(upload)).content.decode()
     assert "No memory left." in page
@@ -146,7 +147,8 @@ def test_upload_that_is_done_leads_to_its_dataset(
     browser: Client, upload: Upload, alice: User
 ) -> None:
     dataset = factories.create(alice, [("one", "a")])
-    Upload.objects.update(state=UploadState.DONE, dataset=dataset)
+    factories.import_task(upload, state=TaskState.DONE)
+    Upload.objects.update(dataset=dataset)
     assert browser.get(url(upload))["location"] == f"/datasets/{dataset.pk}/"
     Upload.objects.update(dataset=None)  # it was deleted
     assert browser.get(url(upload)).status_code == 404
@@ -156,9 +158,10 @@ def test_upload_that_is_done_leads_to_its_dataset(
 
 
 def test_progress_shows_rows_while_the_import_runs(browser: Client, upload: Upload) -> None:
-    Upload.objects.update(state=UploadState.IMPORTING, done_rows=12_345, done_share=0.5)
+    factories.import_task(upload, state=TaskState.RUNNING, done=12_345, total=24_690)
     page = browser.get(url(upload, "progress/")).content.decode()
     assert "12,345" in page
+    assert "50" in page
     assert "<html" not in page
 
 
@@ -166,14 +169,15 @@ def test_progress_leads_to_the_dataset_when_done(
     browser: Client, upload: Upload, alice: User
 ) -> None:
     dataset = factories.create(alice, [("one", "a")])
-    Upload.objects.update(state=UploadState.DONE, dataset=dataset)
+    factories.import_task(upload, state=TaskState.DONE)
+    Upload.objects.update(dataset=dataset)
     answer = browser.get(url(upload, "progress/"), headers=HTMX)
     assert answer["HX-Redirect"] == f"/datasets/{dataset.pk}/"
     assert "1 row imported." in browser.get(f"/datasets/{dataset.pk}/").content.decode()
 
 
 def test_progress_leads_back_to_the_columns_when_it_failed(browser: Client, upload: Upload) -> None:
-    Upload.objects.update(state=UploadState.FAILED)
+    factories.import_task(upload, state=TaskState.FAILED)
     assert browser.get(url(upload, "progress/"))["location"] == url(upload)
 
 
@@ -186,7 +190,8 @@ def test_discard_deletes_the_files(browser: Client, upload: Upload) -> None:
     assert not upload.path.exists()
 
 
-def test_discard_cancels_an_import(browser: Client, upload: Upload, queued: list[str]) -> None:
+@pytest.mark.usefixtures("_all_large")
+def test_discard_cancels_an_import(browser: Client, upload: Upload) -> None:
     browser.post(url(upload), CHOSEN)
     assert browser.post(url(upload, "discard/"))["location"] == "/datasets/"
     assert not Upload.objects.exists()
