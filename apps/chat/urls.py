@@ -69,6 +69,7 @@ urlpatterns = [
     path("answers/<int:pk>/continue/", branches.continue_answer, name="continue_answer"),
     path("answers/<int:pk>/", answers.answer, name="answer"),
     path("answers/<int:pk>/stop/", answers.stop, name="stop"),
+    path("answers/<int:pk>/now/", answers.answer_now, name="answer_now"),
     path("answers/<int:pk>/again/", answers.regenerate, name="regenerate"),
     path("answers/<int:pk>/show/", answers.show, name="select_version"),
 ]

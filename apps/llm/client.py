@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from apps.llm import errors
 from apps.llm.chat_request import ChatRequest, Completion, Message
 from apps.llm.endpoint import Endpoint
-from apps.llm.events import Done, Event
+from apps.llm.events import Done, Event, Started
 from apps.llm.response_reader import ResponseReader
 from apps.llm.stream.event_filter import EventFilter
 from apps.llm.stream.partial_completion import PartialCompletion
@@ -57,8 +57,13 @@ class Client(ServerConnection):
             response = await self._open_chat(request)
             try:
                 chunks, body = ChunkReader(), ResponseReader(response)
+                is_controlled = "reasoning_control" in request.params
                 while data := await body.read():
-                    for event in chunks.feed(data):
+                    new_events = chunks.feed(data)
+                    if is_controlled and chunks.completion_id:
+                        is_controlled = False
+                        yield Started(chunks.completion_id)
+                    for event in new_events:
                         finished = finished or isinstance(event, Done)
                         for new in filtered(event):
                             yield new
@@ -136,6 +141,19 @@ class Client(ServerConnection):
             return None
         count = reply.get("input_tokens") if isinstance(reply, dict) else None
         return count if isinstance(count, int) else None
+
+    async def end_thinking(self, completion_id: str, model: str) -> bool:
+        """End the thought of a running answer; False if the server cannot.
+
+        Args:
+            completion_id: from the answer's `Started`.
+        """
+        body = {"id": completion_id, "action": "reasoning_end", "model": model}
+        try:
+            reply = await self.post("/v1/chat/completions/control", body)
+        except errors.LLMError:
+            return False
+        return isinstance(reply, dict) and reply.get("success") is True
 
     async def _open_chat(self, request: ChatRequest) -> httpx2.Response:
         """Return the answer's response; its body is still to be read and then to be closed."""

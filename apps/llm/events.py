@@ -5,6 +5,13 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
+class Started:
+    """The server's name for this answer, of requests with `reasoning_control`."""
+
+    completion_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """The prompt is being read, in tokens. The first one means that a slot has started."""
 
@@ -60,4 +67,4 @@ class Done:
     finish_reason: str
 
 
-Event = Progress | Reasoning | Token | ToolCall | Usage | Done
+Event = Started | Progress | Reasoning | Token | ToolCall | Usage | Done

@@ -21,6 +21,8 @@ export class AnswerStream {
     this.reasoningText = article.querySelector("[data-reasoning-text]");
     this.sentence = article.querySelector("[data-state]").firstChild;
     this.bar = article.querySelector("[data-state] progress");
+    this.answerNow = article.querySelector("[data-answer-now]");
+    this.answerNow.addEventListener("click", () => this.endThinking());
     this.pending = { text: "", reasoning: "" };
     this.frame = 0;
     this.last = null;
@@ -127,6 +129,7 @@ export class AnswerStream {
   called(call) {
     if (this.pending.text || this.pending.reasoning) this.draw();
     this.text = this.calls.show(call, this.text);
+    this.answerNow.hidden = true;
     if (this.calls.some("waiting")) this.say("Waiting for your approval.");
     else if (this.calls.some("running")) this.say("Running a tool…");
     else this.say("Waiting for the first token…");
@@ -148,6 +151,7 @@ export class AnswerStream {
       append(this.reasoningText, reasoning);
     }
     this.titleThoughts(reasoning !== "", text.trim() !== "");
+    if (reasoning || text) this.answerNow.hidden = text.trim() !== "";
     const said = this.text.hasChildNodes() ? text : text.replace(/^\n+/, "");
     if (said) append(this.text, said);
     if (said) this.say("Writing…");
@@ -163,6 +167,14 @@ export class AnswerStream {
     this.hasThought = isSaying;
     if (!isSaying) this.reasoningTitle.textContent = seconds ? `Thinking for ${seconds} s…` : "Thinking…";
     else this.reasoningTitle.textContent = seconds ? `Thought for ${seconds} s` : "Thinking";
+  }
+
+  async endThinking() {
+    const headers = JSON.parse(document.body.getAttribute("hx-headers"));
+    this.answerNow.disabled = true;
+    const sent = await fetch(this.article.dataset.answerNowUrl, { method: "POST", headers }).catch(() => null);
+    if (!sent?.ok) this.say("Workbench cannot be reached. The model continues thinking.");
+    this.answerNow.disabled = false;
   }
 
   // Below the text; with a bar where it is known which share, 0 to 1, of something is done.

@@ -31,6 +31,8 @@ function find() {
   document.getElementById("find").focus();
 }
 
+const ANSWER_NOW = "[data-answer-now]:not([hidden])";
+
 // What a key does. `code` is the key's place, so that Alt works where it types other letters.
 const SHORTCUTS = [
   { key: "?", act: () => keys.showModal() },
@@ -39,6 +41,7 @@ const SHORTCUTS = [
   { code: "KeyN", alt: true, anywhere: true, act: () => click(".chat-new") },
   { code: "KeyM", alt: true, anywhere: true, act: openSheet },
   { code: "KeyR", alt: true, anywhere: true, act: () => lastOf("[data-regenerate]")?.click() },
+  { code: "KeyA", alt: true, anywhere: true, act: () => click(ANSWER_NOW) },
   { code: "KeyC", alt: true, anywhere: true, act: copyLast },
   { code: "KeyE", alt: true, anywhere: true, act: () => lastOf("[data-edit]")?.click() },
   { code: "KeyZ", alt: true, anywhere: true, act: () => click("[data-undo]") },
@@ -97,6 +100,7 @@ function commands() {
     found.push({ label: "Model and parameters", act: openSheet });
   }
   for (const [label, selector] of [
+    ["Answer now, without more thinking", ANSWER_NOW],
     ["Regenerate the last answer", "[data-regenerate]"],
     ["Edit your last message", "[data-edit]"],
     ["Copy the last answer", ".answer [data-copy]"],

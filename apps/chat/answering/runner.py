@@ -30,6 +30,7 @@ COMMAND_TIMEOUT_SECONDS = 3
 STOP_SECONDS = 2.0
 # The heartbeat outlives the last answer by this: most often another one follows.
 LINGER_SECONDS = 30.0
+ANSWER_NOW = "now:"  # a command of runners, followed by the answer
 INTERNAL_ERROR = "Workbench failed while generating this answer. Details are in the log."
 
 
@@ -65,6 +66,12 @@ async def stop(answer_id: int) -> None:
                     break
 
 
+async def answer_now(answer_id: int) -> None:
+    """End the thought of an answer, whichever process writes it. Its text follows at once."""
+    if not await _runner().end_thinking(answer_id):
+        await runner_registry.send_command(answer_id, f"{ANSWER_NOW}{answer_id}")
+
+
 async def notify_runner(answer_id: int, call: int) -> None:
     """Tell the process that writes an answer that one of its calls was decided."""
     await runner_registry.send_command(answer_id, f"call:{call}")
@@ -83,6 +90,8 @@ class Runner:
         self.name = uuid.uuid4().hex
         self.tasks: dict[int, asyncio.Task[None]] = {}
         self._work: dict[int, asyncio.Task[None]] = {}
+        self._turns: dict[int, Turn] = {}
+        self._commands: set[asyncio.Task[bool]] = set()
         self._stopped: set[int] = set()
         self._heartbeat: asyncio.Task[None] | None = None
         self._heartbeat_end: asyncio.TimerHandle | None = None
@@ -92,6 +101,7 @@ class Runner:
         turn = Turn(answer_id)  # from now on readers in this process find its log
         # An empty context: the request's own would bind the answer to what ends with it.
         task = asyncio.create_task(self._run(turn), context=contextvars.Context())
+        self._turns[answer_id] = turn
         self.tasks[answer_id] = task  # the loop itself holds tasks weakly
         task.add_done_callback(lambda _: self._remove(answer_id))
         if self._heartbeat is None:
@@ -111,12 +121,20 @@ class Runner:
             work.cancel()
         return True
 
+    async def end_thinking(self, answer_id: int) -> bool:
+        """End the thought of an answer that is written here; return False if it is not."""
+        turn = self._turns.get(answer_id)
+        if turn is None:
+            return False
+        await turn.thought.end()
+        return True
+
     def _register(self, answer_id: int) -> None:
         with_heartbeat = self._heartbeat is None
         runner_registry.register(answer_id, self.name, with_heartbeat=with_heartbeat)
 
     def _remove(self, answer_id: int) -> None:
-        del self.tasks[answer_id]
+        del self.tasks[answer_id], self._turns[answer_id]
         self._stopped.discard(answer_id)
         if not self.tasks and self._heartbeat is not None:
             loop = asyncio.get_running_loop()
@@ -144,6 +162,12 @@ class Runner:
     def _handle_command(self, command: str) -> None:
         if command.startswith("call:"):
             approval.notify(int(command.removeprefix("call:")))
+        elif command.startswith(ANSWER_NOW):
+            # The model server is asked meanwhile: the next command may be Stop.
+            answer_id = int(command.removeprefix(ANSWER_NOW))
+            task = asyncio.create_task(self.end_thinking(answer_id))
+            self._commands.add(task)
+            task.add_done_callback(self._commands.discard)
         else:
             self.stop(int(command))
 

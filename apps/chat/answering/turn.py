@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from apps.chat.answering import prefill
+from apps.chat.answering.end_thinking import ThoughtControl, ThoughtNotEnded
 from apps.chat.answering.outcome import Outcome, save
 from apps.chat.models import THOUGHT_TOO_LONG, Status, ToolCall
 from apps.chat.prompt.branch import BETWEEN, messages_of_round, split_at_calls
@@ -21,7 +22,7 @@ from apps.chat.tools.call_pieces import CallAssembler
 from apps.chat.tools.call_runner import CallRunner
 from apps.core.text.storable import to_storable
 from apps.llm.errors import LLMError, PromptTooLong
-from apps.llm.events import Done, Event, Progress, Reasoning, Token, Usage
+from apps.llm.events import Done, Event, Progress, Reasoning, Started, Token, Usage
 from apps.llm.events import ToolCall as CallPiece
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
@@ -43,6 +44,7 @@ class Turn:
         self.prompt: PromptInput | None = None
         """None until it was read."""
         self._calls = CallAssembler()
+        self.thought = ThoughtControl(self.outcome)
 
     async def generate(self) -> None:
         """Request answers of the model and run its tool calls until it calls no more.
@@ -171,8 +173,7 @@ class Turn:
                 raise
             # The estimate was too low, and nothing has been written yet.
             prepared = prepare(prompt, prompt.server, limit=error.context)
-            self.outcome.start_round(prepared.max_tokens)
-            await self._stream(prompt, prepared)
+            await self._send_until_answered(prompt, prepared)
 
     async def _send_until_answered(self, prompt: PromptInput, prepared: PreparedRequest) -> None:
         """Send a request again while that helps, and report why it takes longer."""
@@ -183,6 +184,9 @@ class Turn:
             last_token, written = outcome.last_token, len(self.log.text)
             try:
                 return await self._stream(prompt, prepared)
+            except ThoughtNotEnded:
+                outcome.carry_over()
+                prepared = prepared.without_thinking()
             except LLMError as error:
                 pause = retry.next_pause(error, has_begun=outcome.last_token != last_token)
                 if pause is None or self._calls:
@@ -202,6 +206,7 @@ class Turn:
         """Stream one request on a slot, and pass its events on."""
         outcome, target = self.outcome, prepared.target
         outcome.start_request(prepared)
+        self.thought.start_request(target)
         async with hold_slot(
             target.server,
             lane=Lane.INTERACTIVE,
@@ -219,6 +224,7 @@ class Turn:
             ):
                 async for event in events:
                     self._pass_on(event)
+                    self.thought.check()
                     if prepared.answer_tokens and outcome.text_tokens >= prepared.answer_tokens:
                         # The rest of the request's tokens were for a thought.
                         outcome.end(Status.COMPLETE, "length")
@@ -248,6 +254,8 @@ class Turn:
     def _pass_on(self, event: Event) -> None:
         outcome, log = self.outcome, self.log
         match event:
+            case Started():
+                self.thought.record_id(event.completion_id)
             case Token():
                 outcome.count_token()
                 log.add_token(event.text)

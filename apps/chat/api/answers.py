@@ -54,6 +54,16 @@ def stop_answer(request: HttpRequest, pk: int) -> Any:
     return message_out(services.stop(get_answer(request, pk)), live=True)
 
 
+@router.post("/answers/{pk}/answer-now", response=MessageOut)
+def answer_now(request: HttpRequest, pk: int) -> Any:
+    """End the thinking of a running answer, so that the model answers now.
+
+    llama.cpp ends the thought. Other servers are asked again with thinking off; the thought is
+    kept. Nothing changes for an answer that is not thinking.
+    """
+    return message_out(services.answer_now(get_answer(request, pk)), live=True)
+
+
 @router.post("/answers/{pk}/regenerate", response={202: RegeneratedOut})
 def regenerate_answer(request: HttpRequest, pk: int, thinking: StoredThinking | None = None) -> Any:
     """Generate another answer. This one is kept. `thinking`: the setting of the new one alone."""

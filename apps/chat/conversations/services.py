@@ -188,6 +188,14 @@ def stop(answer: Message) -> Message:
     return answer
 
 
+def answer_now(answer: Message) -> Message:
+    """End the thought of an answer, so that its text follows. Without one, nothing changes."""
+    mark_orphans_interrupted([answer])
+    if not answer.is_finished:
+        async_to_sync(runner.answer_now)(answer.pk)
+    return answer
+
+
 def delete(conversation: Conversation) -> None:
     """Stop the answers of a conversation and delete it permanently."""
     for answer in conversation.messages.answers().unfinished():

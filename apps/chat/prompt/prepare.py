@@ -9,11 +9,11 @@ from apps.chat.models import PromptPrefix
 from apps.chat.prompt import context
 from apps.chat.prompt.build import PromptInput
 from apps.chat.prompt.messages import with_images
-from apps.chat.prompt.thinking import SWITCHES, thinking_fields
+from apps.chat.prompt.thinking import SWITCHES, setting_of, thinking_fields, without_thinking
 from apps.llm.client import ChatRequest
 from apps.llm.client import Message as LLMMessage
 from apps.servers import services as llm
-from apps.servers.models import Server, Use
+from apps.servers.models import Kind, Server, Use
 
 # Tokens that an answer is assumed to need if nothing limits it: for admission, never sent.
 ANSWER_TOKENS = 2048
@@ -42,6 +42,11 @@ class PreparedRequest:
         """The most that prompt and answer should need, for admission: an estimate."""
         return self.prompt_tokens + (self.request.max_tokens or ANSWER_TOKENS)
 
+    def without_thinking(self) -> "PreparedRequest":
+        """Return the request that answers at once, after a thought that did not end."""
+        support = self.target.server.facts_of(self.target.model).thinking
+        return replace(self, request=without_thinking(self.request, support), answer_tokens=None)
+
     def resumed_after(self, text: str, tokens: int) -> "PreparedRequest":
         """Return the request for the rest of an answer that broke off after `text`."""
         request = self.request.continued_from(text, tokens)
@@ -68,6 +73,9 @@ def prepare(
         context=limit or server.context_of(target.model),
         ends_at_once=prompt_input.ends_thinking,
     )
+    may_think = facts.thinking.thinks is not False and setting_of(prompt_input.params) != "off"
+    if may_think and not prompt_input.ends_thinking and server.kind != Kind.OPENAI:
+        params["reasoning_control"] = True  # a field of llama.cpp, for “Answer now”
     wanted = params.pop("max_tokens", None)
     max_tokens = answer_limit(server, target.model, wanted and wanted + thought_tokens)
     if (

@@ -1,9 +1,11 @@
 """Thinking in a chat: its setting, and the fields of a request that carry it. Pure."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from apps.chat.models.stored_json import SamplingParams
+from apps.llm.client import ChatRequest
 from apps.llm.thinking import (
     END_TOKENS,
     ENDED_BUDGET,
@@ -15,6 +17,7 @@ from apps.llm.thinking import (
 
 # Share of a slot for a thought whose budget nobody set: prompt and answer need the rest.
 SHARE_OF_SLOT = 0.25
+THINKING_FIELDS = ("reasoning_effort", "reasoning_budget_tokens", "reasoning_control")
 SWITCHES = ("enable_thinking", "thinking")
 
 
@@ -65,6 +68,15 @@ def thinking_fields(
     if ends_at_once and support.thinks:
         sent["reasoning_budget_tokens"], extra = ENDED_BUDGET, END_TOKENS
     return sent, extra
+
+
+def without_thinking(request: ChatRequest, support: ThinkingSupport) -> ChatRequest:
+    """Return the request with thinking off."""
+    plan = plan_thinking(support, "off")
+    params = {name: value for name, value in request.params.items() if name not in THINKING_FIELDS}
+    kwargs = params.get("chat_template_kwargs", {}) | plan.params.get("chat_template_kwargs", {})
+    in_template = {"chat_template_kwargs": kwargs} if kwargs else {}
+    return replace(request, params={**params, **plan.params, **in_template})
 
 
 def without_switches(kwargs: Mapping[str, Any]) -> dict[str, Any]:

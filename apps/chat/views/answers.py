@@ -49,6 +49,13 @@ def stop(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
+def answer_now(request: HttpRequest, pk: int) -> HttpResponse:
+    """End the thinking of an answer. The page sees its text in the answer's events."""
+    services.answer_now(get_answer(request, pk))
+    return HttpResponse(status=204)
+
+
+@require_POST
 def regenerate(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_answer(request, pk)
     try:

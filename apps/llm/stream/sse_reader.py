@@ -21,6 +21,8 @@ class ChunkReader:
 
     def __init__(self, rest: bytes = b"") -> None:
         self._rest = rest
+        self.completion_id = ""
+        """The server's name for the answer, once a chunk has it."""
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events that are complete now.
@@ -32,7 +34,9 @@ class ChunkReader:
         found: list[Event] = []
         for line in lines:
             if line.startswith((b"data: {", b"data:{")):
-                _add_events(found, _decoded(line[5:]))
+                chunk = _decoded(line[5:])
+                self.completion_id = self.completion_id or str(chunk.get("id") or "")
+                _add_events(found, chunk)
             elif line.startswith((b"{", b"error: ")):
                 # A proxy whose model failed to load writes a bare JSON line; an old llama-server
                 # its own kind of event.

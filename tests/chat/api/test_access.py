@@ -22,8 +22,8 @@ def conversation(alice: User) -> Conversation:
 
 
 ANSWER_PAGES = {
-    "answer": "get", "stop": "post", "regenerate": "post", "select_version": "post",
-    "continue_answer": "post",
+    "answer": "get", "stop": "post", "answer_now": "post", "regenerate": "post",
+    "select_version": "post", "continue_answer": "post",
     "compare": "post", "keep_answer": "post", "pin_message": "post",
     "delete_message": "post", "restore_message": "post",
 }  # fmt: skip
@@ -65,6 +65,7 @@ ROUTES = [
     ("get", "answers/{answer}"),
     ("get", "answers/{answer}/events"),
     ("post", "answers/{answer}/stop"),
+    ("post", "answers/{answer}/answer-now"),
     ("post", "answers/{answer}/regenerate"),
     ("post", "answers/{answer}/calls/1/approve"),
     ("post", "answers/{answer}/calls/1/refuse"),
