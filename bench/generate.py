@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx2
 
 from apps.generation.recipe.parse import parse
-from apps.generation.rows.first_request import render_row
+from apps.generation.rows.replay import render_row
 from bench.jobs import FRESH, SEED, verdict, watched
 from bench.occupancy import (
     FEWER_ROWS,
@@ -75,7 +75,7 @@ async def by_distilabel(
         "prompts": asked,
         "max_tokens": recipe.max_tokens,
         "temperature": RECIPE["params"]["temperature"],
-        "response_format": recipe.response_format,
+        "response_format": recipe.requests[0].response_format,
     }
     path = llama.folder / "distilabel.json"
     path.write_text(json.dumps(task))

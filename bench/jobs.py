@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 
 from apps.generation.recipe.recipe import Recipe
-from apps.generation.rows.first_request import render_row
+from apps.generation.rows.replay import render_row
 
 SAMPLE_SECONDS = 0.2
 SEED = 7
@@ -106,9 +106,9 @@ def row_body(recipe: Recipe, index: int) -> dict[str, Any]:
         "max_tokens": recipe.max_tokens,
         "stream": True,
         "stream_options": {"include_usage": True},
-        "response_format": recipe.response_format,
+        "response_format": recipe.requests[0].response_format,
         "seed": row.seed,
-        **recipe.sampling_of(recipe.written[0]),
+        **recipe.requests[0].params,
     }
 
 

@@ -32,7 +32,7 @@ class RowOut(Schema):
     output: Any
     edited: Any
     reviewed: bool
-    stands_for: int
+    replaces: int
     code: str
     reason: str
     attempts: int
@@ -75,7 +75,7 @@ def _show_row(spec: Spec, item: Item) -> dict[str, Any]:
         "output": item.output,
         "edited": item.edited,
         "reviewed": item.reviewed,
-        "stands_for": item.original_index,
+        "replaces": item.original_index,
         "code": item.code,
         "reason": item.reason,
         "attempts": item.attempts,

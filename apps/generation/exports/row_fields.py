@@ -8,9 +8,8 @@ from apps.batch.services import rows_of
 from apps.generation.models import Job
 from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.spec import Spec
-from apps.generation.rows.first_request import row_values
 from apps.generation.rows.generate_row import seed_of_row
-from apps.generation.rows.row_steps import rebuild_row
+from apps.generation.rows.replay import rebuild_row, row_values
 from apps.generation.rows.row_texts import used_replies
 
 PIECE_ROWS = 500
@@ -26,7 +25,7 @@ def full_row(spec: Spec, item: Item) -> dict[str, Any]:
     # Old rows were stored without their drawn values: these are drawn and answered again.
     row_seed = seed_of_row(item.index, item.input, spec, {})
     if recipe.is_plain:
-        known = row_values(recipe, row_seed.index, row_seed.seed, row_seed.stands_for)
+        known = row_values(recipe, row_seed.index, row_seed.seed, row_seed.replaces)
         return {**fields, **{name: value for name, value in known.items() if name in missing}}
     row, _ = rebuild_row(recipe, row_seed, used_replies(recipe, item.prompt, item.raw))
     known = {**(row.output or {}), **fields}

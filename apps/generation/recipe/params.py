@@ -16,7 +16,7 @@ Params = Mapping[str, ParamValue]
 # Every recipe has them, unless it says null. Nothing that only some servers take.
 DEFAULT_PARAMS: dict[str, ParamValue] = {"temperature": 0.9, "max_tokens": 300}
 MAX_STOPS, MAX_STOP = 16, 200  # texts, characters of one
-# Not sent as they are: `rows.request_for` converts them.
+# Not sent as they are: `rows.generate_row` converts them.
 CONVERTED = ("max_tokens", "thinking", "reasoning_effort")
 
 Temperature = Annotated[

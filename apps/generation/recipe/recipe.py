@@ -2,54 +2,107 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
+
+from pydantic import JsonValue
 
 from apps.generation.recipe.columns import schemas
 from apps.generation.recipe.columns.base import Column
 from apps.generation.recipe.columns.choices import Choice
+from apps.generation.recipe.columns.judge import Judge
 from apps.generation.recipe.columns.seed import Seed
 from apps.generation.recipe.columns.written import Answer, Structured, Written
 from apps.generation.recipe.params import CONVERTED, DEFAULT_PARAMS, Params
+from apps.llm.thinking import ThinkingSetting
 
 MAX_ROWS = 100_000
 MAX_SEED = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnRequest:
+    """What the requests of a written column have in common, computed once for all rows."""
+
+    column: Written
+    fields: str
+    """The fields of its answer in words; empty for plain text."""
+    max_tokens: int
+    params: Params
+    """Sampling parameters, sent as they are."""
+    thinking: ThinkingSetting | None
+    reasoning_effort: str
+    response_format: Mapping[str, JsonValue] | None
+    """Makes the server enforce the schema of the answer."""
+
+
+@dataclass(frozen=True)
 class Recipe:
+    """Columns in order. What follows from them is computed once and kept."""
+
     columns: tuple[Column, ...]
     system: str = ""
     params: Params = field(default_factory=lambda: DEFAULT_PARAMS)
 
-    @property
+    @cached_property
     def written(self) -> tuple[Written, ...]:
         """The columns that ask the model, in the order in which they do."""
         return tuple(column for column in self.columns if isinstance(column, Written))
 
-    @property
+    @cached_property
     def categories(self) -> tuple[Choice, ...]:
         return tuple(column for column in self.columns if isinstance(column, Choice))
 
-    @property
+    @cached_property
     def seeds(self) -> tuple[Seed, ...]:
         return tuple(column for column in self.columns if isinstance(column, Seed))
 
-    @property
+    @cached_property
     def is_plain(self) -> bool:
         """True for one request per row and only categories: the answer is first in the row."""
         *others, last = self.columns
         return isinstance(last, Answer) and all(isinstance(other, Choice) for other in others)
 
-    @property
+    @cached_property
     def is_conversation(self) -> bool:
         """True for more than one request per row."""
         return len(self.written) > 1
 
-    @property
+    @cached_property
     def field_names(self) -> list[str]:
         """The fields of a finished row, in order; those of a plain recipe begin with the answer."""
         columns = (self.columns[-1], *self.columns[:-1]) if self.is_plain else self.columns
         return list(dict.fromkeys(name for column in columns for name in column.fields))
+
+    @cached_property
+    def text_columns(self) -> tuple[Written, ...]:
+        """The written columns that the row keeps, without the scores of a judge."""
+        return tuple(c for c in self.written if c.keep and not isinstance(c, Judge))
+
+    @cached_property
+    def steps(self) -> tuple[tuple[Column, ColumnRequest | None], ...]:
+        """The columns in order, each with its request if the model writes it."""
+        return tuple(
+            (column, self._request_of(column) if isinstance(column, Written) else None)
+            for column in self.columns
+        )
+
+    @cached_property
+    def requests(self) -> tuple[ColumnRequest, ...]:
+        """The requests of a row, in order."""
+        return tuple(request for _, request in self.steps if request is not None)
+
+    def _request_of(self, column: Written) -> ColumnRequest:
+        given = self.params_of(column)
+        return ColumnRequest(
+            column,
+            fields_in_words(column),
+            given["max_tokens"],
+            {name: value for name, value in given.items() if name not in CONVERTED},
+            given.get("thinking"),
+            given.get("reasoning_effort", ""),
+            response_format(column),
+        )
 
     @property
     def table_fields(self) -> list[str]:
@@ -72,37 +125,24 @@ class Recipe:
         return list(dict.fromkeys([*(name for name in known if name in fields), *fields]))
 
     def params_of(self, column: Written) -> dict[str, Any]:
-        """The parameters of a column's request, `thinking` included; null ones are left out."""
+        """Merge the parameters of recipe and column; those that are null are left out."""
         both = {**self.params, **column.own_params}
         return {name: value for name, value in both.items() if value is not None}
-
-    def max_tokens_of(self, column: Written) -> int:
-        return int(self.params_of(column)["max_tokens"])
 
     @property
     def max_tokens(self) -> int:
         """Max tokens of all requests of a row together."""
-        return sum(self.max_tokens_of(column) for column in self.written)
+        return sum(request.max_tokens for request in self.requests)
 
-    def sampling_of(self, column: Written) -> dict[str, Any]:
-        """The parameters that a column's request carries unconverted."""
-        given = self.params_of(column)
-        return {name: value for name, value in given.items() if name not in CONVERTED}
-
-    @property
+    @cached_property
     def system_message(self) -> str:
         """The first message of every row, with the fields: the model does not see the grammar.
 
         Only the first column's fields are here, where the server caches them; those of later ones
         are at the end of their own message.
         """
-        fields = fields_in_words(self.written[0]) if self.written else ""
+        fields = self.requests[0].fields if self.requests else ""
         return "\n\n".join(part for part in (self.system, fields) if part)
-
-    @property
-    def response_format(self) -> dict[str, Any] | None:
-        """The response format of the first column, see `response_format`."""
-        return response_format(self.written[0])
 
     @property
     def prompt(self) -> str:
@@ -120,8 +160,8 @@ def fields_in_words(column: Written) -> str:
     return "" if asked is None else schemas.described(asked)
 
 
-def response_format(column: Written) -> dict[str, Any] | None:
-    """The request's parameter by which the server enforces a column's schema."""
+def response_format(column: Written) -> dict[str, JsonValue] | None:
+    """Return the request parameter that makes the server enforce a column's schema."""
     asked = column.request_schema
     if asked is None:
         return None

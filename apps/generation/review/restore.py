@@ -14,7 +14,7 @@ from apps.generation.rows import answer_check
 from apps.generation.rows.conversations import last_reply
 from apps.generation.rows.duplicate_filter import stored_tables
 from apps.generation.rows.generate_row import seed_of_row
-from apps.generation.rows.row_steps import rebuild_row
+from apps.generation.rows.replay import rebuild_row
 from apps.generation.rows.row_texts import used_replies
 
 UNREAD = ("length", "unfinished", "invalid_json", "schema", "empty")

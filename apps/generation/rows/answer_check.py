@@ -18,7 +18,7 @@ MAX_JSON_DEPTH = 50
 
 @dataclass(frozen=True, slots=True)
 class AnswerCheck:
-    """`code` and `reason` are empty when the row is good."""
+    """Result of a check. `code` and `reason` are empty for a good answer."""
 
     output: Any = None
     code: str = ""
@@ -33,12 +33,11 @@ def check_answer(
     *,
     loosely: bool = False,
 ) -> AnswerCheck:
-    """Check an answer and read its fields. Nothing is repaired. JSON in a fenced block is read
-    from the block.
+    """Read and check the fields of an answer. Nothing is repaired; a fenced block of JSON is read.
 
     Args:
-        only_thought: the sentence of an answer that is nothing but a thought.
-        loosely: a person wants it: it needs what is required and the right types, no more.
+        only_thought: the reason to reject an answer that is nothing but a thought.
+        loosely: check required fields and types alone, for an answer that a person accepts.
     """
     if only_thought:
         return AnswerCheck(code="thinking", reason=only_thought)
@@ -74,20 +73,26 @@ class FailedCheck:
 def first_failed_check(
     column: Written, answer: Mapping[str, Any], values: Mapping[str, Any]
 ) -> FailedCheck | None:
-    """Return the first reason against a well-formed answer: a low score or a failed check."""
-    if isinstance(column, Judge):
-        for criterion in column.criteria:
-            if answer[criterion.name] < criterion.at_least:
-                return FailedCheck(
-                    "judged",
-                    f"{criterion.name} {answer[criterion.name]} of {criterion.largest}, minimum "
-                    f"{criterion.at_least}. {answer[column.reason_name]}",
-                )
+    """Return the first low score or failed check of a well-formed answer."""
+    if isinstance(column, Judge) and (low := _low_score(column, answer)) is not None:
+        return low
     for check in column.checks:
         text = _checked_text(column, check.field, answer)
         if problem := check.problem(text, {**values, **answer}):
             name = check.field or (column.name if isinstance(column, Text) else "")
             return FailedCheck(f"check_{check.kind}", f"{f'{name}: ' if name else ''}{problem}")
+    return None
+
+
+def _low_score(column: Judge, answer: Mapping[str, Any]) -> FailedCheck | None:
+    for criterion in column.criteria:
+        score = answer[criterion.name]
+        if score < criterion.at_least:
+            message = (
+                f"{criterion.name} {score} of {criterion.largest}, minimum {criterion.at_least}. "
+                f"{answer[column.reason_name]}"
+            )
+            return FailedCheck("judged", message)
     return None
 
 
@@ -108,14 +113,13 @@ def free_texts_of(recipe: Recipe, output: Any) -> list[str]:
         return []
     return [
         text
-        for column in recipe.written
-        if column.keep and not isinstance(column, Judge)
+        for column in recipe.text_columns
         for text in free_texts(column, {name: output.get(name) for name in column.names})
     ]
 
 
 def fingerprint(texts: list[str]) -> str | None:
-    """The same for texts a reader would call the same; None where the model wrote no free text.
+    """Return a key that equal texts share; None without free text.
 
     A row of labels and numbers alone may well come twice.
     """
@@ -135,24 +139,24 @@ def _unfenced(text: str) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text, if it can be kept.
+    """Parse a JSON text that can be stored.
 
     Raises:
-        ValueError: it is not JSON, nested too deeply, or has a number that is none (NaN) or not
-            finite (1e999).
+        ValueError: it is not JSON, is nested too deeply, or has a number that is not finite (NaN,
+            1e999).
     """
 
     def refuse(constant: str) -> Any:
-        raise ValueError(f"{constant} is no JSON number")
+        raise ValueError(f"{constant} is not a JSON number")
 
     try:
-        return _whole(json.loads(text, parse_constant=refuse))
+        return _storable(json.loads(text, parse_constant=refuse))
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 
 
-def _whole(value: Any, depth: int = 0) -> Any:
-    """The value without half surrogate pairs, which no file and no database takes."""
+def _storable(value: Any, depth: int = 0) -> Any:
+    """Replace half surrogate pairs, which no file and no database takes."""
     if depth > MAX_JSON_DEPTH:
         raise ValueError("it is nested too deeply")
     match value:
@@ -161,7 +165,7 @@ def _whole(value: Any, depth: int = 0) -> Any:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case list():
-            return [_whole(item, depth + 1) for item in value]
+            return [_storable(item, depth + 1) for item in value]
         case dict():
-            return {_whole(name): _whole(item, depth + 1) for name, item in value.items()}
+            return {_storable(name): _storable(item, depth + 1) for name, item in value.items()}
     return value

@@ -1,11 +1,14 @@
 """Messages of a row, and rows as conversations to train on."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from apps.batch.models import Item
 from apps.generation.recipe.columns import schemas
 from apps.generation.recipe.columns.judge import Judge
+from apps.generation.recipe.columns.written import Written
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.recipe.spec import Spec
@@ -14,18 +17,17 @@ from apps.generation.rows.row_texts import repeated_questions, split_texts, used
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The fields that are the two sides of a conversation to train on."""
+    """Names of the fields with user message and answer of a conversation to train on."""
 
     user: str
     assistant: str
 
     @classmethod
     def of(cls, recipe: Recipe) -> "Sides | None":
-        """The last two texts that the model wrote; None where there is but one."""
+        """Return the last two text fields of the model; None if there are fewer."""
         found = [
             name
-            for column in recipe.written
-            if column.keep and not isinstance(column, Judge)
+            for column in recipe.text_columns
             for name in column.names
             if schemas.is_free_text(column.answer_schema, name)
         ]
@@ -33,7 +35,7 @@ class Sides:
 
     @classmethod
     def asked_for(cls, recipe: Recipe, user: str | None, assistant: str | None) -> "Sides | None":
-        """Read a choice of fields: empty means question and answer; None: the most likely fields.
+        """Check a choice of fields: empty for question and answer, None for the likely fields.
 
         Raises:
             RecipeError: there is no such field, or only one side was chosen.
@@ -72,18 +74,18 @@ def last_reply(spec: Spec, item: Item) -> str:
 
 
 def conversation(spec: Spec, item: Item) -> list[dict[str, str]]:
-    """Return questions and answers, without those of a judge.
+    """Return questions and answers without those of a judge.
 
-    An edited row ends with what the person made of it.
+    An edited row ends with the edited fields.
     """
     recipe = spec.recipe
     asked = split_texts(recipe, item.prompt)
-    second = repeated_questions(recipe, item.prompt)
-    # An answer that was given a second time is the one that later questions went on from.
-    questions = [text for text, again in zip(asked, second, strict=True) if not again]
+    repeated = repeated_questions(recipe, item.prompt)
+    # Later questions continue from the answer to the repeated question.
+    questions = [text for text, is_repeat in zip(asked, repeated, strict=True) if not is_repeat]
     replies = used_replies(recipe, item.prompt, item.raw)
     written = list(recipe.written)
-    # Each column is a question and its answer, where no condition left one out.
+    # Without conditions, each written column is one question and one answer.
     if len(questions) == len(written):
         while len(written) > 1 and isinstance(written[-1], Judge):
             written.pop()
@@ -95,11 +97,13 @@ def conversation(spec: Spec, item: Item) -> list[dict[str, str]]:
         messages.append({"role": "user", "content": question})
         answer = reply
     if isinstance(item.edited, dict):
-        edited = {name: item.edited[name] for name in written[-1].names if name in item.edited}
-        plain = written[-1].answer_schema is None
-        answer = (
-            str(next(iter(edited.values()), ""))
-            if plain
-            else json.dumps(edited, ensure_ascii=False)
-        )
+        answer = _edited_answer(written[-1], item.edited)
     return [*messages, {"role": "assistant", "content": answer}]
+
+
+def _edited_answer(column: Written, edited: Mapping[str, Any]) -> str:
+    """Return the answer that the model would have given for the edited fields."""
+    fields = {name: edited[name] for name in column.names if name in edited}
+    if column.answer_schema is None:
+        return str(next(iter(fields.values()), ""))
+    return json.dumps(fields, ensure_ascii=False)

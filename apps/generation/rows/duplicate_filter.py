@@ -1,7 +1,7 @@
 """Filter for rows that repeat the job's own rows, its seed rows or a test set.
 
-What is compared is kept in memory by the one process that works on the job, and read back from the
-rows, which keep their signatures, when another process takes over.
+The one process that works on a job keeps its texts in memory. Another one that takes over reads
+them from the rows, which store their signatures.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ from apps.similarity.contamination import TestTextIndex
 from apps.similarity.dedup import Match, NearDuplicateIndex
 from apps.similarity.minhash import HASHES, minhash_signature
 
-KEPT = 4  # jobs whose texts stay in memory
-CHUNK = 20_000
+JOBS_IN_MEMORY = 4
+CHUNK_ROWS = 20_000
 
 
 @dataclass
@@ -37,7 +37,7 @@ class DuplicateFilter:
     test_set: TestTextIndex | None = None
     read_until: datetime | None = None
     read_index: int = -1
-    known: bytearray = field(default_factory=bytearray)
+    seen: bytearray = field(default_factory=bytearray)
     """One byte per row, 1 if its text is among `rows`."""
 
     def __post_init__(self) -> None:
@@ -45,14 +45,14 @@ class DuplicateFilter:
         self.rows, self.seeds = NearDuplicateIndex(near), NearDuplicateIndex(near)
 
     def has(self, index: int) -> bool:
-        return index < len(self.known) and bool(self.known[index])
+        return index < len(self.seen) and bool(self.seen[index])
 
-    def note(self, index: int) -> None:
-        if index >= len(self.known):
-            self.known.extend(bytes(index + 1 - len(self.known)))
-        self.known[index] = 1
+    def remember(self, index: int) -> None:
+        if index >= len(self.seen):
+            self.seen.extend(bytes(index + 1 - len(self.seen)))
+        self.seen[index] = 1
 
-    def judge(self, index: int, texts: Sequence[str]) -> "DuplicateCheck":
+    def check(self, index: int, texts: Sequence[str]) -> "DuplicateCheck":
         """Check a row for duplicates; a new one is remembered."""
         text = "\n".join(texts)
         if not text.strip():
@@ -64,13 +64,13 @@ class DuplicateFilter:
         if near is None or signature is None:
             return DuplicateCheck()
         match = self.seeds.find_nearest_signature(signature)
-        minhash = signature.tobytes()  # also of one that goes: another threshold brings it back
+        minhash = signature.tobytes()  # also of a rejected row: another threshold may restore it
         if match is not None and match.similarity >= near:
             return DuplicateCheck("seed_duplicate", _same_as(match, "seed row"), minhash)
         match = self.rows.find_or_add(index, signature, near)
         if match is not None:
             return DuplicateCheck("near_duplicate", _same_as(match, "row"), minhash)
-        self.note(index)
+        self.remember(index)
         return DuplicateCheck(minhash=minhash)
 
 
@@ -88,30 +88,30 @@ class DuplicateCheck:
     """Signature by which another process recognises the row."""
 
 
-_guards: OrderedDict[int, DuplicateFilter] = OrderedDict()
+_filters: OrderedDict[int, DuplicateFilter] = OrderedDict()
 
 
 async def filter_for_job(
     batch_id: int, spec: Spec, tables: dict[str, Table]
 ) -> DuplicateFilter | None:
-    """The job's guard, up to date; None where nothing is compared."""
+    """Return the filter of a job, up to date; None if its spec asks for none."""
     if spec.filters.near is None and spec.filters.test_set is None:
         return None
-    guard = _guards.get(batch_id)
-    if guard is None or guard.spec != spec:
-        guard = DuplicateFilter(spec)
+    duplicates = _filters.get(batch_id)
+    if duplicates is None or duplicates.spec != spec:
+        duplicates = DuplicateFilter(spec)
         if spec.filters.test_set is not None:
             table = await in_db(stored_table, spec.filters.test_set)
             texts = [row.get("text", "") for row in table.rows]
-            guard.test_set = await asyncio.to_thread(TestTextIndex, texts)
+            duplicates.test_set = await asyncio.to_thread(TestTextIndex, texts)
         if spec.filters.near is not None:
-            await asyncio.to_thread(_add_seeds, guard, tables)
-        _guards[batch_id] = guard
-        while len(_guards) > KEPT:
-            _guards.popitem(last=False)
-    _guards.move_to_end(batch_id)
-    await _catch_up(batch_id, guard)
-    return guard
+            await asyncio.to_thread(_add_seeds, duplicates, tables)
+        _filters[batch_id] = duplicates
+        while len(_filters) > JOBS_IN_MEMORY:
+            _filters.popitem(last=False)
+    _filters.move_to_end(batch_id)
+    await _catch_up(batch_id, duplicates)
+    return duplicates
 
 
 def stored_table(pk: int) -> Table:
@@ -122,20 +122,24 @@ def stored_tables(spec: Spec) -> dict[str, Table]:
     return {name: stored_table(pk) for name, pk in spec.stored.items()}
 
 
-def _add_seeds(guard: DuplicateFilter, tables: dict[str, Table]) -> None:
+def _add_seeds(duplicates: DuplicateFilter, tables: dict[str, Table]) -> None:
     for table in tables.values():
         for place, text in enumerate(table.texts):
-            guard.seeds.add(place, text)
+            duplicates.seeds.add(place, text)
 
 
-async def _catch_up(batch_id: int, guard: DuplicateFilter) -> None:
-    """Reads the accepted rows that another process finished."""
-    if guard.spec.filters.near is None:
+async def _catch_up(batch_id: int, duplicates: DuplicateFilter) -> None:
+    """Add the accepted rows that another process finished."""
+    if duplicates.spec.filters.near is None:
         return
-    while known := await in_db(_finished_since, batch_id, guard.read_until, guard.read_index):
-        await in_db(_add_rows, batch_id, guard, known)
-        guard.read_index, guard.read_until, _ = known[-1]
-        if len(known) < CHUNK:
+    while True:
+        last = duplicates.read_until, duplicates.read_index
+        known = await in_db(_finished_since, batch_id, *last)
+        if not known:
+            return
+        await in_db(_add_rows, batch_id, duplicates, known)
+        duplicates.read_index, duplicates.read_until, _ = known[-1]
+        if len(known) < CHUNK_ROWS:
             return
 
 
@@ -145,21 +149,21 @@ Known = tuple[int, datetime | None, bytes | memoryview | None]
 
 def _finished_since(batch_id: int, since: datetime | None, index: int) -> list[Known]:
     known = accepted_rows_since(batch_id, since, index)
-    return list(known.values_list("index", "finished", "minhash")[:CHUNK])
+    return list(known.values_list("index", "finished", "minhash")[:CHUNK_ROWS])
 
 
-def _add_rows(batch_id: int, guard: DuplicateFilter, known: list[Known]) -> None:
-    # All are there after a slice of this same process.
-    new = [(index, minhash) for index, _, minhash in known if not guard.has(index)]
+def _add_rows(batch_id: int, duplicates: DuplicateFilter, known: list[Known]) -> None:
+    new = [(index, minhash) for index, _, minhash in known if not duplicates.has(index)]
     kept = {index: minhash for index, minhash in new if minhash}
     if kept:
         signatures = np.frombuffer(b"".join(kept.values()), dtype=np.uint16)
-        guard.rows.add_signatures(list(kept), signatures.reshape(len(kept), HASHES))
+        duplicates.rows.add_signatures(list(kept), signatures.reshape(len(kept), HASHES))
     without = [index for index, _ in new if index not in kept]
     for index, output in _outputs(batch_id, without):
-        guard.rows.add(index, "\n".join(answer_check.free_texts_of(guard.spec.recipe, output)))
+        texts = answer_check.free_texts_of(duplicates.spec.recipe, output)
+        duplicates.rows.add(index, "\n".join(texts))
     for index, _ in new:
-        guard.note(index)
+        duplicates.remember(index)
 
 
 def _outputs(batch_id: int, indices: list[int]) -> list[tuple[int, Any]]:

@@ -9,12 +9,12 @@ from typing import Any, cast
 from apps.batch.handlers import JobContext, RowInput, RowOutcome, Verdict
 from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.prompts.prompt_size import prompt_tokens
-from apps.generation.recipe.recipe import Recipe, response_format
+from apps.generation.recipe.recipe import Recipe
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import answer_check
 from apps.generation.rows.duplicate_filter import DuplicateFilter, filter_for_job, stored_tables
-from apps.generation.rows.row_steps import Ask, Reply, Row, Steps, write
-from apps.generation.rows.row_texts import AGAIN, join_texts
+from apps.generation.rows.row_steps import Reply, Row, RowRequest, Steps, row_steps
+from apps.generation.rows.row_texts import REPEATED, join_texts
 from apps.generation.rows.samplers import RowSeed
 from apps.llm.client import ChatRequest, Client, Message
 from apps.llm.events import Usage
@@ -27,54 +27,43 @@ NO_TABLES: Tables = {}
 
 
 @dataclass
-class Shared:
+class JobState:
     """Data that the rows of a job share while one pump works on them."""
 
     spec: Spec
     tables: dict[str, Table] = field(default_factory=dict)
-    guard: DuplicateFilter | None = None
+    duplicates: DuplicateFilter | None = None
     thinking: Thinking = field(default_factory=Thinking)
-    _ready: bool = False
+    _is_loaded: bool = False
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def prepare(self, batch_id: int) -> None:
-        """Reads the seed rows and what is there already, once."""
-        if self._ready:
-            return
+    async def load(self, batch_id: int) -> None:
+        """Read the seed rows and the texts that no row may repeat."""
         async with self._lock:
-            if not self._ready:
+            if not self._is_loaded:
                 self.tables = await in_db(stored_tables, self.spec)
-                self.guard = await filter_for_job(batch_id, self.spec, self.tables)
-                self._ready = True
+                self.duplicates = await filter_for_job(batch_id, self.spec, self.tables)
+                self._is_loaded = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GeneratedRow:
-    """Generated row: its result, its questions and replies, its usage."""
+    """Result of a row, and the requests, replies and usage that led to it."""
 
-    row: Row
-    asked: list[str]
-    replies: list[str]
-    usage: Usage
-    again: list[bool] = field(default_factory=list)
-    """Of each question whether it is about the answer to the one before."""
+    row: Row = field(default_factory=Row)
+    requests: list[RowRequest] = field(default_factory=list)
+    replies: list[str] = field(default_factory=list)
+    usage: Usage = field(default_factory=lambda: Usage(0, 0, 0))
 
-
-def request_for(chosen: Recipe, ask: Ask, model: str) -> ChatRequest:
-    """A request of a row: the same in a preview as in the job."""
-    return ChatRequest(
-        model=model,
-        messages=[cast(Message, message) for message in ask.messages],
-        max_tokens=chosen.max_tokens_of(ask.column),
-        params={**chosen.sampling_of(ask.column), "seed": ask.seed},
-        response_format=response_format(ask.column),
-    )
+    @property
+    def questions(self) -> list[str]:
+        return [request.question for request in self.requests]
 
 
-Advance = Callable[[Steps, Reply | None], Awaitable[Ask | Row]]
+Advance = Callable[[Steps, Reply | None], Awaitable[RowRequest | Row]]
 
 
-def _step(steps: Steps, reply: Reply | None) -> Ask | Row:
+def _advance(steps: Steps, reply: Reply | None) -> RowRequest | Row:
     try:
         return next(steps) if reply is None else steps.send(reply)
     except StopIteration as end:
@@ -82,12 +71,13 @@ def _step(steps: Steps, reply: Reply | None) -> Ask | Row:
         return row
 
 
-async def here(steps: Steps, reply: Reply | None) -> Ask | Row:
-    return _step(steps, reply)
+async def advance_inline(steps: Steps, reply: Reply | None) -> RowRequest | Row:
+    """Run the steps up to the next request."""
+    return _advance(steps, reply)
 
 
-async def in_thread(steps: Steps, reply: Reply | None) -> Ask | Row:
-    return await asyncio.to_thread(_step, steps, reply)
+async def advance_in_thread(steps: Steps, reply: Reply | None) -> RowRequest | Row:
+    return await asyncio.to_thread(_advance, steps, reply)
 
 
 async def generate_row(
@@ -96,88 +86,105 @@ async def generate_row(
     client: Client,
     model: str,
     draft: ResumableCompletion | None = None,
-    passed: Sequence[str] = (),
+    accepted: Sequence[str] = (),
     thinking: Thinking | None = None,
-    advance: Advance = here,
+    advance: Advance = advance_inline,
 ) -> GeneratedRow:
-    """Asks the model for one row.
+    """Generate one row with the model.
 
     Args:
         draft: the part that is generated already.
-        passed: the first replies, which a person lets pass: they are not asked for again.
-        thinking: what is known of the model's, of all rows that it is asked for.
-        advance: how prompts are made and answers looked at, where that must not keep the event loop
-            of a web process; by default here and now.
+        accepted: first replies that a person accepted: they are not requested again.
+        thinking: shared by all rows for one model.
+        advance: builds prompts and checks answers; `advance_in_thread` in a web process, whose
+            event loop they must not block.
 
     Raises:
         LLMError: the server did not answer in full.
     """
-    steps = write(recipe, row_seed)
+    steps = row_steps(recipe, row_seed)
     draft, thinking = draft or ResumableCompletion(), thinking or Thinking()
-    complete = partial(draft.complete, client)
-    asked: list[str] = []
-    replies: list[str] = []
-    again: list[bool] = []
-    usage = Usage(0, 0, 0)
-    ask = await advance(steps, None)
-    while isinstance(ask, Ask):
-        asked.append(ask.messages[-1]["content"])
-        again.append(ask.again)
-        if len(replies) < len(passed):
-            replies.append(passed[len(replies)])
-            ask = await advance(steps, Reply(replies[-1], "stop", passed=True))
-            continue
-        request = request_for(recipe, ask, model)
-        given = recipe.params_of(ask.column)
-        completion = await thinking.complete(
-            complete, request, given.get("thinking"), given.get("reasoning_effort", "")
-        )
-        replies.append(completion.text)
-        usage += completion.usage
-        nothing = describe_missing_answer(completion, request.max_tokens)
-        reply = Reply(completion.text, completion.finish_reason, nothing)
-        ask = await advance(steps, reply)
-    return GeneratedRow(ask, asked, replies, usage, again)
+    generated = GeneratedRow()
+    step = await advance(steps, None)
+    while isinstance(step, RowRequest):
+        done = len(generated.replies)
+        generated.requests.append(step)
+        if done < len(accepted):
+            reply = Reply(accepted[done], "stop", is_accepted=True)
+        else:
+            reply, usage = await _send(step, client, model, draft, thinking)
+            generated.usage += usage
+        generated.replies.append(reply.text)
+        step = await advance(steps, reply)
+    generated.row = step
+    return generated
+
+
+async def _send(
+    row_request: RowRequest,
+    client: Client,
+    model: str,
+    draft: ResumableCompletion,
+    thinking: Thinking,
+) -> tuple[Reply, Usage]:
+    """Send one request of a row, the same in a preview as in the job."""
+    shared = row_request.shared
+    request = ChatRequest(
+        model=model,
+        messages=[cast(Message, message) for message in row_request.messages],
+        max_tokens=shared.max_tokens,
+        params={**shared.params, "seed": row_request.seed},
+        response_format=shared.response_format,
+    )
+    completion = await thinking.complete(
+        partial(draft.complete, client), request, shared.thinking, shared.reasoning_effort
+    )
+    only_thought = describe_missing_answer(completion, request.max_tokens)
+    return Reply(completion.text, completion.finish_reason, only_thought), completion.usage
 
 
 async def run_row(row: RowInput, context: JobContext[Spec]) -> RowOutcome:
-    """A row, by the pump's rules: `apps.batch.handlers.Handler`.
+    """Generate a row for the pump, see `apps.batch.handlers.Handler`.
 
     Raises:
         LLMError: the server did not answer in full.
     """
-    shared = context.cached(Shared)
-    await shared.prepare(context.batch_id)
-    spec = shared.spec
-    row_seed = seed_of_row(row.index, row.input, spec, shared.tables)
-    passed = row.input.get("passed", ()) if isinstance(row.input, dict) else ()
-    shared.thinking.support = context.thinking
+    state = context.cached(JobState)
+    await state.load(context.batch_id)
+    spec = state.spec
+    row_seed = seed_of_row(row.index, row.input, spec, state.tables)
+    accepted = row.input.get("passed", ()) if isinstance(row.input, dict) else ()
+    state.thinking.support = context.thinking
     generated = await generate_row(
-        spec.recipe, row_seed, context.client, context.model, row.draft, passed, shared.thinking
+        spec.recipe, row_seed, context.client, context.model, row.draft, accepted, state.thinking
     )
-    return outcome(spec.recipe, generated, guard=shared.guard, index=row.index)
+    return outcome(spec.recipe, generated, duplicates=state.duplicates, index=row.index)
 
 
 def seed_of_row(index: int, given: Any, spec: Spec, tables: Mapping[str, Table]) -> RowSeed:
-    """A row as it is drawn, from its index and input."""
+    """Return the seed of a row, from its index and stored input."""
     if not isinstance(given, dict):
         return RowSeed(index, spec.seed, None, tables)
     return RowSeed(index, spec.seed, given["for"], tables, given.get("turn", 0))
 
 
 def outcome(
-    recipe: Recipe, generated: GeneratedRow, *, guard: DuplicateFilter | None = None, index: int = 0
+    recipe: Recipe,
+    generated: GeneratedRow,
+    *,
+    duplicates: DuplicateFilter | None = None,
+    index: int = 0,
 ) -> RowOutcome:
     """Build the outcome of a row. A rejected one keeps its texts and the reason."""
     row = generated.row
-    marked = [
-        {AGAIN: question} if is_again else question
-        for question, is_again in zip(generated.asked, generated.again, strict=True)
-    ]
     code, reason, minhash = row.code, row.reason, b""
-    if not code and guard is not None:
-        judged = guard.judge(index, row.texts)
-        code, reason, minhash = judged.code, judged.reason, judged.minhash
+    if not code and duplicates is not None:
+        check = duplicates.check(index, row.texts)
+        code, reason, minhash = check.code, check.reason, check.minhash
+    questions = [
+        {REPEATED: request.question} if request.is_repeat else request.question
+        for request in generated.requests
+    ]
     return RowOutcome(
         Verdict.REJECTED if code else Verdict.ACCEPTED,
         output=row.output,
@@ -185,7 +192,7 @@ def outcome(
         code=code,
         reason=reason,
         usage=generated.usage,
-        prompt=join_texts(recipe, marked),
+        prompt=join_texts(recipe, questions),
         fingerprint=None if code else answer_check.fingerprint(list(row.texts)),
         minhash=minhash,
     )
@@ -196,7 +203,6 @@ def read_spec(data: dict[str, Any]) -> Spec:
 
 
 def row_tokens(spec: Spec, thinking: ThinkingSupport) -> int:
-    """Return the max tokens of a row's requests, answers included."""
     return tokens_of(spec.recipe, thinking, spec.prompt_tokens)
 
 
@@ -206,16 +212,17 @@ def tokens_of(
     prompt: int | None = None,
     tables: Tables = NO_TABLES,
 ) -> int:
-    """
+    """Return the max tokens of a row's requests, answers included.
+
     Args:
-        prompt: tokens of the prompts, where they were counted before.
-        tables: else the seed rows.
+        prompt: tokens of the prompts, if they are known.
+        tables: else the seed rows to count them.
     """
-    thoughts = 0
-    for column in recipe.written:
-        given = recipe.params_of(column)
-        effort = given.get("reasoning_effort", "")
-        thoughts += plan_thinking(thinking, given.get("thinking"), effort).extra_tokens
+    plans = (
+        plan_thinking(thinking, request.thinking, request.reasoning_effort)
+        for request in recipe.requests
+    )
+    thoughts = sum(plan.extra_tokens for plan in plans)
     prompt_size = prompt_tokens(recipe, tables) if prompt is None else prompt
-    # An answer that is asked for again is rare and not counted: it would halve the width of all.
+    # A repeated request is rare and not counted: it would halve the width of all rows.
     return prompt_size + recipe.max_tokens + thoughts

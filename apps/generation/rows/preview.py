@@ -12,8 +12,8 @@ from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.rows.generate_row import (
     GeneratedRow,
+    advance_in_thread,
     generate_row,
-    in_thread,
     outcome,
     tokens_of,
 )
@@ -85,7 +85,7 @@ async def _try(
                 target.client,
                 target.model,
                 thinking=thinking,
-                advance=in_thread,  # templates are people's: they are not run on the event loop
+                advance=advance_in_thread,  # a template must not block the event loop
             )
             seconds = time.monotonic() - began
             held.record_usage(generated.usage)

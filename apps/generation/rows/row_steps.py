@@ -1,12 +1,11 @@
 """Steps of a row through its columns: requests in order, and the use of their answers (pure).
 
-The same recipe, seed and index give the same first request, byte for byte. What every row shares is
-the system message, which comes first, so that the server reads it once. A later column goes on in
-the row's own conversation: all that was said before is in the server's cache already, and only the
-new question is read.
+The same recipe, seed and index give the same first request, byte for byte. What all rows share is
+the system message, which comes first, so that the server caches it. A later column continues the
+row's own conversation: the server has processed it already and reads the new question alone.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,25 +13,30 @@ from apps.generation.recipe.columns import schemas
 from apps.generation.recipe.columns.written import Answer, Text, Written
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts import templates
-from apps.generation.recipe.recipe import Recipe, fields_in_words
+from apps.generation.recipe.recipe import ColumnRequest, Recipe
 from apps.generation.rows import answer_check, samplers
 from apps.generation.rows.samplers import RowSeed, Values, random_bits
 
 PLAIN = "Answer with plain text this time."
-# What is wrong with an answer that is asked for a second time, and so much of it is shown.
-SAID_AGAIN = ("invalid_json", "schema")
-SAID_AGAIN_CHARACTERS = 2_000
+# An answer with one of these errors is requested a second time. The model sees so much of it.
+REPEATED_CODES = ("invalid_json", "schema")
+REPEATED_CHARACTERS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A request of a row."""
+class RowRequest:
+    """One request of a row."""
 
-    column: Written
+    shared: ColumnRequest
+    """What it has in common with the requests of this column in other rows."""
     messages: tuple[dict[str, str], ...]
     seed: int
-    again: bool = False
-    """The second question about an answer that could not be read."""
+    is_repeat: bool = False
+    """True for the second request of a column, whose first answer was unreadable."""
+
+    @property
+    def question(self) -> str:
+        return self.messages[-1]["content"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,56 +46,57 @@ class Reply:
     text: str
     finish_reason: str
     only_thought: str = ""
-    """Of an answer that is nothing but a thought: the sentence that says so."""
-    passed: bool = False
-    """A person lets it pass: it only has to be of the right shape."""
+    """The reason to reject a reply that is nothing but a thought."""
+    is_accepted: bool = False
+    """True if a person accepts it: only its shape is checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Result of a row. `code` and `reason` are empty when it is good.
+    """Result of a row. `code` and `reason` are empty for a good one.
 
-    `output` of one that is not good has the fields there are so far: the drawn ones, what was
-    written, and of an answer of the wrong shape what could be read.
+    The `output` of a rejected row has the fields that are known: sampled ones, written ones, and
+    the readable fields of an answer of the wrong shape.
     """
 
-    output: dict[str, Any] | None = None
+    output: Values | None = None
     code: str = ""
     reason: str = ""
     texts: tuple[str, ...] = ()
-    """What the model was free to write, of the columns that are kept."""
+    """The free texts of the columns that are kept."""
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-Steps = Generator[Ask, Reply, Row]
+Steps = Generator[RowRequest, Reply, Row]
 
 
 class _Rejected(Exception):
-    """`fields` are those of the answer, as far as it has any."""
+    """An answer fails a check. `fields` are those that it has."""
 
-    def __init__(self, code: str, reason: str, fields: Mapping[str, Any]) -> None:
+    def __init__(self, code: str, reason: str, fields: Values) -> None:
         super().__init__(reason)
         self.code, self.fields = code, fields
 
 
-def write(recipe: Recipe, row_seed: RowSeed) -> Steps:
-    """Yields what to ask, is sent the answer, and returns the row."""
+def row_steps(recipe: Recipe, row_seed: RowSeed) -> Steps:
+    """Yield each request, receive its reply, and return the row."""
     values: Values = {}
-    messages = _beginning(recipe)
+    system = recipe.system_message
+    messages = [{"role": "system", "content": system}] if system else []
     try:
-        for column in recipe.columns:
+        for column, shared in recipe.steps:
             if column.condition and not templates.evaluate(column.condition, values):
                 values.update(dict.fromkeys(column.names))
-            elif isinstance(column, Written):
-                ask = _ask(recipe, column, row_seed, messages, values)
-                reply = yield ask
-                if fault := _fault(column, reply):
-                    reply = yield _repeat_request(ask, reply, fault)
-                # Later columns are asked as if the good answer had been the first one.
-                values.update(_answer(recipe, column, reply, row_seed, values))
-                messages = [*ask.messages, {"role": "assistant", "content": reply.text}]
-            else:
+            elif shared is None:
                 samplers.sample_column(column, row_seed, values)
+            else:
+                request = _request(recipe, shared, row_seed, messages, values)
+                reply = yield request
+                if problem := _unreadable_reason(shared.column, reply):
+                    reply = yield _repeated(request, reply, problem)
+                # Later columns continue as if the good answer had been the first one.
+                values.update(_answer(recipe, shared.column, reply, row_seed, values))
+                messages = [*request.messages, {"role": "assistant", "content": reply.text}]
     except RecipeError as error:
         return Row(_fields(recipe, values) or None, "bad_prompt", str(error), values=values)
     except _Rejected as rejected:
@@ -104,89 +109,35 @@ def write(recipe: Recipe, row_seed: RowSeed) -> Steps:
     return Row(output, texts=tuple(answer_check.free_texts_of(recipe, output)), values=values)
 
 
-def _fields(recipe: Recipe, values: Values) -> dict[str, Any]:
-    """Select the values that the row stores, sampled ones included: sampled again later they might
-    differ."""
+def _fields(recipe: Recipe, values: Values) -> Values:
+    """Select the values that the row stores.
+
+    Sampled values are stored too: a later version may sample others.
+    """
     return {name: values[name] for name in recipe.field_names if name in values}
 
 
-def rebuild_row(recipe: Recipe, row_seed: RowSeed, replies: Sequence[str]) -> tuple[Row, int]:
-    """The row that a person lets pass, and how many of its replies can be used.
-
-    It is complete if its `code` is empty; else columns are left to be written.
-    """
-    steps = write(recipe, row_seed)
-    known = [*(Reply(text, "stop", passed=True) for text in replies), Reply("", "unfinished")]
-    sent = 0
-    try:
-        next(steps)
-        while True:
-            sent += 1
-            steps.send(known[sent - 1])
-    except StopIteration as end:
-        row: Row = end.value
-        return row, max(0, sent - bool(row.code))
+# --- Requests -----------------------------------------------------------------
 
 
-def first_ask(recipe: Recipe, row_seed: RowSeed) -> Ask:
-    """The row's first request.
-
-    Raises:
-        RecipeError: it cannot be put together.
-    """
-    steps = write(recipe, row_seed)
-    try:
-        return next(steps)
-    except StopIteration as end:
-        row: Row = end.value
-        raise RecipeError.one(
-            row.reason or "This recipe has no column written by the model."
-        ) from None
-    finally:
-        steps.close()
-
-
-def _beginning(recipe: Recipe) -> list[dict[str, str]]:
-    system = recipe.system_message
-    return [{"role": "system", "content": system}] if system else []
-
-
-def _ask(
+def _request(
     recipe: Recipe,
-    column: Written,
+    shared: ColumnRequest,
     row_seed: RowSeed,
     messages: list[dict[str, str]],
     values: Values,
-) -> Ask:
-    question = _question(column, values)
-    if column is not recipe.written[0]:
-        # The system message may speak of the first column's fields: the last word decides.
-        fields = fields_in_words(column) or (PLAIN if recipe.written[0].request_schema else "")
+) -> RowRequest:
+    column, question = shared.column, _question(shared.column, values)
+    is_first = shared is recipe.requests[0]
+    if not is_first:
+        # The system message names the fields of the first column; the last message decides.
+        fields = shared.fields or (PLAIN if recipe.requests[0].fields else "")
         question = f"{question}\n\n{fields}" if fields else question
-    asked = (*messages, {"role": "user", "content": question})
-    # The first column's seed has always been drawn like this: the same rows as ever.
-    what = " request" if column is recipe.written[0] else f" request {column.name}"
-    what = f"{what} {row_seed.turn}" if row_seed.turn else what
-    return Ask(column, asked, random_bits(row_seed.seed, row_seed.index, what) % 2**31)
-
-
-def _fault(column: Written, reply: Reply) -> str:
-    """Return why an answer is unreadable, if a second question may help; else ""."""
-    if reply.passed or column.request_schema is None:
-        return ""
-    judgement = answer_check.check_answer(column.request_schema, reply.text, reply.finish_reason)
-    return judgement.reason if judgement.code in SAID_AGAIN else ""
-
-
-def _repeat_request(ask: Ask, reply: Reply, fault: str) -> Ask:
-    """Asks once more, and says what was wrong. Once only: a second mistake ends the row."""
-    question = f"That cannot be used. {fault}\nGive your whole answer again, as JSON alone."
-    messages = (
-        *ask.messages,
-        {"role": "assistant", "content": reply.text[:SAID_AGAIN_CHARACTERS] or "{}"},
-        {"role": "user", "content": question},
-    )
-    return Ask(ask.column, messages, (ask.seed + 1) % 2**31, again=True)
+    # These keys must not change: stored jobs would sample other seeds.
+    key = " request" if is_first else f" request {column.name}"
+    key = f"{key} {row_seed.turn}" if row_seed.turn else key
+    seed = random_bits(row_seed.seed, row_seed.index, key) % 2**31
+    return RowRequest(shared, (*messages, {"role": "user", "content": question}), seed)
 
 
 def _question(column: Written, values: Values) -> str:
@@ -199,41 +150,76 @@ def _question(column: Written, values: Values) -> str:
     return question
 
 
+def _unreadable_reason(column: Written, reply: Reply) -> str:
+    """Return why an answer is unreadable, if a second request may help; else ""."""
+    if reply.is_accepted or column.request_schema is None:
+        return ""
+    check = answer_check.check_answer(column.request_schema, reply.text, reply.finish_reason)
+    return check.reason if check.code in REPEATED_CODES else ""
+
+
+def _repeated(request: RowRequest, reply: Reply, problem: str) -> RowRequest:
+    """Build the second and last request of a column, which names the problem of the answer."""
+    question = f"That cannot be used. {problem}\nGive your whole answer again, as JSON alone."
+    messages = (
+        *request.messages,
+        {"role": "assistant", "content": reply.text[:REPEATED_CHARACTERS] or "{}"},
+        {"role": "user", "content": question},
+    )
+    return RowRequest(request.shared, messages, (request.seed + 1) % 2**31, is_repeat=True)
+
+
+# --- Answers ------------------------------------------------------------------
+
+
 def _answer(
     recipe: Recipe, column: Written, reply: Reply, row_seed: RowSeed, values: Values
-) -> dict[str, Any]:
-    """The fields an answer comes to, checked."""
+) -> Values:
+    """Return the fields of an answer that passes all checks."""
     where = f"“{column.name}”: " if recipe.is_conversation and column.name else ""
-    judgement = answer_check.check_answer(
+    check = answer_check.check_answer(
         column.request_schema,
         reply.text,
         reply.finish_reason,
         reply.only_thought,
-        loosely=reply.passed,
+        loosely=reply.is_accepted,
     )
-    answer = judgement.output
-    if judgement.code:
-        fields = answer if isinstance(answer, dict) and column.candidates == 1 else {}
-        found = {name: fields[name] for name in column.names if name in fields}
-        if isinstance(column, Text) and "text" in fields:
-            found = {column.name: fields["text"]}
-        raise _Rejected(judgement.code, f"{where}{judgement.reason}", found)
+    if check.code:
+        raise _Rejected(check.code, f"{where}{check.reason}", _readable(column, check.output))
+    answer = check.output
     if column.candidates > 1:
-        answer = _drawn(column, answer["candidates"], row_seed)
-    if isinstance(column, Text):
-        text = answer["text"] if isinstance(answer, dict) else answer
-        answer = {column.name: str(text).strip()}
-    fields = dict(answer)
-    if not isinstance(column, Answer | Text):
-        fields = {name: answer.get(name) for name in schemas.field_names(column.answer_schema)}
-    problem = None if reply.passed else answer_check.first_failed_check(column, answer, values)
-    if problem is not None:
-        raise _Rejected(problem.code, f"{where}{problem.message}", fields)
+        answer = _pick_candidate(column, answer["candidates"], row_seed)
+    fields = _named_fields(column, answer)
+    if reply.is_accepted:
+        return fields
+    checked = fields if isinstance(column, Text) else answer
+    failed = answer_check.first_failed_check(column, checked, values)
+    if failed is not None:
+        raise _Rejected(failed.code, f"{where}{failed.message}", fields)
     return fields
 
 
-def _drawn(column: Written, candidates: list[dict[str, Any]], row_seed: RowSeed) -> Any:
-    """Choose a candidate by probability; in turn if no probabilities are known."""
+def _readable(column: Written, answer: Any) -> Values:
+    """Select the fields of a rejected answer that its column has."""
+    if not isinstance(answer, dict) or column.candidates > 1:
+        return {}
+    if isinstance(column, Text) and "text" in answer:
+        return {column.name: answer["text"]}
+    return {name: answer[name] for name in column.names if name in answer}
+
+
+def _named_fields(column: Written, answer: Any) -> Values:
+    """Return the fields that a good answer gives the row."""
+    if isinstance(column, Text):
+        text = answer["text"] if isinstance(answer, dict) else answer
+        return {column.name: str(text).strip()}
+    if isinstance(column, Answer):
+        return dict(answer)
+    return {name: answer.get(name) for name in schemas.field_names(column.answer_schema)}
+
+
+def _pick_candidate(column: Written, candidates: list[Values], row_seed: RowSeed) -> Values:
+    """Choose a candidate by probability; in turn if all probabilities are 0."""
     weights = [max(0.0, float(candidate["probability"])) for candidate in candidates]
     total = sum(weights)
     at = row_seed.random_bits(f"{column.name} candidate") / 2.0**64 * (total or len(candidates))

@@ -7,7 +7,7 @@ from typing import Any
 from apps.generation.recipe.recipe import Recipe
 
 LIST = "\x1e"  # begins a list where one text is usual (RFC 7464 begins JSON with it)
-AGAIN = "again"  # marks a question about the answer to the one before
+REPEATED = "again"  # key of a repeated question, whose first answer was unreadable
 
 
 def join_texts(recipe: Recipe, texts: Sequence[Any]) -> str:
@@ -19,23 +19,23 @@ def join_texts(recipe: Recipe, texts: Sequence[Any]) -> str:
     return LIST + json.dumps(texts, ensure_ascii=False) if texts else ""
 
 
-def _parse(recipe: Recipe, kept: str) -> list[Any]:
+def _parse(recipe: Recipe, stored: str) -> list[Any]:
     """Parse a text made by `join_texts`."""
-    if not kept:
+    if not stored:
         return []
-    if not recipe.is_conversation and not kept.startswith(LIST):
-        return [kept]
+    if not recipe.is_conversation and not stored.startswith(LIST):
+        return [stored]
     try:
-        parts = json.loads(kept.removeprefix(LIST))
-    except ValueError:  # a text of ours that was cut on the way
-        return [kept]
-    return parts if isinstance(parts, list) else [kept]
+        parts = json.loads(stored.removeprefix(LIST))
+    except ValueError:  # a stored list that was cut off
+        return [stored]
+    return parts if isinstance(parts, list) else [stored]
 
 
-def split_texts(recipe: Recipe, kept: str) -> list[str]:
-    """The questions or the replies of a row, from its `prompt` or its `raw`."""
-    parts = _parse(recipe, kept)
-    return [str(part[AGAIN] if isinstance(part, dict) else part) for part in parts]
+def split_texts(recipe: Recipe, stored: str) -> list[str]:
+    """Return the questions or the replies of a row, from its `prompt` or its `raw`."""
+    parts = _parse(recipe, stored)
+    return [str(part[REPEATED] if isinstance(part, dict) else part) for part in parts]
 
 
 def repeated_questions(recipe: Recipe, prompt: str) -> list[bool]:
@@ -44,7 +44,7 @@ def repeated_questions(recipe: Recipe, prompt: str) -> list[bool]:
 
 
 def used_replies(recipe: Recipe, prompt: str, raw: str) -> list[str]:
-    """The replies of a row, of a question that was asked a second time the second one."""
+    """Return the replies of a row, without those whose question was repeated."""
     replies = split_texts(recipe, raw)
-    again = repeated_questions(recipe, prompt)[1:]
-    return [reply for at, reply in enumerate(replies) if not (at < len(again) and again[at])]
+    repeated = repeated_questions(recipe, prompt)[1:]
+    return [reply for at, reply in enumerate(replies) if not any(repeated[at : at + 1])]

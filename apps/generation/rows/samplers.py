@@ -1,4 +1,4 @@
-"""The values of a row that no model writes: the same for the same seed and row, anywhere (pure)."""
+"""Sampled values of a row: the same for the same seed and row on every machine (pure)."""
 
 import hashlib
 import uuid
@@ -24,38 +24,35 @@ UNITS = 2.0**64
 
 @dataclass(frozen=True, slots=True)
 class RowSeed:
-    """Identity of a row: its place, the job's seed, and the real rows it may use.
-
-    `stands_for` is the row it replaces, if it does: it takes over what was promised of that one (a
-    quota, the next seed row), and draws everything else anew.
-    """
+    """Everything that the sampled values of a row depend on."""
 
     index: int
     seed: int
-    stands_for: int | None = None
+    replaces: int | None = None
+    """Index of the row that it replaces. It takes over quota and seed row; the rest is new."""
     tables: Mapping[str, Table] = field(default_factory=dict)
     turn: int = 0
-    """How often it was taken up again: what is asked once more is sampled anew."""
+    """How often it was requeued. Each turn samples other answers."""
 
     @property
     def place(self) -> int:
-        return self.index if self.stands_for is None else self.stands_for
+        return self.index if self.replaces is None else self.replaces
 
     def random_bits(self, what: str) -> int:
         return random_bits(self.seed, self.index, what)
 
 
 def random_bits(seed: int, index: int, what: str) -> int:
-    """64 random bits that are the same on every machine and in every version of Python."""
+    """Return 64 random bits, the same on every machine and in every version of Python."""
     key = f"{seed}\x1f{index}\x1f{what}".encode()
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big")
 
 
 def sample_column(column: Column, row_seed: RowSeed, values: Values) -> None:
-    """Puts the column's values into the row's.
+    """Add the values of a column to those of the row.
 
     Raises:
-        RecipeError: an expression cannot be worked out, or there is no seed row.
+        RecipeError: an expression cannot be evaluated, or there is no seed row.
     """
     match column:
         case Choice():
@@ -74,7 +71,7 @@ def sample_column(column: Column, row_seed: RowSeed, values: Values) -> None:
         case Expression():
             values[column.name] = templates.evaluate(column.expression, values)
         case _:
-            raise TypeError(f"{type(column).__name__} is not drawn.")
+            raise TypeError(f"{type(column).__name__} is not sampled.")
 
 
 def _category(column: Choice, row_seed: RowSeed, values: Mapping[str, Any]) -> str:
@@ -112,7 +109,7 @@ def _choice(options: Options, bits: int) -> str:
 
 
 def _quota_order(column: Choice, seed: int) -> tuple[str, ...]:
-    """The values with a quota, each as often as it says, shuffled by the seed."""
+    """Repeat each value as often as its quota says, shuffled by the seed."""
     if not column.quotas:
         return ()
     key = (column.name, tuple(column.quotas.items()), seed)
@@ -189,7 +186,7 @@ def _seed(column: Seed, row_seed: RowSeed, values: Mapping[str, Any]) -> Values:
 
 
 def _format_row(column: Seed, row: Row) -> str:
-    """An example as the prompt shows it."""
+    """Format a seed row as an example for a prompt."""
     if column.example_template:
         return templates.render(
             column.example_template, {**dict.fromkeys(column.row_fields, ""), **row}

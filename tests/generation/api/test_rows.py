@@ -41,7 +41,7 @@ def test_an_unknown_status_is_named_with_those_that_exist(api: Client, job: Job)
 
 def test_an_accepted_row_in_full(api: Client, job: Job) -> None:
     row = rows(api, job)[0]
-    assert (row["number"], row["stands_for"], row["attempts"]) == (1, 0, 1)
+    assert (row["number"], row["replaces"], row["attempts"]) == (1, 0, 1)
     assert row["usage"] == {"prompt_tokens": 60, "cached_tokens": 50, "completion_tokens": 20}
     assert [message["role"] for message in row["prompt"]] == ["system", "user"]
     assert row["prompt"][1]["content"] == "Write it."
@@ -56,7 +56,7 @@ def test_a_row_that_was_not_generated(api: Client, job: Job) -> None:
 
 def test_a_row_that_replaces_another(api: Client, job: Job) -> None:
     finish(job, 9, ItemStatus.ACCEPTED, input={"for": 5}, output={"text": "A."})
-    assert rows(api, job)[9]["stands_for"] == 5
+    assert rows(api, job)[9]["replaces"] == 5
 
 
 def test_a_rejected_row_is_restored_once(api: Client, job: Job) -> None:

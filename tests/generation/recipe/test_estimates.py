@@ -16,7 +16,6 @@ from apps.generation.recipe.estimates import (
 )
 from apps.generation.rows.generate_row import GeneratedRow
 from apps.generation.rows.preview import Preview
-from apps.generation.rows.row_steps import Row
 from apps.llm.events import Usage
 from apps.servers.models import Server
 from apps.servers.services import Target
@@ -35,7 +34,7 @@ def eight(server: Server) -> Target:
 
 def tried(*seconds: float, written: int = 100, good: int | None = None) -> list[Preview]:
     usage = Usage(40, 0, written)
-    generated = GeneratedRow(Row(), [], [], usage)
+    generated = GeneratedRow(usage=usage)
     good = len(seconds) if good is None else good
     verdicts = ["" if at < good else "judged" for at in range(len(seconds))]
     return [

@@ -34,7 +34,7 @@ def test_a_column_takes_a_parameter_of_the_recipe_away() -> None:
         "max_tokens": 300,
         "top_k": 3,
     }
-    assert recipe.sampling_of(recipe.written[0]) == {"temperature": 0.9, "top_k": 3}
+    assert recipe.requests[0].params == {"temperature": 0.9, "top_k": 3}
 
 
 def test_a_judge_is_strict_unless_it_says_otherwise() -> None:

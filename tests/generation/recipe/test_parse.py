@@ -7,7 +7,7 @@ import pytest
 
 from apps.generation.recipe.parse import parse, to_json
 from apps.generation.recipe.problems import RecipeError
-from apps.generation.rows.first_request import render_row, row_values
+from apps.generation.rows.replay import render_row, row_values
 from tests.generation.recipe.columns.test_schemas import LABELLED
 
 REVIEWS: dict[str, Any] = {
@@ -111,7 +111,7 @@ def test_the_long_form_of_columns() -> None:
 
 
 def test_the_schema_is_sent_so_that_the_server_enforces_it() -> None:
-    sent = parse(REVIEWS).response_format
+    sent = parse(REVIEWS).requests[0].response_format
     assert sent is not None
     assert sent["type"] == "json_schema"
     assert sent["json_schema"]["strict"] is True

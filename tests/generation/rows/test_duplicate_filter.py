@@ -38,45 +38,45 @@ def filter_of(near: float | None = 0.8) -> DuplicateFilter:
 
 def test_the_first_of_two_similar_rows_is_new() -> None:
     rows = filter_of()
-    first = rows.judge(4, [KETTLE])
+    first = rows.check(4, [KETTLE])
     assert (first.code, first.reason) == ("", "")
     assert first.minhash
-    second = rows.judge(7, [f"{KETTLE}!"])
+    second = rows.check(7, [f"{KETTLE}!"])
     assert second.code == "near_duplicate"
     assert second.reason.startswith("About ")
     assert second.reason.endswith("% similar to row 5.")
     assert second.minhash  # another threshold may bring it back
-    assert rows.judge(8, [LAMP]).code == ""
+    assert rows.check(8, [LAMP]).code == ""
     assert [rows.has(index) for index in (4, 7, 8, 999)] == [True, False, True, False]
 
 
 def test_a_threshold_of_all_finds_exact_repetitions_alone() -> None:
     rows = filter_of(1.0)
-    rows.judge(0, [KETTLE])
-    assert rows.judge(1, [f"{KETTLE} very much"]).code == ""
-    assert rows.judge(2, [KETTLE]).code == "near_duplicate"
+    rows.check(0, [KETTLE])
+    assert rows.check(1, [f"{KETTLE} very much"]).code == ""
+    assert rows.check(2, [KETTLE]).code == "near_duplicate"
 
 
 @pytest.mark.parametrize("texts", [[], [""], [" ", "\n"]])
 def test_a_row_without_text_repeats_nothing(texts: list[str]) -> None:
     rows = filter_of()
-    assert rows.judge(0, texts) == rows.judge(1, texts)
-    assert rows.judge(1, texts).code == ""
+    assert rows.check(0, texts) == rows.check(1, texts)
+    assert rows.check(1, texts).code == ""
 
 
 def test_a_seed_row_goes_before_a_row_of_the_job() -> None:
     rows = filter_of()
-    rows.judge(0, [KETTLE])
+    rows.check(0, [KETTLE])
     rows.seeds.add(2, KETTLE)
-    found = rows.judge(1, [KETTLE])
+    found = rows.check(1, [KETTLE])
     assert (found.code, found.reason) == ("seed_duplicate", "About 100% similar to seed row 3.")
 
 
 def test_a_test_row_goes_before_all_and_without_a_threshold() -> None:
     rows = filter_of(None)
-    assert rows.judge(0, [KETTLE]).code == rows.judge(1, [KETTLE]).code == ""
+    assert rows.check(0, [KETTLE]).code == rows.check(1, [KETTLE]).code == ""
     rows.test_set = TestTextIndex([LAMP, KETTLE])
-    found = rows.judge(2, [f"I say: {KETTLE}."])
+    found = rows.check(2, [f"I say: {KETTLE}."])
     assert found.code == "contaminated"
     assert found.reason.endswith("with row 2 of the test set.")
 
@@ -103,7 +103,7 @@ class TestOfAJob:
         """With a signature, edited by hand without one, or not accepted at all."""
 
         def fill() -> None:
-            signature = filter_of().judge(0, [KETTLE]).minhash
+            signature = filter_of().check(0, [KETTLE]).minhash
             finish(seeded, 0, ItemStatus.ACCEPTED, output={"text": KETTLE}, minhash=signature)
             edited = {"text": "Somebody wrote this by hand because it was missing before"}
             finish(seeded, 1, ItemStatus.ACCEPTED, output={"text": "Old"}, edited=edited)
@@ -115,9 +115,9 @@ class TestOfAJob:
         assert found is not None
         assert [found.has(index) for index in range(3)] == [True, True, False]
         texts = [LAMP, KETTLE, "Somebody wrote this by hand because it was missing before"]
-        codes = [found.judge(3, [text]).code for text in texts]
+        codes = [found.check(3, [text]).code for text in texts]
         assert codes == ["seed_duplicate", "near_duplicate", "near_duplicate"]
-        assert found.judge(3, ["This is not worth keeping"]).code == ""
+        assert found.check(3, ["This is not worth keeping"]).code == ""
 
     async def test_it_is_kept_and_catches_up(self, seeded: Job) -> None:
         first = await filter_for_job(seeded.batch_id, seeded.spec, {})
@@ -125,7 +125,7 @@ class TestOfAJob:
         again = await filter_for_job(seeded.batch_id, seeded.spec, {})
         assert again is first
         assert again is not None
-        assert again.judge(1, [KETTLE]).code == "near_duplicate"
+        assert again.check(1, [KETTLE]).code == "near_duplicate"
 
     async def test_another_threshold_makes_another_filter(self, seeded: Job) -> None:
         first = await filter_for_job(seeded.batch_id, seeded.spec, {})

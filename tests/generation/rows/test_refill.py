@@ -22,7 +22,7 @@ from apps.generation.exports.row_fields import full_row
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.spec import Spec
-from apps.generation.rows.row_steps import first_ask
+from apps.generation.rows.replay import first_request
 from apps.generation.rows.samplers import RowSeed
 from apps.generation.services import create_job
 from apps.llm.client import ChatRequest, Client, Completion, close_clients
@@ -119,7 +119,9 @@ def test_rows_from_before_values_were_kept_are_read_as_they_were_asked(
     spec = job.spec
     for place in range(20):
         old = Item(batch=job.batch, index=100 + place, input={"for": place})
-        asked = first_ask(spec.recipe, RowSeed(old.index, spec.seed, place)).messages[-1]["content"]
+        asked = first_request(spec.recipe, RowSeed(old.index, spec.seed, place)).messages[-1][
+            "content"
+        ]
         old.output = {"text": f"{asked} #1"}
         assert as_asked(full_row(spec, old))
 
@@ -177,8 +179,8 @@ def test_quotas_come_out_whatever_is_replaced(
         item = Item(index=place)
         for _ in range(times):
             item, index = Item(index=index, input={"for": place}), index + 1
-        stands_for = place if item.input else None
-        asked = first_ask(recipe, RowSeed(item.index, seed, stands_for)).messages[-1]["content"]
+        replaces = place if item.input else None
+        asked = first_request(recipe, RowSeed(item.index, seed, replaces)).messages[-1]["content"]
         item.output = {"text": asked}
         row = full_row(spec, item)
         assert asked == f"A {row['label']} of {row['other']}."

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.rows import generate_row as rows
-from apps.generation.rows.row_steps import Ask, Reply, Row, rebuild_row, write
+from apps.generation.rows.replay import rebuild_row
+from apps.generation.rows.row_steps import Reply, Row, RowRequest, row_steps
 from apps.generation.rows.samplers import RowSeed
 from apps.llm.client import ChatRequest, Client, Completion
 from apps.llm.events import Usage
@@ -54,10 +55,10 @@ TICKETS: dict[str, Any] = {
 }
 
 
-def play(recipe: Recipe, *replies: Any, index: int = 0) -> tuple[list[Ask], Row]:
+def play(recipe: Recipe, *replies: Any, index: int = 0) -> tuple[list[RowRequest], Row]:
     """Plays the model: texts, objects or (text, finish reason)."""
-    steps = write(recipe, RowSeed(index, 7))
-    asks: list[Ask] = []
+    steps = row_steps(recipe, RowSeed(index, 7))
+    asks: list[RowRequest] = []
     left = iter(replies)
     try:
         ask = next(steps)
@@ -138,7 +139,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more_with_what_is_wrong
     assert not row.code
     assert row.output is not None
     assert row.output["title"] == TICKET["title"]
-    assert [ask.again for ask in asks] == [False, True, False, False]
+    assert [ask.is_repeat for ask in asks] == [False, True, False, False]
     first, second, later, _ = asks
     assert second.messages[:-2] == first.messages
     assert second.messages[-2] == {"role": "assistant", "content": wrong}
@@ -263,8 +264,8 @@ async def test_a_rows_cost_says_whether_the_cache_was_told(tells: bool) -> None:
     assert (row.usage, row.usage.tells_cached) == (Usage(20, 0, 10), tells)
 
 
-def answered(ask: Ask, choice: int) -> Reply:
-    given = GIVEN[type(ask.column).__name__.lower()]
+def answered(ask: RowRequest, choice: int) -> Reply:
+    given = GIVEN[type(ask.shared.column).__name__.lower()]
     reply = given[choice % len(given)]
     text, finish = reply if isinstance(reply, tuple) else (reply, "stop")
     return Reply(text if isinstance(text, str) else json.dumps(text), finish)
@@ -274,15 +275,15 @@ def told(
     recipe: Recipe, row_seed: RowSeed, passed: list[str], choices: Iterator[int]
 ) -> tuple[Row, list[str]]:
     """A row, and the last reply to each of its questions."""
-    steps, replies = write(recipe, row_seed), list[str]()
+    steps, replies = row_steps(recipe, row_seed), list[str]()
     try:
         ask = next(steps)
         while True:
             if len(replies) < len(passed):
-                reply = Reply(passed[len(replies)], "stop", passed=True)
+                reply = Reply(passed[len(replies)], "stop", is_accepted=True)
             else:
                 reply = answered(ask, next(choices))
-            replies[len(replies) - ask.again :] = [reply.text]
+            replies[len(replies) - ask.is_repeat :] = [reply.text]
             ask = steps.send(reply)
     except StopIteration as end:
         row: Row = end.value

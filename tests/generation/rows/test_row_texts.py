@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.rows.row_texts import (
-    AGAIN,
+    REPEATED,
     join_texts,
     repeated_questions,
     split_texts,
@@ -51,13 +51,13 @@ def test_a_stored_text_that_was_cut_is_one_text(stored: str) -> None:
 
 
 def test_a_question_that_was_repeated_is_marked() -> None:
-    prompt = join_texts(CHAT, ["Ask.", {AGAIN: "Not valid JSON."}, "Answer."])
+    prompt = join_texts(CHAT, ["Ask.", {REPEATED: "Not valid JSON."}, "Answer."])
     assert split_texts(CHAT, prompt) == ["Ask.", "Not valid JSON.", "Answer."]
     assert repeated_questions(CHAT, prompt) == [False, True, False]
 
 
 def test_the_reply_to_the_repeated_question_counts() -> None:
-    prompt = join_texts(CHAT, ["Ask.", {AGAIN: "Again."}, "Answer."])
+    prompt = join_texts(CHAT, ["Ask.", {REPEATED: "Again."}, "Answer."])
     replies = join_texts(CHAT, ["{", "Where?", "Here."])
     assert used_replies(CHAT, prompt, replies) == ["Where?", "Here."]
     assert used_replies(CHAT, prompt, join_texts(CHAT, ["{"])) == []
@@ -65,6 +65,6 @@ def test_the_reply_to_the_repeated_question_counts() -> None:
 
 
 def test_a_repeated_question_of_a_recipe_with_one_column() -> None:
-    prompt = join_texts(SINGLE, ["Write.", {AGAIN: "Once more."}])
+    prompt = join_texts(SINGLE, ["Write.", {REPEATED: "Once more."}])
     assert used_replies(SINGLE, prompt, join_texts(SINGLE, ["", "A text."])) == ["A text."]
-    assert json.loads(prompt[1:])[1] == {AGAIN: "Once more."}
+    assert json.loads(prompt[1:])[1] == {REPEATED: "Once more."}

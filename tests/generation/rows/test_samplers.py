@@ -86,9 +86,9 @@ def test_quotas_are_exact_for_every_seed(seed: int, first: int, second: int) -> 
 
 def test_a_replacement_has_the_place_of_its_row() -> None:
     assert RowSeed(8, 1).place == 8
-    assert RowSeed(8, 1, stands_for=2).place == 2
+    assert RowSeed(8, 1, replaces=2).place == 2
     walk = {"name": "like", "kind": "seed", "rows": ["A", "B"], "order": "walk"}
-    assert sample(walk, RowSeed(8, 1, stands_for=3, tables=TABLES)) == "B"
+    assert sample(walk, RowSeed(8, 1, replaces=3, tables=TABLES)) == "B"
 
 
 @pytest.mark.parametrize(("count", "found"), [(1, ["A", "B", "A"]), (2, ["A\nB"] * 3)])
@@ -114,5 +114,5 @@ def test_seed_rows_that_are_gone() -> None:
 
 
 def test_a_column_of_the_model_is_not_sampled() -> None:
-    with pytest.raises(TypeError, match="is not drawn"):
+    with pytest.raises(TypeError, match="is not sampled"):
         sample_column(parse({"prompt": "Write."}).columns[0], RowSeed(0, 1), {})

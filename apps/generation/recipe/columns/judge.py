@@ -1,6 +1,7 @@
 """The column in which the model scores its own row (pure)."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Le
@@ -76,7 +77,7 @@ class Judge(Written):
     def own_params(self) -> dict[str, ParamValue]:
         return {**JUDGE_PARAMS, **self.params.to_json()}
 
-    @property
+    @cached_property
     def answer_schema(self) -> Mapping[str, Any] | None:
         scores = {
             criterion.name: {
@@ -96,6 +97,6 @@ class Judge(Written):
     def reason_name(self) -> str:
         return f"{self.name}_reason"
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return (self.reason_name, *(criterion.name for criterion in self.criteria))

@@ -77,11 +77,11 @@ class Date(Column):
             raise RecipeError([Problem(("from",), "The start date is after the end date.")])
         return self
 
-    @property
+    @cached_property
     def first(self) -> datetime:
         return datetime.fromisoformat(self.start).replace(tzinfo=UTC)
 
-    @property
+    @cached_property
     def last(self) -> datetime:
         return datetime.fromisoformat(self.end).replace(tzinfo=UTC)
 

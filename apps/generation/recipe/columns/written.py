@@ -1,6 +1,7 @@
 """Columns that the model writes (pure)."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
@@ -73,12 +74,12 @@ class Written(Column):
     def own_params(self) -> dict[str, ParamValue]:
         return self.params.to_json()
 
-    @property
+    @cached_property
     def answer_schema(self) -> Mapping[str, Any] | None:
         """The schema of one answer as it becomes part of the row; None for plain text."""
         return None
 
-    @property
+    @cached_property
     def request_schema(self) -> Mapping[str, Any] | None:
         """The schema for the server to enforce."""
         if self.candidates == 1:
@@ -112,11 +113,11 @@ class Structured(Written):
     kind: Literal["structured"]
     row_schema: RowSchema = Field(alias="schema")
 
-    @property
+    @cached_property
     def answer_schema(self) -> Mapping[str, Any] | None:
         return self.row_schema
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(schemas.field_names(self.row_schema))
 
@@ -128,10 +129,10 @@ class Answer(Written):
     kind: str = ""
     row_schema: dict[str, Any] | None = None
 
-    @property
+    @cached_property
     def answer_schema(self) -> Mapping[str, Any] | None:
         return self.row_schema
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(schemas.field_names(self.row_schema))

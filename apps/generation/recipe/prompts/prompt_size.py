@@ -11,10 +11,9 @@ from apps.generation.recipe.columns.choices import Choice
 from apps.generation.recipe.columns.sampled import Expression
 from apps.generation.recipe.columns.seed import Seed
 from apps.generation.recipe.columns.seed_rows import Table
-from apps.generation.recipe.columns.written import Written
 from apps.generation.recipe.prompts import templates
 from apps.generation.recipe.prompts.budget import MAX_PROMPT
-from apps.generation.recipe.recipe import Recipe, fields_in_words
+from apps.generation.recipe.recipe import Recipe
 from apps.llm.token_bound import ASCII_CHARACTERS, max_tokens_of
 
 DRAWN = 40  # tokens of a number, a date, an identifier
@@ -25,10 +24,13 @@ def prompt_tokens(recipe: Recipe, tables: Mapping[str, Table]) -> int:
     """Counts the longest values, examples and earlier answers, as often as a prompt names them."""
     longest: dict[str, int] = {}
     total = max_tokens_of(recipe.system_message)
-    for column in recipe.columns:
-        if isinstance(column, Written):
-            total += min(MOST, _of(column.prompt, longest) + max_tokens_of(fields_in_words(column)))
-        longest |= _longest(recipe, column, tables, longest)
+    for column, request in recipe.steps:
+        if request is not None:
+            prompt = _of(request.column.prompt, longest) + max_tokens_of(request.fields)
+            total += min(MOST, prompt)
+            longest |= dict.fromkeys(column.names, request.max_tokens)
+        else:
+            longest |= _longest(column, tables, longest)
     return total
 
 
@@ -38,12 +40,10 @@ def _of(template: str, longest: Mapping[str, int]) -> int:
 
 
 def _longest(
-    recipe: Recipe, column: Column, tables: Mapping[str, Table], known: Mapping[str, int]
+    column: Column, tables: Mapping[str, Table], known: Mapping[str, int]
 ) -> dict[str, int]:
-    """Tokens of the longest value of each name that a column gives."""
+    """Return the tokens of the longest value of each name that a column gives."""
     match column:
-        case Written():
-            return dict.fromkeys(column.names, recipe.max_tokens_of(column))
         case Choice():
             return {column.name: max(map(max_tokens_of, column.values), default=0)}
         case Seed():

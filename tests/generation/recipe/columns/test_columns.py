@@ -14,7 +14,7 @@ from apps.generation.recipe.columns.written import Written
 from apps.generation.recipe.parse import parse, to_json
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.recipe import Recipe
-from apps.generation.rows.row_steps import Row, write
+from apps.generation.rows.row_steps import Row, row_steps
 from apps.generation.rows.samplers import RowSeed, sample_column
 
 ASK = {"name": "text", "kind": "text", "prompt": "Write."}
@@ -363,7 +363,7 @@ def test_a_stored_recipe_is_read_whatever_it_says_and_a_row_without_values_says_
 def next_row(recipe: Recipe, index: int) -> Row | None:
     """The row if it ends before the model is asked."""
     try:
-        next(write(recipe, RowSeed(index, 1)))
+        next(row_steps(recipe, RowSeed(index, 1)))
     except StopIteration as end:
         row: Row = end.value
         return row

@@ -10,7 +10,7 @@ from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.prompts.prompt_size import prompt_tokens
 from apps.generation.rows.generate_row import row_tokens
-from apps.generation.rows.row_steps import Ask, Reply, write
+from apps.generation.rows.row_steps import Reply, RowRequest, row_steps
 from apps.generation.rows.samplers import RowSeed
 from apps.llm.thinking import NOT_REPORTED
 from apps.servers.models import Server
@@ -37,9 +37,9 @@ def test_no_row_asks_for_more_than_was_said(text: str, template: str) -> None:
     said = prompt_tokens(recipe, tables)
     longest = 0
     for index in range(20):
-        steps = write(recipe, RowSeed(index, 7, tables=tables))
+        steps = row_steps(recipe, RowSeed(index, 7, tables=tables))
         ask = next(steps)
-        assert isinstance(ask, Ask)
+        assert isinstance(ask, RowRequest)
         ask = steps.send(Reply("word " * 280, "stop"))
         longest = max(longest, sum(len(message["content"]) for message in ask.messages))
     # A Chinese character may be a token or more; four characters of English are one.
