@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from django.utils import timezone
@@ -11,15 +12,52 @@ from apps.batch.models import Batch, ThroughputHistory
 from apps.batch.pump.active_job import ActiveJob
 from apps.batch.pump.active_jobs import ActiveJobs
 from apps.batch.scheduler.concurrency_probe import ConcurrencyProbe, ProbeResult
-from apps.batch.scheduler.throughput import BUCKET_SECONDS, Point, ThroughputMeter, append_point
+from apps.batch.scheduler.throughput import Point, append_point
 from apps.batch.store.leases import Lease, fence
 from apps.batch.store.row_events import PendingRow
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 
+BUCKET_SECONDS = 5.0  # of one point
 # A shorter job ends before a probe has paid off.
 MIN_PROBE_ROWS = 200
 PROBE_VALID = timedelta(days=7)
+
+
+@dataclass
+class ThroughputMeter:
+    """Sums up the work of a pump's jobs between two points, by batch."""
+
+    start: float
+    """Unix time."""
+    _points: dict[int, Point] = field(default_factory=dict)
+
+    def add_time(self, now: float, seconds: float, slots: dict[int, int]) -> None:
+        """Add elapsed time with the slots that each job used."""
+        for batch_id, count in slots.items():
+            point = self._point(batch_id, now - seconds)
+            point.busy_seconds += seconds
+            point.slot_seconds += count * seconds
+
+    def add_row(self, batch_id: int, tokens: int) -> None:
+        point = self._point(batch_id, self.start)
+        point.rows += 1
+        point.tokens += tokens
+
+    def _point(self, batch_id: int, start: float) -> Point:
+        if batch_id not in self._points:
+            self._points[batch_id] = Point(start)
+        return self._points[batch_id]
+
+    def take_points(self, now: float) -> dict[int, Point]:
+        """Return the points since the last call and start new ones."""
+        self.start = now
+        points, self._points = self._points, {}
+        return {
+            batch_id: point
+            for batch_id, point in points.items()
+            if point.slot_seconds or point.rows
+        }
 
 
 class PumpMetrics:

@@ -75,7 +75,9 @@ class RowRunner:
                     outcome = await job.run_row(request, job.context)
                 state.widths.finished(server, job.model, row.pk, outcome.written)
                 job.consecutive_failures = 0
-                state.breaker.record_success()
+                state.answers += 1
+                if state.breaker.in_trouble:
+                    state.breaker.record_success()
                 state.metrics.row_finished(row, outcome)
                 event = Finished(row, outcome, job.take_active_seconds())
                 # Before the slot is given back, which may wait for Redis.
@@ -93,14 +95,14 @@ class RowRunner:
         Raises:
             BackendGone: a proxy timed out, and no other row had an answer meanwhile either.
         """
-        widths, breaker = self._state.widths, self._state.breaker
+        state, widths = self._state, self._state.widths
         widths.started(server, model, row.pk)
-        successes = breaker.successes
+        answers = state.answers
         try:
             yield
         except BaseException as error:
             widths.dropped(server, model, row.pk, refused=isinstance(error, errors.Busy))
-            if isinstance(error, errors.ProxyTimeout) and breaker.successes == successes:
+            if isinstance(error, errors.ProxyTimeout) and state.answers == answers:
                 raise errors.BackendGone(str(error)) from error
             raise
 

@@ -35,6 +35,8 @@ class PumpState:
         """Rows in flight by their task."""
         self.without_slot: set[asyncio.Task[RowEvent]] = set()
         """Tasks of `rows` that wait for a permit."""
+        self.answers = 0
+        """Rows that the server answered."""
         self.wake_dispatcher = asyncio.Event()
         self.blocked_by = ""
         """Why no row starts, as a sentence; "" if nothing is in the way."""

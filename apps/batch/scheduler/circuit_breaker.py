@@ -18,8 +18,8 @@ class CircuitBreaker:
     """Rows that failed since the last success."""
     max_in_flight: int | None = None
     """Max rows in flight while the server recovers; None: no limit."""
-    successes: int = 0
-    """Rows that succeeded, ever."""
+    in_trouble: bool = False
+    """True after a failure, until a row succeeds."""
     _pause: float = PAUSE_SECONDS[0]
 
     @property
@@ -30,11 +30,12 @@ class CircuitBreaker:
     def record_failure(self, row: int) -> bool:
         """Count a failed row. Returns True if the server is at fault and no attempt counts."""
         self.failed.add(row)
+        self.in_trouble = True
         return len(self.failed) >= FAILED_ROWS_TO_OPEN
 
     def record_success(self) -> None:
         self.failed.clear()
-        self.successes += 1
+        self.in_trouble = False
         self.max_in_flight = None
         self._pause = PAUSE_SECONDS[0]
 
@@ -47,6 +48,7 @@ class CircuitBreaker:
     def half_open(self) -> None:
         """Let one row through: a server that reports ready may fail again."""
         self.max_in_flight = 1
+        self.in_trouble = True
 
     def record_quiet_second(self) -> None:
         """Double the limit after a second without a failure: a row may take minutes."""

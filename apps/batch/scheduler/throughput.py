@@ -1,9 +1,8 @@
 """Throughput of a job over time, in a bounded number of points (pure)."""
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass
 
-BUCKET_SECONDS = 5.0
 MAX_POINTS = 240
 
 PointJson = list[float]
@@ -48,34 +47,3 @@ def append_point(points: Sequence[Point], point: Point) -> list[Point]:
     pairs = zip(longer[::2], longer[1::2], strict=False)
     joined = [first.joined_with(second) for first, second in pairs]
     return [*joined, *longer[2 * len(joined) :]]
-
-
-@dataclass
-class ThroughputMeter:
-    """Sums up the work of a pump's jobs between two points, by batch."""
-
-    start: float
-    """Unix time."""
-    _points: dict[int, Point] = field(default_factory=dict)
-
-    def add_time(self, now: float, seconds: float, slots: dict[int, int]) -> None:
-        """Add elapsed time with the slots that each job used."""
-        for batch_id, count in slots.items():
-            point = self._points.setdefault(batch_id, Point(now - seconds))
-            point.busy_seconds += seconds
-            point.slot_seconds += count * seconds
-
-    def add_row(self, batch_id: int, tokens: int) -> None:
-        point = self._points.setdefault(batch_id, Point(self.start))
-        point.rows += 1
-        point.tokens += tokens
-
-    def take_points(self, now: float) -> dict[int, Point]:
-        """Return the points since the last call and start new ones."""
-        self.start = now
-        points, self._points = self._points, {}
-        return {
-            batch_id: point
-            for batch_id, point in points.items()
-            if point.slot_seconds or point.rows
-        }

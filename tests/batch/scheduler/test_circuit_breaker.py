@@ -23,9 +23,11 @@ def test_record_failure_opens_after_different_rows_without_a_success(
         if row is None:
             breaker.record_success()
             failed.clear()
+            assert not breaker.in_trouble
         else:
             failed.add(row)
             assert breaker.record_failure(row) == (len(failed) >= FAILED_ROWS_TO_OPEN)
+            assert breaker.in_trouble
 
 
 def test_record_failure_of_one_row_never_opens() -> None:
