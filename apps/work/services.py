@@ -137,6 +137,11 @@ def find(kind: str, subject: object) -> Task | None:
     return Task.objects.filter(kind=kind, subject=str(subject)).first()
 
 
+def list_tasks(kind: str, prefix: str = "") -> list[Task]:
+    """Return the tasks of a kind whose subject begins with `prefix`."""
+    return list(Task.objects.filter(kind=kind, subject__startswith=prefix))
+
+
 def run_subject(kind: str, subject: object) -> None:
     """Run the task of a subject, if there is one."""
     task = find(kind, subject)

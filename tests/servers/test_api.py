@@ -11,7 +11,8 @@ from apps.runtime.redis import close_async_redis
 from apps.servers.liveness import record_stall
 from apps.servers.models import DefaultServer, Kind, Server
 from apps.servers.services import hold_slot
-from apps.servers.tasks import act_on_model
+from apps.work.models import Task
+from apps.work.tasks import run_task
 from tests.llama_process import LlamaProcess, free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -241,7 +242,7 @@ class TestActions:
     @pytest.fixture(autouse=True)
     def sent(self, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         sent: list[Any] = []
-        monkeypatch.setattr(act_on_model, "delay", lambda *given: sent.append(given))
+        monkeypatch.setattr(run_task, "delay", sent.append)
         return sent
 
     def post(self, api: Client, server: Server, action: str, model: str = "b") -> Any:
@@ -264,7 +265,9 @@ class TestActions:
     def test_it_works(self, staff_api: Client, swap: Server, sent: list[Any]) -> None:
         answer = self.post(staff_api, swap, "load")
         assert (answer.status_code, answer.json()) == (202, {"model": "b", "action": "load"})
-        assert sent == [(swap.pk, "b", "load")]
+        task = Task.objects.get()
+        assert sent == [task.pk]
+        assert task.options == {"server": swap.pk, "model": "b", "action": "load"}
 
     def test_a_server_that_cannot(self, staff_api: Client, server: Server, sent: list[Any]) -> None:
         staff_api.post(f"/api/v1/servers/{server.pk}/probe")

@@ -1,26 +1,21 @@
 """Actions on models that run in the background, and how they ended.
 
-A page or a route only starts an action: a task waits for the end, the model's state shows the
-progress, and a failure is stored for a while.
+A page or a route only starts an action: a durable task of the server, the action and the model.
 """
 
-import asyncio
-import json
-import time
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import cast
+from datetime import datetime, timedelta
 
-from redis.exceptions import RedisError
+from django.db import transaction
+from django.utils import timezone
 
-from apps.llm import errors
-from apps.runtime.redis import sync_redis
-from apps.servers.loading.load_model import LOAD_SECONDS, Action, check_action, run_action
+from apps.servers.loading.load_model import Action, check_action
+from apps.servers.loading.task_kind import MODEL_ACTION
 from apps.servers.models import Server
-from apps.servers.probing.refresh import refresh_server
+from apps.work import services as work
+from apps.work.models import Task, TaskState
 
-FAILURE_SECONDS = 600
+FAILURE_SHOWN_FOR = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +26,10 @@ class ModelActivity:
     since: datetime
     error: str = ""
     """The reason why it failed; empty while it runs."""
+    wait_reason: str = ""
+    """What it waits for; empty if it does not wait."""
+    share: float | None = None
+    """The loaded share of the model, 0 to 1; None where the server does not report it."""
 
     @property
     def state(self) -> str:
@@ -38,60 +37,48 @@ class ModelActivity:
 
 
 def start_action(server: Server, model: str, action: Action) -> None:
-    """Run an action in the background. Blocks for a moment only.
+    """Run an action in the background; unloading a model ends its loading. Blocks for a moment.
 
     Raises:
         NotSupported, UnknownModel: see `check_action`.
     """
-    from apps.servers.tasks import act_on_model  # it needs this module
-
     model = check_action(server, model, action)
-    _store(server.pk, model, ModelActivity(action, datetime.now(UTC)), int(LOAD_SECONDS))
-    act_on_model.delay(server.pk, model, action.value)
-
-
-async def run_started_action(server: Server, model: str, action: Action) -> None:
-    """Run an action that `start_action` has announced, and store how it ended."""
-    activity = ModelActivity(action, datetime.now(UTC))
-    try:
-        await run_action(await refresh_server(server), model, action)
-    except errors.LLMError as error:
-        failed = ModelActivity(action, activity.since, str(error))
-        await asyncio.to_thread(_store, server.pk, model, failed, FAILURE_SECONDS)
-    else:
-        await asyncio.to_thread(_store, server.pk, model, None, 0)
+    with transaction.atomic():
+        if action is Action.UNLOAD:
+            for other in (Action.LOAD, Action.WARM):
+                if task := work.find(MODEL_ACTION, _subject(server, model, other)):
+                    work.cancel(task)
+        options = {"server": server.pk, "model": model, "action": action.value}
+        work.enqueue(MODEL_ACTION, _subject(server, model, action), options=options)
 
 
 def model_activities(server: Server) -> dict[str, ModelActivity]:
     """The current and recently failed actions by model. Blocks."""
-    found: dict[str, ModelActivity] = {}
-    try:
-        notes = cast(dict[bytes, bytes], sync_redis().hgetall(_key(server.pk)))
-    except RedisError:
-        return found
-    for model, value in notes.items():
-        stored = json.loads(value)
-        if stored["until"] > time.time():
-            since = datetime.fromtimestamp(stored["since"], UTC)
-            found[model.decode()] = ModelActivity(Action(stored["action"]), since, stored["error"])
-    return found
+    latest: dict[str, Task] = {}
+    for task in sorted(work.list_tasks(MODEL_ACTION, f"{server.pk}:"), key=_started_last):
+        latest[task.options["model"]] = task
+    return {model: _activity(task) for model, task in latest.items() if _is_shown(task)}
 
 
-def _key(server_id: int) -> str:
-    return f"llm:activities:{server_id}"
+def _started_last(task: Task) -> tuple[bool, datetime]:
+    return task.is_active, task.finished or task.enqueued_at
 
 
-def _store(server_id: int, model: str, activity: ModelActivity | None, seconds: int) -> None:
-    with suppress(RedisError):
-        redis = sync_redis()
-        if activity is None:
-            redis.hdel(_key(server_id), model)
-            return
-        stored = {
-            "action": activity.action.value,
-            "since": activity.since.timestamp(),
-            "error": activity.error,
-            "until": time.time() + seconds,
-        }
-        redis.hset(_key(server_id), model, json.dumps(stored))
-        redis.expire(_key(server_id), int(LOAD_SECONDS))
+def _is_shown(task: Task) -> bool:
+    if task.is_active or task.finished is None:
+        return task.is_active
+    return task.state == TaskState.FAILED and task.finished > timezone.now() - FAILURE_SHOWN_FOR
+
+
+def _activity(task: Task) -> ModelActivity:
+    return ModelActivity(
+        action=Action(task.options["action"]),
+        since=task.started or task.enqueued_at,
+        error=task.error,
+        wait_reason=work.wait_reason(task),
+        share=task.done / task.total if task.total else None,
+    )
+
+
+def _subject(server: Server, model: str, action: Action) -> str:
+    return f"{server.pk}:{action}:{model}"[:300]

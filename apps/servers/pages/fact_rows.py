@@ -23,7 +23,11 @@ class ModelRow:
     context: str
     abilities: list[str]
     running: str
-    """The action that runs now, as a phrase: "loading"."""
+    """The action that runs now, as a phrase: "loading, 43%"."""
+    waiting: str
+    """What that action waits for, as a sentence."""
+    can_cancel: bool
+    """It is loading, and unloading would end that."""
     button: str
     """The button of that action: "warm" or "power"."""
     actions: list[str]
@@ -43,7 +47,7 @@ def model_rows(server: Server, activities: Mapping[str, ModelActivity]) -> list[
     for model in server.model_facts:
         activity = activities.get(model.id)
         state = model.state
-        running = _GERUNDS[activity.action] if activity and not activity.error else ""
+        running = _running(activity) if activity and not activity.error else ""
         rows.append(
             ModelRow(
                 id=model.id,
@@ -54,6 +58,11 @@ def model_rows(server: Server, activities: Mapping[str, ModelActivity]) -> list[
                 context=_context(model, server),
                 abilities=_abilities(model),
                 running=running,
+                waiting=activity.wait_reason if activity else "",
+                can_cancel=bool(running)
+                and activity is not None
+                and activity.action is Action.LOAD
+                and "unload" in model.actions,
                 button="warm" if activity and activity.action == Action.WARM else "power",
                 actions=[] if running else _actions(model, state),
             )
@@ -80,6 +89,11 @@ _GERUNDS = {
     Action.UNLOAD: "unloading",
     Action.WARM: "warming up",
 }
+
+
+def _running(activity: ModelActivity) -> str:
+    share = "" if activity.share is None else f", {activity.share:.0%}"
+    return f"{_GERUNDS[activity.action]}{share}"
 
 
 def _actions(model: ModelFacts, state: str) -> list[str]:

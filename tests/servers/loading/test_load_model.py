@@ -11,8 +11,7 @@ from apps.runtime.async_db import in_db
 from apps.servers.health import read_health
 from apps.servers.liveness import record_stall
 from apps.servers.loading import load_model as loading_load_model
-from apps.servers.loading.activities import model_activities, run_started_action, start_action
-from apps.servers.loading.load_model import Action, load_model, unload_model, warm_model
+from apps.servers.loading.load_model import load_model, unload_model, warm_model
 from apps.servers.models import Server, State
 from apps.servers.probing.refresh import refresh_server
 from tests.llama_process import LlamaProcess
@@ -152,48 +151,3 @@ async def test_a_proxy_can_only_be_warmed(llama: LlamaProcess, kind: str) -> Non
             await load_model(server, "m")
         await warm_model(server, "m")
         assert proxy.most == {"m": 1}
-
-
-class TestOrders:
-    def start(self, monkeypatch: pytest.MonkeyPatch, server: Server, action: Action) -> list[Any]:
-        from apps.servers.tasks import act_on_model
-
-        sent: list[Any] = []
-        monkeypatch.setattr(act_on_model, "delay", lambda *given: sent.append(given))
-        start_action(server, "bee", action)
-        return sent
-
-    async def test_an_order_is_queued_and_shown(
-        self, llama: LlamaProcess, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with Standin("llama-swap", llama, models=TWO) as swap:
-            swap.change(models=[TWO[0], Model("bee", slots=2)])
-            server = await known(swap)
-            sent = await asyncio.to_thread(self.start, monkeypatch, server, Action.LOAD)
-            assert sent == [(server.pk, "bee", "load")]
-            activity = (await asyncio.to_thread(model_activities, server))["bee"]
-            assert (activity.action, activity.state, activity.error) == ("load", "running", "")
-            assert swap.loads == []
-            await run_started_action(server, "bee", Action.LOAD)
-            assert await asyncio.to_thread(model_activities, server) == {}
-            assert swap.states["bee"] == "loaded"
-
-    async def test_a_failure_is_kept_to_be_read(self, llama: LlamaProcess) -> None:
-        with Standin("llama-swap", llama, models=[Model("broken", fails=True)]) as swap:
-            server = await known(swap)
-            await run_started_action(server, "broken", Action.WARM)
-            activity = (await asyncio.to_thread(model_activities, server))["broken"]
-            assert activity.state == "failed"
-            assert "exited prematurely" in activity.error
-
-
-@pytest.mark.parametrize("action", ["load", "unload", "warm"])
-def test_the_task_does_it(llama: LlamaProcess, action: str) -> None:
-    from apps.servers.tasks import act_on_model
-
-    with Standin("router", llama, models=[Model("a", loaded=action != "load")]) as router:
-        server = server_at(router)
-        act_on_model(server.pk, "a", action)  # a server that was never Reviewed
-        act_on_model(0, "a", action)  # one that was removed
-        assert router.states == {"a": "unloaded" if action == "unload" else "loaded"}
-        assert model_activities(server) == {}

@@ -3,20 +3,27 @@
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
+from django.template.loader import render_to_string
 from django.test import Client
 
+from apps.servers.loading.activities import model_activities
 from apps.servers.models import Kind, Server, State
-from apps.servers.tasks import act_on_model
+from apps.servers.pages.fact_rows import model_rows
+from apps.work import services as work
+from apps.work.errors import TaskCancelled
+from apps.work.models import Task, TaskState
+from apps.work.tasks import run_task
 from tests.llama_process import LlamaProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """What was put into the queue of the workers."""
-    sent: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(act_on_model, "delay", lambda *args: sent.append(args))
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The tasks announced to the workers."""
+    sent: list[int] = []
+    monkeypatch.setattr(run_task, "delay", sent.append)
     return sent
 
 
@@ -39,15 +46,43 @@ def act(browser: Client, server: Server, action: str, model: str) -> Any:
     return browser.post(f"/servers/{server.pk}/act/", {"action": action, "model": model})
 
 
+def shown(server: Server, viewer: User) -> str:
+    """The first model of a server, as its card shows it."""
+    row = model_rows(server, model_activities(server))[0]
+    return render_to_string("servers/_model.html", {"model": row, "pk": 1, "user": viewer})
+
+
 def test_it_works(staff_browser: Client, server: Server, sent: list[Any]) -> None:
     staff_browser.get("/servers/cards/")
     server.refresh_from_db()
     (model,) = server.model_ids
     answer = act(staff_browser, server, "warm", model).content.decode()
-    assert sent == [(server.pk, model, "warm")]
+    task = Task.objects.get()
+    assert sent == [task.pk]
+    assert task.options == {"server": server.pk, "model": model, "action": "warm"}
+    assert "Waiting for a worker." in answer
     assert "Warming up…" in answer
     assert 'id="said" role="status" hx-swap-oob="true"' in answer
     assert "Warming up" in answer
+
+
+def test_a_load_under_way_shows_its_share_and_is_cancelled(
+    staff_browser: Client, swap: Server, carol: User, sent: list[Any]
+) -> None:
+    act(staff_browser, swap, "load", "qwen-14b")
+    held = work.claim(Task.objects.get().pk)
+    assert held is not None
+    held.report(43, 100)
+    page = shown(swap, carol)
+    assert "Loading, 43%…" in page
+    assert ">Cancel</button>" in page
+    act(staff_browser, swap, "unload", "qwen-14b")
+    with pytest.raises(TaskCancelled):
+        held.check()
+    held.end(TaskState.CANCELLED)
+    page = shown(swap, carol)
+    assert "Unloading…" in page
+    assert ">Cancel</button>" not in page
 
 
 def test_what_the_server_does_not_do_is_said(

@@ -1,0 +1,2 @@
+MODEL_ACTION = "servers.model_action"
+"""The kind of a durable task that loads, unloads or warms a model."""
