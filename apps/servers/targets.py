@@ -34,6 +34,11 @@ class Target:
         )
 
     @property
+    def must_be_loaded(self) -> bool:
+        """True if its server says that it is not in memory; some say nothing of that."""
+        return not self.is_loaded and self.server.facts_of(self.model).state != "unknown"
+
+    @property
     def is_demo(self) -> bool:
         """True for the small model that ships with Workbench and can do little."""
         return self.server.from_settings and DEMO_MODEL in self.model

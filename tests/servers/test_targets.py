@@ -16,6 +16,7 @@ from apps.servers.targets import (
 
 def swapping(**fields: object) -> Server:
     models = [
+        {"id": "far", "state": "unknown", "slots": 8, "context": 8192},
         {"id": "big", "aliases": ["large"], "state": "loaded", "slots": 2, "context": 4096},
         {"id": "small", "state": "unloaded", "slots": 8},
     ]
@@ -53,6 +54,15 @@ def test_a_target_knows_if_its_model_must_be_loaded() -> None:
     assert choose_target(server, "large").is_loaded
     assert not choose_target(server, "small").is_loaded
     assert choose_target(Server(name="s"), "any").is_loaded
+    assert choose_target(server, "small").must_be_loaded
+    assert not choose_target(server, "large").must_be_loaded
+
+
+def test_nobody_waits_for_a_load_of_which_nothing_is_known() -> None:
+    """The models of llama-swap's peers, and all of an old llama-swap."""
+    target = choose_target(swapping(), "far")
+    assert not target.is_loaded
+    assert not target.must_be_loaded
 
 
 def test_the_demo_model_is_that_of_the_settings() -> None:

@@ -235,7 +235,7 @@ class Turn:
     @asynccontextmanager
     async def _report_loading(self, target: llm.Target) -> AsyncIterator[None]:
         """Write the progress of loading the model, if it is not in memory."""
-        if target.is_loaded:
+        if not target.must_be_loaded:
             yield
             return
         self.log.add("loading")

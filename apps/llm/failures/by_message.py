@@ -18,6 +18,9 @@ from apps.llm.errors import (
 )
 from apps.llm.failures.by_status import KEY_REJECTED, backend_gone
 
+# Of llama-swap before 2025: it may hold paths and keys, which are nobody's business here.
+_COMMAND = re.compile(r"command \[[^\]]*\]?")
+
 
 def error_by_message(message: str) -> LLMError | None:
     """Return the error that a message is known to stand for; None for unknown words."""
@@ -50,6 +53,7 @@ def _pool_exhausted(found: re.Match[str], message: str) -> LLMError:
 
 def _load_failed(found: re.Match[str], message: str) -> LLMError:
     reason = message.removeprefix("unspecific error: ").rstrip(".")
+    reason = _COMMAND.sub("its command ended with", reason)
     return LoadFailed(f"The model failed to start: {reason}. See the server’s log.")
 
 
@@ -100,7 +104,8 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], LLMError]
         (r"does not support logits", _embeddings_only),
         # router, llama-swap
         (
-            r"failed to load|health ?check timed out|exited prematurely|failed to start",
+            r"failed to load|health ?check timed out|exited prematurely|failed to start|"
+            r"unable to start process",
             _load_failed,
         ),
         (r"model is not (loaded|running)", _not_loaded),

@@ -154,6 +154,14 @@ REPLIES = [
         "The model failed to start: upstream command exited prematurely. See the server’s log.",
     ),
     (
+        500,
+        "unable to start process: command [/opt/llama-server --api-key hunter2 -m /m/a.gguf] "
+        "exit status 1",
+        errors.LoadFailed,
+        "The model failed to start: unable to start process: its command ended with exit status 1. "
+        "See the server’s log.",
+    ),
+    (
         503,
         swap("process was stopped", "service_unavailable"),
         errors.Loading,
