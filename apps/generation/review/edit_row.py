@@ -7,7 +7,6 @@ from apps.batch import services as batches
 from apps.batch.errors import WrongState
 from apps.batch.models import Item, ItemStatus
 from apps.generation.exports.row_fields import is_complete
-from apps.generation.recipe.columns import schemas
 from apps.generation.recipe.problems import Problem, RecipeError
 from apps.generation.recipe.spec import Spec
 from apps.generation.review.restore import own_fingerprint
@@ -42,7 +41,7 @@ def edit_row(item: Item, fields: Mapping[str, str], spec: Spec) -> None:
         empty = all(value is None for value in inner.values())
         if column.answer_schema is None or empty:
             continue
-        for sentence in schemas.errors(column.answer_schema, inner):
+        for sentence in answer_check.errors(column.answer_schema, inner):
             message = f"The edit does not match the schema: {sentence}"
             problems.append(Problem((column.name,), message))
     if problems:

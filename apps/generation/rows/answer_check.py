@@ -2,14 +2,13 @@
 
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from apps.generation.recipe.columns import schemas
-from apps.generation.recipe.columns.judge import Judge
-from apps.generation.recipe.columns.written import Text, Written
-from apps.generation.recipe.prompts.budget import to_text
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from apps.core.schemas.json_schemas import Schema, closed
 from apps.generation.recipe.recipe import Recipe
 from apps.similarity.text_key import texts_fingerprint
 
@@ -26,7 +25,7 @@ class AnswerCheck:
 
 
 def check_answer(
-    schema: Mapping[str, Any] | None,
+    schema: Schema | None,
     text: str,
     finish_reason: str,
     only_thought: str = "",
@@ -56,55 +55,59 @@ def check_answer(
             output = parse_json(_unfenced(text))
         except ValueError as error:
             return AnswerCheck(code="invalid_json", reason=f"Not valid JSON: {error}.")
-        if problem := schemas.first_error(schema, output, loosely=loosely):
+        if problem := first_error(schema, output, loosely=loosely):
             return AnswerCheck(output=output, code="schema", reason=problem)
-    texts = schemas.free_texts(schema, output)
+    texts = free_texts(schema, output)
     if texts and not any(part.strip() for part in texts):
         return AnswerCheck(output=output, code="empty", reason="The text is empty.")
     return AnswerCheck(output=output)
 
 
-@dataclass(frozen=True, slots=True)
-class FailedCheck:
-    code: str
-    message: str
+def first_error(schema: Schema, row: Any, *, loosely: bool = False) -> str:
+    """The first error of a row as a sentence; empty if it fits the schema.
+
+    Args:
+        loosely: check required fields and types only, no limits.
+    """
+    return next(iter(errors(schema, row, loosely=loosely)), "")
 
 
-def first_failed_check(
-    column: Written, answer: Mapping[str, Any], values: Mapping[str, Any]
-) -> FailedCheck | None:
-    """Return the first low score or failed check of a well-formed answer."""
-    if isinstance(column, Judge) and (low := _low_score(column, answer)) is not None:
-        return low
-    for check in column.checks:
-        text = _checked_text(column, check.field, answer)
-        if problem := check.problem(text, {**values, **answer}):
-            name = check.field or (column.name if isinstance(column, Text) else "")
-            return FailedCheck(f"check_{check.kind}", f"{f'{name}: ' if name else ''}{problem}")
-    return None
+def errors(schema: Schema, row: Any, *, loosely: bool = False) -> list[str]:
+    """Return all errors of a row, see `first_error`."""
+    found = sorted(
+        Draft202012Validator(closed(schema)).iter_errors(row), key=lambda error: error.json_path
+    )
+    if loosely:
+        found = [error for error in found if error.validator in {"required", "type"}]
+    return [_sentence(error) for error in found]
 
 
-def _low_score(column: Judge, answer: Mapping[str, Any]) -> FailedCheck | None:
-    for criterion in column.criteria:
-        score = answer[criterion.name]
-        if score < criterion.at_least:
-            message = (
-                f"{criterion.name} {score} of {criterion.largest}, minimum {criterion.at_least}. "
-                f"{answer[column.reason_name]}"
-            )
-            return FailedCheck("judged", message)
-    return None
+def _sentence(error: ValidationError) -> str:
+    place = ".".join(str(step) for step in error.absolute_path)
+    message = error.message if len(error.message) <= 200 else f"{error.message[:200]}…"
+    return f"“{place}”: {message}." if place else f"{message}."
 
 
-def _checked_text(column: Written, name: str, answer: Mapping[str, Any]) -> str:
-    if name:
-        return to_text(answer.get(name))
-    return "\n".join(free_texts(column, answer))
+# --- Free texts ---------------------------------------------------------------
 
 
-def free_texts(column: Written, answer: Mapping[str, Any]) -> list[str]:
-    """Return the free texts of a column's answer: no labels, numbers or enums."""
-    return schemas.free_texts(column.answer_schema, dict(answer))
+def free_texts(schema: Schema | None, row: Any) -> list[str]:
+    """The strings the model was free to write, in the schema's order."""
+    if schema is None:
+        return [text for text in row.values() if isinstance(text, str)]
+    if "enum" in schema or "const" in schema:
+        return []
+    if isinstance(row, dict):
+        properties = schema.get("properties", {})
+        return [
+            text
+            for name, inner in properties.items()
+            if name in row
+            for text in free_texts(inner, row[name])
+        ]
+    if isinstance(row, list):
+        return [text for item in row for text in free_texts(schema["items"], item)]
+    return [row] if isinstance(row, str) else []
 
 
 def free_texts_of(recipe: Recipe, output: Any) -> list[str]:
@@ -114,7 +117,9 @@ def free_texts_of(recipe: Recipe, output: Any) -> list[str]:
     return [
         text
         for column in recipe.text_columns
-        for text in free_texts(column, {name: output.get(name) for name in column.names})
+        for text in free_texts(
+            column.answer_schema, {name: output.get(name) for name in column.names}
+        )
     ]
 
 
@@ -124,6 +129,9 @@ def fingerprint(texts: list[str]) -> str | None:
     A row of labels and numbers alone may well come twice.
     """
     return texts_fingerprint(texts) if texts else None
+
+
+# --- JSON ---------------------------------------------------------------------
 
 
 def _unfenced(text: str) -> str:

@@ -9,12 +9,11 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from apps.generation.recipe.columns import schemas
 from apps.generation.recipe.columns.written import Answer, Text, Written
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts import templates
 from apps.generation.recipe.recipe import ColumnRequest, Recipe
-from apps.generation.rows import answer_check, samplers
+from apps.generation.rows import answer_check, quality_check, samplers
 from apps.generation.rows.samplers import RowSeed, Values, random_bits
 
 PLAIN = "Answer with plain text this time."
@@ -190,12 +189,11 @@ def _answer(
     if column.candidates > 1:
         answer = _pick_candidate(column, answer["candidates"], row_seed)
     fields = _named_fields(column, answer)
-    if reply.is_accepted:
-        return fields
-    checked = fields if isinstance(column, Text) else answer
-    failed = answer_check.first_failed_check(column, checked, values)
-    if failed is not None:
-        raise _Rejected(failed.code, f"{where}{failed.message}", fields)
+    if column.has_checks and not reply.is_accepted:
+        checked = fields if isinstance(column, Text) else answer
+        failed = quality_check.first_failed_check(column, checked, values)
+        if failed is not None:
+            raise _Rejected(failed.code, f"{where}{failed.message}", fields)
     return fields
 
 
@@ -215,7 +213,7 @@ def _named_fields(column: Written, answer: Any) -> Values:
         return {column.name: str(text).strip()}
     if isinstance(column, Answer):
         return dict(answer)
-    return {name: answer.get(name) for name in schemas.field_names(column.answer_schema)}
+    return {name: answer.get(name) for name in column.names}
 
 
 def _pick_candidate(column: Written, candidates: list[Values], row_seed: RowSeed) -> Values:

@@ -1,10 +1,18 @@
 """What becomes a row, and why not."""
 
+from typing import Any
+
 import pytest
 
 from apps.generation.recipe.parse import parse
-from apps.generation.rows.answer_check import check_answer, fingerprint, free_texts_of
-from tests.generation.recipe.columns.test_schemas import LABELLED
+from apps.generation.rows.answer_check import (
+    check_answer,
+    fingerprint,
+    first_error,
+    free_texts,
+    free_texts_of,
+)
+from tests.generation.recipe.columns.test_schemas import LABELLED, of
 
 
 @pytest.mark.parametrize(
@@ -58,3 +66,34 @@ def test_labels_alone_may_come_twice() -> None:
     recipe = parse({"prompt": "x", "schema": schema})
     assert free_texts_of(recipe, {"label": "a"}) == []
     assert fingerprint([]) is None
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ({"text": "x", "label": "positive"}, ""),
+        ({"text": "x"}, "'label' is a required property"),
+        ({"text": "x", "label": "neutral"}, "“label”"),
+        ({"text": 5, "label": "positive"}, "“text”"),
+        ({"text": "x" * 301, "label": "positive"}, "“text”"),
+        ({"text": "x", "label": "positive", "more": 1}, "more"),
+        (["text"], "object"),
+        ("text", "object"),
+    ],
+)
+def test_first_error(row: Any, sentence: str) -> None:
+    found = first_error(LABELLED, row)
+    assert (sentence in found) if sentence else found == ""
+    assert len(found) < 300
+
+
+def test_free_texts_are_what_the_model_was_free_to_write() -> None:
+    schema = of(
+        label={"enum": ["a"]},
+        title={"type": "string"},
+        tags={"type": "array", "items": {"type": "string"}},
+        who=of(name={"type": "string"}, age={"type": "integer"}),
+    )
+    row = {"label": "a", "title": "T", "tags": ["x", "y"], "who": {"name": "N", "age": 3}}
+    assert free_texts(schema, row) == ["T", "x", "y", "N"]
+    assert free_texts(None, {"text": "only"}) == ["only"]

@@ -93,6 +93,10 @@ class Judge(Written):
             "properties": {self.reason_name: {"type": "string", "maxLength": 300}, **scores},
         }
 
+    @cached_property
+    def has_checks(self) -> bool:
+        return True
+
     @property
     def reason_name(self) -> str:
         return f"{self.name}_reason"

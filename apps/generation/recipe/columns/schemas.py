@@ -1,11 +1,11 @@
-"""JSON schemas of a row: described for the model, enforced on its answer (pure)."""
+"""JSON schemas of a row: checked, and described for the model (pure).
+
+`rows.answer_check` checks answers with them.
+"""
 
 import json
 from collections.abc import Iterator
 from typing import Any
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
 
 from apps.core.schemas import json_schemas
 from apps.core.schemas.json_schemas import Schema
@@ -32,9 +32,6 @@ def checked(schema: Any) -> dict[str, Any]:
         return json_schemas.checked(schema, of="A row", sense=False)
     except json_schemas.BadSchema as error:
         raise RecipeError.one(str(error)) from error
-
-
-# --- For the model ------------------------------------------------------------
 
 
 def described(schema: Schema) -> str:
@@ -93,53 +90,6 @@ def _object_in(schema: Schema) -> Schema | None:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-# --- For the answer -----------------------------------------------------------
-
-
-def first_error(schema: Schema, row: Any, *, loosely: bool = False) -> str:
-    """The first error of a row as a sentence; empty if it fits the schema.
-
-    Args:
-        loosely: check required fields and types only, no limits.
-    """
-    return next(iter(errors(schema, row, loosely=loosely)), "")
-
-
-def errors(schema: Schema, row: Any, *, loosely: bool = False) -> list[str]:
-    """Return all errors of a row, see `first_error`."""
-    found = sorted(
-        Draft202012Validator(closed(schema)).iter_errors(row), key=lambda error: error.json_path
-    )
-    if loosely:
-        found = [error for error in found if error.validator in {"required", "type"}]
-    return [_sentence(error) for error in found]
-
-
-def _sentence(error: ValidationError) -> str:
-    place = ".".join(str(step) for step in error.absolute_path)
-    message = error.message if len(error.message) <= 200 else f"{error.message[:200]}…"
-    return f"“{place}”: {message}." if place else f"{message}."
-
-
-def free_texts(schema: Schema | None, row: Any) -> list[str]:
-    """The strings the model was free to write, in the schema's order."""
-    if schema is None:
-        return [text for text in row.values() if isinstance(text, str)]
-    if "enum" in schema or "const" in schema:
-        return []
-    if isinstance(row, dict):
-        properties = schema.get("properties", {})
-        return [
-            text
-            for name, inner in properties.items()
-            if name in row
-            for text in free_texts(inner, row[name])
-        ]
-    if isinstance(row, list):
-        return [text for item in row for text in free_texts(schema["items"], item)]
-    return [row] if isinstance(row, str) else []
 
 
 def is_free_text(schema: Schema | None, name: str) -> bool:

@@ -80,6 +80,11 @@ class Written(Column):
         return None
 
     @cached_property
+    def has_checks(self) -> bool:
+        """True if a well-formed answer may still be rejected."""
+        return bool(self.checks)
+
+    @cached_property
     def request_schema(self) -> Mapping[str, Any] | None:
         """The schema for the server to enforce."""
         if self.candidates == 1:

@@ -21,6 +21,7 @@ from apps.generation.recipe.columns.seed_rows import (
 )
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.problems import RecipeError
+from apps.generation.rows import answer_check
 from tests.generation.recipe.strategies import JSON, RECIPE_LIKE
 
 LINES = st.text(st.sampled_from('ab,;\t|"\n\r{}[]:é 0'), max_size=80) | st.text(max_size=60)
@@ -118,13 +119,13 @@ def test_any_json_is_a_schema_or_refused(value: Any) -> None:
 @given(SCHEMAS, JSON)
 def test_any_answer_fits_a_schema_or_gets_a_sentence(schema: dict[str, Any], answer: Any) -> None:
     checked = schemas.checked(schema)
-    problems = schemas.errors(checked, answer)
+    problems = answer_check.errors(checked, answer)
     assert all(problem.endswith(".") for problem in problems)
-    assert schemas.first_error(checked, answer) == (problems[0] if problems else "")
-    assert len(schemas.errors(checked, answer, loosely=True)) <= len(problems)
+    assert answer_check.first_error(checked, answer) == (problems[0] if problems else "")
+    assert len(answer_check.errors(checked, answer, loosely=True)) <= len(problems)
     if not problems:
         assert set(answer) == set(schema["properties"])
-        texts = schemas.free_texts(checked, answer)
+        texts = answer_check.free_texts(checked, answer)
         assert all(isinstance(text, str) for text in texts)
 
 

@@ -8,8 +8,6 @@ from apps.generation.recipe.columns.schemas import (
     checked,
     closed,
     described,
-    first_error,
-    free_texts,
 )
 from apps.generation.recipe.problems import RecipeError
 
@@ -111,34 +109,3 @@ def test_closed_leaves_no_room_for_other_fields() -> None:
     assert sent["additionalProperties"] is False
     assert sent["properties"]["a"]["additionalProperties"] is False
     assert sent["properties"]["c"]["items"]["additionalProperties"] is False
-
-
-@pytest.mark.parametrize(
-    ("row", "sentence"),
-    [
-        ({"text": "x", "label": "positive"}, ""),
-        ({"text": "x"}, "'label' is a required property"),
-        ({"text": "x", "label": "neutral"}, "“label”"),
-        ({"text": 5, "label": "positive"}, "“text”"),
-        ({"text": "x" * 301, "label": "positive"}, "“text”"),
-        ({"text": "x", "label": "positive", "more": 1}, "more"),
-        (["text"], "object"),
-        ("text", "object"),
-    ],
-)
-def test_first_error(row: Any, sentence: str) -> None:
-    found = first_error(LABELLED, row)
-    assert (sentence in found) if sentence else found == ""
-    assert len(found) < 300
-
-
-def test_free_texts_are_what_the_model_was_free_to_write() -> None:
-    schema = of(
-        label={"enum": ["a"]},
-        title={"type": "string"},
-        tags={"type": "array", "items": {"type": "string"}},
-        who=of(name={"type": "string"}, age={"type": "integer"}),
-    )
-    row = {"label": "a", "title": "T", "tags": ["x", "y"], "who": {"name": "N", "age": 3}}
-    assert free_texts(schema, row) == ["T", "x", "y", "N"]
-    assert free_texts(None, {"text": "only"}) == ["only"]
