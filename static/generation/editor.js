@@ -57,7 +57,14 @@ function fill(element, value) {
   else if (element.dataset.as === "boolean") element.checked = value === true;
   else if (element.dataset.as === "lines") element.value = (value ?? []).join("\n");
   else if (element.dataset.names) element.dataset.chosen = value ?? "";
+  else if (element.dataset.key === "params.thinking" && value) pickThinking(element, String(value));
   else if (value !== undefined) element.value = value;
+}
+
+// A recipe may have another number of tokens than those to choose from.
+function pickThinking(select, value) {
+  if (![...select.options].some((option) => option.value === value)) select.add(new Option(`Up to ${value} tokens`, value));
+  select.value = value;
 }
 
 function valuesText(column) {
@@ -97,7 +104,7 @@ function collect() {
 function read(found) {
   const column = { name: found.querySelector("[data-name]").value.trim(), kind: found.dataset.column };
   // Parameters without a field are kept; those with one are read from it.
-  const { temperature, max_tokens, ...others } = JSON.parse(found.dataset.params ?? "{}");
+  const { temperature, max_tokens, thinking, ...others } = JSON.parse(found.dataset.params ?? "{}");
   if (Object.keys(others).length) column.params = others;
   for (const element of found.querySelectorAll("[data-key]")) put(column, element);
   const fields = found.querySelector("[data-schema] > [data-fields]");
@@ -306,6 +313,7 @@ async function invent(found, button) {
   const body = new FormData();
   body.set("about", found.querySelector("[data-key=about]").value);
   body.set("target", form.elements.target.value);
+  body.set("thinking", form.elements.thinking.value);
   body.set("count", found.querySelector("[data-count]").value);
   body.set("csrfmiddlewaretoken", form.elements.csrfmiddlewaretoken.value);
   button.disabled = true;

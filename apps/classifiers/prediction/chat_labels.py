@@ -8,7 +8,13 @@ from typing import Any
 
 from apps.batch.handlers import JobContext, RowInput, RowOutcome, Verdict
 from apps.llm.client import ChatRequest, Completion
-from apps.llm.thinking import Thinking, ThinkingSupport, describe_missing_answer, plan_thinking
+from apps.llm.thinking import (
+    Thinking,
+    ThinkingSetting,
+    ThinkingSupport,
+    describe_missing_answer,
+    plan_thinking,
+)
 from apps.llm.token_bound import max_tokens_of
 
 HANDLER = "classifiers.chat_labels"
@@ -31,11 +37,14 @@ class Spec:
     system: str
     longest: int = 4_000 // 3
     """Tokens that the longest text may come to."""
+    thinking: ThinkingSetting | None = None
+    """None: off."""
 
     @classmethod
     def read(cls, data: dict[str, Any]) -> "Spec":
         known = {"longest": int(data["longest"])} if "longest" in data else {}
-        return cls(list(data["labels"]), str(data["system"]), **known)
+        thinking = data.get("thinking")
+        return cls(list(data["labels"]), str(data["system"]), thinking=thinking, **known)
 
     @property
     def max_tokens(self) -> int:
@@ -104,7 +113,7 @@ def read_spec(data: dict[str, Any]) -> Spec:
 
 def row_tokens(spec: Spec, thinking: ThinkingSupport) -> int:
     """Return the max tokens of a row: the longest one is known."""
-    thought = plan_thinking(thinking).extra_tokens
+    thought = plan_thinking(thinking, spec.thinking).extra_tokens
     return max_tokens_of(spec.system) + spec.longest + spec.max_tokens + thought
 
 
@@ -119,7 +128,8 @@ async def label_row(row: RowInput, context: JobContext[Spec]) -> RowOutcome:
     thinking = context.cached(_thinking)
     thinking.support = context.thinking
     request = request_for(spec, text, context.model)
-    completion = await thinking.complete(partial(row.draft.complete, context.client), request)
+    complete = partial(row.draft.complete, context.client)
+    completion = await thinking.complete(complete, request, spec.thinking)
     if unfinished := _unfinished(completion, spec.max_tokens):
         return RowOutcome(
             Verdict.REJECTED,

@@ -16,6 +16,7 @@ from apps.classifiers.evaluation.calibration_error import expected_calibration_e
 from apps.classifiers.evaluation.confidence_interval import wilson_interval
 from apps.classifiers.models import ChatTest, Run
 from apps.classifiers.prediction import chat_labels
+from apps.llm.thinking import label_of
 
 DISAGREEMENTS = 100
 FINISHED = (ItemStatus.ACCEPTED, ItemStatus.REJECTED, ItemStatus.FAILED)
@@ -67,6 +68,8 @@ class Result:
     failures: list[tuple[str, int]] = field(default_factory=list)
     """Why rows failed, and how many for each reason."""
     asked_shots: int | None = None
+    thinking: str = ""
+    """The setting in words."""
     """Examples of each label that were asked for; None: of a test from before that was kept."""
 
     @property
@@ -105,6 +108,7 @@ def read_result(test: ChatTest) -> Result:
         tokens_per_row=_tokens(answered),
         failures=_failures(items),
         asked_shots=batch.spec.get("asked_shots"),
+        thinking=label_of(batch.spec.get("thinking", "off")),
     )
     return _compare(found, answered, known.test, labels, run) if answered else found
 

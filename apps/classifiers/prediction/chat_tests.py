@@ -13,6 +13,7 @@ from apps.classifiers.evaluation import row_results
 from apps.classifiers.evaluation.row_texts import GONE, load_texts
 from apps.classifiers.models import ChatTest, Run
 from apps.classifiers.prediction import chat_labels
+from apps.llm.thinking import ThinkingSetting
 from apps.llm.token_bound import max_tokens_of
 from apps.servers.models import Server
 
@@ -34,6 +35,7 @@ def start_chat_test(
     shots: int,
     instructions: str = "",
     descriptions: Mapping[str, str] | None = None,
+    thinking: ThinkingSetting = "off",
 ) -> ChatTest:
     """A batch that labels test rows, whose pump has yet to be woken.
 
@@ -76,6 +78,7 @@ def start_chat_test(
             "system": system,
             "longest": max(max_tokens_of(row["text"]) for row in inputs),
             "asked_shots": shots,
+            "thinking": thinking,
         },
         inputs=inputs,
     )

@@ -14,6 +14,7 @@ from apps.classifiers.errors import NoRowResults
 from apps.classifiers.models import LARGE_FIELDS, ChatTest, Run
 from apps.classifiers.prediction import chat_labels, chat_test_results, chat_tests
 from apps.classifiers.views.run_page import run_page
+from apps.llm.thinking import parse_thinking, thinking_choices
 from apps.servers.models import DefaultServer, Server, Use
 from apps.servers.services import can_generate
 
@@ -40,6 +41,14 @@ class ChatTestForm(forms.Form):
         label="Test rows", min_value=1, max_value=chat_tests.MOST_ROWS, initial=100
     )
 
+    thinking = forms.TypedChoiceField(
+        label="Thinking",
+        coerce=parse_thinking,
+        empty_value="off",
+        required=False,
+        choices=thinking_choices("", first="off"),
+        help_text="Thinking takes longer. Its tokens count as tokens per row.",
+    )
     instructions = forms.CharField(
         label="Instructions",
         required=False,
@@ -122,6 +131,7 @@ def _start(run: Run, form: ChatTestForm) -> bool:
             shots=form.cleaned_data["shots"],
             instructions=form.cleaned_data["instructions"],
             descriptions=form.cleaned_data["descriptions"],
+            thinking=form.cleaned_data["thinking"],
         )
     except (NoRowResults, ValueError) as error:
         form.add_error(None, str(error))

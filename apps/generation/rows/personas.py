@@ -10,7 +10,7 @@ import unicodedata
 
 from apps.llm.client import ChatRequest
 from apps.llm.permits import Lane
-from apps.llm.thinking import Thinking, describe_missing_answer, plan_thinking
+from apps.llm.thinking import Thinking, ThinkingSetting, describe_missing_answer, plan_thinking
 from apps.servers.services import Target, hold_slot, refresh_server
 
 MOST = 100
@@ -26,8 +26,18 @@ class NoPersonas(Exception):
     """The model wrote nothing that can be used."""
 
 
-async def write(target: Target, about: str, count: int, *, person: int | None = None) -> list[str]:
+async def write(
+    target: Target,
+    about: str,
+    count: int,
+    *,
+    person: int | None = None,
+    setting: ThinkingSetting | None = None,
+) -> list[str]:
     """`count` different people, fewer if the model repeats itself.
+
+    Args:
+        setting: of the model's thinking; None: off.
 
     Raises:
         NoPersonas, LLMError
@@ -39,7 +49,7 @@ async def write(target: Target, about: str, count: int, *, person: int | None = 
     for turn in range(2 * (count // AT_ONCE + 1)):
         wanted = min(AT_ONCE, count - len(found))
         known = list(found.values())
-        for invented in await _ask(target, about, wanted, known, turn, person, thinking):
+        for invented in await _ask(target, about, wanted, known, turn, person, thinking, setting):
             found.setdefault(invented.casefold(), invented)
         if len(found) >= count:
             break
@@ -56,6 +66,7 @@ async def _ask(
     turn: int,
     user: int | None,
     thinking: Thinking,
+    setting: ThinkingSetting | None,
 ) -> list[str]:
     question = f"Invent {count} very different people"
     question += f" for this purpose: {about}." if about else "."
@@ -89,12 +100,12 @@ async def _ask(
         target.server,
         lane=Lane.INTERACTIVE,
         model=target.model,
-        tokens=most + plan_thinking(thinking.support).extra_tokens + 60 * count,
+        tokens=most + plan_thinking(thinking.support, setting).extra_tokens + 60 * count,
         label="Personas",
         person=user,
         owner=user,
     ) as held:
-        completion = await thinking.complete(target.client.complete, request)
+        completion = await thinking.complete(target.client.complete, request, setting)
         held.record_usage(completion.usage)
     if nothing := describe_missing_answer(completion, most):
         raise NoPersonas(nothing)

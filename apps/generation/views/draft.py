@@ -23,6 +23,7 @@ from apps.generation.views.form_numbers import (
     thinking_options,
     whole_number,
 )
+from apps.llm.thinking import thinking_choices
 
 DEFAULT_ROWS = 50
 MAX_NAME = 200
@@ -164,6 +165,11 @@ class Draft(FormErrors):
     def thinking_choices(self) -> list[tuple[str, str]]:
         """Values and labels of the select for thinking."""
         return thinking_options(self.params.get("thinking", ""))
+
+    @property
+    def column_thinking_choices(self) -> list[tuple[str, str]]:
+        """The same for one column: without a setting of its own, it takes the job's."""
+        return [("", "Job default"), *thinking_choices("", first="off")]
 
     def _parsed(self, name: str, default: Any, parse: Callable[..., Any], *arguments: Any) -> Any:
         """The value of a field; its default, and a sentence, where it cannot be parsed."""

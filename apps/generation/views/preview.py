@@ -18,6 +18,7 @@ from apps.generation.rows.preview import generate_preview
 from apps.generation.rows.seed_tables import load_tables
 from apps.generation.views.draft import Draft
 from apps.llm.errors import LLMError
+from apps.llm.thinking import parse_thinking
 from apps.runtime.async_db import in_db
 from apps.servers.services import NoServer
 
@@ -68,10 +69,12 @@ async def write_personas(request: HttpRequest) -> HttpResponse:
     about = request.POST.get("about", "").strip()[:500]
     count = request.POST.get("count", "")
     number = int(count) if count.isdecimal() and 1 <= int(count) <= personas.MOST else 20
+    thinking = request.POST.get("thinking", "")
     try:
+        setting = parse_thinking(thinking) if thinking else None
         target = await in_db(targets.target_of_choice, request.POST.get("target", ""))
         person = (await request.auser()).pk
-        values = await personas.write(target, about, number, person=person)
-    except (NoServer, LLMError, personas.NoPersonas) as error:
+        values = await personas.write(target, about, number, person=person, setting=setting)
+    except (NoServer, LLMError, personas.NoPersonas, ValueError) as error:
         return JsonResponse({"problem": str(error)}, status=200)
     return JsonResponse({"values": values})

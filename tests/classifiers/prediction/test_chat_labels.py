@@ -98,12 +98,14 @@ def test_request_for_allows_only_the_labels() -> None:
 
 
 def test_spec_reads_what_a_job_stores() -> None:
-    stored = {"labels": LABELS, "system": "x", "longest": 7, "asked_shots": 3}
-    assert Spec.read(stored) == Spec(LABELS, "x", 7)
+    stored = {"labels": LABELS, "system": "x", "longest": 7, "asked_shots": 3, "thinking": 512}
+    assert Spec.read(stored) == Spec(LABELS, "x", 7, thinking=512)
     assert Spec.read({"labels": LABELS, "system": "x"}).longest == Spec(LABELS, "x").longest
 
 
 def test_row_tokens_grow_with_the_longest_text() -> None:
     short, long = (row_tokens(Spec(LABELS, "x", longest), NOT_REPORTED) for longest in (10, 500))
     assert long - short == 490
+    thoughtful = row_tokens(Spec(LABELS, "x", 10, thinking=512), NOT_REPORTED)
+    assert thoughtful - short == 512
     assert SPEC.max_tokens > 48

@@ -147,6 +147,8 @@ def test_not_yours_wrong_verbs_and_bad_input(
     assert browser.get(f"{url}{test.pk}/cancel/").status_code == 405
     assert browser.post(url, {"target": "999:x", "shots": 0, "rows": 5}).status_code == 422
     assert browser.post(url, {"target": f"{server.pk}:", "shots": 0, "rows": 0}).status_code == 422
+    bad = {"target": f"{server.pk}:", "shots": 0, "rows": 2, "thinking": "much"}
+    assert browser.post(url, bad).status_code == 422
     assert 'hx-trigger="every 2s"' in browser.get(f"{url}list/").content.decode()
     assert browser.post(f"{url}{test.pk}/cancel/").status_code == 302
     test.batch.refresh_from_db()
@@ -216,6 +218,18 @@ def test_a_model_that_thinks_answers_without(
     # Its nonsense may be cut off, but all of it is an answer: a thought would leave none.
     raws = Item.objects.filter(batch=test.batch).values_list("raw", flat=True)
     assert [raw.lstrip()[:1] for raw in raws] == ["{"] * 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_form_sets_how_the_model_thinks(
+    browser: Client, made: Classifier, server: Server, woken: list[int]
+) -> None:
+    form = {"target": f"{server.pk}:", "shots": 0, "rows": 2, "thinking": "512"}
+    for thinking, stored in (("512", 512), ("", "off"), ("default", "default")):
+        response = browser.post(f"/classify/{made.pk}/chat/", form | {"thinking": thinking})
+        assert response.status_code == 302
+        test = ChatTest.objects.latest("pk")
+        assert test.batch.spec["thinking"] == stored
 
 
 def prompt_of(test: ChatTest) -> str:

@@ -19,10 +19,16 @@ pytestmark = [
 
 
 @pytest.fixture
-def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def asked() -> list[ChatRequest]:
+    return []
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch, asked: list[ChatRequest]) -> list[str]:
     left: list[str] = []
 
     async def complete(self: Client, request: ChatRequest) -> Completion:
+        asked.append(request)
         return Completion(left.pop(0) if left else "", "", "stop", Usage(1, 0, 1))
 
     monkeypatch.setattr(Client, "complete", complete)
@@ -53,3 +59,13 @@ async def test_the_page_gets_them_or_a_sentence(
     assert answer.json() == {"values": ["a tired nurse"]}
     answer = await async_browser.post("/generate/personas/", {"count": "no"})
     assert "Enter them yourself" in answer.json()["problem"]
+
+
+async def test_the_model_thinks_as_the_job_is_set_to(
+    async_browser: AsyncClient, server: Server, answers: list[str], asked: list[ChatRequest]
+) -> None:
+    answers.append(json.dumps({"people": ["a tired nurse"]}))
+    await async_browser.post("/generate/personas/", {"count": "1", "thinking": "300"})
+    assert asked[0].params["reasoning_budget_tokens"] == 300
+    answer = await async_browser.post("/generate/personas/", {"count": "1", "thinking": "much"})
+    assert "a number of tokens from 0" in answer.json()["problem"]
