@@ -80,13 +80,19 @@ class RowOutcome:
     @property
     def is_counted(self) -> bool:
         """True if the server reported usage."""
-        return bool(self.usage.prompt_tokens or self.usage.completion_tokens)
+        usage = self.usage
+        return not usage.is_estimated and bool(usage.prompt_tokens or usage.completion_tokens)
+
+    @property
+    def reported(self) -> Usage:
+        """The usage that the server reported; zeros without."""
+        return self.usage if self.is_counted else Usage(0, 0, 0)
 
     @property
     def tokens(self) -> int:
-        """Uncached prompt plus output tokens; estimated by characters without reported usage."""
-        if self.is_counted:
-            usage = self.usage
+        """Uncached prompt plus output tokens; estimated without reported usage."""
+        usage = self.usage
+        if self.is_counted or usage.is_estimated:
             return max(0, usage.prompt_tokens - usage.cached_tokens + usage.completion_tokens)
         return max(1, (len(self.prompt) + len(self.raw)) // CHARACTERS_PER_TOKEN)
 

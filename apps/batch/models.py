@@ -181,6 +181,11 @@ class Item(models.Model):
         return f"Row {self.index} of batch {self.batch_id}"
 
     @property
+    def has_usage(self) -> bool:
+        """True if the server reported the tokens of its answer."""
+        return bool(self.prompt_tokens or self.completion_tokens)
+
+    @property
     def original_index(self) -> int:
         """Index of the row it replaces, or its own."""
         return int(self.input["for"]) if isinstance(self.input, dict) else self.index

@@ -24,6 +24,7 @@ from apps.llm.response_reader import ResponseReader
 from apps.llm.stream.event_filter import EventFilter
 from apps.llm.stream.partial_completion import PartialCompletion
 from apps.llm.stream.sse_reader import ChunkReader, WholeAnswer
+from apps.llm.stream.usage import estimate_usage
 from apps.llm.transport.connection import ServerConnection, translated_errors
 from apps.llm.vectors import decode_vectors
 from apps.runtime.per_loop import PerLoop
@@ -104,7 +105,7 @@ class Client(ServerConnection):
         answer.end()
         if not answer.finish_reason:
             raise _cut_off()
-        usage = answer.usage
+        usage = answer.usage or estimate_usage(request, answer.text, answer.reasoning)
         if partial.tokens:
             usage = replace(usage, completion_tokens=partial.tokens + usage.completion_tokens)
         text, reasoning = partial.joined_with(answer, is_complete=True), "".join(answer.reasoning)

@@ -41,13 +41,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of an answer, zero where not reported; `tells_cached`: cached tokens are reported."""
+    """Tokens of an answer. `tells_cached`: cached tokens are reported, else they are zero."""
 
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
     tokens_per_second: float | None = None
     tells_cached: bool = field(default=True, compare=False)
+    is_estimated: bool = field(default=False, compare=False)
+    """True if the server reported nothing: counted by pieces and characters."""
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sum of two answers, with the speed of the later one."""
@@ -57,6 +59,7 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             other.tokens_per_second,
             self.tells_cached and other.tells_cached,
+            self.is_estimated or other.is_estimated,
         )
 
 

@@ -17,7 +17,7 @@ def staff_browser(carol: User) -> Client:
 
 
 def server_at(standin: Standin, key: str = "", **fields: object) -> Server:
-    server = Server(name=standin.kind, base_url=standin.base_url, **fields)
+    server = Server(**{"name": standin.kind, "base_url": standin.base_url, **fields})
     server.set_key(key)
     server.save()
     return server

@@ -55,7 +55,8 @@ class Saturating(App):
                 yield _chunk({"content": " word" * TOKENS_PER_CHUNK}, None)
             usage = {"prompt_tokens": 8, "completion_tokens": tokens, "total_tokens": 8 + tokens}
             yield _chunk({}, "stop")
-            yield b"data: " + json.dumps({"choices": [], "usage": usage}).encode() + b"\n\n"
+            if self.config.reports_usage:
+                yield b"data: " + json.dumps({"choices": [], "usage": usage}).encode() + b"\n\n"
             yield b"data: [DONE]\n\n"
         finally:
             await asyncio.shield(self.memory.end(model))
@@ -69,4 +70,5 @@ class Saturating(App):
 def _chunk(delta: dict[str, str], reason: str | None) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": reason}
     body = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice]}
+    body |= {"usage": None, "error": None}
     return b"data: " + json.dumps(body).encode() + b"\n\n"

@@ -1,5 +1,6 @@
 """OpenAI and others that refuse fields they do not know, each in words of its own."""
 
+import json
 from typing import Any
 
 from tests.standins.web import App, Forward, Reply, Request
@@ -8,11 +9,18 @@ CHAT_FIELDS = {
     *("model", "messages", "stream", "stream_options", "temperature", "top_p", "seed", "stop"),
     *("response_format", "tools", "tool_choice", "parallel_tool_calls", "max_completion_tokens"),
 }
+# Mistral's own names for two of them, and usage in every last chunk.
+MISTRAL_FIELDS = (CHAT_FIELDS | {"max_tokens", "random_seed"}) - {
+    *("max_completion_tokens", "seed", "stream_options"),
+}
 EMBEDDING_FIELDS = {"model", "input"}
 
 
 class Strict(App):
-    """`dialect`: openai, openai-one (names one field at a time), mistral, groq or vllm."""
+    """`dialect`: openai, openai-one (names one field at a time), mistral, groq, openrouter or vllm.
+
+    Ollama, LM Studio, SGLang and vLLM as they come ignore what they do not know: "lenient".
+    """
 
     async def answer(self, request: Request) -> Reply | Forward:
         if self.config.api_key and request.key != self.config.api_key:
@@ -26,9 +34,12 @@ class Strict(App):
                 model = self.memory.model(str(request.json.get("model", "")))
                 if model is None:
                     return refused(404, "The model `x` does not exist.", "model_not_found")
-                known = EMBEDDING_FIELDS if "embed" in request.path else CHAT_FIELDS
-                if unknown := sorted(request.json.keys() - known):
-                    return DIALECTS[self.config.dialect](unknown)
+                dialect = self.config.dialect
+                chat_fields = MISTRAL_FIELDS if dialect == "mistral" else CHAT_FIELDS
+                known = EMBEDDING_FIELDS if "embed" in request.path else chat_fields
+                unknown = sorted(request.json.keys() - known)
+                if unknown and dialect != "lenient":
+                    return DIALECTS[dialect](unknown)
                 return Forward(request.path, model)
         return refused(404, f"Invalid URL ({request.method} {request.path})", "")
 
@@ -73,6 +84,14 @@ def _groq(fields: list[str]) -> Reply:
     return refused(400, message, "")
 
 
+def _openrouter(fields: list[str]) -> Reply:
+    """Pass on what the provider has said, as text inside of its own error."""
+    raw = json.dumps(_openai_one(fields).body)
+    metadata = {"raw": raw, "provider_name": "OpenAI"}
+    error = {"message": "Provider returned error", "code": 400, "metadata": metadata}
+    return Reply(400, {"error": error})
+
+
 def _vllm(fields: list[str]) -> Reply:
     problems = "".join(
         f"{{'type': 'extra_forbidden', 'loc': ('body', '{field}'), "
@@ -87,5 +106,6 @@ DIALECTS = {
     "openai-one": _openai_one,
     "mistral": _mistral,
     "groq": _groq,
+    "openrouter": _openrouter,
     "vllm": _vllm,
 }

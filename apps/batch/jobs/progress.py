@@ -136,7 +136,7 @@ def _eta_seconds(
 
 
 def _rates(batch: Batch, finished: int) -> tuple[float | None, float | None]:
-    """Return rows and output tokens per second."""
+    """Return rows and output tokens per second; None where not known or not reported."""
     if batch.status == BatchStatus.RUNNING:
         now = timezone.now()
         recent = (
@@ -146,10 +146,10 @@ def _rates(batch: Batch, finished: int) -> tuple[float | None, float | None]:
         )
         seconds = (now - recent["first"]).total_seconds() if recent["first"] else 0.0
         if recent["rows"] > 1 and seconds > 1:
-            return (recent["rows"] - 1) / seconds, recent["tokens"] / seconds
+            return (recent["rows"] - 1) / seconds, recent["tokens"] / seconds or None
     if not finished or batch.active_seconds <= 0:
         return None, None
-    return finished / batch.active_seconds, batch.completion_tokens / batch.active_seconds
+    return finished / batch.active_seconds, batch.completion_tokens / batch.active_seconds or None
 
 
 def count_rows_by_status(batches: Sequence[Batch]) -> dict[int, dict[str, int]]:

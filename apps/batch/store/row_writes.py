@@ -80,7 +80,7 @@ def _finish(lease: Lease, events: list[Finished], now: datetime) -> None:
 
 
 def _sums(events: list[Finished]) -> tuple[float, ...]:
-    usages = [event.outcome.usage for event in events]
+    usages = [event.outcome.reported for event in events]
     return (
         sum(event.active_seconds for event in events),
         sum(_countable(usage.prompt_tokens) for usage in usages),
@@ -98,7 +98,7 @@ def _finish_row(lease: Lease, event: Finished, now: datetime, taken: dict[str, i
 
     Returns False if the row no longer belongs to this lease.
     """
-    outcome, usage = event.outcome, event.outcome.usage
+    outcome, usage = event.outcome, event.outcome.reported
     verdict, code, reason = outcome.verdict, outcome.code, outcome.reason
     fingerprint = outcome.fingerprint if verdict is Verdict.ACCEPTED else None
     if fingerprint is not None and fingerprint in taken:

@@ -20,9 +20,11 @@ from apps.generation.rows.conversations import last_reply, messages_of
 
 
 class UsageOut(Schema):
-    prompt_tokens: int
-    cached_tokens: int
-    completion_tokens: int
+    """Tokens of a row's answers; null where it has one and the server reported none."""
+
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
 
 
 class RowOut(Schema):
@@ -79,7 +81,7 @@ def _show_row(spec: Spec, item: Item) -> dict[str, Any]:
         "code": item.code,
         "reason": item.reason,
         "attempts": item.attempts,
-        "usage": item,
+        "usage": UsageOut.from_orm(item) if item.has_usage or not item.raw else UsageOut(),
         "prompt": messages_of(spec, item),
         "raw": last_reply(spec, item),
     }

@@ -44,9 +44,10 @@ def data_card(job: Job) -> dict[str, Any]:
         },
         "edited_by_hand": rows_of(batch.pk).filter(edited__isnull=False).count(),
         "tokens": {
-            "prompt": batch.prompt_tokens,
+            "prompt": batch.prompt_tokens or None,
             "cached": batch.cached_tokens if reports_cached_tokens(batch) else None,
-            "written": batch.completion_tokens,
+            "written": batch.completion_tokens or None,
+            "estimated": batch.estimated_tokens or None,
         },
         "caution": "Models trained on synthetic text do worse on subjective tasks "
         "(Li et al. 2023, arXiv 2310.07849): test on real data.",

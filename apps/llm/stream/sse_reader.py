@@ -7,6 +7,7 @@ from typing import Any
 from apps.llm import errors
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, ToolCall, Usage
 from apps.llm.failures.classify import classify_failure
+from apps.llm.stream.usage import count, parse_usage
 
 NOT_A_CHUNK = "The model server wrote something into its answer that is no part of one."
 
@@ -56,7 +57,8 @@ class WholeAnswer:
     def __init__(self) -> None:
         self.text: list[str] = []
         self.reasoning: list[str] = []
-        self.usage = Usage(0, 0, 0)
+        self.usage: Usage | None = None
+        """None where the server reports none."""
         self.finish_reason = ""
         self._rest = b""
 
@@ -153,7 +155,7 @@ def _add_events(found: list[Event], data: dict[str, Any]) -> None:
 def _read_chunk(found: list[Event], data: dict[str, Any]) -> None:
     if progress := data.get("prompt_progress"):
         found.append(
-            Progress(*(_number(progress.get(name)) for name in ("total", "cache", "processed")))
+            Progress(*(count(progress.get(name)) for name in ("total", "cache", "processed")))
         )
     for choice in data.get("choices") or ():
         delta = choice.get("delta") or {}
@@ -168,27 +170,8 @@ def _read_chunk(found: list[Event], data: dict[str, Any]) -> None:
             found.extend(ToolCall(call) for call in calls)
         if reason := choice.get("finish_reason"):
             found.append(Done(_text(reason)))
-    if usage := data.get("usage"):
-        details = usage.get("prompt_tokens_details") or {}
-        timings = data.get("timings") or {}
-        found.append(
-            Usage(
-                _number(usage.get("prompt_tokens")),
-                _number(details.get("cached_tokens")),
-                _number(usage.get("completion_tokens")),
-                timings.get("predicted_per_second") or None,
-                tells_cached=details.get("cached_tokens") is not None,
-            )
-        )
-
-
-def _number(value: Any) -> int:
-    """Return a count; 0 where the server sends null or nothing."""
-    if value is None:
-        return 0
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise ValueError(value)
-    return int(value)
+    if (usage := parse_usage(data)) is not None:
+        found.append(usage)
 
 
 def _text(value: Any) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from apps.batch.jobs.progress import compute_progress
 from apps.batch.models import Item, ItemStatus
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
@@ -27,7 +28,7 @@ def standin() -> Iterator[Standin]:
 @pytest.fixture
 def server(db: None, standin: Standin, monkeypatch: pytest.MonkeyPatch) -> Server:
     monkeypatch.setattr(width_search, "STEP_SECONDS", 0.4)
-    standin.change(refuses_above=0)
+    standin.change(refuses_above=0, reports_usage=True)
     return server_at(standin)
 
 
@@ -64,3 +65,16 @@ async def test_refusals_make_it_narrower_and_no_row_fails(
     assert await in_db(Item.objects.filter(status=ItemStatus.ACCEPTED).count) == 20
     found = (await in_db(Server.objects.get)).facts.measured_widths["m"]
     assert found.value <= 3
+
+
+async def test_answers_without_usage_are_estimated_and_never_zero(
+    server: Server, standin: Standin, make_batch: MakeBatch
+) -> None:
+    standin.change(reports_usage=False)
+    batch = await in_db(make_batch, 3)
+    await run_until_done(server)
+    await in_db(batch.refresh_from_db)
+    assert (batch.prompt_tokens, batch.completion_tokens) == (0, 0)
+    assert batch.estimated_tokens >= 3 * 8
+    assert (await in_db(compute_progress, batch)).tokens_per_s is None
+    assert not (await in_db(Item.objects.first)).has_usage

@@ -15,7 +15,11 @@ from tests.standins import Standin
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loop_closed")]
 
-DIALECTS = ["openai", "openai-one", "mistral", "groq", "vllm"]
+REFUSED = ["cache_prompt", "max_tokens", "min_p", "top_k"]
+DIALECTS = {
+    **dict.fromkeys(["openai", "openai-one", "groq", "openrouter", "vllm"], REFUSED),
+    "mistral": ["cache_prompt", "min_p", "stream_options", "top_k"],
+}
 REQUEST = ChatRequest(
     "m",
     [{"role": "user", "content": "Hello"}],
@@ -43,9 +47,9 @@ async def test_the_question_is_answered_and_the_fields_are_remembered(
     await refresh_server(server)
     assert (server.kind, server.state) == (Kind.OPENAI, State.READY)
     answer = await client_for(server.endpoint).complete(REQUEST)
-    assert answer.usage.completion_tokens == 8
+    assert answer.usage.completion_tokens == 8  # also where `stream_options` is refused
     known = await in_db(Server.objects.get)
-    assert known.facts.refused_fields == {"m": ["cache_prompt", "max_tokens", "min_p", "top_k"]}
+    assert known.facts.refused_fields == {"m": DIALECTS[dialect]}
 
     before = len(strict.asked)
     await client_for(known.endpoint).complete(REQUEST)
@@ -54,11 +58,22 @@ async def test_the_question_is_answered_and_the_fields_are_remembered(
     await client.aclose()
     assert asked(strict, before) == [200, 200]
     last = strict.asked[-1]["fields"]
-    assert "max_completion_tokens" in last
-    assert not {"return_progress", "min_p", "max_tokens"} & set(last)
+    assert ("max_completion_tokens" in last) is (dialect != "mistral")
+    assert not {"return_progress", *DIALECTS[dialect]} & set(last)
+
+
+async def test_a_server_that_ignores_fields_gets_them_all(strict: Standin) -> None:
+    strict.change(dialect="lenient")
+    server = await in_db(server_at, strict)
+    before = len(strict.asked)
+    await client_for(server.endpoint).complete(REQUEST)
+    assert [asked["status"] for asked in strict.asked[before:]] == [200]
+    assert {"max_tokens", "min_p"} <= set(strict.asked[-1]["fields"])
+    assert not (await in_db(Server.objects.get)).facts.refused_fields
 
 
 async def test_what_was_learned_outlasts_a_look(strict: Standin) -> None:
+    strict.change(dialect="openai")
     server = await in_db(server_at, strict)
     await refresh_server(server)
     await client_for(server.endpoint).complete(REQUEST)

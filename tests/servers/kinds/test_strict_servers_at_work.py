@@ -1,17 +1,28 @@
-"""Chat and jobs with a server that refuses all that OpenAI does not know, and no setting for it."""
+"""Every use of a server that refuses all that OpenAI does not know, and no setting for it."""
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import AsyncClient
+from pytest_django import Settings
 
 from apps.batch.models import Item, ItemStatus
 from apps.batch.pump.pump import run_pump
 from apps.chat.models import Message, Status
+from apps.classifiers.prediction import chat_tests
+from apps.classifiers.training import trainer
+from apps.generation.recipe.parse import parse
+from apps.generation.rows import personas
+from apps.generation.services import create_job
 from apps.runtime.async_db import in_db
 from apps.servers.models import DefaultServer, Server, Use
-from tests.chat.conftest import ask, events_of, program_of, text_of
+from apps.servers.services import choose_target
+from tests.chat.conftest import ask, ask_in, events_of, open_with, program_of, text_of
+from tests.classifiers import factories
 from tests.generation.conftest import new_job
 from tests.llama_process import LlamaProcess
 from tests.servers.conftest import server_at
@@ -32,6 +43,10 @@ def server(db: None, strict: Standin) -> Server:
     for use in (Use.CHAT, Use.GENERATION):
         DefaultServer.objects.create(use=use, server=server)
     return server
+
+
+def refusals(standin: Standin, before: int) -> int:
+    return sum(asked["status"] == 400 for asked in standin.asked[before:])
 
 
 @pytest.fixture
@@ -60,3 +75,60 @@ async def test_a_job(alice: User, server: Server, strict: Standin) -> None:
     refused = [asked for asked in answers if asked["status"] == 400]
     assert len(refused) <= 3  # at most once for each row that was in flight, and never again
     assert all("max_tokens" in asked["fields"] for asked in refused)
+
+
+async def test_a_judge(alice: User, server: Server) -> None:
+    columns = [
+        {"name": "text", "kind": "text", "prompt": "Write a word."},
+        {"name": "judge", "kind": "judge", "criteria": [{"name": "quality", "max": 3}]},
+    ]
+    recipe = parse({"columns": columns, "params": {"max_tokens": 60}})
+    job = await in_db(
+        lambda: create_job(owner=alice, name="J", rows=2, seed=7, recipe=recipe, server=server)
+    )
+    await run_pump(server.pk)
+    rows = [item async for item in Item.objects.filter(batch=job.batch_id)]
+    assert {row.status for row in rows} <= {ItemStatus.ACCEPTED, ItemStatus.REJECTED}, [
+        row.reason for row in rows
+    ]
+
+
+async def test_personas(alice: User, server: Server, strict: Standin) -> None:
+    before = len(strict.asked)
+    with suppress(personas.NoPersonas):  # the model writes nonsense
+        await personas.write(choose_target(server, "m"), "tests", 2, person=alice.pk)
+    assert strict.asked[-1]["status"] == 200
+    assert refusals(strict, before) == 1
+
+
+async def test_chat_with_tools(alice_api: AsyncClient, server: Server) -> None:
+    answer = await ask_in(alice_api, await open_with(alice_api, calculator="always"), max_tokens=8)
+    await events_of(alice_api, answer)
+    saved = await Message.objects.aget(pk=answer)
+    assert saved.error_detail == ""
+
+
+async def test_a_classifier_and_its_chat_baseline(
+    alice: User,
+    server: Server,
+    llama_embeddings: LlamaProcess,
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.CLASSIFIERS_DIR = tmp_path
+    monkeypatch.setattr(trainer, "STRENGTHS", (3.0, 10.0, 30.0))
+    monkeypatch.setattr(trainer, "FOLDS", 3)
+    with Standin("strict", llama_embeddings) as embeddings:
+        target = await in_db(server_at, embeddings, name="Embeddings")
+        await in_db(lambda: DefaultServer.objects.create(use=Use.EMBEDDINGS, server=target))
+        made = await asyncio.to_thread(factories.trained, alice)
+    run = await in_db(factories.newest, made)
+    test = await in_db(
+        lambda: chat_tests.start_chat_test(run, server=server, model="m", rows=4, shots=1)
+    )
+    await run_pump(server.pk)
+    rows = [item async for item in Item.objects.filter(batch=test.batch_id)]
+    assert {row.status for row in rows} <= {ItemStatus.ACCEPTED, ItemStatus.REJECTED}, [
+        row.reason for row in rows
+    ]
