@@ -35,6 +35,7 @@ from apps.servers.targets import (
 
 # What other rooms use of this one.
 __all__ = [
+    "CHAT_SERVER",
     "FRESH_FOR",
     "LOAD_SECONDS",
     "Action",

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
+
 from apps.servers.facts import capacity
 from apps.servers.facts.server_facts import ModelFacts
 from apps.servers.models import Server
-from apps.servers.services import Action, ModelActivity
+from apps.servers.services import CHAT_SERVER, Action, ModelActivity
 
 MODEL_TONES = {"loaded": "good", "failed": "bad", "loading": "warn", "unloading": "warn"}
 
@@ -154,6 +156,8 @@ def fact_rows(server: Server) -> list[FactRow]:
         rows.append(FactRow("Models in memory", most, facts.sources.get("models_at_once", "")))
     if limit := server.concurrency_limit:
         rows.append(FactRow("Max parallel requests", f"{limit[0]}", limit[1]))
+    if settings.CHAT_DEVICE and server.from_settings and server.name == CHAT_SERVER:
+        rows.append(FactRow("Computes on", settings.CHAT_DEVICE, "found when it was started"))
     if facts.build:
         rows.append(FactRow("Build", facts.build, "the server's /props"))
     for name, label in SWITCHES.items():
