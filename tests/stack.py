@@ -52,6 +52,7 @@ class Stack:
         self.env = clean_env() | {
             "WORKBENCH_DATA": str(self.data),
             "WORKBENCH_PORT": str(self.port),
+            "WORKBENCH_LLAMA_SERVER": "bundled",  # whatever this machine has
         }
         self.env |= env or {}
         if not self.env.keys() & {"WORKBENCH_EMBED_MODEL", "EMBED_BASE_URL"}:

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shlex
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -62,6 +63,14 @@ def words(name: str, default: list[str]) -> list[str]:
     """A comma-separated list."""
     value = text(name)
     return [word.strip() for word in value.split(",") if word.strip()] if value else default
+
+
+def flags(name: str) -> list[str]:
+    """Words as a shell splits them: `-ngl 99 --chat-template-file "my file"`."""
+    try:
+        return shlex.split(text(name))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}.") from error
 
 
 def networks(name: str) -> list[str]:

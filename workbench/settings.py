@@ -213,8 +213,15 @@ MCP_OWN = env.boolean("WORKBENCH_MCP_OWN", default=True)
 # What this machine can reach is not theirs to ask.
 MCP_OWN_PRIVATE_URLS = env.boolean("WORKBENCH_MCP_OWN_PRIVATE_URLS", default=False)
 
-# What `manage.py up` serves when no server is named: a GGUF file or owner/repo:file.gguf.
+# What `manage.py up` serves when no server is named: GGUF files or owner/repo:file.gguf.
 CHAT_MODEL = env.text("WORKBENCH_CHAT_MODEL")
+# ... with which llama.cpp: a program, "bundled", or the first llama-server on the PATH.
+LLAMA_SERVER = env.text("WORKBENCH_LLAMA_SERVER")
+CHAT_SLOTS = env.integer("WORKBENCH_CHAT_SLOTS", 4)
+CHAT_CONTEXT = env.integer("WORKBENCH_CHAT_CONTEXT", 0)
+CHAT_FLAGS = env.flags("WORKBENCH_CHAT_FLAGS")
+# Where it computes, written by `manage.py up` for the pages.
+CHAT_DEVICE = env.text("WORKBENCH_CHAT_DEVICE")
 EMBED_MODEL = env.text("WORKBENCH_EMBED_MODEL")
 
 # --- Login -------------------------------------------------------------------

@@ -33,8 +33,16 @@ class Options:
     embed_base_url: str = ""
     embed_api_key: str = ""
     chat_model: str = ""
-    """A GGUF file, owner/repo:file.gguf, or empty for the one we bring; so `embed_model`."""
+    """GGUF files or owner/repo:file.gguf, with commas; empty: the one we bring."""
     embed_model: str = ""
+    """A GGUF file, owner/repo:file.gguf, or empty for the one we bring."""
+    llama_server: str = ""
+    """The llama.cpp for chat: a program, "bundled", or empty for what is on the PATH."""
+    chat_slots: int = 4
+    chat_context: int = 0
+    """Tokens per slot; 0: as the model file suggests."""
+    chat_flags: tuple[str, ...] = ()
+    """Further flags of `llama-server`."""
 
     @property
     def secrets(self) -> Path:
@@ -73,4 +81,8 @@ def from_settings() -> Options:
         embed_api_key=settings.EMBED_API_KEY,
         chat_model=settings.CHAT_MODEL,
         embed_model=settings.EMBED_MODEL,
+        llama_server=settings.LLAMA_SERVER,
+        chat_slots=settings.CHAT_SLOTS,
+        chat_context=settings.CHAT_CONTEXT,
+        chat_flags=tuple(settings.CHAT_FLAGS),
     )

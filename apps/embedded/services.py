@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from apps.embedded.llama_command import Llama, command
 from apps.embedded.options import LOOPBACK, Options
 from apps.embedded.processes.readiness import http_ready
 from apps.embedded.processes.redis_server import RedisServer
@@ -14,22 +15,8 @@ from apps.embedded.processes.supervisor import Child
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 # Django's checks import every page, which neither serves: 1 s of CPU and 16 MB at each start.
 NO_CHECKS = {"CELERY_SKIP_CHECKS": "1"}
-CHAT_SLOTS = 4
 # For training and imports; jobs have a process of their own.
 WORKER_PROCESSES = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class Llama:
-    """A llama.cpp server of our own."""
-
-    model: Path
-    port: int
-    context_per_slot: int
-
-    @property
-    def base_url(self) -> str:
-        return f"http://{LOOPBACK}:{self.port}/v1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +52,9 @@ def child_env(options: Options, parts: Parts, inherited: Mapping[str, str]) -> d
         changes["REDIS_URL"] = parts.redis.url
     if parts.chat is not None:
         changes |= {"LLM_BASE_URL": parts.chat.base_url, "LLM_API_KEY": parts.key}
-        changes["LLM_KV_UNIFIED"] = "false"  # no route of the server tells, so we do
+        if parts.chat.shares_cache is not None:  # no route of the server tells, so we do
+            changes["LLM_KV_UNIFIED"] = str(parts.chat.shares_cache).lower()
+        changes["WORKBENCH_CHAT_DEVICE"] = parts.chat.program.device
     if parts.embeddings is not None:
         changes |= {"EMBED_BASE_URL": parts.embeddings.base_url, "EMBED_API_KEY": parts.key}
     # One person at their own machine: what they add may run there. Elsewhere it is off.
@@ -77,34 +66,18 @@ def child_env(options: Options, parts: Parts, inherited: Mapping[str, str]) -> d
 
 
 def _llamas(parts: Parts, env: Mapping[str, str]) -> list[Child]:
-    found = []
-    if parts.chat is not None:
-        slots = ["--parallel", str(CHAT_SLOTS)]
-        found.append(_llama("chat-model", parts.chat, parts.key_file, slots, env))
-    if parts.embeddings is not None:
-        # One slot: llama.cpp computes what several hold together, and a text's vector then depends
-        # on what happened to be beside it, by up to 1.5e-4 a number. Costs a third of the speed.
-        flags = ["--embeddings", "--parallel", "1"]
-        found.append(_llama("embed-model", parts.embeddings, parts.key_file, flags, env))
-    return found
-
-
-def _llama(
-    name: str, llama: Llama, key_file: Path, flags: list[str], env: Mapping[str, str]
-) -> Child:
-    return Child(
-        name=name,
-        argv=[
-            *(sys.executable, "-m", "apps.embedded.llama_server"),
-            *("--model", llama.model, "--alias", llama.model.stem),
-            *("--port", str(llama.port), "--api-key-file", key_file),
-            *("--context-per-slot", str(llama.context_per_slot)),
-            *flags,
-        ],
-        env=env,
-        ready=http_ready(LOOPBACK, llama.port),
-        late=True,
-    )
+    named = {"chat-model": parts.chat, "embed-model": parts.embeddings}
+    return [
+        Child(
+            name=name,
+            argv=command(llama, parts.key_file),
+            env=env,
+            ready=http_ready(LOOPBACK, llama.port),
+            late=True,
+        )
+        for name, llama in named.items()
+        if llama is not None
+    ]
 
 
 def _django(options: Options, env: Mapping[str, str], servers: list[str]) -> list[Child]:

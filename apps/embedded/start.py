@@ -7,6 +7,9 @@ from pathlib import Path
 
 from apps.embedded import checks, database, services
 from apps.embedded.errors import StartError
+from apps.embedded.llama_command import Llama, preset
+from apps.embedded.llama_program import LlamaProgram, find_program
+from apps.embedded.memory import check_memory, models_that_fit
 from apps.embedded.model_files import find
 from apps.embedded.options import Options
 from apps.embedded.processes import redis_server
@@ -17,6 +20,7 @@ from workbench.env import kept_secret
 
 # A first import from a cold disk takes long; an answer that takes longer will not come.
 WEB_SECONDS = 90.0
+MOST_SLOTS = 256
 
 Say = Callable[[str], None]
 
@@ -57,21 +61,62 @@ def _redis(options: Options) -> redis_server.RedisServer:
     return redis_server.prepare(options.data / "redis", password)
 
 
-def _chat(options: Options, say: Say) -> services.Llama:
-    model = find.chat_model(
-        options.chat_model, root=options.root, folder=_models(options), report=say
+def _chat(options: Options, say: Say) -> Llama:
+    program = find_program(options.llama_server)
+    chosen = [name.strip() for name in options.chat_model.split(",")]
+    check_program(program, options, several=len(chosen) > 1)
+    found = [
+        find.chat_model(name, root=options.root, folder=_models(options), report=say)
+        for name in chosen
+    ]
+    models = tuple(model.path for model in found)
+    check_memory(program, models)
+    if program.path is not None:
+        say(f"Chat runs on {program.path}, which computes on {program.device}.")
+    llama = Llama(
+        models=models,
+        port=free_port(),
+        context_per_slot=options.chat_context or min(model.context_per_slot for model in found),
+        slots=options.chat_slots,
+        program=program,
+        flags=options.chat_flags,
+        models_at_once=models_that_fit(program, models),
+        preset_file=options.data / "models.ini" if len(models) > 1 else None,
     )
-    return _llama(model)
+    if llama.preset_file is not None:
+        llama.preset_file.write_text(preset(models), encoding="utf-8")
+    return llama
 
 
-def _embeddings(options: Options, say: Say) -> services.Llama:
+def check_program(program: LlamaProgram, options: Options, *, several: bool) -> None:
+    """Refuse what the wheel's llama.cpp cannot do.
+
+    Raises:
+        StartError: a `llama-server` is needed, and there is none.
+    """
+    wanted = "Several models (WORKBENCH_CHAT_MODEL)" if several else ""
+    if options.chat_flags:
+        wanted = wanted or "The flags in WORKBENCH_CHAT_FLAGS"
+    if wanted and program.path is None:
+        raise StartError(
+            f"{wanted} need llama.cpp's own llama-server: put it on the PATH, or name it with"
+            " WORKBENCH_LLAMA_SERVER."
+        )
+    if not 1 <= options.chat_slots <= MOST_SLOTS:
+        raise StartError(f"WORKBENCH_CHAT_SLOTS must be from 1 to {MOST_SLOTS}.")
+    if options.chat_context < 0:
+        raise StartError("WORKBENCH_CHAT_CONTEXT must be a number of tokens per slot.")
+
+
+def _embeddings(options: Options, say: Say) -> Llama:
     model = find.embed_model(options.embed_model, folder=_models(options), report=say)
-    return _llama(model)
-
-
-def _llama(model: find.ModelFile) -> services.Llama:
-    return services.Llama(
-        model=model.path, port=free_port(), context_per_slot=model.context_per_slot
+    # One slot: llama.cpp computes what several hold together, and a text's vector then depends on
+    # what happened to be beside it, by up to 1.5e-4 a number. Costs a third of the speed.
+    return Llama(
+        models=(model.path,),
+        port=free_port(),
+        context_per_slot=model.context_per_slot,
+        embeddings=True,
     )
 
 

@@ -92,7 +92,9 @@ def test_the_example_shows_the_defaults() -> None:
 # Of a start on one machine, or fixed by the image.
 NOT_OF_COMPOSE = {
     *("WORKBENCH_HOST", "WORKBENCH_CHAT_MODEL", "WORKBENCH_EMBED_MODEL"),
-    *("WORKBENCH_STATIC_ROOT", "WORKBENCH_DEBUG"),
+    *("WORKBENCH_STATIC_ROOT", "WORKBENCH_DEBUG", "WORKBENCH_LLAMA_SERVER"),
+    *("WORKBENCH_CHAT_SLOTS", "WORKBENCH_CHAT_CONTEXT", "WORKBENCH_CHAT_FLAGS"),
+    "WORKBENCH_CHAT_DEVICE",
 }
 
 

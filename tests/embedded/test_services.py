@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from apps.embedded.llama_command import Llama
 from apps.embedded.options import Options
 from apps.embedded.processes.redis_server import RedisServer
 from apps.embedded.processes.supervisor import Child
-from apps.embedded.services import Llama, Parts, child_env, children
+from apps.embedded.services import Parts, child_env, children
 
 INHERITED = {"PATH": "/bin", "HOME": "/home/alice"}
 
@@ -27,8 +28,10 @@ def parts(tmp_path: Path) -> Parts:
         redis=RedisServer(
             binary=Path("/bin/redis-server"), folder=tmp_path, password="pw", socket=None, port=7001
         ),
-        chat=Llama(model=Path("/m/demo.gguf"), port=7002, context_per_slot=2048),
-        embeddings=Llama(model=Path("/m/minilm.gguf"), port=7003, context_per_slot=2048),
+        chat=Llama(models=(Path("/m/demo.gguf"),), port=7002, context_per_slot=2048, slots=4),
+        embeddings=Llama(
+            models=(Path("/m/minilm.gguf"),), port=7003, context_per_slot=2048, embeddings=True
+        ),
     )
 
 
