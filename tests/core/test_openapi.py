@@ -39,7 +39,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def _nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer is begun by its route and not written: its server is away for 20 seconds."""
-    monkeypatch.setattr(runner, "start_answer", lambda answer: None)
+    monkeypatch.setattr(runner, "start_answer", lambda answer, sent=None: None)
 
 
 @pytest.fixture

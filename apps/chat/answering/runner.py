@@ -8,7 +8,8 @@ import asyncio
 import contextvars
 import logging
 import uuid
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from weakref import WeakKeyDictionary
 
 from asgiref.sync import async_to_sync
@@ -17,6 +18,7 @@ from redis.exceptions import RedisError
 from apps.chat.answering import titles
 from apps.chat.answering.turn import Turn
 from apps.chat.models import Message, Status
+from apps.chat.prompt.build import PromptInput
 from apps.chat.streaming import runner_registry, stream
 from apps.chat.streaming.events import STOPPED
 from apps.chat.tools import approval
@@ -34,21 +36,77 @@ ANSWER_NOW = "now:"  # a command of runners, followed by the answer
 INTERNAL_ERROR = "Workbench failed while generating this answer. Details are in the log."
 
 
-def start_answer(answer: Message) -> None:
+def start_answer(answer: Message, sent: "SentRequest | None" = None) -> None:
     """Start to write an answer, in the event loop that serves the current request.
 
     Synchronous. Call it after the transaction that created the answer.
+
+    Args:
+        sent: its request, if that was sent meanwhile.
     """
+    if sent is None:
+        _call_in_loop(lambda: _runner().start(Turn(answer.pk)))
+    else:
+        sent.attach(answer)
+
+
+@contextmanager
+def send_request(prompt: PromptInput | None) -> "Iterator[SentRequest | None]":
+    """Send the request for an answer while the block saves the answer: for `start_answer`.
+
+    Synchronous. If the block fails, the request is cancelled. Without a prompt nothing is sent.
+    """
+    sent = SentRequest(prompt) if prompt is not None else None
+    try:
+        yield sent
+    except BaseException:
+        if sent is not None:
+            sent.cancel()
+        raise
+
+
+class SentRequest:
+    """The request for an answer that is being saved. For threads: its turn lives in the loop."""
+
+    def __init__(self, prompt: PromptInput) -> None:
+        self._turn: Turn
+        _call_in_loop(lambda: self._send(prompt))
+
+    def attach(self, answer: Message) -> None:
+        assert answer.parent_id is not None
+        pk, question = answer.pk, answer.parent_id
+        # Calls of one thread run in their order, so there is a turn by then.
+        _call_in_loop(lambda: self._attach(pk, question))
+
+    def cancel(self) -> None:
+        _call_in_loop(self._cancel)
+
+    def _cancel(self) -> None:
+        if not self._turn.is_saved.done():
+            self._turn.cancel()
+
+    def _attach(self, answer_id: int, question_id: int) -> None:
+        if self._turn.is_saved.done():  # its loop has ended: it was of one call alone
+            _runner().start(Turn(answer_id))
+        else:
+            _runner().attach(self._turn, answer_id, question_id)
+
+    def _send(self, prompt: PromptInput) -> None:
+        self._turn = Turn(prompt=prompt)
+        _runner().send(self._turn)
+
+
+def _call_in_loop(function: Callable[[], None]) -> None:
+    """Call a function in the event loop that serves the current request."""
+
+    async def call() -> None:
+        function()
+
     loop = serving_loop()
     if loop is not None:
-        loop.call_soon_threadsafe(lambda: _runner().start(answer.pk))
+        loop.call_soon_threadsafe(function)
     else:
-        async_to_sync(start)(answer.pk)
-
-
-async def start(answer_id: int) -> None:
-    """Start to write an answer in this event loop, and return at once."""
-    _runner().start(answer_id)
+        async_to_sync(call)()
 
 
 async def stop(answer_id: int) -> None:
@@ -89,18 +147,33 @@ class Runner:
     def __init__(self) -> None:
         self.name = uuid.uuid4().hex
         self.tasks: dict[int, asyncio.Task[None]] = {}
-        self._work: dict[int, asyncio.Task[None]] = {}
         self._turns: dict[int, Turn] = {}
+        self._unsaved: dict[Turn, asyncio.Task[None]] = {}
         self._commands: set[asyncio.Task[bool]] = set()
-        self._stopped: set[int] = set()
         self._heartbeat: asyncio.Task[None] | None = None
         self._heartbeat_end: asyncio.TimerHandle | None = None
 
-    def start(self, answer_id: int) -> None:
-        self._register(answer_id)
-        turn = Turn(answer_id)  # from now on readers in this process find its log
+    def start(self, turn: Turn) -> None:
+        """Write an answer that is saved."""
+        self._add(turn, self._task_of(turn))
+
+    def send(self, turn: Turn) -> None:
+        """Send the request for an answer that is being saved."""
+        task = self._unsaved[turn] = self._task_of(turn)
+        task.add_done_callback(lambda _: self._unsaved.pop(turn, None))
+
+    def attach(self, turn: Turn, answer_id: int, question_id: int) -> None:
+        """Write an answer whose request was sent, and which is saved now."""
+        turn.attach(answer_id, question_id)
+        self._add(turn, self._unsaved.pop(turn))
+
+    def _task_of(self, turn: Turn) -> asyncio.Task[None]:
         # An empty context: the request's own would bind the answer to what ends with it.
-        task = asyncio.create_task(self._run(turn), context=contextvars.Context())
+        return asyncio.create_task(self._run(turn), context=contextvars.Context())
+
+    def _add(self, turn: Turn, task: asyncio.Task[None]) -> None:
+        answer_id = turn.answer_id
+        self._register(answer_id)
         self._turns[answer_id] = turn
         self.tasks[answer_id] = task  # the loop itself holds tasks weakly
         task.add_done_callback(lambda _: self._remove(answer_id))
@@ -114,11 +187,9 @@ class Runner:
 
     def stop(self, answer_id: int) -> bool:
         """Stop an answer that is written here; return False if it is not."""
-        if answer_id not in self.tasks:
+        if answer_id not in self._turns:
             return False
-        self._stopped.add(answer_id)
-        if work := self._work.get(answer_id):
-            work.cancel()
+        self._turns[answer_id].stop()
         return True
 
     async def end_thinking(self, answer_id: int) -> bool:
@@ -135,7 +206,6 @@ class Runner:
 
     def _remove(self, answer_id: int) -> None:
         del self.tasks[answer_id], self._turns[answer_id]
-        self._stopped.discard(answer_id)
         if not self.tasks and self._heartbeat is not None:
             loop = asyncio.get_running_loop()
             self._heartbeat_end = loop.call_later(LINGER_SECONDS, self._heartbeat.cancel)
@@ -172,28 +242,29 @@ class Runner:
             self.stop(int(command))
 
     async def _run(self, turn: Turn) -> None:
-        answer_id, outcome = turn.answer_id, turn.outcome
-        work = asyncio.create_task(turn.generate())
-        self._work[answer_id] = work
-        if answer_id in self._stopped:  # the command came before the work started
+        outcome = turn.outcome
+        work = turn.work = asyncio.create_task(turn.generate())
+        if turn.is_stopped:  # the command came before the work started
             work.cancel()
         try:
             await work
         except asyncio.CancelledError:
-            if answer_id in self._stopped:
+            if turn.is_stopped:
                 outcome.end(Status.STOPPED, STOPPED)
+            elif not turn.is_saved.done():  # the loop ends before it was saved
+                turn.is_saved.set_result(False)
         except LLMError as error:
             outcome.end(Status.FAILED, code=error.code, detail=str(error))
         except llm.NoServer as error:
             outcome.end(Status.FAILED, code="no_server", detail=str(error))
         except Exception:
-            logger.exception("Answer %s failed", answer_id)
+            logger.exception("Answer %s failed", turn.answer_id)
             outcome.end(Status.FAILED, code="internal_error", detail=INTERNAL_ERROR)
         finally:
             await asyncio.wait([work])
-            self._work.pop(answer_id, None)
-            self._stopped.discard(answer_id)
-            await self._finish(turn)
+            turn.work = None
+            if await turn.is_saved:
+                await self._finish(turn)
 
     async def _finish(self, turn: Turn) -> None:
         await turn.finish()

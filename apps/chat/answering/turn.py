@@ -12,7 +12,7 @@ from apps.chat.answering import prefill
 from apps.chat.answering.end_thinking import ThoughtControl, ThoughtNotEnded
 from apps.chat.answering.outcome import Outcome, save
 from apps.chat.models import THOUGHT_TOO_LONG, Status, ToolCall
-from apps.chat.prompt.branch import BETWEEN, messages_of_round, split_at_calls
+from apps.chat.prompt.branch import BETWEEN, UNSAVED, messages_of_round, split_at_calls
 from apps.chat.prompt.build import PromptInput, for_answer
 from apps.chat.prompt.messages import CountedPrompt
 from apps.chat.prompt.prepare import PreparedRequest, prepare
@@ -35,16 +35,46 @@ TOO_MANY_ROUNDS = "tool_rounds"  # the finish_reason of an answer that kept call
 
 
 class Turn:
-    """Owns the prompt, the event log and the outcome of one answer."""
+    """Owns the prompt, the event log and the outcome of one answer.
 
-    def __init__(self, answer_id: int) -> None:
+    With a prompt and no ID the request is sent while the answer is being saved. `attach` follows,
+    or `cancel` if saving failed.
+    """
+
+    def __init__(self, answer_id: int = 0, prompt: PromptInput | None = None) -> None:
         self.answer_id = answer_id
         self.log = AnswerLog(answer_id)
         self.outcome = Outcome()
-        self.prompt: PromptInput | None = None
+        self.prompt = prompt
         """None until it was read."""
+        self.work: asyncio.Task[None] | None = None
+        """Runs `generate`."""
+        self.is_stopped = False
+        self.is_saved: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        """Whether the answer was saved, once that is known."""
+        self._question_id = 0
         self._calls = CallAssembler()
         self.thought = ThoughtControl(self.outcome)
+        if answer_id:
+            self.is_saved.set_result(True)
+
+    def attach(self, answer_id: int, question_id: int) -> None:
+        """Go on with an answer that is saved now."""
+        self.answer_id, self._question_id = answer_id, question_id
+        self.log.open(answer_id)
+        self.is_saved.set_result(True)
+
+    def stop(self) -> None:
+        """Close the request because a person pressed Stop. The text is kept."""
+        self.is_stopped = True
+        if self.work is not None:
+            self.work.cancel()
+
+    def cancel(self) -> None:
+        """Close the request of an answer that was not saved yet, and will not be."""
+        self.is_saved.set_result(False)
+        if self.work is not None:
+            self.work.cancel()
 
     async def generate(self) -> None:
         """Request answers of the model and run its tool calls until it calls no more.
@@ -53,7 +83,9 @@ class Turn:
             LLMError: anything short of a complete answer.
             NoServer: no server is set, and there is no default.
         """
-        prompt = self.prompt = await in_db(for_answer, self.answer_id)
+        prompt = self.prompt
+        if prompt is None:
+            prompt = await in_db(for_answer, self.answer_id)
         await prefill.join(prompt.conversation, prompt.messages[-1].content)
         server = await llm.refresh_server(prompt.server, max_age=FACTS_AGE)
         prompt = self.prompt = replace(prompt, server=server)
@@ -62,7 +94,7 @@ class Turn:
         for number in itertools.count(done + 1):
             prompt = self._prompt_of_round(number - 1)
             await self._request(prompt)
-            if not self._calls:
+            if not self._calls or not await self.is_saved:
                 return
             if not prompt.may_call:
                 self.outcome.end(Status.COMPLETE, TOO_MANY_ROUNDS)
@@ -71,6 +103,8 @@ class Turn:
 
     async def finish(self) -> None:
         """Save the answer, then write its end: whoever reads the end finds the answer saved."""
+        if self.outcome.cut_before_message == UNSAVED:
+            self.outcome.cut_before_message = self._question_id
         try:
             stopped = await in_db(save, self.answer_id, self.log, self.outcome, self.prompt)
         finally:

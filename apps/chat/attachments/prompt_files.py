@@ -24,6 +24,8 @@ def files_of(branch: Iterable[Message]) -> PromptFiles:
     """Return the files of the messages of one conversation, byte-identical every time."""
     ids = {message.pk: message for message in branch}
     conversation = next((m.conversation_id for m in ids.values() if m.pk), 0)
+    if not conversation:
+        return PromptFiles()
     texts: dict[int, list[str]] = defaultdict(list)
     images: dict[str, str] = {}
     image_tokens: dict[int, int] = defaultdict(int)

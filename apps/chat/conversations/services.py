@@ -33,7 +33,7 @@ from apps.chat.models import (
     mark_orphans_interrupted,
     stop_calls,
 )
-from apps.chat.prompt.build import chosen_model
+from apps.chat.prompt.build import PromptInput, chosen_model, for_question
 from apps.core import quotas
 from apps.llm.thinking import ThinkingSetting
 from apps.servers import services as llm
@@ -102,18 +102,23 @@ def ask(
         LimitReached: too many answers of this person are being generated.
     """
     content = clean_question(content)
-    with transaction.atomic():
-        parent = _parent_of_next(conversation, parent)
-        question = Message.objects.create(
-            conversation=conversation, parent=parent, role=Role.USER, content=content
-        )
+    parent = _parent_of_next(conversation, parent)
+    question = Message(conversation=conversation, parent=parent, role=Role.USER, content=content)
+    conversation.title = conversation.title or titles.first_line(content)
+    changes_calls = parent is not None and parent.status == Status.INTERRUPTED
+    prompt = None if files or changes_calls else _read_prompt(question, parent, request)
+    # The model server processes the prompt while the turn is being saved.
+    with runner.send_request(prompt) as sent, transaction.atomic():
+        if parent is not None and changes_calls:  # calls that wait for approval are given up
+            stop_calls(call for call in parent.tool_calls.all() if call.is_open)
+        question.save(force_insert=True)
         if files:
             receive.attach(conversation.owner_id, files, question)
             _check_vision(conversation, question)
-        if not conversation.title:
-            conversation.title = titles.first_line(content)
-        answer = create_answer(question, request, title=conversation.title)
-    runner.start_answer(answer)
+        answer = _add_answer(question, request)
+        if not _append(answer, leaf=parent):
+            _activate(answer, title=conversation.title)
+    runner.start_answer(answer, sent)
     return question, answer
 
 
@@ -125,9 +130,17 @@ def _parent_of_next(conversation: Conversation, parent: Message | None) -> Messa
     parent = parent or conversation.active_leaf
     if parent is not None:
         require_finished(parent)
-        if parent.status == Status.INTERRUPTED:  # calls that wait for approval are given up
-            stop_calls(call for call in parent.tool_calls.all() if call.is_open)
     return parent
+
+
+def _read_prompt(
+    question: Message, leaf: Message | None, request: AnswerRequest | None
+) -> PromptInput | None:
+    """Return the prompt of a question; None if no server is set, which its answer reports."""
+    try:
+        return for_question(question, leaf, request)
+    except llm.NoServer:
+        return None
 
 
 def clean_question(content: str) -> str:
@@ -215,36 +228,63 @@ def show_branch(message: Message) -> None:
     Conversation.objects.filter(pk=message.conversation_id).update(active_leaf_id=leaf)
 
 
-def create_answer(question: Message, request: AnswerRequest | None, **changed: Any) -> Message:
+def create_answer(question: Message, request: AnswerRequest | None) -> Message:
     """Create an empty answer at the end of the active branch. The caller starts it.
-
-    Args:
-        changed: fields of the conversation to save with it.
 
     Raises:
         LimitReached: too many answers of this person are being generated.
         MessageDeleted: the question, or the message before it, was deleted meanwhile.
     """
+    answer = _add_answer(question, request)
+    _activate(answer)
+    return answer
+
+
+def _add_answer(question: Message, request: AnswerRequest | None) -> Message:
     conversation = question.conversation
     _check_limit(conversation.owner_id)
-    answer = Message.objects.create(
+    return Message.objects.create(
         conversation=conversation,
         parent=question,
         role=Role.ASSISTANT,
         status=Status.QUEUED,
         request=request.to_json() if request else {},
     )
+
+
+def _append(answer: Message, *, leaf: Message | None) -> bool:
+    """Make the answer to a new question the active leaf, if its branch ended at `leaf` until now.
+
+    Then nothing before it was deleted: that would have changed the active leaf.
+    """
+    conversation = answer.conversation
+    changed = Conversation.objects.filter(
+        pk=conversation.pk, active_leaf=leaf, deleted_at=None
+    ).update(active_leaf=answer, updated=timezone.now(), title=conversation.title)
+    if changed:
+        conversation.active_leaf = answer
+    return bool(changed)
+
+
+def _activate(answer: Message, **changed: Any) -> None:
+    """Make an answer the active leaf.
+
+    Args:
+        changed: fields of the conversation to save with it.
+
+    Raises:
+        MessageDeleted: its question, or the message before it, was deleted meanwhile.
+    """
+    question, conversation = answer.parent, answer.conversation
+    assert question is not None
     conversation.active_leaf = answer
-    for name, value in changed.items():
-        setattr(conversation, name, value)
     conversation.save(update_fields=["active_leaf", "updated", *changed])
-    # Now the row of the conversation is locked: `branches.remove` locks it as well.
+    # Now the row of the conversation is locked: `branches.delete` locks it as well.
     deleted = Message.objects.filter(
         Q(pk=question.pk) | Q(pk=question.parent_id or question.pk), deleted_at__isnull=False
     )
     if deleted.exists():
         raise MessageDeleted
-    return answer
 
 
 def _check_limit(owner_id: int) -> None:

@@ -98,9 +98,12 @@ class Conversation(Owned):
 
     @classmethod
     def of(cls, user: User, pk: int) -> "Conversation | None":
-        """Return the user's conversation with its server, prompt and leaf; None if not theirs."""
-        related = ("server", "system_prompt", "active_leaf")
-        return cls.objects.owned_by(user).select_related(*related).filter(pk=pk).first()
+        """Return the user's conversation; None if not theirs.
+
+        What it refers to is fetched when it is needed: a join of all of it costs more, and a
+        conversation with the default server and no prompt has none of it.
+        """
+        return cls.objects.owned_by(user).filter(pk=pk).order_by().first()
 
 
 class Share(Owned):

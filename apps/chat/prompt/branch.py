@@ -9,6 +9,9 @@ from apps.chat.attachments.prompt_files import PromptFiles
 from apps.chat.models import NOT_RUN, Message, Role, Summary, SummaryState, ToolCall
 from apps.chat.prompt.messages import CountedPrompt, PromptCall, PromptMessage, PromptSummary
 
+UNSAVED = 0
+"""The ID of the question in a prompt that is made before the question is saved."""
+
 BETWEEN = "\n\n"
 """Separates two rounds in the text of an answer. The model did not write it."""
 
@@ -32,6 +35,11 @@ def branch_before(message: Message) -> list[Message]:
     return [by_id[pk] for pk in reversed(path)]
 
 
+def branch_to(leaf: Message | None) -> list[Message]:
+    """Return the messages from the root to a message; [] without one."""
+    return [] if leaf is None else [*branch_before(leaf), leaf]
+
+
 def prompt_messages(branch: Sequence[Message], files: PromptFiles) -> list[PromptMessage]:
     """Return the messages of a branch as the prompt has them, with files and tool calls."""
     calls: dict[int, list[ToolCall]] = defaultdict(list)
@@ -45,7 +53,7 @@ def prompt_messages(branch: Sequence[Message], files: PromptFiles) -> list[Promp
         else:
             messages.append(
                 PromptMessage(
-                    message.pk,
+                    message.pk or UNSAVED,
                     message.role,
                     files.texts.get(message.pk, "") + message.content,
                     message.reasoning,

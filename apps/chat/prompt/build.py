@@ -11,6 +11,7 @@ from typing import Any
 
 from apps.chat.attachments import prompt_files
 from apps.chat.models import (
+    AnswerRequest,
     AnswerSettings,
     Conversation,
     Message,
@@ -89,6 +90,28 @@ def for_answer(answer_id: int) -> PromptInput:
     return prompt_input
 
 
+def for_question(
+    question: Message, leaf: Message | None, request: AnswerRequest | None
+) -> PromptInput:
+    """Read the input for the answer to a question that is not saved yet.
+
+    Args:
+        leaf: the answer it follows, if any.
+
+    Raises:
+        NoServer: no server is set, and there is no default.
+    """
+    conversation, request = question.conversation, request or AnswerRequest()
+    tools = request.tools or conversation.tool_settings
+    return _read(
+        conversation,
+        [*branches.branch_to(leaf), question],
+        params=conversation.sampling.updated_by(request.params),
+        response_format=request.response_format or conversation.response_format or None,
+        offer=offer(tools, conversation.owner_id),
+    )
+
+
 def for_next(conversation: Conversation, question: str, leaf: Message | None = None) -> PromptInput:
     """Read the input for the next answer, if this were the question.
 
@@ -98,11 +121,12 @@ def for_next(conversation: Conversation, question: str, leaf: Message | None = N
     Raises:
         NoServer: no server is set, and there is no default.
     """
-    leaf = leaf or conversation.active_leaf
-    branch = [] if leaf is None else [*branches.branch_before(leaf), leaf]
     return _read(
         conversation,
-        [*branch, Message(pk=0, role=Role.USER, content=question)],
+        [
+            *branches.branch_to(leaf or conversation.active_leaf),
+            Message(pk=0, role=Role.USER, content=question),
+        ],
         params=conversation.sampling,
         response_format=conversation.response_format or None,
         offer=offer(conversation.tool_settings, conversation.owner_id),

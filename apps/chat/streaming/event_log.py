@@ -34,11 +34,11 @@ class AnswerLog:
 
     The first token is written at once, later ones together with what comes within
     COALESCE_SECONDS. While Redis is away, readers in this process continue; Redis gets what it
-    missed when it is back.
+    missed when it is back. Without an ID the log keeps what is written until `open` names it.
     """
 
-    def __init__(self, answer_id: int) -> None:
-        self.answer_id = answer_id
+    def __init__(self, answer_id: int = 0) -> None:
+        self.answer_id = 0
         self.events: list[StreamEvent] = []
         """Since the last checkpoint, which is then the first of them."""
         self.unwritten: list[StreamEvent] = []
@@ -50,7 +50,14 @@ class AnswerLog:
         self._pending: list[tuple[str, Any]] = []
         self._last_text_at = 0.0
         self._waiters: list[asyncio.Future[None]] = []
+        if answer_id:
+            self.open(answer_id)
+
+    def open(self, answer_id: int) -> None:
+        """Show readers and Redis what was written, now that the answer is saved."""
+        self.answer_id = answer_id
         _local_logs[answer_id] = self
+        self.flush()
 
     @property
     def text(self) -> str:
@@ -97,7 +104,7 @@ class AnswerLog:
 
     def flush(self) -> None:
         """Show readers what is pending, and queue it for Redis."""
-        if not self._pending:
+        if not self._pending or not self.answer_id:
             return
         new = [self._encode(event, data) for event, data in self._pending]
         self._pending.clear()

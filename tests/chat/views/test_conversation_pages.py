@@ -31,7 +31,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Answers that would be generated. Nothing is: no page of this file needs their text."""
     found: list[int] = []
     monkeypatch.setattr(
-        "apps.chat.answering.runner.start_answer", lambda answer: found.append(answer.pk)
+        "apps.chat.answering.runner.start_answer", lambda answer, sent=None: found.append(answer.pk)
     )
     return found
 
