@@ -7,8 +7,9 @@ from ninja import Field, Schema
 from pydantic import AfterValidator
 
 from apps.llm.addresses import UNSENDABLE_KEY, is_valid_key, validate_address
+from apps.servers.facts.basis import Basis, basis_of
 from apps.servers.health import Health
-from apps.servers.models import Server, Use
+from apps.servers.models import ModelFacts, Server, Use
 
 
 def _sendable(key: str) -> str:
@@ -38,17 +39,28 @@ class ModelOut(Schema):
     abilities: dict[str, bool] = {}
     actions: list[str] = []
     sources: dict[str, str] = {}
+    bases: dict[str, Basis] = {}
+    """By name of the fact, how it is known."""
+
+    @staticmethod
+    def resolve_bases(model: ModelFacts) -> dict[str, Basis]:
+        return {name: basis_of(source) for name, source in model.sources.items()}
 
 
 class SlotsOut(Schema):
     total: int
     source: str
+    basis: Basis
+    """How `total` is known."""
     busy: int
     """Slots that Workbench uses."""
     unified: bool | None
     unified_source: str
+    unified_basis: Basis
     context: int | None
     context_source: str
+    context_basis: Basis | None
+    """null: the context is not reported."""
     pool: int | None
     cap: int | None
     cap_reason: str
@@ -137,11 +149,14 @@ def server_out(server: Server, health: Health, busy: int) -> dict[str, Any]:
         "slots": {
             "total": server.slots,
             "source": server.slots_source(),
+            "basis": basis_of(server.slots_source()),
             "busy": busy,
             "unified": server.unified(),
             "unified_source": server.unified_source(),
+            "unified_basis": basis_of(server.unified_source()),
             "context": server.context_of(),
             "context_source": server.context_source(),
+            "context_basis": basis_of(server.context_source()) if server.context_of() else None,
             "pool": server.pool(),
             "cap": limit[0] if limit else None,
             "cap_reason": limit[1] if limit else "",

@@ -33,16 +33,20 @@ def test_it_works(staff_api: Client, llama: LlamaProcess) -> None:
     assert shown["slots"] == {
         "total": 4,
         "source": "the server's /props",
+        "basis": "reported",
         "busy": 0,
         "unified": None,
         "unified_source": "",
+        "unified_basis": "assumed",
         "context": 4096,
         "context_source": "the server's /props",
+        "context_basis": "reported",
         "pool": None,
         "cap": None,
         "cap_reason": "",
     }
     assert shown["models"][0]["context"] == 4096
+    assert shown["models"][0]["bases"]["context_trained"] == "reported"
     assert llama.api_key not in added.content.decode()
     assert staff_api.get("/api/v1/servers").json()["items"] == [shown]
 

@@ -19,6 +19,8 @@ Everything can be set at the start and changed while it runs (`change`):
     api_key             the key it asks for; "" none
     dialect             strict: how it refuses fields that it does not know
     tokens_per_second   saturating: of one request
+    is_uneven           saturating: answers differ in length
+    reports_usage       saturating: whether its answers end with their tokens
     outage              saturating: the status of a proxy whose server is away
     refuses_above       saturating: requests at once; beyond it 429
 

@@ -48,11 +48,14 @@ class Saturating(App):
 
     async def _written(self, model: Model, question: dict[str, Any]) -> AsyncIterator[bytes]:
         tokens = int(question.get("max_completion_tokens") or question.get("max_tokens") or 16)
+        if self.config.is_uneven:
+            tokens -= int(question.get("seed") or 0) % (tokens // 2 + 1)
         self.memory.begin(model)
+        text = f" {len(self.asked)}" * TOKENS_PER_CHUNK  # no two answers are the same
         try:
             for _ in range(0, tokens, TOKENS_PER_CHUNK):
                 await self._work(model, TOKENS_PER_CHUNK)
-                yield _chunk({"content": " word" * TOKENS_PER_CHUNK}, None)
+                yield _chunk({"content": text}, None)
             usage = {"prompt_tokens": 8, "completion_tokens": tokens, "total_tokens": 8 + tokens}
             yield _chunk({}, "stop")
             if self.config.reports_usage:

@@ -46,6 +46,8 @@ class Config:
     dialect: str = "openai"
     tokens_per_second: float = 40.0
     refuses_above: int = 0
+    is_uneven: bool = False
+    """Answers are as long as asked for, or as short as half of that, by their seed."""
     reports_usage: bool = True
     outage: int = 0
     """The status that a proxy in front answers while the server is away; 0: it is there."""

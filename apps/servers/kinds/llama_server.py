@@ -31,7 +31,7 @@ async def probe(
     )
     if facts.slots != AUTO_SLOTS:
         # Only a given -np makes another number of slots, and with it the cache is split.
-        facts.learn("the slot count", unified=False)
+        facts.learn("assumed from the slot count", unified=False)
     for model in models:
         # The context in /v1/models is the whole cache, not a slot's share.
         if facts.context is not None:

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
+from django.utils.timezone import localtime
 
 from apps.servers.facts import capacity
+from apps.servers.facts.basis import describe
 from apps.servers.facts.server_facts import ModelFacts
 from apps.servers.models import Server
 from apps.servers.services import CHAT_SERVER, Action, ModelActivity
@@ -37,11 +40,16 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class FactRow:
-    """A fact and its source."""
+    """A fact and how it is known."""
 
     label: str
     value: str
     source: str
+
+    @property
+    def basis(self) -> str:
+        """Reported, measured, set or assumed, and by what."""
+        return describe(self.source)
 
 
 def model_rows(server: Server, activities: Mapping[str, ModelActivity]) -> list[ModelRow]:
@@ -141,7 +149,7 @@ def fact_rows(server: Server) -> list[FactRow]:
     facts = server.facts
     rows = [
         FactRow("Address", server.base_url, "the settings" if server.from_settings else "set here"),
-        FactRow("Kind", server.get_kind_display(), "detected"),
+        FactRow("Kind", server.get_kind_display(), "the server's answers"),
         FactRow("Slots", str(server.slots), server.slots_source()),
     ]
     if server.context:
@@ -163,7 +171,11 @@ def fact_rows(server: Server) -> list[FactRow]:
     for name, label in SWITCHES.items():
         value = getattr(facts, name)
         if value is not None:
-            rows.append(FactRow(label, _plain(value), "detected"))
+            rows.append(FactRow(label, _plain(value), "the server's answers"))
+    for name, width in sorted(facts.measured_widths.items()):
+        at = localtime(datetime.fromisoformat(width.at)).strftime("%-d %b %Y, %H:%M")
+        source = f"measured: {width.how} ({at})"
+        rows.append(FactRow(f"{name}: requests at once", str(width.value), source))
     for name, refused in sorted(facts.refused_fields.items()):
         label = f"{name}: fields not sent"
         rows.append(FactRow(label, ", ".join(refused), "the server refused them"))

@@ -68,7 +68,7 @@ def test_a_shared_cache_that_requests_outgrew_is_said_with_what_to_do(
     monkeypatch.setattr(discovery, "fetch_slots", holding(1024))
     browser.get("/servers/")
     shown = visible_text(cards(browser))
-    assert "taken to be split until requests outgrow it together assumed" in shown
+    assert "taken to be split until requests outgrow it together Assumed" in shown
     assert "share one KV cache" not in shown
     async_to_sync(record_error)(Server.objects.get(), errors.PoolExhausted("all were ended"))
     shown = visible_text(cards(browser))
@@ -82,7 +82,7 @@ def test_slots_that_hold_more_than_one_cache_leave_nothing_to_assume(
     monkeypatch.setattr(discovery, "fetch_slots", holding(1025))
     shown = visible_text(cards(browser))
     assert "KV cache split (one per slot)" in shown
-    assert "KV cache split (one per slot) observed: slots hold more than one" in shown
+    assert "KV cache split (one per slot) Measured: slots hold more than one" in shown
 
 
 def holding(tokens: int) -> Callable[..., Awaitable[list[dict[str, Any]]]]:

@@ -50,7 +50,7 @@ class TestLlamaServer:
         assert facts.models[0].embeddings is True
         # Two slots: -np was given, so each has its share of the cache.
         assert (facts.slots, facts.unified) == (2, False)
-        assert facts.sources["unified"] == "the slot count"
+        assert facts.sources["unified"] == "assumed from the slot count"
 
     async def test_four_slots_may_share_one_cache(self, llama: LlamaProcess) -> None:
         facts = await facts_of(llama.base_url, llama.api_key)

@@ -1,0 +1,54 @@
+"""How each fact of a server is known, in the words of page and API."""
+
+import pytest
+
+from apps.servers.facts import capacity
+from apps.servers.facts.basis import Basis, basis_of, describe
+from apps.servers.kinds import listing, llama_server
+from apps.servers.models import Server
+from apps.servers.pages.fact_rows import fact_rows
+
+
+@pytest.mark.parametrize(
+    ("source", "basis", "phrase"),
+    [
+        (llama_server.SOURCE, Basis.REPORTED, "Reported: the server's /props"),
+        (listing.SOURCE, Basis.REPORTED, "Reported: the server's /v1/models"),
+        (capacity.STATED, Basis.STATED, "Set by you"),
+        (capacity.SETTINGS, Basis.STATED, "Set by environment variable"),
+        ("the settings", Basis.STATED, "Set in the settings"),
+        ("set here", Basis.STATED, "Set here"),
+        (capacity.MEASURED, Basis.MEASURED, "Measured"),
+        ("measured: it refused more (today)", Basis.MEASURED, "Measured: it refused more (today)"),
+        ("observed: it was seen", Basis.MEASURED, "Measured: it was seen"),
+        ("the server refused them", Basis.MEASURED, "Measured: the server refused them"),
+        (capacity.ASSUMED, Basis.ASSUMED, "Assumed"),
+        ("assumed from the slot count", Basis.ASSUMED, "Assumed from the slot count"),
+        ("", Basis.ASSUMED, "Assumed"),
+    ],
+)
+def test_the_basis_of_a_source(source: str, basis: Basis, phrase: str) -> None:
+    assert (basis_of(source), describe(source)) == (basis, phrase)
+
+
+def test_every_fact_on_the_page_says_how_it_is_known() -> None:
+    width = {
+        "value": 9,
+        "at": "2026-11-23T12:00:00+00:00",
+        "how": "it was best",
+        "is_settled": True,
+    }
+    facts = {
+        "models": [{"id": "m", "context": 4096, "sources": {"context": listing.SOURCE}}],
+        "refused_fields": {"m": ["min_p"]},
+        "measured_widths": {"m": width},
+    }
+    rows = {row.label: row for row in fact_rows(Server(name="s", stored_facts=facts))}
+    assert rows["Slots"].basis == "Measured"
+    assert (rows["m: requests at once"].value, rows["m: requests at once"].basis) == (
+        "9",
+        "Measured: it was best (23 Nov 2026, 12:00)",
+    )
+    assert rows["m: fields not sent"].basis.startswith("Measured")
+    assert rows["KV cache"].basis == "Assumed"
+    assert all(row.basis for row in rows.values())
