@@ -77,7 +77,8 @@ async def job_finds(stack: Stack, rows: int) -> Found:
     async with httpx2.AsyncClient(timeout=60, headers=headers) as client:
         workbench = Workbench(client, f"{stack.url}/api/v1")
         began, job = time.perf_counter(), await workbench.queue(RECIPE, rows)
-        after, last, rates = 0.0, 0, []
+        after, last = 0.0, 0
+        rates: list[float] = []
         while (shown := await workbench.shown(job))["status"] in {"queued", "running"}:
             slots = await _slots(client, workbench.api)
             if slots["total"] != last:

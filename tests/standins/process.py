@@ -84,7 +84,7 @@ class Standin:
         self._report(asdict(self.config))
 
     def start(self) -> None:
-        self.process = subprocess.Popen(
+        process = self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "tests.standins", self.kind, str(self.port)),
                 json.dumps(asdict(self.config)),
@@ -93,9 +93,9 @@ class Standin:
         )
         try:
             wait_until(
-                lambda: self.process.poll() is not None or self._answers(), within=READY_WITHIN
+                lambda: process.poll() is not None or self._answers(), within=READY_WITHIN
             )
-            assert self.process.poll() is None, "the stand-in ended"
+            assert process.poll() is None, "the stand-in ended"
         except AssertionError:
             self.kill()
             raise
