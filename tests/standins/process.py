@@ -92,9 +92,7 @@ class Standin:
             cwd=REPOSITORY,
         )
         try:
-            wait_until(
-                lambda: process.poll() is not None or self._answers(), within=READY_WITHIN
-            )
+            wait_until(lambda: process.poll() is not None or self._answers(), within=READY_WITHIN)
             assert process.poll() is None, "the stand-in ended"
         except AssertionError:
             self.kill()
