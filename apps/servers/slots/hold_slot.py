@@ -69,10 +69,12 @@ async def hold_slot(
 
 
 async def _record_failure(server: Server, error: errors.LLMError, model: str) -> None:
+    was_counted = server.pool(model) is not None
     await record_error(server, error, model)
-    # An overflow of a cache whose size is known is prevented by counting tokens.
+    # The first overflow shows the size of the cache: from then on tokens are counted. One that
+    # comes in spite of that shows that prompts are longer than estimated.
     if isinstance(error, errors.Busy) or (
-        isinstance(error, errors.PoolExhausted) and not server.pool(model)
+        isinstance(error, errors.PoolExhausted) and (was_counted or not server.pool(model))
     ):
         await back_off(slot_terms(server, model), error)
 

@@ -23,6 +23,23 @@ def shared(tiny_model: Path) -> Iterator[SharedCacheLlama]:
         yield process
 
 
+async def test_prompts_that_are_longer_than_estimated_are_answered_one_after_the_other(
+    alice_api: AsyncClient, shared: SharedCacheLlama
+) -> None:
+    server = Server(name="Shared", base_url=shared.base_url, kv_unified=True)
+    server.set_key(shared.api_key)
+    await in_db(server.save)
+    await in_db(DefaultServer.objects.create, use=Use.CHAT, server=server)
+    assert (await refresh_server(server)).pool() == SHARED_TOKENS
+    # A character is a token of this model, not a quarter of one: two fit together, not four.
+    asking = [ask(alice_api, f"{n}" + "x" * 110, max_tokens=90) for n in range(4)]
+    asked = await asyncio.gather(*asking)
+    for _, answer in asked:
+        await events_of(alice_api, answer)
+        saved = await Message.objects.aget(pk=answer)
+        assert (saved.status, saved.error_detail) == (Status.COMPLETE, "")
+
+
 async def test_nobody_sees_the_first_overflow_and_it_is_learned(
     alice_api: AsyncClient, shared: SharedCacheLlama
 ) -> None:
