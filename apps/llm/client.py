@@ -195,6 +195,4 @@ async def close_clients() -> None:
 
 
 def _cut_off() -> errors.CutOff:
-    return errors.CutOff(
-        "The model server closed the connection before the answer was complete. Retry or continue."
-    )
+    return errors.CutOff(errors.CUT_OFF)

@@ -89,6 +89,11 @@ class ProxyTimeout(Stalled):
     code = "proxy_timeout"
 
 
+CUT_OFF = (
+    "The model server closed the connection before the answer was complete. Retry or continue."
+)
+
+
 class CutOff(LLMError):
     transient = True
     code = "cut_off"

@@ -4,7 +4,9 @@ import re
 from collections.abc import Callable
 
 from apps.llm.errors import (
+    CUT_OFF,
     Busy,
+    CutOff,
     InputTooLarge,
     LLMError,
     LoadFailed,
@@ -79,6 +81,11 @@ def _backend_gone(found: re.Match[str], message: str) -> LLMError:
     return backend_gone(message)
 
 
+def _cut_off(found: re.Match[str], message: str) -> LLMError:
+    """Match LiteLLM, where the server behind it ended in the middle of an answer."""
+    return CutOff(CUT_OFF)
+
+
 def _no_deployment(found: re.Match[str], message: str) -> LLMError:
     return Busy(
         f"The proxy has no server for this model right now; it allows another try in {found[1]} "
@@ -117,6 +124,11 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], LLMError]
         # Olla, the router's own proxy, LiteLLM
         (r"proxy error.*(time(d)? ?out|deadline)", _backend_timeout),
         (r"^proxy error|^connection error\b|cannot connect to host|no healthy", _backend_gone),
+        (
+            r"peer closed connection|incomplete chunked read|payload is not completed|"
+            r"not enough data (for|to) satisfy|transfer-?encoding",
+            _cut_off,
+        ),
         (r"^no connected db", _unknown_litellm_key),
         (r"no deployments available.*?try again in (\d+) seconds", _no_deployment),
     )

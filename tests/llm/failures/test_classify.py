@@ -154,6 +154,20 @@ REPLIES = [
         "The model failed to start: upstream command exited prematurely. See the server’s log.",
     ),
     (
+        None,
+        {
+            "error": {
+                "message": "litellm.APIError: APIError: OpenAIException - peer closed connection "
+                "without sending complete message body (incomplete chunked read)",
+                "type": None,
+                "param": None,
+                "code": "500",
+            }
+        },
+        errors.CutOff,
+        errors.CUT_OFF,
+    ),
+    (
         500,
         "unable to start process: command [/opt/llama-server --api-key hunter2 -m /m/a.gguf] "
         "exit status 1",
