@@ -60,6 +60,8 @@ class Backend:
     """The address without a part of it, and words of the advice that follows."""
     gone_code: str = "unreachable"
     """Code of a chat's error while `victim` is away."""
+    cut_code: str = "cut_off"
+    """Code of a chat's error when `victim` is killed while it answers."""
     relay: Relay | None = None
     """Counts, in front of it; None where the server's own numbers are read instead."""
     serving: Sequence[ServingProcess] = ()

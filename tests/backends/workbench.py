@@ -14,6 +14,7 @@ from django.test import AsyncClient
 from apps.batch.pump_pool import PumpPool
 from apps.classifiers.models import Run
 from apps.work import services as work
+from apps.work.models import Task, TaskState
 from tests.backends.backend import Backend
 from tests.chat.conftest import Event, program_of, read_events
 from tests.classifiers import factories
@@ -94,6 +95,12 @@ class Workbench:
     async def model(self, name: str) -> Any:
         models = (await self.look())["models"]
         return next(model for model in models if model["id"] == name)
+
+    async def work_actions(self) -> None:
+        """Do the loads and unloads that were asked for, as a worker would."""
+        waiting = Task.objects.filter(state=TaskState.QUEUED).values_list("pk", flat=True)
+        for task in [pk async for pk in waiting]:
+            await asyncio.to_thread(_work_on, task)
 
     # --- Chat ------------------------------------------------------------------
 

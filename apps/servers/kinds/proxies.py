@@ -23,6 +23,10 @@ LITELLM_ADVICE = (
     "LiteLLM hides which server answers, its slots and the speed of the model. Add the servers "
     "behind it here directly to have their slots filled exactly."
 )
+LITELLM_STOP_ADVICE = (
+    "Start LiteLLM with DISABLE_AIOHTTP_TRANSPORT=True. Without it, an answer that you stop may "
+    "hold its slot until it would have ended."
+)
 
 
 async def probe(client: Client, models: list[ModelFacts]) -> ServerFacts:
@@ -33,7 +37,7 @@ async def probe(client: Client, models: list[ModelFacts]) -> ServerFacts:
     if kind == Kind.OLLA:
         facts.advice += [OLLA_ADVICE, STICKY_ADVICE]
     if kind == Kind.LITELLM:
-        facts.advice.append(LITELLM_ADVICE)
+        facts.advice += [LITELLM_ADVICE, LITELLM_STOP_ADVICE]
         await _learn_model_info(client, models)
     return facts
 

@@ -26,5 +26,6 @@ def all_checks() -> dict[str, Check]:
         "long prompt": errors.a_prompt_too_long,
         "address": errors.a_forgotten_part_of_the_address,
         "gone": outages.gone_and_back_for_a_person,
+        "killed in a chat": outages.killed_in_the_middle_of_an_answer,
         "killed in a job": outages.killed_in_the_middle_of_a_job,
     }

@@ -8,6 +8,7 @@ from tests.backends.backend import Backend
 from tests.backends.workbench import Workbench
 
 ROWS = 40
+LONG = 3_000  # tokens
 
 
 async def gone_and_back_for_a_person(backend: Backend, workbench: Workbench) -> None:
@@ -27,6 +28,27 @@ async def gone_and_back_for_a_person(backend: Backend, workbench: Workbench) -> 
     await workbench.look()
     answer = await workbench.ask(backend.chat)
     assert answer.body["status"] == "complete", answer.sentence
+
+
+async def killed_in_the_middle_of_an_answer(backend: Backend, workbench: Workbench) -> None:
+    if backend.victim is None or not backend.chat:
+        pytest.skip("no chat model" if not backend.chat else "nothing can be killed")
+    await workbench.add(backend)
+    conversation, answer = await workbench.start(backend.chat, max_tokens=LONG)
+    async for event in await workbench.events(answer):
+        if event.name == "token":
+            break
+    await asyncio.to_thread(backend.victim.kill)
+    try:
+        ended = await workbench.finished(conversation, answer)
+        # What had arrived is kept, and nothing pretends to be a whole answer.
+        assert (ended.body["status"], ended.error) == ("failed", backend.cut_code), ended.sentence
+        assert ended.body["content"]
+    finally:
+        await asyncio.to_thread(backend.victim.start)
+    await workbench.look()
+    again = await workbench.ask(backend.chat, conversation=conversation)
+    assert again.body["status"] == "complete", again.sentence
 
 
 async def killed_in_the_middle_of_a_job(backend: Backend, workbench: Workbench) -> None:

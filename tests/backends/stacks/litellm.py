@@ -49,7 +49,11 @@ def litellm(folder: Path, deployments: list[Mapping[str, Any]]) -> tuple[Program
         ready_url=f"http://127.0.0.1:{port}/health/liveliness",
         folder=folder,
         name="litellm",
-        environment={"LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_PROXY": "127.0.0.1"},
+        environment={
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "NO_PROXY": "127.0.0.1",
+            "DISABLE_AIOHTTP_TRANSPORT": "True",  # else it closes a stopped stream seconds later
+        },
     )
     return process, f"http://127.0.0.1:{port}"
 

@@ -205,6 +205,7 @@ class TestProxies:
             assert "/health" not in litellm.paths
             assert litellm.loads == []
         assert (facts.state, facts.kind, facts.slots) == (State.READY, Kind.LITELLM, None)
+        assert any("DISABLE_AIOHTTP_TRANSPORT" in sentence for sentence in facts.advice)
         chat, embed = facts.models
         assert (chat.state, chat.embeddings) == ("unknown", None)
         assert (embed.embeddings, embed.context, embed.vision) == (True, 512, False)
