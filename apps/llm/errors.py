@@ -116,11 +116,13 @@ class PromptTooLong(LLMError):
     code = "prompt_too_long"
 
     def __init__(self, tokens: int | None = None, context: int | None = None) -> None:
-        sizes = (
-            f"The prompt has {tokens:,} tokens, but the context per slot is {context:,}."
-            if tokens and context
-            else "The prompt is longer than the context per slot."
-        )
+        if not (tokens and context):
+            sizes = "The prompt is longer than the context per slot."
+        elif tokens < context:
+            sizes = f"The prompt takes {tokens:,} of the {context:,} tokens per slot, which leaves "
+            sizes += "no room for an answer."
+        else:
+            sizes = f"The prompt has {tokens:,} tokens, but the context per slot is {context:,}."
         super().__init__(f"{sizes} Shorten it, or start the server with a larger -c.")
         self.tokens = tokens
         self.context = context

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.chat.models import (
+    THOUGHT_TOO_LONG,
     CallState,
     Conversation,
     Message,
@@ -27,6 +28,9 @@ from apps.servers.models import Server
 
 # Also over "interrupted": should a heartbeat have come late, the whole text is here.
 WRITABLE = [Status.QUEUED, Status.INTERRUPTED]
+
+# Whoever gets less than this has no answer.
+MIN_ANSWER_TOKENS = 8
 
 
 @dataclass
@@ -113,6 +117,15 @@ class Outcome:
     def text_tokens(self) -> int:
         """Tokens of the newest request without its thought."""
         return self.tokens - self._reasoning_tokens
+
+    @property
+    def has_no_room(self) -> bool:
+        """True if the context ended the newest request after less than a handful of tokens."""
+        usage, limit = self.usage, self.max_tokens
+        if usage is None or self.finish_reason not in {"length", THOUGHT_TOO_LONG}:
+            return False
+        written = max(usage.completion_tokens, self.tokens) + self.carried_tokens
+        return written < MIN_ANSWER_TOKENS and (limit is None or written < limit)
 
     def reasoning_ms(self) -> float | None:
         """Return milliseconds from the first reasoning token to the first text, or to the end."""

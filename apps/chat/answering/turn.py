@@ -208,6 +208,9 @@ class Turn:
             # The estimate was too low, and nothing has been written yet.
             prepared = prepare(prompt, prompt.server, limit=error.context)
             await self._send_until_answered(prompt, prepared)
+        usage = self.outcome.usage
+        if usage is not None and self.outcome.has_no_room:
+            raise PromptTooLong(usage.prompt_tokens, prompt.server.context_of(self.outcome.model))
 
     async def _send_until_answered(self, prompt: PromptInput, prepared: PreparedRequest) -> None:
         """Send a request again while that helps, and report why it takes longer."""

@@ -15,6 +15,7 @@ from apps.chat.models import Message
 from apps.llm.events import Usage
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
+from apps.servers.services import choose_target, refresh_server
 from tests.chat.conftest import ask, events_of, read_events, told
 from tests.chat.tools.tool_server import Delta, ToolServer, create_tool_server, say, think
 
@@ -215,3 +216,20 @@ async def test_a_limit_is_of_the_answer_and_a_thought_comes_on_top(
     saved = await Message.objects.aget(pk=answer)
     assert (saved.content, saved.finish_reason) == ("onetwo", "length")
     assert saved.reasoning_tokens
+
+
+async def test_a_prompt_that_leaves_no_room_is_too_long(
+    alice_api: AsyncClient, server: Server
+) -> None:
+    """However the estimate was: an answer of two tokens is none."""
+    server = await refresh_server(server)
+    client, context = choose_target(server).client, server.context_of("")
+    assert context
+    around = await client.count_tokens("", [{"role": "user", "content": "x" * 100}])
+    assert around
+    _, answer = await ask(alice_api, "x" * (100 + context - around - 3), max_tokens=50)
+    end = (await events_of(alice_api, answer))[-1]
+    assert end["code"] == "prompt_too_long"
+    assert (
+        f"of the {context:,} tokens per slot, which leaves no room for an answer" in end["detail"]
+    )

@@ -165,3 +165,19 @@ async def test_open_calls_end_with_their_answer(
     assert {name: call.state for name, call in found.items()} == states
     assert {call.pk for call in found.values() if call.state == CallState.STOPPED} == set(stopped)
     assert found["running"].was_cut_off
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "written", "reason", "has_none"),
+    [(None, 2, "length", True), (50, 2, "thinking", True), (2, 2, "length", False),
+     (None, 8, "length", False), (None, 2, "stop", False)],
+)  # fmt: skip
+def test_an_answer_has_no_room_where_the_context_ends_it_at_once(
+    max_tokens: int | None, written: int, reason: str, has_none: bool
+) -> None:
+    outcome = Outcome()
+    outcome.start_round(max_tokens)
+    outcome.end(Status.COMPLETE, reason)
+    assert not outcome.has_no_room  # nothing was counted
+    outcome.usage = Usage(prompt_tokens=4094, completion_tokens=written, cached_tokens=0)
+    assert outcome.has_no_room is has_none
