@@ -21,6 +21,7 @@ from apps.servers.observations import record_answer, record_error
 from apps.servers.pages.choices import parse_choice
 from apps.servers.probing.refresh import FRESH_FOR, mark_stale, refresh_server
 from apps.servers.retry import RetryPause, RetryPolicy
+from apps.servers.same_model import ask_canary, model_difference, same_model_targets
 from apps.servers.slots.hold_slot import hold_slot, slot_terms
 from apps.servers.slots.read_slots import read_slots
 from apps.servers.slots.width_meter import WidthMeter
@@ -29,6 +30,7 @@ from apps.servers.targets import (
     can_generate,
     choose_target,
     default_target,
+    fallback_target,
     is_embedding_model,
     set_default,
 )
@@ -48,23 +50,27 @@ __all__ = [
     "Use",
     "WidthMeter",
     "aread_health",
+    "ask_canary",
     "can_generate",
     "check_action",
     "choose_target",
     "configure_servers",
     "default_target",
+    "fallback_target",
     "hold_slot",
     "is_embedding_model",
     "load_model",
     "loading_progress",
     "mark_stale",
     "model_activities",
+    "model_difference",
     "parse_choice",
     "read_health",
     "read_slots",
     "record_answer",
     "record_error",
     "refresh_server",
+    "same_model_targets",
     "set_default",
     "slot_terms",
     "start_action",

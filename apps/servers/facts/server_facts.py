@@ -146,6 +146,8 @@ class ServerFacts:
     """By model."""
     refused_fields: dict[str, list[str]] = field(default_factory=dict)
     """By model: the fields of requests that the server has refused, in alphabetical order."""
+    canaries: dict[str, str] = field(default_factory=dict)
+    """By model: the answer to the fixed prompt by which models are compared."""
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:

@@ -14,6 +14,17 @@ class DefaultServer(models.Model):
     model = models.CharField(
         max_length=300, blank=True, help_text="Empty: the first that suits the use."
     )
+    fallback = models.ForeignKey(
+        Server,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Used while the server does not answer.",
+    )
+    fallback_model = models.CharField(
+        max_length=300, blank=True, default="", help_text="Empty: the first that suits the use."
+    )
 
     def __str__(self) -> str:
         return f"{self.use}: {self.server}"

@@ -65,6 +65,13 @@ class Server(ServerCapacity, models.Model):
         null=True, blank=True, help_text="Whether its slots share one KV cache, stated by a person."
     )
 
+    model_group = models.CharField(
+        max_length=100,
+        blank=True,
+        default="",
+        help_text="Servers of one group serve the same model, whatever they call it.",
+    )
+
     # The last probe's outcome, see `apps.servers.probing.refresh`.
     kind = models.CharField(max_length=20, choices=Kind, default=Kind.OPENAI)
     state = models.CharField(max_length=20, choices=State, default=State.UNKNOWN)
