@@ -1,4 +1,4 @@
-"""Background work on a model server's slots: batches, their rows, their pump's lease.
+"""Background work on slots of model servers: batches, their rows and servers, pumps' leases.
 
 The database holds the whole state of a job. Messages through Redis only wake a pump.
 """
@@ -73,6 +73,12 @@ class Batch(Owned):
     yield_counted_since = models.DateTimeField(
         null=True, blank=True, help_text="Start of the rows that count towards the yield."
     )
+    all_servers = models.BooleanField(
+        default=False, help_text="Every server with the same model works on it."
+    )
+    may_fall_back = models.BooleanField(
+        default=False, help_text="The fallback for generation works on it while its server is away."
+    )
     daily_tokens = models.PositiveBigIntegerField(
         null=True,
         blank=True,
@@ -89,6 +95,9 @@ class Batch(Owned):
     # Sums over the rows, updated in the transaction that finishes a row: no page adds up 100,000.
     active_seconds = models.FloatField(
         default=0.0, help_text="Seconds in which rows were in flight."
+    )
+    active_until = models.FloatField(
+        default=0.0, help_text="End of `active_seconds`, Unix time: servers work at the same time."
     )
     prompt_tokens = models.BigIntegerField(default=0)
     cached_tokens = models.BigIntegerField(default=0)
@@ -122,8 +131,42 @@ class Batch(Owned):
         return self.spent_tokens - self.tokens_before_day if self.day == timezone.localdate() else 0
 
 
+class BatchServer(models.Model):
+    """One of several servers that work on a batch. A batch with one server has none of these."""
+
+    class State(models.TextChoices):
+        WORKING = "working"
+        WAITING = "waiting"
+        """For a slot, or its turn."""
+        AWAY = "away"
+        """It takes no request now; its rows go to the other servers."""
+        LEFT_OUT = "left_out"
+        """It cannot do this job: another model, a rejected key."""
+
+    batch = models.ForeignKey(Batch, on_delete=models.CASCADE, related_name="servers")
+    server = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="+")
+    model = models.CharField(max_length=300, blank=True, help_text="The batch's model there.")
+    is_fallback = models.BooleanField(
+        default=False, help_text="Works only while the batch's own server is away."
+    )
+    state = models.CharField(max_length=10, choices=State, default=State.WORKING)
+    reason = models.TextField(blank=True, help_text="Why it does not work, as a sentence.")
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["batch", "server"], name="one_entry_per_server")
+        ]
+
+    def __str__(self) -> str:
+        return f"Server {self.server_id} of batch {self.batch_id}"
+
+
 class Item(models.Model):
-    """One row. `running` under an outdated lease token means that the row has to start again."""
+    """One row. `running` under an outdated lease token means that the row has to start again.
+
+    A pump claims a pending row by `server` and `token` before it starts it.
+    """
 
     batch = models.ForeignKey(Batch, on_delete=models.CASCADE, related_name="items")
     index = models.PositiveIntegerField()
@@ -135,7 +178,20 @@ class Item(models.Model):
         blank=True, help_text="Why it was rejected, failed or returned to pending."
     )
     attempts = models.PositiveSmallIntegerField(default=0)
-    token = models.BigIntegerField(default=0, help_text="Token of the lease under which it runs.")
+    server = models.ForeignKey(
+        Server,
+        on_delete=models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="+",
+        # A removed server stays the one that the row came from.
+        db_constraint=False,
+        db_index=False,
+        help_text="Whose pump claimed it; of a finished row, the server that did it.",
+    )
+    token = models.BigIntegerField(
+        default=0, help_text="Token of the lease under which it was claimed."
+    )
     not_before = models.DateTimeField(null=True, blank=True)
     finished = models.DateTimeField(null=True, blank=True)
     replaced = models.BooleanField(default=False, help_text="A replacement row was created.")
@@ -174,6 +230,12 @@ class Item(models.Model):
                 fields=["batch"],
                 condition=models.Q(replaced=False, status__in=("rejected", "failed")),
                 name="item_to_replace",
+            ),
+            # The few rows that pumps hold.
+            models.Index(
+                fields=["server"],
+                condition=models.Q(server__isnull=False, finished__isnull=True),
+                name="item_claimed",
             ),
         ]
 

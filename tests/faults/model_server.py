@@ -85,7 +85,7 @@ class StandIn:
         writer.write(head.encode() + b"\r\n\r\n" + body)
 
     async def _answer(self, asked: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-        seed = int(asked["seed"])
+        seed = int(asked.get("seed", 0))  # a check of the model has none
         self._now += 1
         self._note(BEGIN, seed)
         is_whole = False

@@ -7,13 +7,21 @@ import logging
 from datetime import UTC, datetime
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
 from redis.exceptions import RedisError
 
 from apps.batch import pump_heartbeat
 from apps.batch.jobs.job_policies import resume_after_daily_limit
-from apps.batch.models import ACTIVE, Batch, BatchStatus, Item, ItemStatus, PumpLease
-from apps.batch.store import leases
+from apps.batch.jobs.job_servers import hand_over_jobs
+from apps.batch.models import (
+    ACTIVE,
+    Batch,
+    BatchServer,
+    BatchStatus,
+    Item,
+    ItemStatus,
+    PumpLease,
+)
+from apps.batch.store import claims, leases
 
 log = logging.getLogger(__name__)
 
@@ -33,24 +41,25 @@ def _publish(server_id: int) -> None:
 
 def servers_to_wake() -> list[int]:
     """Return the servers with work and without a pump, the longest idle first."""
+    hand_over_jobs()
+    claims.release_rows_of_removed_servers()
     _fail_jobs_without_server()
     resume_after_daily_limit()
     live = leases.held_servers()
-    orphaned = Item.objects.filter(batch=OuterRef("pk"), status=ItemStatus.RUNNING)
-    waiting = Batch.objects.filter(server__isnull=False).exclude(server__in=live)
-    waiting = waiting.filter(Q(status__in=ACTIVE) | Exists(orphaned))
+    found = set(Batch.objects.filter(status__in=ACTIVE).values_list("server", flat=True))
+    shared = BatchServer.objects.filter(batch__status__in=ACTIVE)
+    found.update(shared.values_list("server", flat=True))
+    claimed = Item.objects.filter(server__isnull=False, finished=None)
+    running = claimed.filter(status=ItemStatus.RUNNING)
+    found.update(running.values_list("server", flat=True).distinct())
     beats = dict(PumpLease.objects.values_list("server_id", "heartbeat"))
     never = datetime.min.replace(tzinfo=UTC)
-    found = set(waiting.values_list("server_id", flat=True))
-    return sorted(found, key=lambda server_id: (beats.get(server_id, never), server_id))
+    idle = found - {None} - live
+    return sorted(idle, key=lambda server_id: (beats.get(server_id, never), server_id))
 
 
 def _fail_jobs_without_server() -> None:
     Batch.objects.filter(server=None, status__in=ACTIVE).update(
         status=BatchStatus.FAILED,
         reason="The model server of this job was removed. Start a new job with another one.",
-    )
-    # No pump is left to return rows that were in flight.
-    Item.objects.filter(batch__server=None, status=ItemStatus.RUNNING).update(
-        status=ItemStatus.PENDING, reason="The model server was removed."
     )

@@ -59,6 +59,7 @@ def retry_failed_rows(batch: Batch) -> int:
     for keys in keys_in_chunks(failed):
         count += failed.filter(pk__in=keys).update(
             status=ItemStatus.PENDING,
+            server=None,
             code="",
             reason="",
             attempts=0,

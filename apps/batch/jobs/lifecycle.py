@@ -32,6 +32,8 @@ def create_batch(
     tries: int = 5,
     width: int | None = None,
     daily_tokens: int | None = None,
+    all_servers: bool = False,
+    may_fall_back: bool = False,
 ) -> Batch:
     """Create a queued job with one pending row per input. 100,000 rows take seconds.
 
@@ -42,6 +44,8 @@ def create_batch(
         tries: max rows created per row wanted.
         width: max rows in parallel; None for all slots.
         daily_tokens: pause until tomorrow after this many tokens.
+        all_servers: every server with the same model works on it.
+        may_fall_back: the fallback for generation works on it while `server` is away.
     """
     batch = Batch.objects.create(
         owner=owner,
@@ -54,6 +58,8 @@ def create_batch(
         tries=tries,
         width=width,
         daily_tokens=daily_tokens,
+        all_servers=all_servers,
+        may_fall_back=may_fall_back,
     )
     if isinstance(inputs, int):
         add_empty_items(batch, inputs)

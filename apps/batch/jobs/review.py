@@ -56,6 +56,7 @@ def requeue_row(item: Item, given: Any, reason: str) -> None:
         raise WrongState("This job was cancelled. The rest of the row cannot be generated.")
     requeued = Item.objects.filter(pk=item.pk, status=ItemStatus.REJECTED).update(
         status=ItemStatus.PENDING,
+        server=None,
         code="",
         reason=reason,
         input=given,

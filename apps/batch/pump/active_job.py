@@ -3,18 +3,20 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from apps.batch.handlers import Handler, JobContext, PostProcess, RunRow
-from apps.batch.models import Batch
+from apps.batch.models import Batch, BatchServer
 from apps.batch.store.row_events import PendingRow
 from apps.llm.resume import ResumableCompletion
 from apps.servers.models import Server
 from apps.servers.services import choose_target
+
+BUSY_STATES = (BatchServer.State.WORKING, BatchServer.State.WAITING)
 
 
 @dataclass
@@ -47,8 +49,23 @@ class ActiveJob:
     """Start of the time that `active_seconds` does not include yet."""
     consecutive_failures: int = 0
     """Permanent failures since the last success."""
+    finished_until: datetime | None = None
+    """When the last row was finished that post-processing has seen, of any server."""
     best_width: int | None = None
     """Measured max rows in parallel, if fewer than all slots."""
+    is_home: bool = True
+    """True if this is the job's own server, whose pump keeps the job in order: refill, end."""
+    is_shared: bool = False
+    """True if several servers work on the job: rows are claimed shortly before they start."""
+    wants_all_servers: bool = False
+    """True on the job's own server if every server with the same model is to work on it."""
+    is_checked: bool = False
+    """True if this server was found to have the model of the job's own one."""
+    is_fallback: bool = False
+    is_standby: bool = False
+    """True on a fallback while the job's own server answers."""
+    left_out_until: float = 0.0
+    """Until then the server does nothing for the job, which it cannot do."""
     model_wait_until: float = 0.0
     """Until then another model is in use on a server that loads few at once."""
 
@@ -98,9 +115,30 @@ class ActiveJob:
             self.post_processing.cancel()
 
     @property
+    def may_start(self) -> bool:
+        """True if this server works on the job now."""
+        return not self.is_resting and (self.is_home or self.is_fallback or self.is_checked)
+
+    @property
+    def is_resting(self) -> bool:
+        """True if other servers work on the job and this one does not."""
+        return self.is_standby or self.width == 0 or self.left_out_until > time.monotonic()
+
+    def ready_limit(self, width: int, read_ahead: int) -> int:
+        """Return how many rows to have ready; few of a shared job, which others may send sooner.
+
+        Args:
+            width: max rows in flight.
+            read_ahead: rows of a job that no other server works on.
+        """
+        if self.is_shared or self.wants_all_servers:
+            return width if self.width is None else min(width, self.width)
+        return max(read_ahead, 4 * width)
+
+    @property
     def is_full(self) -> bool:
         """True if no further row may start; the owner's limit goes before the measured one."""
-        limit = self.width or self.best_width
+        limit = self.best_width if self.width is None else self.width
         if limit is not None and self.running >= limit:
             return True
         # The last rows of a day run one by one, and none starts beyond the limit.
@@ -110,9 +148,20 @@ class ActiveJob:
         expected = self.spent_today + self.charged
         return self.spent_today >= budget or (self.running > 0 and expected >= budget)
 
-    def update_limits(self, batch: Batch) -> None:
+    def update_limits(
+        self, batch: Batch, server_id: int, servers: Sequence[BatchServer] = ()
+    ) -> None:
         """Take over what people may change while the job runs, and the tokens committed today."""
-        self.weight, self.width = max(1, batch.weight), batch.width
+        self.is_home, self.is_shared = batch.server_id == server_id, len(servers) > 1
+        self.wants_all_servers = self.is_home and batch.all_servers
+        self.is_fallback = any(
+            entry.is_fallback and entry.server_id == server_id for entry in servers
+        )
+        self.is_standby = self.is_fallback and not any(
+            entry.server_id == batch.server_id and entry.state == BatchServer.State.AWAY
+            for entry in servers
+        )
+        self.weight, self.width = max(1, batch.weight), width_at(batch, server_id, servers)
         self.daily_tokens = batch.daily_tokens
         committed = batch.spent_today
         is_new_day = batch.day != self.day
@@ -126,12 +175,38 @@ class ActiveJob:
             self.context = replace(self.context, thinking=facts.thinking)
 
 
-def build_job(batch: Batch, spec_hash: str, handler: Handler, server: Server) -> ActiveJob:
+def width_at(batch: Batch, server_id: int, servers: Sequence[BatchServer]) -> int | None:
+    """Return a server's share of the max rows in parallel; None for all its slots."""
+    working = [
+        entry.server_id
+        for entry in servers
+        if entry.server_id == server_id or (entry.state in BUSY_STATES and not entry.is_fallback)
+    ]
+    if batch.width is None or len(working) < 2:
+        return batch.width
+    each, rest = divmod(batch.width, len(working))
+    return each + (working.index(server_id) < rest if server_id in working else 0)
+
+
+def model_at(batch: Batch, server: Server, servers: Sequence[BatchServer]) -> str:
+    """Return the name of the job's model at one of its servers."""
+    models = {entry.server_id: entry.model for entry in servers}
+    return choose_target(server, models.get(server.pk) or batch.model).model
+
+
+def build_job(
+    batch: Batch,
+    spec_hash: str,
+    handler: Handler,
+    server: Server,
+    servers: Sequence[BatchServer] = (),
+) -> ActiveJob:
     """Build a job from its batch, whose spec is parsed here and nowhere else."""
-    chosen = choose_target(server, batch.model)
+    chosen = choose_target(server, model_at(batch, server, servers))
     thinking = server.facts_of(chosen.model).thinking
     spec = handler.parse(batch.spec)
-    post_process = handler.post_processing(batch.pk, spec)
+    is_home = batch.server_id == server.pk
+    post_process = handler.post_processing(batch.pk, spec) if is_home else None
     job = ActiveJob(
         batch.pk,
         batch.name or f"Job {batch.pk}",
@@ -146,5 +221,5 @@ def build_job(batch: Batch, spec_hash: str, handler: Handler, server: Server) ->
         post_process=post_process,
         needs_post_processing=post_process is not None,
     )
-    job.update_limits(batch)
+    job.update_limits(batch, server.pk, servers)
     return job

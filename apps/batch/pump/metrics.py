@@ -106,7 +106,7 @@ class PumpMetrics:
         recent = await in_db(recent_probe, server.pk, job.model, slots)
         if recent is not None:
             job.best_width = recent.limit
-        elif job.rows >= MIN_PROBE_ROWS and len(jobs) == 1 and not server.swaps:
+        elif job.rows >= MIN_PROBE_ROWS and job.is_home and len(jobs) == 1 and not server.swaps:
             self._probe = (job, ConcurrencyProbe(slots, time.monotonic()))
 
     async def finish_probe(self, jobs: ActiveJobs) -> None:
@@ -128,7 +128,9 @@ def append_points(lease: Lease, points: Mapping[int, Point]) -> None:
     with fence(lease):
         existing = set(Batch.objects.filter(pk__in=points).values_list("pk", flat=True))
         for batch_id in sorted(existing):
-            history, _ = ThroughputHistory.objects.get_or_create(batch_id=batch_id)
+            ThroughputHistory.objects.get_or_create(batch_id=batch_id)
+            # Several servers may work on it.
+            history = ThroughputHistory.objects.select_for_update().get(batch_id=batch_id)
             known = [Point.from_json(point) for point in history.points]
             history.points = [point.to_json() for point in append_point(known, points[batch_id])]
             history.save(update_fields=["points"])

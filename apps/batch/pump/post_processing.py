@@ -69,12 +69,12 @@ class PostProcessor:
                 await self._reject(rejections)
         except PostProcessingBlocked as why:
             job.needs_post_processing = job.post_processing_blocked = True
-            await in_db(job_writes.set_wait_reason, self._lease, str(why), [job.id])
+            await in_db(job_writes.set_job_wait_reason, self._lease, job.id, str(why))
             await asyncio.sleep(BLOCKED_RETRY_SECONDS)
             return
         if job.post_processing_blocked:
             job.post_processing_blocked = False
-            await in_db(job_writes.set_wait_reason, self._lease, "", [job.id])
+            await in_db(job_writes.set_job_wait_reason, self._lease, job.id, "")
 
     async def _reject(self, rejections: list[LateRejection]) -> None:
         """Write until it succeeds: the feature reports each rejection only once."""

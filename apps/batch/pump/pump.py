@@ -9,6 +9,7 @@ import asyncio
 import logging
 import math
 import time
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
@@ -19,7 +20,7 @@ from apps.batch.pump.row_runner import RowRunner, event_of
 from apps.batch.pump.state import PumpState, ShouldStop
 from apps.batch.pump.watcher import ServerCheck, Watcher
 from apps.batch.scheduler import fair_queue
-from apps.batch.store import disk_space, job_writes, leases, reads
+from apps.batch.store import claims, disk_space, job_writes, leases, reads
 from apps.batch.store.leases import Lease, LeaseLost
 from apps.batch.store.row_events import Finished, PendingRow, RowEvent
 from apps.runtime.async_db import in_db
@@ -55,6 +56,8 @@ async def run_pump(
             log.warning("%s", errors.exceptions[0])
             lost = True
         finally:
+            with suppress(LeaseLost):
+                await in_db(claims.release_all_rows, lease)
             await in_db(leases.release, lease)
         if lost:
             return False
@@ -183,7 +186,7 @@ class Pump:
             await self._read_requested.wait()
             self._read_requested.clear()
             for job in jobs.low_on_rows(width):
-                await jobs.read_rows(job, max(READ_AHEAD_ROWS, 4 * width(job.model)))
+                await jobs.read_rows(job, job.ready_limit(width(job.model), READ_AHEAD_ROWS))
             self._is_reading = False
             self._state.wake_dispatcher.set()
 

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import cast
 
 from django.db import OperationalError
@@ -19,8 +20,8 @@ from apps.batch.store.row_events import Finished, PendingRow, Returned, RowEvent
 from apps.llm import errors
 from apps.llm.permits import Lane, ModelInUse, SlotTaken
 from apps.llm.resume import ResumableCompletion
-from apps.servers.models import Server
-from apps.servers.services import hold_slot
+from apps.servers.models import Server, State
+from apps.servers.services import hold_slot, refresh_server
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class RowRunner:
                 held.record_usage(outcome.usage)
         except SlotTaken:
             job.drafts[row.pk] = draft
-            return Returned(row)
+            return Returned(row, keeps_claim=True)
         return event
 
     @contextmanager
@@ -123,6 +124,9 @@ class RowRunner:
         state = self._state
         if isinstance(error, retry.NOT_THE_ROW):
             state.blocked_by = waiting_for_server(error)
+        elif isinstance(error, errors.CutOff) and await self._is_server_away():
+            state.blocked_by = waiting_for_server(error)
+            return Returned(row)
         elif isinstance(error, retry.SERVER_OR_ROW):
             if state.breaker.record_failure(row.pk):
                 number = len(state.breaker.failed)
@@ -130,15 +134,21 @@ class RowRunner:
                 return Returned(row, str(error))
         elif isinstance(error, retry.NOT_THIS_JOB):
             state.cancel_waiting_rows({job.id})
-            await state.jobs.deactivate([job.id], BatchStatus.PAUSED, str(error))
+            await state.jobs.leave_or_deactivate(job, BatchStatus.PAUSED, str(error))
         elif isinstance(error, errors.Busy | errors.PoolExhausted):
             state.wait_reasons.record_refusal(job, error)
         elif not error.transient:
             job.consecutive_failures += 1
             if job.consecutive_failures >= MAX_CONSECUTIVE_FAILURES:
                 reason = f"{MAX_CONSECUTIVE_FAILURES} consecutive rows failed permanently: {error}"
-                await state.jobs.deactivate([job.id], BatchStatus.FAILED, reason)
+                await state.jobs.leave_or_deactivate(job, BatchStatus.FAILED, reason)
         return retry.returned(row, error)
+
+    async def _is_server_away(self) -> bool:
+        """True if the server ended in the middle of an answer, which is not the row's fault."""
+        assert self._state.server is not None
+        server = await refresh_server(self._state.server, max_age=timedelta(0))
+        return server.state == State.UNREACHABLE
 
     async def _wait_for_model(self, job: ActiveJob, in_use: str) -> None:
         """Let the jobs of this model wait with a reason; those of the model in use continue."""

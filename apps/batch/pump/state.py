@@ -14,7 +14,7 @@ from apps.batch.pump.writer import Writer
 from apps.batch.scheduler.circuit_breaker import CircuitBreaker
 from apps.batch.store import disk_space
 from apps.batch.store.leases import Lease
-from apps.batch.store.row_events import PendingRow, Returned, RowEvent, Started
+from apps.batch.store.row_events import PendingRow, RowEvent, Started
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from apps.servers.services import WidthMeter
@@ -37,6 +37,8 @@ class PumpState:
         """Tasks of `rows` that wait for a permit."""
         self.answers = 0
         """Rows that the server answered."""
+        self.reserved = 0
+        """Slots that rows leave free for another request of the pump."""
         self.wake_dispatcher = asyncio.Event()
         self.blocked_by = ""
         """Why no row starts, as a sentence; "" if nothing is in the way."""
@@ -57,7 +59,7 @@ class PumpState:
         assert self.server is not None
         width = self.metrics.limit_width(self.widths.width(self.server, model))
         limit = self.breaker.max_in_flight
-        return width if limit is None else min(width, limit)
+        return (width if limit is None else min(width, limit)) - self.reserved
 
     async def refresh_jobs(self, *, finish: bool = True) -> bool:
         """Bring the jobs in step with the database. Returns True if any is active."""
@@ -87,6 +89,12 @@ class PumpState:
             if row.batch_id in batch_ids and task in self.without_slot:
                 task.cancel()
 
+    def cancel_rows(self, batch_ids: Container[int]) -> None:
+        """Close the requests of these jobs; their rows start again."""
+        for task, row in list(self.rows.items()):
+            if row.batch_id in batch_ids:
+                task.cancel()
+
     async def cancel_all_rows(self) -> None:
         """Close all requests, which frees their slots."""
         tasks = list(self.rows)
@@ -100,5 +108,5 @@ class PumpState:
     def _event_written(self, event: RowEvent) -> None:
         if isinstance(event, Started):
             return
-        self.jobs.row_written(event.row, returned=isinstance(event, Returned))
+        self.jobs.row_written(event)
         self.wake_dispatcher.set()

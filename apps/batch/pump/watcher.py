@@ -12,6 +12,7 @@ from django.db import OperationalError
 
 from apps.batch.models import BatchStatus
 from apps.batch.pump import state as pump_state
+from apps.batch.pump.job_servers import JobServers
 from apps.batch.pump.post_processing import PostProcessor
 from apps.batch.pump.row_runner import waiting_for_server
 from apps.batch.pump.state import PumpState
@@ -44,26 +45,38 @@ class ServerCheck:
         if server.state == State.UNAUTHORIZED:
             await state.refresh_jobs(finish=False)
             reason = server.facts.error or REJECTED_KEY
-            await state.jobs.deactivate(state.jobs.ids, BatchStatus.PAUSED, reason)
+            for job in list(state.jobs):
+                if not job.is_resting:
+                    await state.jobs.leave_or_deactivate(job, BatchStatus.PAUSED, reason)
         elif server.state != State.READY:
             error = server.facts.error or "The model server is not ready."
             state.blocked_by = waiting_for_server(error)
 
-    async def follow_address(self) -> None:
-        """Use a new address or key from now on, with facts of the new server."""
+    async def follow_changes(self) -> None:
+        """Use what people change from now on: width, address and key, with facts of a new server.
+
+        What other processes learn of the server counts as well.
+        """
         state = self._state
-        known, server = state.server, await in_db(reads.server_of, state.lease.server_id)
-        if known is None or server is None or _address(server) == _address(known):
+        if (known := state.server) is None:
+            return
+        await state.widths.save(known)
+        server = await in_db(reads.server_of, state.lease.server_id)
+        if server is None:
             return
         state.server = server
-        state.jobs.use_server(server)
-        await self.check(max_age=timedelta(0))
+        if _address(server) != _address(known):
+            state.jobs.use_server(server)
+            await self.check(max_age=timedelta(0))
 
     async def wait_until_available(self) -> None:
         """Wait for server, Redis and disk space. Jobs show the reason; no row loses an attempt."""
         state = self._state
         log.info("Server %s: %s", state.lease.server_id, state.blocked_by)
-        while state.blocked_by and not state.is_over() and await state.refresh_jobs():
+        while state.blocked_by and not state.is_over():
+            self._leave_rows_to_others()
+            if not await state.refresh_jobs():
+                break
             await self.set_wait_reason(state.blocked_by)
             await self._sleep(state.breaker.next_pause())
             await self._check_disk()
@@ -74,6 +87,14 @@ class ServerCheck:
         for job_id in state.jobs.ids:  # their model may be known only now
             state.jobs.forget(job_id)
         await state.refresh_jobs(finish=False)
+
+    def _leave_rows_to_others(self) -> None:
+        """Give up the rows of jobs that other servers work on."""
+        state = self._state
+        shared = [job for job in state.jobs if job.is_shared]
+        state.jobs.drop_ready_rows(shared)
+        if state.server is not None and state.server.state == State.UNREACHABLE:
+            state.cancel_rows({job.id for job in shared})
 
     async def set_wait_reason(self, reason: str) -> None:
         """Show a reason at the jobs; a full disk may not even take that."""
@@ -104,6 +125,7 @@ class Watcher:
         self._state = state
         self._server_check = server_check
         self._post_processor = post
+        self._job_servers = JobServers(state)
 
     async def run(self, group: asyncio.TaskGroup) -> None:
         """Watch until cancelled. Post-processing runs in `group`."""
@@ -128,11 +150,13 @@ class Watcher:
             if state.shown_reason and state.breaker.is_trusted and not state.blocked_by:
                 await self._server_check.set_wait_reason("")
             self._post_processor.start(group)
+            self._job_servers.start_checks(group)
             state.wake_dispatcher.set()
 
     async def _follow_changes(self) -> None:
         state = self._state
-        await self._server_check.follow_address()
+        await self._server_check.follow_changes()
+        await self._job_servers.assign()
         await self._apply_job_changes()
         await state.metrics.finish_probe(state.jobs)
         await state.metrics.store_due_points()

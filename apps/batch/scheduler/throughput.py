@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
 MAX_POINTS = 240
+# Points of two servers that begin this close are one: half the time of a point.
+SAME_INTERVAL_SECONDS = 2.5
 
 PointJson = list[float]
 """[start, busy seconds, slot seconds, rows, tokens] as stored and as the chart reads it."""
@@ -29,6 +31,16 @@ class Point:
     def to_json(self) -> PointJson:
         return [round(value, 2) for value in astuple(self)]
 
+    def beside(self, other: "Point") -> "Point":
+        """Return the work of two servers in one interval."""
+        return Point(
+            self.start,
+            max(self.busy_seconds, other.busy_seconds),
+            self.slot_seconds + other.slot_seconds,
+            self.rows + other.rows,
+            self.tokens + other.tokens,
+        )
+
     def joined_with(self, later: "Point") -> "Point":
         return Point(
             self.start,
@@ -40,7 +52,12 @@ class Point:
 
 
 def append_point(points: Sequence[Point], point: Point) -> list[Point]:
-    """Return the points with one more; beyond `MAX_POINTS`, neighbours are joined in pairs."""
+    """Return the points with one more; beyond `MAX_POINTS`, neighbours are joined in pairs.
+
+    The point of another server in the same interval is added to the last one.
+    """
+    if points and point.start < points[-1].start + SAME_INTERVAL_SECONDS:
+        return [*points[:-1], points[-1].beside(point)]
     longer = [*points, point]
     if len(longer) <= MAX_POINTS:
         return longer

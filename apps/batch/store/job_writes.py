@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from apps.batch.handlers import LateRejection
 from apps.batch.jobs import job_policies
-from apps.batch.models import ACTIVE, OPEN, Batch, BatchStatus, Item, ItemStatus
+from apps.batch.models import ACTIVE, OPEN, Batch, BatchServer, BatchStatus, Item, ItemStatus
+from apps.batch.store import claims
 from apps.batch.store.leases import Lease, fence
 from apps.batch.store.row_writes import MAX_ATTEMPTS
 from apps.core.text.storable import to_storable
+
+State = BatchServer.State
 
 RECOVERED = "The worker ended while this row was running. The row starts again."
 
@@ -18,10 +21,13 @@ RECOVERED = "The worker ended while this row was running. The row starts again."
 def recover_rows(lease: Lease) -> int:
     """Return rows that a dead pump left running to pending. Returns their number."""
     with fence(lease):
+        claims.release_earlier_rows(lease)
         left = Item.objects.filter(
-            batch__server_id=lease.server_id, status=ItemStatus.RUNNING, token__lt=lease.token
+            server=lease.server_id,
+            finished=None,
+            status=ItemStatus.RUNNING,
+            token__lt=lease.token,
         )
-        # By keys: some databases turn an update through a join into a subquery over all items.
         keys = dict(left.values_list("pk", "attempts"))
         dead = [pk for pk, attempts in keys.items() if attempts >= MAX_ATTEMPTS]
         Item.objects.filter(pk__in=dead).update(
@@ -31,9 +37,10 @@ def recover_rows(lease: Lease) -> int:
             finished=timezone.now(),
         )
         Item.objects.filter(pk__in=keys.keys() - set(dead)).update(
-            status=ItemStatus.PENDING, reason=RECOVERED
+            status=ItemStatus.PENDING, server=None, reason=RECOVERED
         )
         # This pump sets the reasons of the last one again where they still hold.
+        BatchServer.objects.filter(server=lease.server_id).update(state=State.WORKING, reason="")
         set_server_wait_reason(lease.server_id, "")
     return len(keys)
 
@@ -78,20 +85,47 @@ def _final_state(batch_id: int) -> tuple[BatchStatus, str]:
 
 
 def set_wait_reason(lease: Lease, reason: str, batch_ids: Sequence[int] | None = None) -> None:
-    """Store why batches wait, by default all active ones of the server; "" clears it."""
+    """Store why the server does not work on batches, by default all active ones; "" clears it."""
     with fence(lease):
         if batch_ids is None:
             return set_server_wait_reason(lease.server_id, reason)
-        reason = to_storable(reason)
-        batches = Batch.objects.filter(pk__in=batch_ids, status__in=ACTIVE)
-        batches.exclude(reason=reason).update(reason=reason)
+        _set_reason(lease.server_id, reason, State.WAITING, Q(pk__in=batch_ids))
 
 
 def set_server_wait_reason(server_id: int, reason: str) -> None:
-    """Store why all active batches of a server wait; needs no lease."""
+    """Store why a server works on none of its active batches; needs no lease."""
+    left_out = BatchServer.objects.filter(server=server_id, state=State.LEFT_OUT).values("batch")
+    which = Q(server=server_id) | Q(servers__server=server_id)
+    _set_reason(server_id, reason, State.AWAY, which & ~Q(pk__in=left_out))
+
+
+def _set_reason(server_id: int, reason: str, state: State, which: Q) -> None:
+    """Store a reason at the batch, or at its server where it has several."""
     reason = to_storable(reason)
-    batches = Batch.objects.filter(server_id=server_id, status__in=ACTIVE)
-    batches.exclude(reason=reason).update(reason=reason)
+    batches = Batch.objects.filter(which, status__in=ACTIVE)
+    shared = BatchServer.objects.filter(batch__in=batches.values("pk"), server=server_id)
+    state = state if reason else State.WORKING
+    shared.exclude(reason=reason, state=state).update(reason=reason, state=state)
+    alone = Batch.objects.filter(pk__in=batches.values("pk"), servers=None)
+    alone.exclude(reason=reason).update(reason=reason)
+
+
+def set_job_wait_reason(lease: Lease, batch_id: int, reason: str) -> None:
+    """Store why a job waits, whichever servers work on it; "" clears it."""
+    with fence(lease):
+        batches = Batch.objects.filter(pk=batch_id, status__in=ACTIVE)
+        batches.exclude(reason=reason).update(reason=to_storable(reason))
+
+
+def leave_out(lease: Lease, batch_id: int, reason: str) -> bool:
+    """Store that the server cannot do a job that others may. False if no other is left."""
+    with fence(lease):
+        servers = BatchServer.objects.filter(batch=batch_id)
+        servers.filter(server=lease.server_id).update(
+            state=State.LEFT_OUT, reason=to_storable(reason)
+        )
+        others = servers.exclude(server=lease.server_id)
+        return others.exclude(state=State.LEFT_OUT).exists()
 
 
 def set_status(lease: Lease, batch_ids: Sequence[int], *, status: BatchStatus, reason: str) -> None:
@@ -100,3 +134,4 @@ def set_status(lease: Lease, batch_ids: Sequence[int], *, status: BatchStatus, r
         Batch.objects.filter(pk__in=batch_ids, status__in=ACTIVE).update(
             status=status, reason=to_storable(reason)
         )
+        BatchServer.objects.filter(batch__in=batch_ids).update(state=State.WORKING, reason="")

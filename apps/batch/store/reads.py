@@ -1,22 +1,27 @@
 """Reading jobs and rows for a pump."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
-from django.db.models import CharField, Q
+from django.db.models import CharField, Max, Q
 from django.db.models.functions import MD5
-from django.utils import timezone
 
-from apps.batch.models import ACTIVE, Batch, Item, ItemStatus
-from apps.batch.store.row_events import PendingRow
+from apps.batch.models import ACTIVE, OPEN, Batch, BatchServer, Item, ItemStatus
 from apps.servers.models import Server
 
 
 def active_batches(server_id: int) -> list[tuple[Batch, str]]:
     """Return active batches with a hash of their spec; the large spec is read when it is needed."""
-    batches = Batch.objects.filter(server_id=server_id, status__in=ACTIVE).order_by("pk")
+    batches = Batch.objects.filter(_worked_on_by(server_id), status__in=ACTIVE).order_by("pk")
     hashed = batches.defer("spec").annotate(hashed=MD5("spec", output_field=CharField()))
+    hashed = hashed.prefetch_related("servers")
     return [(batch, batch.hashed) for batch in hashed]
+
+
+def _worked_on_by(server_id: int) -> Q:
+    shared = BatchServer.objects.filter(server=server_id).values("batch")
+    return Q(server_id=server_id) | Q(pk__in=shared)
 
 
 def spec_of(batch_id: int) -> dict[str, Any]:
@@ -29,15 +34,13 @@ def statuses_of(batch_ids: Sequence[int]) -> dict[int, str]:
     return dict(Batch.objects.filter(pk__in=batch_ids).values_list("pk", "status"))
 
 
-def pending_rows(batch_id: int, *, limit: int, skip: frozenset[int]) -> list[PendingRow]:
-    """Return the next due rows in order, without the few dozen in `skip`."""
-    due = Q(not_before=None) | Q(not_before__lte=timezone.now())
-    found = (
-        Item.objects.filter(due, batch_id=batch_id, status=ItemStatus.PENDING, code="")
-        .order_by("index")
-        .values_list("pk", "batch_id", "index", "attempts", "input")[: limit + len(skip)]
-    )
-    return [PendingRow(*values) for values in found if values[0] not in skip][:limit]
+def last_finished(batch_id: int) -> datetime | None:
+    """Return when the last row of a job without open rows was finished; None with open rows."""
+    rows = Item.objects.filter(batch=batch_id)
+    if rows.filter(status__in=OPEN).exists():
+        return None
+    last: datetime | None = rows.aggregate(last=Max("finished"))["last"]
+    return last
 
 
 def server_of(server_id: int) -> Server | None:
@@ -45,12 +48,10 @@ def server_of(server_id: int) -> Server | None:
 
 
 def has_work(server_id: int) -> bool:
-    return Batch.objects.filter(server_id=server_id, status__in=ACTIVE).exists()
+    return Batch.objects.filter(_worked_on_by(server_id), status__in=ACTIVE).exists()
 
 
 def has_orphans(server_id: int) -> bool:
     """True if rows run in a job that was paused or cancelled when its pump died."""
-    return Item.objects.filter(
-        batch__in=Batch.objects.filter(server_id=server_id).exclude(status__in=ACTIVE),
-        status=ItemStatus.RUNNING,
-    ).exists()
+    running = Item.objects.filter(server=server_id, finished=None, status=ItemStatus.RUNNING)
+    return running.exclude(batch__status__in=ACTIVE).exists()

@@ -45,6 +45,8 @@ class Returned:
     """True if the attempt counts; after the last counted one the row fails."""
     permanent: bool = False
     """True if another attempt would change nothing: the row fails at once."""
+    keeps_claim: bool = False
+    """True if the same pump starts it again next."""
     usage: Usage = field(default_factory=lambda: Usage(0, 0, 0))
 
 

@@ -22,12 +22,13 @@ MAX_ATTEMPTS = 3
 _ITEM, _BATCH = (f'"{model._meta.db_table}"' for model in (Item, Batch))
 _output = Item._meta.get_field("output")
 _START = (
-    f'UPDATE {_ITEM} SET "status" = \'running\', "token" = %s, '  # noqa: S608
+    f"UPDATE {_ITEM} SET \"status\" = 'running', "  # noqa: S608
     '"attempts" = "attempts" + 1, "reason" = \'\', "not_before" = NULL '
-    'WHERE "id" = %s AND "status" = \'pending\''
+    'WHERE "id" = %s AND "status" = \'pending\' AND "server_id" = %s AND "token" = %s'
 )
 _BEGIN = (
-    f'UPDATE {_BATCH} SET "status" = \'running\', "reason" = \'\', "model" = %s, '  # noqa: S608
+    f"UPDATE {_BATCH} SET \"status\" = 'running', \"reason\" = '', "  # noqa: S608
+    '"model" = CASE WHEN "model" = \'\' THEN %s ELSE "model" END, '
     '"started" = COALESCE("started", %s) WHERE "id" = %s AND "status" = \'queued\''
 )
 _FINISH = (
@@ -35,10 +36,12 @@ _FINISH = (
     '"prompt" = %s, "raw" = %s, "fingerprint" = %s, "minhash" = %s, "finished" = %s, '
     '"prompt_tokens" = "prompt_tokens" + %s, "cached_tokens" = "cached_tokens" + %s, '
     '"completion_tokens" = "completion_tokens" + %s '
-    'WHERE "id" = %s AND "status" = \'running\' AND "token" = %s'
+    'WHERE "id" = %s AND "status" = \'running\' AND "server_id" = %s AND "token" = %s'
 )
 _COUNT = (
-    f'UPDATE {_BATCH} SET "active_seconds" = "active_seconds" + %s, '  # noqa: S608
+    f'UPDATE {_BATCH} SET "active_seconds" = "active_seconds" + CASE '  # noqa: S608
+    'WHEN "active_until" <= %s THEN %s WHEN "active_until" < %s THEN %s - "active_until" '
+    'ELSE 0 END, "active_until" = CASE WHEN "active_until" < %s THEN %s ELSE "active_until" END, '
     '"prompt_tokens" = "prompt_tokens" + %s, "cached_tokens" = "cached_tokens" + %s, '
     '"completion_tokens" = "completion_tokens" + %s, '
     '"estimated_tokens" = "estimated_tokens" + %s WHERE "id" = %s'
@@ -62,8 +65,8 @@ def write_events(lease: Lease, events: Sequence[RowEvent]) -> None:
 def _start(lease: Lease, events: list[Started], now: datetime) -> None:
     if not events:
         return
-    _run_each(_START, [(lease.token, event.row.pk) for event in events])
-    for batch_id, model in {event.row.batch_id: event.model for event in events}.items():
+    _run_each(_START, [(event.row.pk, lease.server_id, lease.token) for event in events])
+    for batch_id, model in sorted({event.row.batch_id: event.model for event in events}.items()):
         _run(_BEGIN, (model, moment(now), batch_id))
 
 
@@ -71,18 +74,23 @@ def _finish(lease: Lease, events: list[Finished], now: datetime) -> None:
     by_batch: dict[int, list[Finished]] = {}
     for event in events:
         by_batch.setdefault(event.row.batch_id, []).append(event)
-    for batch_id, of_batch in by_batch.items():
+    for batch_id, of_batch in sorted(by_batch.items()):  # the order in which all pumps lock them
         prints = [event.outcome.fingerprint for event in of_batch]
         taken = _rows_by_fingerprint(batch_id, [one for one in prints if one is not None])
         written = [event for event in of_batch if _finish_row(lease, event, now, taken)]
         if written:
-            _run(_COUNT, (*_sums(written), batch_id))
+            _run(_COUNT, (*_active(written, now), *_sums(written), batch_id))
 
 
-def _sums(events: list[Finished]) -> tuple[float, ...]:
+def _active(events: list[Finished], now: datetime) -> tuple[float, ...]:
+    """Return the values that add the seconds up to now to those in which any server worked."""
+    seconds, end = sum(event.active_seconds for event in events), now.timestamp()
+    return (end - seconds, seconds, end, end, end, end)
+
+
+def _sums(events: list[Finished]) -> tuple[int, ...]:
     usages = [event.outcome.reported for event in events]
     return (
-        sum(event.active_seconds for event in events),
         sum(_countable(usage.prompt_tokens) for usage in usages),
         sum(_countable(usage.cached_tokens) for usage in usages),
         sum(_countable(usage.completion_tokens) for usage in usages),
@@ -111,7 +119,7 @@ def _finish_row(lease: Lease, event: Finished, now: datetime, taken: dict[str, i
             *(to_storable(outcome.prompt), to_storable(outcome.raw), fingerprint),
             *(outcome.minhash or None, moment(now)),
             *map(_countable, (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)),
-            *(event.row.pk, lease.token),
+            *(event.row.pk, lease.server_id, lease.token),
         ),
     )
     if written and fingerprint is not None:
@@ -120,7 +128,8 @@ def _finish_row(lease: Lease, event: Finished, now: datetime, taken: dict[str, i
 
 
 def _return(lease: Lease, event: Returned, now: datetime) -> None:
-    own = Item.objects.filter(pk=event.row.pk, status=ItemStatus.RUNNING, token=lease.token)
+    claimed = Item.objects.filter(pk=event.row.pk, server=lease.server_id, token=lease.token)
+    own = claimed.filter(status=ItemStatus.RUNNING)
     if event.permanent or (event.counts and event.row.attempts + 1 >= MAX_ATTEMPTS):
         tries = "" if event.permanent else f" (tried {event.row.attempts + 1} times)"
         own.update(
@@ -130,12 +139,15 @@ def _return(lease: Lease, event: Returned, now: datetime) -> None:
             finished=now,
         )
         return
-    own.update(
+    returned = own.update(
         status=ItemStatus.PENDING,
+        server=lease.server_id if event.keeps_claim else None,
         reason=to_storable(event.reason),
         attempts=F("attempts") - (0 if event.counts else 1),
         not_before=now + timedelta(seconds=event.wait_s) if event.wait_s else None,
     )
+    if not returned:  # it got no slot
+        claimed.filter(status=ItemStatus.PENDING).update(server=None)
 
 
 def _countable(tokens: int) -> int:
@@ -161,9 +173,11 @@ def _run_each(statement: str, values: Sequence[Sequence[Any]]) -> None:
 
 
 def _rows_by_fingerprint(batch_id: int, fingerprints: Sequence[str]) -> dict[str, int]:
-    """Return the index of accepted rows by fingerprint."""
+    """Return the index of accepted rows by fingerprint, which no other pump can add to now."""
     if not fingerprints:
         return {}
+    if connection.vendor == "postgresql":  # SQLite has one writer
+        _run(f'SELECT 1 FROM {_BATCH} WHERE "id" = %s FOR UPDATE', [batch_id])  # noqa: S608
     marks = ", ".join(["%s"] * len(fingerprints))
     with connection.cursor() as cursor:
         cursor.execute(

@@ -21,7 +21,7 @@ from tests.batch.conftest import echo
 def job_of(**limits: Any) -> ActiveJob:
     context: JobContext[dict[str, Any]] = JobContext(1, {}, "m", cast(Client, None))
     job = ActiveJob(1, "Job", 1, 1, None, echo, context, row_tokens=0, rows=9)
-    job.update_limits(Batch(**limits))
+    job.update_limits(Batch(**limits), 1)
     return job
 
 
@@ -69,15 +69,15 @@ def test_update_limits_counts_unwritten_rows_until_the_next_day() -> None:
     today = timezone.localdate()
     batch = Batch(daily_tokens=100, day=today, completion_tokens=30)
     job = job_of(daily_tokens=100)
-    job.update_limits(batch)
+    job.update_limits(batch, 1)
     job.spent_today += 20  # a row that is not written yet
-    job.update_limits(batch)
+    job.update_limits(batch, 1)
     assert job.spent_today == 50
     batch.completion_tokens = 60
-    job.update_limits(batch)
+    job.update_limits(batch, 1)
     assert job.spent_today == 60
     batch.day, batch.tokens_before_day = today + timedelta(days=1), 60
-    job.update_limits(batch)
+    job.update_limits(batch, 1)
     assert (job.spent_today, job.day) == (0, batch.day)
 
 

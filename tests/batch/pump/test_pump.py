@@ -31,7 +31,7 @@ from apps.batch.pump.active_jobs import ActiveJobs
 from apps.batch.pump.pump import run_pump
 from apps.batch.scheduler import concurrency_probe
 from apps.batch.scheduler.fair_queue import FairQueue
-from apps.batch.store import disk_space, job_writes, leases, reads, row_events, row_writes
+from apps.batch.store import claims, disk_space, job_writes, leases, row_events, row_writes
 from apps.llm import errors
 from apps.llm.permits import permits_in_flight
 from apps.llm.resume import ResumableCompletion
@@ -107,7 +107,7 @@ async def test_a_stale_token_cannot_write(make_batch: MakeBatch, server: Server)
     batch = await sync_to_async(make_batch)(3)
     old = await in_db(leases.acquire, server.pk)
     assert old is not None
-    [row, *_] = await in_db(reads.pending_rows, batch.pk, limit=3, skip=frozenset())
+    [row, *_] = await in_db(claims.claim_rows, old, batch.pk, 3)
     await in_db(row_writes.write_events, old, [row_events.Started(row, "m")])
     await PumpLease.objects.filter(server=server).aupdate(until=timezone.now())
     new = await in_db(leases.acquire, server.pk)
@@ -345,7 +345,9 @@ async def test_orphans_of_a_cancelled_job_are_put_back(
     make_batch: MakeBatch, server: Server
 ) -> None:
     batch = await sync_to_async(make_batch)(3)
-    await batch.items.filter(index=0).aupdate(status=ItemStatus.RUNNING, attempts=1)
+    await batch.items.filter(index=0).aupdate(
+        status=ItemStatus.RUNNING, server=server.pk, attempts=1
+    )
     await Batch.objects.filter(pk=batch.pk).aupdate(status=BatchStatus.CANCELLED)
     assert await in_db(services.servers_to_wake) == [server.pk]
     await run_until_done(server)
@@ -357,7 +359,9 @@ async def test_a_row_that_takes_the_worker_down_three_times_has_failed(
     make_batch: MakeBatch, server: Server
 ) -> None:
     batch = await sync_to_async(make_batch)(3)
-    await batch.items.filter(index=0).aupdate(status=ItemStatus.RUNNING, attempts=3)
+    await batch.items.filter(index=0).aupdate(
+        status=ItemStatus.RUNNING, server=server.pk, attempts=3
+    )
     await run_until_done(server)
     assert await counts(batch) == {"accepted": 2, "failed": 1}
     assert "3 times" in (await batch.items.aget(index=0)).reason
@@ -416,7 +420,7 @@ async def test_a_row_whose_slot_was_taken_is_the_next(
     await jobs.read_rows(job, 4)
     row = job.ready.popleft()
     job.drafts[row.pk] = ResumableCompletion()
-    jobs.row_written(row, returned=True)
+    jobs.row_written(row_events.Returned(row, keeps_claim=True))
     assert job.ready[0] is row
     await jobs.read_rows(job, 4)
     assert [row.index for row in job.ready] == [0, 1, 2, 3, 4, 5]  # and it is not read again

@@ -26,6 +26,7 @@ from apps.batch.pump import state as pump_state
 from apps.batch.pump.active_jobs import ActiveJobs
 from apps.batch.scheduler import circuit_breaker
 from apps.batch.store import job_writes, leases
+from apps.batch.store.row_events import Finished
 from apps.llm import errors
 from apps.llm.permits import SlotTerms
 from apps.runtime.async_db import in_db
@@ -213,7 +214,7 @@ def test_rows_in_flight_at_a_server_that_was_removed_are_put_back(
     make_batch: MakeBatch, server: Server
 ) -> None:
     batch = make_batch(3)
-    batch.items.filter(index=0).update(status=ItemStatus.RUNNING)
+    batch.items.filter(index=0).update(status=ItemStatus.RUNNING, server=server.pk)
     server.delete()
     services.servers_to_wake()
     batch.refresh_from_db()
@@ -276,7 +277,7 @@ async def test_a_job_is_not_done_while_a_row_is_not_written_yet(
     await jobs.refresh(server, finish=True)
     [row] = job.ready
     job.ready.clear()
-    jobs.row_written(row, returned=False)
+    jobs.row_written(Finished(row, RowOutcome(Verdict.ACCEPTED), 0.0))
     await jobs.refresh(server, finish=True)
     assert asked == [[], [batch.pk]]
 

@@ -96,7 +96,7 @@ def test_recover_rows_returns_those_of_an_earlier_lease(
     Batch.objects.update(reason="Waiting: only 3 MB left.")
     for index, (attempts, token) in enumerate([(1, 0), (3, 0), (1, lease.token)]):
         batch.items.filter(index=index).update(
-            status=ItemStatus.RUNNING, attempts=attempts, token=token
+            status=ItemStatus.RUNNING, attempts=attempts, token=token, server=lease.server_id
         )
     assert job_writes.recover_rows(lease) == 2
     found = list(Item.objects.order_by("index").values_list("status", "code"))

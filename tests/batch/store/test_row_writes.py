@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from apps.batch.handlers import RowOutcome, Verdict
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
-from apps.batch.store import leases, reads, row_writes
+from apps.batch.store import claims, leases, row_writes
 from apps.batch.store.leases import Lease, LeaseLost
 from apps.batch.store.row_events import Finished, PendingRow, Returned, Started
 from apps.llm.events import Usage
@@ -20,7 +20,7 @@ ACCEPTED = RowOutcome(Verdict.ACCEPTED, output={"a": 1}, raw="abc", usage=Usage(
 
 
 def started(lease: Lease, batch: Batch) -> list[PendingRow]:
-    rows = reads.pending_rows(batch.pk, limit=100, skip=frozenset())
+    rows = claims.claim_rows(lease, batch.pk, 100)
     row_writes.write_events(lease, [Started(row, "m") for row in rows])
     return rows
 
@@ -101,7 +101,7 @@ def test_returned_counts_an_attempt_only_if_it_says_so(
     assert (item.status, item.reason, item.attempts) == (ItemStatus.PENDING, "Later.", attempts)
     assert item.not_before is not None
     assert item.not_before > timezone.now() + timedelta(seconds=30)
-    assert reads.pending_rows(row.batch_id, limit=9, skip=frozenset()) == []
+    assert claims.claim_rows(lease, row.batch_id, 9) == []
 
 
 def test_returned_fails_the_row_after_its_last_attempt(make_batch: MakeBatch, lease: Lease) -> None:

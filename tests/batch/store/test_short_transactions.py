@@ -19,7 +19,7 @@ from django.utils import timezone
 from apps.batch import services
 from apps.batch.handlers import RowOutcome, Verdict
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
-from apps.batch.store import job_writes, leases, reads, row_events, row_writes
+from apps.batch.store import claims, job_writes, leases, row_events, row_writes
 from apps.batch.store.items import INSERT_ROWS
 from apps.core.models import ApiKey
 from apps.generation import services as services_of_jobs
@@ -145,7 +145,7 @@ def test_what_a_pump_writes_at_once_is_short(server: Server, large: Batch) -> No
     assert lease is not None
     large.items.filter(index__lt=2000).update(status=ItemStatus.REJECTED, finished=timezone.now())
     large.items.filter(index__lt=2000, index__gt=500).update(status=ItemStatus.ACCEPTED)
-    rows = reads.pending_rows(large.pk, limit=64, skip=frozenset())
+    rows = claims.claim_rows(lease, large.pk, 64)
     outcome = RowOutcome(Verdict.ACCEPTED, output={"text": "word " * 500}, raw="word " * 500)
     with largest_transaction() as largest:
         assert job_writes.enforce_policies(lease) == [large.pk]
