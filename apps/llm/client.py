@@ -123,7 +123,7 @@ class Client(ServerConnection):
         with translated_errors():
             response = await self.open_post("/embeddings", body)
             try:
-                data = await response.aread()
+                data = await ResponseReader(response).read_all()
             finally:
                 await response.aclose()
         return decode_vectors(data, len(texts))

@@ -39,6 +39,13 @@ class ResponseReader:
             self._last_content = self._clock()
         return data
 
+    async def read_all(self) -> bytes:
+        """The whole body. Errors: see `read`."""
+        pieces = []
+        while data := await self.read():
+            pieces.append(data)
+        return b"".join(pieces)
+
 
 def _pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
     return response.aiter_bytes()

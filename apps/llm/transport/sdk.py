@@ -4,6 +4,7 @@ Importing this takes a quarter of the CPU of a process's start. Processes that s
 request do without; `client.load_sdk` imports it early where somebody would wait for it otherwise.
 """
 
+import asyncio
 import json
 import ssl
 from collections.abc import Mapping
@@ -85,7 +86,7 @@ async def open_stream(
     *,
     first_byte: float,
 ) -> httpx2.Response:
-    """Send a request; return its response with the body unread.
+    """Send a request; return its response with the body unread, for a `ResponseReader`.
 
     Sent by the client under the SDK: the SDK's own `post` copies and checks the request for 1 ms of
     CPU, as long as the rest of its way to the server takes.
@@ -111,17 +112,22 @@ async def open_stream(
             "User-Agent": sdk.user_agent,
             **sdk.auth_headers,
         },
-        timeout=httpx2.Timeout(None, connect=timeouts.CONNECT_SECONDS, read=first_byte),
+        timeout=httpx2.Timeout(None, connect=timeouts.CONNECT_SECONDS),
     )
     try:
-        response = await http.send(request, stream=True)
-    except httpx2.TimeoutException as error:
+        # Not as aiohttp's own time limit of reads: that sets a timer for each piece of the body.
+        async with asyncio.timeout(first_byte):
+            response = await http.send(request, stream=True)
+    except (TimeoutError, httpx2.TimeoutException) as error:
         raise openai.APITimeoutError(request=request) from error
     except (httpx2.TransportError, aiohttp.ClientError) as error:
         raise openai.APIConnectionError(request=request) from error
     if response.status_code >= 300:
         try:
-            await response.aread()
+            async with asyncio.timeout(timeouts.GAP_SECONDS):
+                await response.aread()
+        except TimeoutError as error:
+            raise openai.APITimeoutError(request=request) from error
         finally:
             await response.aclose()
         raise ReplyFailed(response)
