@@ -62,31 +62,30 @@ async def _body(
     with held:
         head = b"retry: %d\n\n" % RETRY_MS
         yield head if turn is None else head + encode(StreamEvent(0, "turn", turn))
-        async for event in events(answer, after):
-            yield PING if event is None else encode(event)
+        async for batch in events(answer, after):
+            yield b"".join(map(encode, batch)) or PING
 
 
 def encode(event: StreamEvent) -> bytes:
     return f"id: {event.id or NO_POSITION}\nevent: {event.event}\ndata: {event.data}\n\n".encode()
 
 
-async def events(answer: Message, after: int | None = None) -> AsyncIterator[StreamEvent | None]:
-    """Yield an answer's events after a position, or from a snapshot on; None while it is quiet."""
+async def events(answer: Message, after: int | None = None) -> AsyncIterator[list[StreamEvent]]:
+    """Yield an answer's events after a position, or from a snapshot on; [] while it is quiet."""
     if answer.is_finished:
         is_streamed = after is not None and await stream.exists(answer.pk)
     else:
         is_here = local_log(answer.pk) is not None
         is_streamed = is_here or not await in_db(_has_ended, answer)
     if is_streamed:
-        async with aclosing(stream.follow(answer.pk, after)) as entries:  # type: ignore[type-var]
-            async for event in entries:
-                if event is None and await in_db(_has_ended, answer):
+        async with aclosing(stream.follow_batches(answer.pk, after)) as batches:
+            async for batch in batches:
+                if not batch and await in_db(_has_ended, answer):
                     break
-                yield event
+                yield batch
             else:
                 return
-    for event in await in_db(saved_events, answer):
-        yield event
+    yield await in_db(saved_events, answer)
 
 
 def saved_events(answer: Message) -> list[StreamEvent]:

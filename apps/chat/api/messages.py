@@ -60,9 +60,12 @@ def ask(request: HttpRequest, pk: int, data: MessageIn) -> Any:
     of the usual response, then those of `events`. After a broken connection, continue there.
     """
     conversation = get_conversation(request, pk)
+    response_format = data.response_format
+    if response_format is not None:
+        response_format = response_formats.check(response_format) or None
     options = AnswerRequest(
         params=data.params or SamplingParams(),
-        response_format=response_formats.check(data.response_format) or None,
+        response_format=response_format,
         tools=None if data.tools is None else _restricted_tools(conversation, data.tools),
     )
     held = sse.reserve_stream(request) if sse.accepts_events(request) else None

@@ -8,7 +8,8 @@ The text can always be put together from what a stream holds. It begins with the
 a checkpoint, where a reader who fell behind starts over.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Any, Protocol
 
 from django.conf import settings
@@ -92,6 +93,18 @@ async def follow(
 
     Without a position, or with one that the stream does not know, the first event is a snapshot.
     """
+    async with aclosing(follow_batches(answer_id, after, ping=ping)) as batches:
+        async for batch in batches:
+            if not batch:
+                yield None
+            for event in batch:
+                yield event
+
+
+async def follow_batches(
+    answer_id: int, after: int | None = None, *, ping: float = PING_SECONDS
+) -> AsyncGenerator[list[StreamEvent], None]:
+    """Yield as `follow` the events that are there together; [] where that yields None."""
     log = local_log(answer_id)
     reader: _Reader = _LocalReader(log) if log is not None else _RedisReader(answer_id)
     try:
@@ -100,23 +113,23 @@ async def follow(
         position = after if after is not None and _has(backlog, after, ended=ended) else None
         if position is None:
             position = backlog[-1].id if backlog else 0
-            yield StreamEvent(position, "snapshot", replay(backlog).as_json())
+            snapshot = StreamEvent(position, "snapshot", replay(backlog).as_json())
+            last = [event for event in backlog if event.event == "usage" or event.is_end]
+            yield [snapshot, *last] if ended else [snapshot]
             if ended:
-                for event in backlog:
-                    if event.event == "usage" or event.is_end:
-                        yield event
                 return
         while True:
             events = await reader.read(position, ping)
-            if not events:
-                yield None
+            batch = []
             for event in events:
                 # A checkpoint repeats what a reader knows, unless they missed what came before.
                 if event.event != "snapshot" or event.id != position + 1:
-                    yield event
+                    batch.append(event)
                 position = event.id
-                if event.is_end:
-                    return
+            if batch or not events:
+                yield batch
+            if events and events[-1].is_end:
+                return
     finally:
         await reader.aclose()
 
