@@ -65,7 +65,8 @@ class Teller(ToolServer):
         text = self.says.get(question, TEXT)
         begun = messages[-1]["content"] if messages[-1]["role"] == "assistant" else ""
         assert text.startswith(begun), "it is to go on from what it never said"
-        thought = [] if begun else [{"reasoning_content": part} for part in THOUGHTS]
+        thinks = not begun and asked.get("reasoning_effort") != "none"
+        thought = [{"reasoning_content": part} for part in THOUGHTS] if thinks else []
         said = [{"content": part} for part in pieces(text[len(begun) :], len(begun))]
         return [*thought, *said]
 

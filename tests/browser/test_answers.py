@@ -175,6 +175,22 @@ def test_a_connection_that_died_in_silence(far_page: Page, teller: Teller, wire:
     check(far_page, TEXT)
 
 
+def test_answer_now_by_its_key(page: Page, teller: Teller) -> None:
+    """This server cannot end a thought: it is asked again, and the thought is kept."""
+    teller.allowed = 2
+    begin(page)
+    expect(page.get_by_role("button", name="Answer now")).to_be_visible()
+    with page.expect_response("**/now/") as sent:
+        page.keyboard.press("Alt+a")
+    assert sent.value.status == 204
+    teller.allowed = math.inf
+    wait_for_end(page)
+    check(page, TEXT, thought=None)
+    thought = newest(page)["reasoning"]
+    assert THOUGHT.startswith(thought)
+    assert 0 < len(thought) < len(THOUGHT)
+
+
 def test_stop_and_go_on(page: Page, teller: Teller) -> None:
     teller.allowed = 60
     begin(page)
