@@ -118,13 +118,29 @@ def _prepared(
     fields: Sequence[Any], constants: tuple[Any, ...], rows: Iterable[Row]
 ) -> Iterator[Row]:
     """Rows as the database takes them."""
-    converters: list[tuple[int, Callable[..., Any]]] = [
-        (position, field.get_db_prep_save)
+    converters = [
+        (position, _converter(field))
         for position, field in enumerate(fields)
         if type(field) not in _PLAIN
     ]
     for row in rows:
         values = [*row, *constants]
         for position, convert in converters:
-            values[position] = convert(values[position], connection)
+            values[position] = convert(values[position])
         yield values
+
+
+def _converter(field: Any) -> Callable[[Any], Any]:
+    """The function that makes a value of a field one for the database.
+
+    An empty JSON object is converted once: most rows of a dataset have no other, and Django's
+    conversion costs 4 µs.
+    """
+
+    def convert(value: Any) -> Any:
+        return field.get_db_prep_save(value, connection)
+
+    if not isinstance(field, models.JSONField):
+        return convert
+    empty = convert({})
+    return lambda value: empty if value == {} else convert(value)

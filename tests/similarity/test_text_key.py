@@ -59,6 +59,12 @@ def test_normalise_text_collapses_white_space(text: str) -> None:
     assert normalise_text(f" {text}\n\n") == once
 
 
+@given(TEXTS | st.text("a é\u00a0\u2003\x1f\u0345İ", max_size=12))
+def test_normalise_text_is_nfkc_without_case_and_white_space(text: str) -> None:
+    words = unicodedata.normalize("NFKC", text).casefold().split()
+    assert normalise_text(text) == " ".join(words)
+
+
 @given(TEXTS, VARIANTS)
 def test_a_duplicate_in_generate_is_one_in_datasets(text: str, vary: object) -> None:
     assert callable(vary)
