@@ -1,4 +1,8 @@
-"""Periodic tasks of the chat."""
+"""Periodic tasks of the chat.
+
+Not durable tasks: what a run leaves, the next one deletes. An answer lives in the web process that
+streams it (`answering/runner.py`), and is marked as interrupted when that ends.
+"""
 
 from datetime import timedelta
 

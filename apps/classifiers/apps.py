@@ -29,6 +29,7 @@ class ClassifiersConfig(AppConfig):
         work.register(
             TaskKind.FILE_PREDICTION, "apps.classifiers.prediction.file_predictions.predict_file"
         )
+        work.register(TaskKind.CONVERSION, "apps.classifiers.transfer.convert_run.convert_run")
         work.register(hooks.NEAR_DUPLICATE_SEARCH, "apps.classifiers.near_duplicate_search.find")
         hooks.register_text_limit(_text_limit)
         hooks.register_trained_on(_is_trained_on)

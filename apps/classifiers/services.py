@@ -155,7 +155,8 @@ def delete_classifier(classifier: Classifier) -> None:
     runs = list(classifier.runs.only("pk"))
     files = list(classifier.files.only("pk"))
     with transaction.atomic():
-        work.discard(TaskKind.TRAINING, (run.pk for run in runs))
+        for kind in (TaskKind.TRAINING, TaskKind.CONVERSION):
+            work.discard(kind, [run.pk for run in runs])
         work.discard(TaskKind.FILE_PREDICTION, (file.pk for file in files))
         classifier.delete()
     folder = Path(settings.CLASSIFIERS_DIR)

@@ -1,3 +1,9 @@
+"""Deleting people in the background.
+
+Not a durable task: that belongs to its owner and would go with them. The `Removal` row is what is
+to be done, doing it twice does no harm, and beat begins again what was cut off.
+"""
+
 from celery import shared_task
 from django.contrib.auth.models import User
 

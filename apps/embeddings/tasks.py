@@ -1,3 +1,5 @@
+"""Periodic tasks of the vectors. Not durable tasks: what a run leaves, the next one deletes."""
+
 from celery import shared_task
 
 from apps.embeddings import retention

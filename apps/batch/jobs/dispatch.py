@@ -1,6 +1,7 @@
 """Servers that need a pump, and the message that wakes one.
 
-A lost or repeated message changes nothing: pumps also look for work on their own.
+A lost or repeated message changes nothing: pumps also look for work on their own. A job is no
+durable task: its rows are in the table, and its pump holds a fenced lease (`store/leases.py`).
 """
 
 import logging

@@ -11,6 +11,7 @@ from apps.work.models import Task
 class TaskKind(StrEnum):
     TRAINING = "classifiers.training"
     FILE_PREDICTION = "classifiers.file_prediction"
+    CONVERSION = "classifiers.conversion"
 
 
 class BackgroundRecord(models.Model):

@@ -11,13 +11,13 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from apps.classifiers import tasks
 from apps.classifiers.errors import BadArtefact, BadFile, NoRowResults
 from apps.classifiers.evaluation.row_texts import labelled
 from apps.classifiers.models import Run
 from apps.classifiers.prediction import predictor_file
 from apps.classifiers.transfer import convert, create_imported, script
 from apps.classifiers.transfer import exports as transfer_exports
+from apps.classifiers.transfer.convert_run import queue_conversion
 from apps.classifiers.transfer.imports import check_size
 from apps.classifiers.views.run_page import get_run, load_row_results, run_page, signed_in_user
 from apps.core.quotas import limited
@@ -32,7 +32,7 @@ def exports(request: HttpRequest, pk: int) -> HttpResponse:
     if run is not None:
         context |= {"snippet": script.snippet(_base_url(run)), **_context(run)}
         if context["waiting"]:
-            tasks.wake_converting(run)
+            queue_conversion(run)
     return render(request, "classifiers/transfer/exports.html", context)
 
 

@@ -19,15 +19,16 @@ from django.test import Client
 from django.utils.html import escape
 from pytest_django import Settings
 
-from apps.classifiers import tasks
 from apps.classifiers.errors import BadFile
-from apps.classifiers.models import Classifier
+from apps.classifiers.models import Classifier, TaskKind
 from apps.classifiers.prediction import predictor_file
 from apps.classifiers.prediction.predictor import ModelCard, Predictor
 from apps.classifiers.transfer import convert, exports, imports
 from apps.embeddings.services import Preparation
 from apps.files import ExampleRow
 from apps.servers.models import Server
+from apps.work import services as work
+from apps.work.models import Task
 from tests.classifiers import factories
 from tests.llama_process import LlamaProcess
 
@@ -258,25 +259,25 @@ def test_a_worker_writes_what_is_not_there_yet(
     alice: User,
     embedding_server: Server,
     settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
+    announced: list[int],
 ) -> None:
     """As for a classifier that was imported, or trained before files were written."""
     made = factories.trained(alice)
-    told: list[int] = []
-    monkeypatch.setattr(tasks.convert, "delay", told.append)
     run = factories.newest(made)
     kept = convert.read(settings.CLASSIFIERS_DIR, run.artefact)
     convert.remove(settings.CLASSIFIERS_DIR, run.artefact)
+    announced.clear()
     page, files = f"/classify/{made.pk}/export/", f"/classify/{made.pk}/runs/1/exports/"
     for path in (page, files):
         answer = browser.get(path).content.decode()
         assert "preparing" in answer
         assert 'hx-trigger="every 1s"' in answer
         assert "Download .zip" not in answer
-    assert told == [run.pk], "asking how far it is tells nobody again"
+    task = Task.objects.get(kind=TaskKind.CONVERSION, subject=str(run.pk))
+    assert announced == [task.pk], "asking how far it is tells nobody again"
     answer = browser.get(f"/classify/{made.pk}/runs/1/export.skops", follow=True)
     assert "The .skops file is being prepared" in answer.content.decode()
-    tasks.convert(run.pk)
+    work.run(task.pk)
     again = convert.read(settings.CLASSIFIERS_DIR, run.artefact)
     assert again["onnx"] == kept["onnx"]
     assert "Download .zip" in browser.get(files).content.decode()
@@ -288,7 +289,6 @@ def test_a_worker_writes_what_is_not_there_yet(
     answer = browser.get(page).content.decode()
     assert "not on this machine" in answer
     assert "hx-trigger" not in answer
-    tasks.convert(0)
 
 
 @pytest.mark.django_db(transaction=True)
