@@ -202,7 +202,7 @@ def test_what_the_editor_has_no_field_for_is_kept_and_files_that_are_no_text_are
                 "name": "text",
                 "kind": "text",
                 "prompt": "About {{ doc_text }}",
-                "params": {"stop": ["END"], "temperature": 0.5},
+                "params": {"stop": ["END"], "temperature": 0.5, "thinking": 700},
             },
         ],
     }
@@ -220,12 +220,13 @@ def test_what_the_editor_has_no_field_for_is_kept_and_files_that_are_no_text_are
     expect(cards.nth(0).get_by_label("Rows", exact=True)).to_have_value("One.")
     page.get_by_label("Job name").fill("Kept params")
     page.get_by_label("Rows", exact=True).last.fill("1")
-    page.get_by_label("Thinking").select_option("1024")
+    page.get_by_label("Thinking").last.select_option("1024")
     queue(page)
     page.get_by_role("link", name="Duplicate and edit").click()
     arrive(page, r"/generate/new/")
-    expect(page.get_by_label("Thinking")).to_have_value("1024")
+    expect(page.get_by_label("Thinking").last).to_have_value("1024")
     page.get_by_role("button", name="Edit as JSON").click()
     shown = json.loads(page.get_by_label("Recipe as JSON").input_value())
     assert shown["params"] == {"top_p": 0.9}
-    assert shown["columns"][1]["params"] == {"stop": ["END"], "temperature": 0.5}
+    kept = {"stop": ["END"], "temperature": 0.5, "thinking": 700}
+    assert shown["columns"][1]["params"] == kept

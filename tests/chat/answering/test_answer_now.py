@@ -11,7 +11,9 @@ from django.test import AsyncClient
 from django.urls import reverse
 
 from apps.chat.answering import runner
-from apps.chat.models import Message, Status
+from apps.chat.models import Conversation, Message, Status
+from apps.chat.prompt import build
+from apps.chat.prompt.prepare import prepare
 from apps.chat.streaming import runner_registry
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, Use
@@ -104,11 +106,25 @@ async def test_a_chat_with_a_budget_counts_thought_and_answer(
     assert saved.prompt_tokens > 10
 
 
+async def test_a_title_of_a_model_that_thinks_is_no_thought(
+    alice_api: AsyncClient, thinker: Server
+) -> None:
+    conversation, answer = await ask(alice_api, params={"thinking": "on"}, max_tokens=10)
+    await events_of(alice_api, answer)
+    found = await Conversation.objects.select_related("active_leaf").aget(pk=conversation)
+    prompt = await in_db(lambda: build.side_request(found, "A title?", max_tokens=20))
+    prepared = prepare(prompt, thinker)
+    title = await prepared.target.client.complete(prepared.request)
+    assert len(title.text) >= 20
+    assert len(title.reasoning) <= 2
+
+
 async def test_a_server_that_cannot_end_a_thought_is_asked_again_without(
     alice_api: AsyncClient, alice_browser: AsyncClient
 ) -> None:
     thoughts = [part for _ in range(400) for part in think("Hm. ")]
-    with Pondering([thoughts, say("Blue it is.")]) as process:
+    process = Pondering([thoughts, say("Blue it is.")])
+    with process:
         await in_db(create_tool_server, process)
         _, answer = await ask(alice_api)
         await until_it_thinks(alice_api, answer)
