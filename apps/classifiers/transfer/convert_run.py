@@ -18,7 +18,7 @@ def queue_conversion(run: Run) -> None:
 
 def convert_run(held: HeldTask) -> None:
     """Write what is not there yet: the handler of `TaskKind.CONVERSION`."""
-    run = Run.objects.filter(pk=held.subject).only("pk", "artefact").first()
+    run = Run.objects.filter(pk=held.subject).only("pk").first()
     if run is not None:
         folder = Path(settings.CLASSIFIERS_DIR)
         convert.write(folder, run.artefact, predictor_file.load(folder, run.artefact))
