@@ -14,7 +14,7 @@ from apps.generation.recipe import parse as recipes
 from apps.generation.recipe.params import DEFAULT_PARAMS
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.recipe import MAX_ROWS, MAX_SEED, Recipe
-from apps.generation.views.form_errors import PARAMS, FormErrors
+from apps.generation.views.form_errors import PARAMS, FieldErrors, FormErrors
 from apps.generation.views.form_numbers import (
     as_typed,
     fraction,
@@ -101,7 +101,7 @@ class Draft(FormErrors):
 
     def read(self) -> JobRequest | None:
         """The job, or None with the sentences in `errors` and `problems`."""
-        self.errors, self.problems = {}, []
+        self.errors, self.problems = FieldErrors(), []
         if not self.name:
             self.report_field("name", "Enter a job name.")
         elif len(self.name) > MAX_NAME:

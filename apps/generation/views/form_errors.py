@@ -15,10 +15,16 @@ ERROR_PLACES = (
 )
 
 
+class FieldErrors(dict[str, str]):
+    """Sentences by the name of the field on the page; "" for a field without an error."""
+
+    def __missing__(self, name: str) -> str:
+        return ""
+
+
 @dataclass
 class FormErrors:
-    errors: dict[str, str] = field(default_factory=dict)
-    """Sentences by the name of the field on the page."""
+    errors: FieldErrors = field(default_factory=FieldErrors)
     problems: list[Problem] = field(default_factory=list)
     """Of the columns, with their places."""
 

@@ -130,7 +130,9 @@ def test_a_large_upload_is_queued_once(
     assert upload.task is not None
     assert announced == [upload.task.pk]
     assert upload.state == UploadState.QUEUED
-    assert "<form" in browser.get(url(upload)).content.decode()  # it can be cancelled
+    page = browser.get(url(upload)).content.decode()
+    assert f">{CHOSEN['name']}</h1>" in page
+    assert "<form" in page  # it can be cancelled
 
 
 def test_upload_shows_a_failed_import_as_it_was_tried(browser: Client, upload: Upload) -> None:
