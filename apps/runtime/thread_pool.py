@@ -105,20 +105,26 @@ class RequestThreadPool:
                         del self._running[client]
                 done()
                 del work, call, done  # nothing of a request outlives it here
-        finally:
-            connections.close_all()
+        except BaseException:
             with self._condition:
                 self._threads -= 1
+            raise
+        finally:
+            connections.close_all()
 
     def _wait_for_call(self) -> tuple[Call, Callable[[], None], bytes] | None:
-        """Return the next call; None where this thread is no longer needed."""
+        """Return the next call; None where this thread is no longer needed, and is not counted."""
         with self._condition:
             self._idle += 1
             try:
                 while (client := self._next_client()) is None:
                     is_extra = self._threads > self._min_threads
                     was_called = self._condition.wait(IDLE_SECONDS if is_extra else None)
-                    if is_extra and not was_called and self._next_client() is None:
+                    # Asked again: others that waited as long may have ended meanwhile.
+                    if was_called or self._threads <= self._min_threads:
+                        continue
+                    if self._next_client() is None:
+                        self._threads -= 1
                         return None
                 self._started += 1
                 return *self._pop(client), client

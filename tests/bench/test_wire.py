@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from bench.wire import End, Wire, counted
+from tests.waiting import until
 
 BODY = b'{"seed": 1}'
 ASK = (
@@ -41,9 +42,8 @@ async def connect(wire: Wire) -> tuple[asyncio.StreamReader, asyncio.StreamWrite
     return await asyncio.open_connection("127.0.0.1", port)
 
 
-async def settled(wire: Wire, now: int) -> None:
-    while wire.now != now:
-        await asyncio.sleep(0)
+async def until_open(wire: Wire, now: int) -> None:
+    await until(lambda: wire.now == now)
 
 
 async def test_an_answer_lasts_to_its_end_however_it_is_cut() -> None:
@@ -74,13 +74,13 @@ async def test_what_was_not_answered_to_the_end() -> None:
             said.write(HEAD)
             await reader.readexactly(len(HEAD))
             (writer if left_by_us else said).close()
-            await settled(wire, 0)
+            await until_open(wire, 0)
             (said if left_by_us else writer).close()
         reader, writer = await connect(wire)
         writer.write(ASK)
         asked, said = await peer.came.get()
-        await settled(wire, 1)
+        await until_open(wire, 1)
         said.close()
-        await settled(wire, 0)
+        await until_open(wire, 0)
         writer.close()
     assert wire.ends() == {End.LEFT: 1, End.BROKEN: 1, End.LATE: 1}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.chat.tools.tool_server import Delta, ToolServer
+from tests.waiting import until
 
 # What breaks where text is cut into pieces and put together again: characters of two units in
 # JavaScript, letters made of several, blank lines in code, Markdown that is not yet closed, and
@@ -47,9 +48,8 @@ class Teller(ToolServer):
     """So many pieces of an answer are sent, and no more until it is raised."""
 
     async def before(self, number: int) -> None:
-        await asyncio.sleep(PACE_SECONDS)
-        while number >= self.allowed:
-            await asyncio.sleep(PACE_SECONDS)
+        await asyncio.sleep(PACE_SECONDS)  # a model server, too, sends one piece after the other
+        await until(lambda: number < self.allowed, within=600, every=PACE_SECONDS)
 
     @property
     def pages(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from tests.browser.teller import CALLED, OTHER, TEXT, THOUGHT, Teller, beginning
 from tests.browser.wire import Wire
 from tests.chat.tools.tool_server import call
 from tests.stack import Stack
+from tests.waiting import wait_in_page
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -102,7 +103,7 @@ def test_a_reload_at_any_moment(page: Page, teller: Teller, chance: random.Rando
     begin(page)
     for _ in range(MOMENTS):
         teller.allowed += chance.randint(0, 6)
-        page.wait_for_timeout(chance.uniform(0, 60))
+        page.wait_for_timeout(chance.uniform(0, 60))  # any moment, by the seed
         before = page.evaluate("live()")
         page.reload(wait_until="commit")
         # Nothing that was shown is gone; that it is what was said, the watch in the page sees to.
@@ -150,8 +151,8 @@ def test_the_network_goes_and_comes_back(
     expect(far_page.locator(LIVE)).to_contain_text("Connection lost")
     wait_for(far_page, beginning(50))
     teller.allowed = math.inf if ends_meanwhile else 100
-    while ends_meanwhile and teller.open:
-        far_page.wait_for_timeout(20)
+    if ends_meanwhile:
+        wait_in_page(far_page, lambda: not teller.open)
     wire.mend()
     if not ends_meanwhile:
         wait_for(far_page, beginning(100))
@@ -167,8 +168,7 @@ def test_a_connection_that_died_in_silence(far_page: Page, teller: Teller, wire:
     wait_for(far_page, beginning(50))
     wire.silence()
     teller.allowed = math.inf
-    while teller.open:
-        far_page.wait_for_timeout(20)
+    wait_in_page(far_page, lambda: not teller.open)
     assert far_page.evaluate("live()") == beginning(50)
     far_page.evaluate("window.dispatchEvent(new Event('online'))")
     wait_for_end(far_page)
@@ -358,8 +358,12 @@ def kill_web(page: Page, stack: Stack, text: str, calls: int = 0) -> None:
     """Once what is shown is in Redis, which is some milliseconds later."""
     (web,) = stack.processes("uvicorn")
     with Redis.from_url(web.environ()["REDIS_URL"], decode_responses=True) as redis:
-        while ((kept := in_redis(redis, newest_pk(page))).text, len(kept.calls)) != (text, calls):
-            page.wait_for_timeout(20)
+
+        def is_kept() -> bool:
+            kept = in_redis(redis, newest_pk(page))
+            return (kept.text, len(kept.calls)) == (text, calls)
+
+        wait_in_page(page, is_kept)
     web.send_signal(signal.SIGKILL)
 
 

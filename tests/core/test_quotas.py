@@ -12,6 +12,7 @@ from pytest_django import Settings
 from apps.core import quotas
 from apps.core.http import error_pages
 from apps.core.quotas import KINDS, LimitReached, hold, limited
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -65,25 +66,29 @@ def test_what_is_counted_elsewhere() -> None:
 async def test_a_view_has_a_place_while_it_runs() -> None:
     request = RequestFactory().get("/")
     request.user = User(pk=7)
-    until = asyncio.Event()
+    release = asyncio.Event()
+
+    running = 0
 
     @limited("looks")
     async def waits(request: HttpRequest) -> HttpResponse:
-        await until.wait()
+        nonlocal running
+        running += 1
+        await release.wait()
         return HttpResponse("seen")
 
     @limited("looks")
     def plain(request: HttpRequest) -> HttpResponse:
         return HttpResponse("seen")
 
-    running = [asyncio.create_task(waits(request)) for _ in range(2)]
-    await asyncio.sleep(0)
+    tasks = [asyncio.create_task(waits(request)) for _ in range(2)]
+    await until(lambda: running == 2)
     with pytest.raises(LimitReached):
         await waits(request)
     with pytest.raises(LimitReached):
         plain(request)
-    until.set()
-    assert [answer.content for answer in await asyncio.gather(*running)] == [b"seen"] * 2
+    release.set()
+    assert [answer.content for answer in await asyncio.gather(*tasks)] == [b"seen"] * 2
     assert plain(request).content == b"seen"
 
 

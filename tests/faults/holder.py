@@ -23,7 +23,7 @@ async def in_flight(port: int, seconds: float) -> None:
     """As a request is at a model server: its end is known there before it is known here."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(seconds)  # as long as the model takes
     finally:
         writer.write_eof()
         await asyncio.shield(reader.read())
@@ -39,7 +39,7 @@ async def hold(port: int, lane: Lane, seconds: float) -> None:
         except SlotTaken:
             continue
         except (RedisError, OSError):
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.2)  # the pump, too, asks again after a pause
 
 
 async def main(port: int, lane: Lane, tasks: int, seconds: float) -> None:

@@ -17,9 +17,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import until
+
 PIECES = 10
 SECONDS = (0.05, 0.35)  # of an answer: rows are uneven
-PAUSE_SECONDS = 0.02  # of an answer that may not end yet
 BEGIN, END, CUT = "BEGIN", "END", "CUT"
 MODEL = "stand-in"
 
@@ -95,13 +96,12 @@ class StandIn:
             pause = random.Random(seed).uniform(*SECONDS) / PIECES
             for piece in answer_of(seed).split(" "):
                 writer.write(_choice({"content": f"{piece} "}))
-                await asyncio.sleep(pause)
+                await asyncio.sleep(pause)  # as long as a model takes for it
                 if writer.transport.is_closing():
                     return
-            while not self._may_end():
-                await asyncio.sleep(PAUSE_SECONDS)
-                if writer.transport.is_closing():
-                    return
+            await until(lambda: self._may_end() or writer.transport.is_closing(), within=600)
+            if writer.transport.is_closing():
+                return
             self._ended += 1
             is_whole = True
         finally:

@@ -131,7 +131,7 @@ async def silent_server() -> AsyncIterator[str]:
         for writer in taken:
             writer.transport.abort()
         await server.wait_closed()
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # one turn of the loop, in which the sockets are closed
 
 
 async def test_tool_servers_that_hang(

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.chat.attachments.test_attachments import PNG
 from tests.journeys.conftest import arrive
+from tests.waiting import wait_in_page
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -241,8 +242,7 @@ def test_fields_of_answers_and_a_pin(page: Page) -> None:
     panel.get_by_text("Structured output (JSON)").click()
     add = panel.get_by_role("button", name="Add field", exact=True)
     expect(add).to_be_disabled()  # its script is still to come
-    while not held:
-        page.wait_for_timeout(20)
+    wait_in_page(page, lambda: held)
     held[0].continue_()
     add.click()
     panel.get_by_label("Field name").fill("mood")

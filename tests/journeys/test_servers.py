@@ -11,6 +11,7 @@ from tests.journeys.conftest import in_browser
 from tests.llama_process import LlamaProcess
 from tests.standins.process import Standin
 from tests.standins.state import Model
+from tests.waiting import wait_in_page
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -50,8 +51,7 @@ class Polls:
 
     def since(self, before: int) -> int:
         """How many there were since then, once the last is answered."""
-        while self._ended < self.asked:
-            self._page.wait_for_timeout(20)
+        wait_in_page(self._page, lambda: self._ended >= self.asked)
         return self.asked - before
 
 

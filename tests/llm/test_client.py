@@ -14,6 +14,7 @@ from apps.llm.events import Done, Progress, Token, Usage
 from apps.servers.models import Kind, State
 from apps.servers.probing.discovery import fetch_slots, probe
 from tests.llama_process import LlamaProcess, free_port
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -119,9 +120,10 @@ class HangsUp:
     """Takes one request on each connection and hangs up on the next, as a keep-alive limit does."""
 
     def __init__(self) -> None:
-        self.requests = 0
+        self.requests = self.open = 0
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open += 1
         with suppress(asyncio.IncompleteReadError):
             await reader.readuntil(b"\r\n\r\n")
             self.requests += 1
@@ -130,6 +132,7 @@ class HangsUp:
             await reader.readuntil(b"\r\n\r\n")
         writer.close()
         await writer.wait_closed()
+        self.open -= 1
 
 
 async def test_a_reused_connection_that_was_closed_costs_nothing() -> None:
@@ -140,7 +143,7 @@ async def test_a_reused_connection_that_was_closed_costs_nothing() -> None:
         assert [await client.get("/props") for _ in range(3)] == [{}, {}, {}]
         assert server.requests == 3
         await client.aclose()
-        await asyncio.sleep(0.05)  # the last handler sees the end
+        await until(lambda: not server.open)
 
 
 async def test_counts_tokens(client: Client) -> None:

@@ -19,6 +19,7 @@ from apps.llm import errors
 from apps.llm.client import ChatRequest, Client
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Token
+from tests.waiting import until
 
 Script = Callable[["Peer"], Awaitable[None]]
 
@@ -64,10 +65,12 @@ class Server:
         self.script = script
         self.connections = 0
         self.requests = 0
+        self.open = 0
         self.gone = asyncio.Event()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.open += 1
         peer = Peer(reader, writer)
         try:
             while True:
@@ -78,6 +81,7 @@ class Server:
             self.gone.set()
         finally:
             writer.close()
+            self.open -= 1
 
 
 @asynccontextmanager
@@ -92,7 +96,7 @@ async def serving(
             yield server, client
         finally:
             await client.aclose()
-            await asyncio.sleep(0.02)  # the handlers see the end
+            await until(lambda: not server.open, what="the end of all connections")
 
 
 def question() -> ChatRequest:
@@ -127,7 +131,7 @@ async def test_however_the_answer_is_cut(size: int) -> None:
     async def in_pieces(peer: Peer) -> None:
         for start in range(0, len(WHOLE), size):
             await peer.send(WHOLE[start : start + size])
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # lets the client read this piece before the next one
 
     async with serving(in_pieces) as (_, client):
         events = [event async for event in client.stream_chat(question())]
@@ -166,10 +170,8 @@ async def test_a_packed_answer_is_unpacked() -> None:
 
 async def test_closing_an_answer_closes_the_connection_at_once() -> None:
     async def endless(peer: Peer) -> None:
-        await peer.send(CHUNKED)
-        while True:
-            await peer.send(piece(WORD))
-            await asyncio.sleep(0.005)
+        await peer.send(CHUNKED + piece(WORD))
+        await peer.reader.readexactly(1)
 
     async with serving(endless) as (server, client):
         stream = client.stream_chat(question())
@@ -182,14 +184,17 @@ async def test_closing_an_answer_closes_the_connection_at_once() -> None:
 
 @pytest.mark.parametrize("begun", [False, True])
 async def test_cancelling_closes_the_connection_at_once(begun: bool) -> None:
+    asked = asyncio.Event()
+
     async def silent(peer: Peer) -> None:
         if begun:
             await peer.send(CHUNKED + piece(WORD))
+        asked.set()
         await peer.reader.readexactly(1)
 
     async with serving(silent) as (server, client):
         task = asyncio.create_task(client.complete(question()))
-        await asyncio.sleep(0.1)
+        await asked.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -250,12 +255,12 @@ async def test_no_first_byte(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_gap_in_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     async def falls_silent(peer: Peer) -> None:
         await peer.send(CHUNKED)
-        for _ in range(4):  # longer in all than one gap may be
+        for _ in range(4):
             await peer.send(piece(WORD))
-            await asyncio.sleep(0.03)
+            await asyncio.sleep(0.06)  # four together are longer than one gap may be
         await peer.reader.readexactly(1)
 
-    monkeypatch.setattr("apps.llm.timeouts.GAP_SECONDS", 0.08)
+    monkeypatch.setattr("apps.llm.timeouts.GAP_SECONDS", 0.2)
     async with serving(falls_silent) as (_, client):
         stream = client.stream_chat(question())
         assert [await anext(stream) for _ in range(4)] == [Token("word ")] * 4
@@ -286,7 +291,14 @@ async def test_a_slow_reader_holds_the_server_back() -> None:
     async with serving(floods) as (_, client):
         stream = client.stream_chat(question())
         await anext(stream)
-        await asyncio.sleep(0.2)
+        before = -1
+
+        def is_held_back() -> bool:
+            nonlocal before
+            before, last = sent, before
+            return before == last
+
+        await until(is_held_back)
         held = sent
         assert held < 50_000_000
         for _ in range(1_100_000):
@@ -307,7 +319,7 @@ async def test_comments_alone_are_no_answer_for_ever(
         await peer.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
         while True:
             await peer.send(b": ping\n\n")
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # pings come now and then, for as long as one listens
 
     async def ask(client: Client) -> None:
         if watched:

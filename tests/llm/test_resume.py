@@ -16,6 +16,7 @@ from apps.llm.events import Usage
 from apps.llm.resume import ResumableCompletion
 from apps.servers.probing.discovery import fetch_slots
 from tests.llama_process import LlamaProcess
+from tests.waiting import until
 
 LONG = ChatRequest("any", [{"role": "user", "content": "Say much."}], 900, {"seed": 5})
 SCHEMA = {
@@ -40,14 +41,18 @@ async def client(llama: LlamaProcess) -> AsyncIterator[Client]:
 async def cut(client: Client, asking: Any, *, tokens: int = 50) -> None:
     """Cancels a request once so much of its answer is written."""
     task = asyncio.ensure_future(asking)
-    async with asyncio.timeout(60):
-        while max(written(slot) for slot in await fetch_slots(client) or []) < tokens:
-            await asyncio.sleep(0.005)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        while any(slot["is_processing"] for slot in await fetch_slots(client) or []):
-            await asyncio.sleep(0.005)
+
+    async def is_written() -> bool:
+        return max(written(slot) for slot in await fetch_slots(client) or []) >= tokens
+
+    async def is_idle() -> bool:
+        return not any(slot["is_processing"] for slot in await fetch_slots(client) or [])
+
+    await until(is_written, every=0.005)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    await until(is_idle)
 
 
 def written(slot: dict[str, Any]) -> int:

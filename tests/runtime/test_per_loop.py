@@ -17,7 +17,7 @@ class Line:
         self.closed_in: asyncio.AbstractEventLoop | None = None
 
     async def close(self) -> None:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # as one that takes the loop a turn
         self.closed_in = asyncio.get_running_loop()
 
 

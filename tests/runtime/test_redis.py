@@ -16,13 +16,13 @@ async def test_a_cancellation_is_never_swallowed(steps: int) -> None:
 
     async def work() -> None:
         await async_redis().set("key", 1)
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     await async_redis().ping()
     for _ in range(5):
         task = asyncio.create_task(work())
         for _ in range(steps):
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # one step of the task
         task.cancel()
         _, left = await asyncio.wait([task], timeout=60)
         assert not left

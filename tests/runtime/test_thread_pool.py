@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from django.db import connection
 from apps.runtime import thread_pool
 from apps.runtime.thread_pool import RequestThreadPool
 from apps.runtime.thread_pool_middleware import ThreadPoolMiddleware, serving_loop
+from tests.waiting import until
 
 
 async def call(application: Any) -> None:
@@ -44,42 +44,42 @@ async def test_requests_share_threads() -> None:
 
 
 async def test_calls_of_one_request_come_one_after_the_other() -> None:
-    running = 0
-    most = 0
+    release = threading.Event()
+    begun: list[int] = []
 
-    def busy() -> None:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        time.sleep(0.01)
-        running -= 1
+    def busy(number: int) -> None:
+        begun.append(number)
+        release.wait()
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
-        await asyncio.gather(*(sync_to_async(busy)() for _ in range(5)))
+        await asyncio.gather(*(sync_to_async(busy)(number) for number in range(5)))
 
-    await call(application)
-    assert most == 1
+    held = asyncio.create_task(call(application))
+    await until(lambda: begun)
+    await call(app(lambda: None, []))  # of another request, after whatever the first one asked for
+    assert begun == [0]
+    release.set()
+    await held
+    assert begun == [0, 1, 2, 3, 4]
 
 
 async def test_threads_that_are_held_up_are_joined_by_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(thread_pool, "IDLE_SECONDS", 0.1)
-    until = threading.Event()
+    release = threading.Event()
     said: list[Any] = []
-    held = [asyncio.create_task(call(app(until.wait, said))) for _ in range(6)]
-    await asyncio.sleep(0)
+    held = [asyncio.create_task(call(app(release.wait, said))) for _ in range(6)]
     try:
+        await until(lambda: POOL.size == 6)
         async with asyncio.timeout(60):
             await call(app(lambda: "served", said))
         assert said == ["served"]
         assert POOL.size == 7
     finally:
-        until.set()
+        release.set()
     await asyncio.gather(*held)
-    async with asyncio.timeout(60):
-        while POOL.size > 2:
-            await asyncio.sleep(0.02)
+    await until(lambda: POOL.size == 2)  # those that stay
 
 
 async def test_in_their_order() -> None:
@@ -126,15 +126,15 @@ def asks(
 
 async def test_people_take_turns() -> None:
     pool = RequestThreadPool(min_threads=1, max_threads=1)
-    until = threading.Event()
+    release = threading.Event()
     said: list[str] = []
-    work = [asks(pool, "greedy", until.wait)]
-    await asyncio.sleep(0)
+    work = [asks(pool, "greedy", release.wait)]
+    await until(lambda: pool.size and not pool.waiting(b"greedy"))
     work += [asks(pool, "greedy", lambda: said.append("greedy")) for _ in range(20)]
-    await asyncio.sleep(0)
+    await until(lambda: pool.waiting(b"greedy") == 20)
     work += [asks(pool, name, lambda name=name: said.append(name)) for name in ("ann", "ben")]
-    await asyncio.sleep(0)
-    until.set()
+    await until(lambda: pool.waiting(b"ann") and pool.waiting(b"ben"))
+    release.set()
     await asyncio.gather(*work)
     assert {"ann", "ben"} <= set(said[:4])
 
@@ -143,33 +143,30 @@ async def test_one_person_does_not_hold_every_thread(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(thread_pool, "MAX_THREADS_PER_CLIENT", 3)
     monkeypatch.setattr(thread_pool, "STALL_SECONDS", 0.001)
     pool = RequestThreadPool(min_threads=2, max_threads=4)
-    until = threading.Event()
-    held = [asks(pool, "greedy", until.wait) for _ in range(20)]
+    release = threading.Event()
+    held = [asks(pool, "greedy", release.wait) for _ in range(20)]
     try:
+        await until(lambda: pool.size >= 3)
         async with asyncio.timeout(60):
-            while pool.size < 3:
-                await asyncio.sleep(0.001)
             for _ in range(5):
                 await asks(pool, "other", lambda: None)
         assert pool.waiting(b"greedy") == 17
     finally:
-        until.set()
+        release.set()
     await asyncio.gather(*held)
     assert pool.waiting(b"greedy") == 0
 
 
 async def test_a_client_with_too_many_waiting_calls_is_refused() -> None:
     pool = RequestThreadPool(min_threads=1, max_threads=1)
-    until = threading.Event()
-    held = [asks(pool, "greedy", until.wait)]
-    async with asyncio.timeout(60):
-        while not pool.size or pool.waiting(b"greedy"):
-            await asyncio.sleep(0.001)
-    held += [asks(pool, "greedy", until.wait, max_waiting=2) for _ in range(2)]
-    await asyncio.sleep(0)
-    assert await asks(pool, "greedy", until.wait, max_waiting=2) == ["refused"]
+    release = threading.Event()
+    held = [asks(pool, "greedy", release.wait)]
+    await until(lambda: pool.size and not pool.waiting(b"greedy"))
+    held += [asks(pool, "greedy", release.wait, max_waiting=2) for _ in range(2)]
+    await until(lambda: pool.waiting(b"greedy") == 2)
+    assert await asks(pool, "greedy", release.wait, max_waiting=2) == ["refused"]
     other = asks(pool, "other", lambda: None, max_waiting=2)
-    until.set()
+    release.set()
     assert await other == []
     await asyncio.gather(*held)
 
@@ -186,12 +183,18 @@ async def test_errors_reach_the_request() -> None:
 
 
 async def test_a_cancelled_request_gives_its_thread_back() -> None:
-    until = threading.Event()
-    tasks = [asyncio.create_task(call(app(lambda: until.wait(0.2), []))) for _ in range(8)]
-    await asyncio.sleep(0.02)
+    release = threading.Event()
+    begun: list[bool] = []
+
+    def held() -> None:
+        begun.append(True)
+        release.wait()
+
+    tasks = [asyncio.create_task(call(app(held, []))) for _ in range(8)]
+    await until(lambda: begun)
     for task in tasks:
         task.cancel()
-    until.set()
+    release.set()
     await asyncio.gather(*tasks, return_exceptions=True)
     said: list[Any] = []
     async with asyncio.timeout(60):

@@ -93,7 +93,7 @@ class Memory:
             await self._make_room()
             self.state[model.id] = "loading"
             self.loads.append({"model": model.id, "path": path})
-            await asyncio.sleep(self.config.load_seconds)
+            await asyncio.sleep(self.config.load_seconds)  # a model takes this long
             self.state[model.id] = "failed" if model.fails else "loaded"
         if model.fails:
             raise LoadFailed(model.id)

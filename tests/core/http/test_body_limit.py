@@ -75,7 +75,7 @@ async def ask(
     async def receive() -> Any:
         nonlocal taken
         if pieces[taken] < 0:
-            await asyncio.sleep(600)
+            await asyncio.Event().wait()
         taken += 1
         more = taken < len(pieces)
         return {"type": "http.request", "body": bytes(pieces[taken - 1]), "more_body": more}

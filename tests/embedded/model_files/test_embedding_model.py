@@ -61,7 +61,7 @@ def test_the_file_is_the_same_on_every_machine(embedding_model: Path) -> None:
 def test_a_prepared_model_is_found_at_once(
     embedding_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "only_one_at_work", None)  # nor is another process waited for
+    monkeypatch.setattr(module, "locked_work_folder", None)  # nor is another process waited for
     assert module.prepare(embedding_model.parent, say_nothing) == embedding_model
 
 

@@ -22,7 +22,7 @@ from tests.waiting import until, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 AT_ONCE = Backoff(first=0.05, longest=0.2)
-FOREVER = "exec sleep 60"
+FOREVER = "exec sleep 60"  # longer than any test
 
 
 def shell(name: str, script: str, **options: Any) -> Child:
@@ -79,11 +79,19 @@ async def wait_for_reports(running: Running, count: int) -> None:
 
 
 async def test_a_child_starts_when_those_before_it_are_ready(tmp_path: Path) -> None:
-    first = shell("first", f"sleep 0.3; touch ready; {FOREVER}", ready=exists(tmp_path / "ready"))
+    may_go_on = tmp_path / "may-go-on"
+    os.mkfifo(may_go_on)
+    slow = f"echo begun; cat may-go-on; touch ready; {FOREVER}"
+    first = shell("first", slow, ready=exists(tmp_path / "ready"))
     second = shell("second", f"test -e ready && echo in order; {FOREVER}", after=["first"])
     running = Running(tmp_path, second, first)
 
-    await running.until(lambda: running.wait_for("second in order"))
+    async def let_it_go_on() -> None:
+        await running.wait_for("first begun")
+        await asyncio.to_thread(may_go_on.write_text, "")
+        await running.wait_for("second in order")
+
+    await running.until(let_it_go_on)
 
     logged = running.logged()
     assert logged.index("supervisor first is ready") < logged.index("second in order")
@@ -166,6 +174,7 @@ async def test_a_child_that_never_gets_ready_says_why_each_time(tmp_path: Path) 
 
 async def test_the_end_comes_in_order(tmp_path: Path) -> None:
     def child(name: str, seconds: float, *uses: str) -> Child:
+        # The one that ends first is slow, so that a wrong order would show.
         ends = f"trap 'sleep {seconds}; exit 0' TERM; touch {name}; while :; do sleep 0.02; done"
         return shell(name, ends, uses=uses, ready=exists(tmp_path / name))
 

@@ -10,6 +10,7 @@ from apps.llm import errors, permits
 from apps.llm.events import Usage
 from apps.llm.permits import Lane
 from apps.llm.permits.acquire import FIRST_PAUSE_SECONDS
+from apps.runtime.redis import async_redis
 from apps.servers.models import Server
 from apps.servers.services import hold_slot, slot_terms
 from tests.llm.permits.gauge import (
@@ -19,8 +20,10 @@ from tests.llm.permits.gauge import (
     a_swapping_server,
     cancel,
     later,
-    settled,
+    until_held,
+    until_row_refused,
 )
+from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("loop_closed", "nobody_stays")
 
@@ -30,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("loop_closed", "nobody_stays")
 
 @pytest.mark.parametrize("width", [1, 4])
 async def test_never_more_than_there_are_slots(width: int) -> None:
-    gauge = Gauge(a_server(width))
+    gauge = Gauge(a_server(width), overlap=width)
     people = [gauge.hold(Lane.INTERACTIVE, person=number) for number in range(6)]
     await asyncio.gather(*people, *(gauge.row() for _ in range(12)))
     assert gauge.most == width
@@ -38,7 +41,7 @@ async def test_never_more_than_there_are_slots(width: int) -> None:
 
 
 async def test_the_batch_fills_every_slot_while_nobody_chats() -> None:
-    gauge = Gauge(a_server(4))
+    gauge = Gauge(a_server(4), overlap=4)
     await asyncio.gather(*(gauge.row() for _ in range(12)))
     assert (gauge.most, gauge.taken) == (4, 0)
 
@@ -63,7 +66,7 @@ async def test_models_with_slots_of_their_own_do_not_share_them() -> None:
 
 async def test_what_is_in_flight_stays_within_a_shared_context() -> None:
     server = a_server(4, pool=1000)
-    gauge = Gauge(server)
+    gauge = Gauge(server, overlap=2)
     await asyncio.gather(*(gauge.row(tokens=400) for _ in range(6)))
     assert gauge.most == 2
 
@@ -78,10 +81,10 @@ async def test_a_request_larger_than_the_shared_context_goes_alone() -> None:
 async def test_a_question_makes_room_in_a_shared_context() -> None:
     server = a_server(4, pool=1000)
     gauge = Gauge(server)
-    rows = [asyncio.create_task(gauge.row(tokens=300, seconds=60)) for _ in range(3)]
-    await settled(server, batch=3)
+    rows = [asyncio.create_task(gauge.row(tokens=300, forever=True)) for _ in range(3)]
+    await until_held(server, batch=3)
     async with asyncio.timeout(PATIENCE), hold_slot(server, lane=Lane.INTERACTIVE, tokens=400):
-        await settled(server, batch=2, interactive=1)
+        await until_held(server, batch=2, interactive=1)
     assert gauge.taken == 1
     await cancel(*rows)
 
@@ -92,19 +95,19 @@ async def test_a_question_makes_room_in_a_shared_context() -> None:
 async def test_a_refusal_takes_a_slot_away_and_time_brings_it_back() -> None:
     server = a_server(4)
     gauge = Gauge(server)
-    rows = [asyncio.create_task(gauge.row(seconds=60)) for _ in range(4)]
-    await settled(server, batch=4)
+    rows = [asyncio.create_task(gauge.row(forever=True)) for _ in range(4)]
+    await until_held(server, batch=4)
     await permits.back_off(slot_terms(server), errors.Busy("Too many parallel requests."))
     seen = await permits.read_occupancy(slot_terms(server))
     assert (seen.limit, seen.limit_reason) == (3, "Too many parallel requests.")
     most = permits.RECOVER_SECONDS + FIRST_PAUSE_SECONDS
     assert 0 < (seen.limit_seconds or 0) <= most
     await cancel(rows.pop())
-    again = asyncio.create_task(gauge.row(seconds=60))
-    await asyncio.sleep(0.1)
+    again = asyncio.create_task(gauge.row(forever=True))
+    await until_row_refused(server)
     assert gauge.now == 3
     await later(server, int(most))
-    await settled(server, batch=4)
+    await until_held(server, batch=4)
     assert (await permits.read_occupancy(slot_terms(server))).limit is None
     await cancel(again, *rows)
 
@@ -152,10 +155,8 @@ async def test_what_the_server_says_counts() -> None:
     await refuse(server, retry_after=360)
     assert await pause_of(server) == pytest.approx(360, abs=5)
     row = asyncio.create_task(Gauge(server).row())
-    async with asyncio.timeout(PATIENCE):
-        while not (wait_reason := (await permits.read_occupancy(slot_terms(server))).wait_reason):
-            await asyncio.sleep(0.01)
-    assert permits.describe_backoff(wait_reason).endswith(" s. Rate limit reached.")
+    refusal = await until_row_refused(server)
+    assert permits.describe_backoff(refusal).endswith(" s. Rate limit reached.")
     await cancel(row)
 
 
@@ -172,7 +173,7 @@ async def test_refusals_at_the_same_time_are_one() -> None:
 
         for _ in range(4):
             group.create_task(refused())
-        await settled(server, batch=4)
+        await until_held(server, batch=4)
         go.set()
     assert await pause_of(server) <= 1
 
@@ -180,8 +181,8 @@ async def test_refusals_at_the_same_time_are_one() -> None:
 async def test_an_overflowed_context_halves_the_width() -> None:
     server = a_server(8)
     gauge = Gauge(server)
-    rows = [asyncio.create_task(gauge.row(seconds=60)) for _ in range(8)]
-    await settled(server, batch=8)
+    rows = [asyncio.create_task(gauge.row(forever=True)) for _ in range(8)]
+    await until_held(server, batch=8)
     await permits.back_off(slot_terms(server), errors.PoolExhausted("All were ended."))
     assert (await permits.read_occupancy(slot_terms(server))).limit == 4
     await cancel(*rows)
@@ -190,11 +191,21 @@ async def test_an_overflowed_context_halves_the_width() -> None:
 # --- What is shown -------------------------------------------------------------------
 
 
+async def redis_milliseconds() -> int:
+    seconds, microseconds = await async_redis().time()
+    return int(seconds * 1000 + microseconds // 1000)
+
+
 async def test_the_occupancy_names_who_holds_a_slot() -> None:
     server = a_server(4)
     row = hold_slot(server, lane=Lane.BATCH, label="Reviews v2", model="demo", tokens=300, owner=3)
     async with row:
-        await asyncio.sleep(0.002)  # their order is by the millisecond
+        began = await redis_milliseconds()
+
+        async def is_later() -> bool:  # their order is by the millisecond
+            return await redis_milliseconds() > began
+
+        await until(is_later)
         async with hold_slot(server, lane=Lane.INTERACTIVE, label="Chat", person=5):
             seen = await permits.read_occupancy(slot_terms(server))
     assert [(entry.lane, entry.label, entry.owner, entry.tokens) for entry in seen.held] == [

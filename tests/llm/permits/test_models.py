@@ -7,8 +7,15 @@ from pytest_django import Settings
 
 from apps.llm import permits
 from apps.llm.permits import Lane, ModelInUse, NoSlot, SlotTaken
-from apps.servers.services import hold_slot, slot_terms
-from tests.llm.permits.gauge import PATIENCE, Gauge, a_swapping_server, later, settled
+from apps.servers.services import hold_slot
+from tests.llm.permits.gauge import (
+    PATIENCE,
+    Gauge,
+    a_swapping_server,
+    later,
+    until_held,
+    until_row_refused,
+)
 
 pytestmark = pytest.mark.usefixtures("loop_closed", "nobody_stays")
 
@@ -17,9 +24,8 @@ async def test_rows_of_another_model_wait_until_those_of_the_loaded_one_are_done
     server = a_swapping_server("red")
     async with hold_slot(server, lane=Lane.BATCH, model="red"):
         blue = asyncio.create_task(Gauge(server).row(model="blue"))
-        await asyncio.sleep(0.2)
+        assert await until_row_refused(server) == "model:red"
         assert not blue.done()
-        assert (await permits.read_occupancy(slot_terms(server))).wait_reason == "model:red"
         reason = await asyncio.to_thread(permits.describe_batch_wait, server.pk)
         assert reason == "Waiting: red is in use, and the server would have to unload it."
         with pytest.raises(ModelInUse, match="red is in use"):
@@ -37,7 +43,7 @@ async def test_rows_do_not_push_out_a_model_that_a_person_used_lately(
         pass
     assert await permits.recent_models_of_people(server.pk) == {"red"}
     blue = asyncio.create_task(Gauge(server).row(model="blue"))
-    await asyncio.sleep(0.1)
+    await until_row_refused(server)
     assert not blue.done()
     await later(server, 60)
     await asyncio.wait_for(blue, PATIENCE)
@@ -46,8 +52,8 @@ async def test_rows_do_not_push_out_a_model_that_a_person_used_lately(
 async def test_a_question_for_another_model_ends_all_rows_in_its_way() -> None:
     server = a_swapping_server("red", width=2)
     gauge = Gauge(server)
-    rows = [asyncio.create_task(gauge.hold(model="red", seconds=60)) for _ in range(2)]
-    await settled(server, batch=2)
+    rows = [asyncio.create_task(gauge.hold(model="red", forever=True)) for _ in range(2)]
+    await until_held(server, batch=2)
     async with asyncio.timeout(PATIENCE), hold_slot(server, lane=Lane.INTERACTIVE, model="blue"):
         outcomes = await asyncio.gather(*rows, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [SlotTaken, SlotTaken]

@@ -7,9 +7,18 @@ from pytest_django import Settings
 
 from apps.llm import permits
 from apps.llm.permits import Lane, NoSlot, SlotTaken
-from apps.servers.models import Server
 from apps.servers.services import hold_slot, slot_terms
-from tests.llm.permits.gauge import PATIENCE, Gauge, a_server, cancel, later, settled
+from tests.llm.permits.gauge import (
+    PATIENCE,
+    Gauge,
+    a_server,
+    cancel,
+    later,
+    until_held,
+    until_row_refused,
+    until_waiting,
+)
+from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("loop_closed", "nobody_stays")
 
@@ -25,10 +34,10 @@ def _nobody_lapses(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_question_takes_the_youngest_rows_slot() -> None:
     server = a_server(2)
     gauge = Gauge(server)
-    old = asyncio.create_task(gauge.hold(seconds=60))
-    await settled(server, batch=1)
-    young = asyncio.create_task(gauge.hold(seconds=60))
-    await settled(server, batch=2)
+    old = asyncio.create_task(gauge.hold(forever=True))
+    await until_held(server, batch=1)
+    young = asyncio.create_task(gauge.hold(forever=True))
+    await until_held(server, batch=2)
     async with asyncio.timeout(PATIENCE), hold_slot(server, lane=Lane.INTERACTIVE):
         assert gauge.now == 1
         with pytest.raises(SlotTaken):
@@ -40,12 +49,12 @@ async def test_a_question_takes_the_youngest_rows_slot() -> None:
 async def test_the_batch_has_all_slots_again_after_the_question() -> None:
     server = a_server(3)
     gauge = Gauge(server)
-    rows = [asyncio.create_task(gauge.row(seconds=60)) for _ in range(3)]
-    await settled(server, batch=3)
+    rows = [asyncio.create_task(gauge.row(forever=True)) for _ in range(3)]
+    await until_held(server, batch=3)
     async with hold_slot(server, lane=Lane.INTERACTIVE):
         pass
     async with asyncio.timeout(PATIENCE):
-        await settled(server, batch=3)
+        await until_held(server, batch=3)
     assert gauge.taken == 1
     await cancel(*rows)
 
@@ -53,11 +62,11 @@ async def test_the_batch_has_all_slots_again_after_the_question() -> None:
 async def test_on_a_server_with_one_slot_the_row_yields() -> None:
     server = a_server(1)
     gauge = Gauge(server)
-    row = asyncio.create_task(gauge.row(seconds=60))
-    await settled(server, batch=1)
+    row = asyncio.create_task(gauge.row(forever=True))
+    await until_held(server, batch=1)
     async with asyncio.timeout(PATIENCE), hold_slot(server, lane=Lane.INTERACTIVE):
         assert gauge.now == 0
-    await settled(server, batch=1)
+    await until_held(server, batch=1)
     assert gauge.taken == 1
     await cancel(row)
 
@@ -74,20 +83,13 @@ async def test_a_question_never_takes_the_slot_of_another_question() -> None:
                 pass
 
         waiter = asyncio.create_task(second())
-        await asyncio.sleep(0.2)
+        await until_waiting(server, 1)
         assert not waiter.done()
         assert [
             entry.lane for entry in (await permits.read_occupancy(slot_terms(server))).waiting
         ] == ["waiting"]
     await waiter
     assert said == ["waiting"]
-
-
-async def waiting(server: Server, number: int) -> None:
-    """Returns when so many people's requests wait."""
-    async with asyncio.timeout(PATIENCE):
-        while len((await permits.read_occupancy(slot_terms(server))).waiting) != number:
-            await asyncio.sleep(0.005)
 
 
 async def test_people_take_turns_however_much_one_of_them_asks() -> None:
@@ -102,7 +104,7 @@ async def test_people_take_turns_however_much_one_of_them_asks() -> None:
         async with hold_slot(server, lane=Lane.INTERACTIVE, person=1):
             for person, number in [*((1, n) for n in range(30)), (2, 0), (2, 1), (3, 0)]:
                 tasks.append(asyncio.create_task(ask(person, number)))
-                await waiting(server, len(tasks))
+                await until_waiting(server, len(tasks))
         await asyncio.gather(*tasks)
     assert order[:6] == [(2, 0), (3, 0), (1, 0), (2, 1), (1, 1), (1, 2)]
     assert [number for person, number in order if person == 1] == list(range(30))
@@ -114,14 +116,13 @@ async def test_who_holds_a_slot_comes_after_who_holds_none() -> None:
     async def ask(person: int) -> None:
         async with hold_slot(server, lane=Lane.INTERACTIVE, person=person):
             order.append(person)
-            await asyncio.sleep(0.05)
 
     async with asyncio.timeout(PATIENCE), hold_slot(server, lane=Lane.INTERACTIVE, person=1):
         async with hold_slot(server, lane=Lane.INTERACTIVE, person=1):
             tasks = []
             for person in (1, 1, 1, 2):
                 tasks.append(asyncio.create_task(ask(person)))
-                await waiting(server, len(tasks))
+                await until_waiting(server, len(tasks))
         await asyncio.gather(*tasks)
     assert order == [2, 1, 1, 1]
 
@@ -133,14 +134,12 @@ async def test_questions_are_let_in_in_their_order() -> None:
     async def ask(number: int) -> None:
         async with hold_slot(server, lane=Lane.INTERACTIVE, person=number + 1):
             order.append(number)
-            await asyncio.sleep(0.01)
 
     tasks = []
     async with hold_slot(server, lane=Lane.INTERACTIVE), asyncio.timeout(PATIENCE):
         for number in range(6):
             tasks.append(asyncio.create_task(ask(number)))
-            while len((await permits.read_occupancy(slot_terms(server))).waiting) <= number:
-                await asyncio.sleep(0.005)
+            await until_waiting(server, number + 1)
     await asyncio.gather(*tasks)
     assert order == sorted(order)
 
@@ -148,14 +147,14 @@ async def test_questions_are_let_in_in_their_order() -> None:
 async def test_two_questions_take_two_slots_and_no_more() -> None:
     server = a_server(4)
     gauge = Gauge(server)
-    rows = [asyncio.create_task(gauge.row(seconds=60)) for _ in range(4)]
-    await settled(server, batch=4)
+    rows = [asyncio.create_task(gauge.row(forever=True)) for _ in range(4)]
+    await until_held(server, batch=4)
     async with (
         hold_slot(server, lane=Lane.INTERACTIVE, person=1),
         hold_slot(server, lane=Lane.INTERACTIVE, person=2),
     ):
-        await settled(server, batch=2, interactive=2)
-        await asyncio.sleep(0.3)
+        await until_held(server, batch=2, interactive=2)
+        await until_row_refused(server)
         assert (gauge.taken, gauge.now) == (2, 2)
     await cancel(*rows)
 
@@ -167,8 +166,8 @@ async def test_rows_leave_a_slot_free_for_everybody_who_is_active(
     settings.IDLE_AFTER_CHAT_SECONDS = 20
     gauge = Gauge(a_server(4))
     for number in range(people):
-        await gauge.hold(Lane.INTERACTIVE, person=number, seconds=0)
-    gauge.most = 0
+        await gauge.hold(Lane.INTERACTIVE, person=number)
+    gauge.most, gauge.overlap = 0, rows
     await asyncio.gather(*(gauge.row() for _ in range(8)))
     assert (gauge.most, gauge.taken) == (rows, 0)
     assert (await permits.read_occupancy(slot_terms(gauge.server))).people == people
@@ -179,7 +178,7 @@ async def test_somebody_active_on_a_server_with_one_slot_does_not_stop_the_batch
 ) -> None:
     settings.IDLE_AFTER_CHAT_SECONDS = 20
     gauge = Gauge(a_server(1))
-    await gauge.hold(Lane.INTERACTIVE, seconds=0)
+    await gauge.hold(Lane.INTERACTIVE)
     await asyncio.wait_for(gauge.row(), PATIENCE)
 
 
@@ -189,13 +188,13 @@ async def test_the_batch_is_at_full_width_again_when_nobody_is_active(
     settings.IDLE_AFTER_CHAT_SECONDS = 60
     server = a_server(2)
     gauge = Gauge(server)
-    await gauge.hold(Lane.INTERACTIVE, seconds=0)
-    rows = [asyncio.create_task(gauge.row(seconds=60)) for _ in range(2)]
-    await settled(server, batch=1)
-    await asyncio.sleep(0.1)
+    await gauge.hold(Lane.INTERACTIVE)
+    rows = [asyncio.create_task(gauge.row(forever=True)) for _ in range(2)]
+    await until_held(server, batch=1)
+    await until_row_refused(server)
     assert gauge.now == 1
     await later(server, 60)
-    await settled(server, batch=2)
+    await until_held(server, batch=2)
     await cancel(*rows)
 
 
@@ -206,12 +205,12 @@ async def test_a_slot_stays_free_for_who_types_until_he_is_told_of_again(
     server = a_server(2)
     gauge = Gauge(server)
     await permits.announce_person(server.pk, 1)
-    rows = [asyncio.create_task(gauge.row(seconds=60)) for _ in range(2)]
-    await settled(server, batch=1)
-    await asyncio.sleep(0.1)
+    rows = [asyncio.create_task(gauge.row(forever=True)) for _ in range(2)]
+    await until_held(server, batch=1)
+    await until_row_refused(server)
     assert gauge.now == 1
     await later(server, 60)
-    await settled(server, batch=2)
+    await until_held(server, batch=2)
     await cancel(*rows)
 
 
@@ -227,9 +226,8 @@ async def test_spare_work_takes_an_idle_slot_or_none() -> None:
 async def test_spare_work_yields_to_everything(lane: Lane) -> None:
     server = a_server(1)
     gauge = Gauge(server)
-    spare = asyncio.create_task(gauge.hold(Lane.IDLE, seconds=60))
-    while not gauge.now:
-        await asyncio.sleep(0.005)
+    spare = asyncio.create_task(gauge.hold(Lane.IDLE, forever=True))
+    await until(lambda: gauge.now)
     async with asyncio.timeout(PATIENCE), hold_slot(server, lane=lane):
         with pytest.raises(SlotTaken):
             await spare
@@ -238,11 +236,10 @@ async def test_spare_work_yields_to_everything(lane: Lane) -> None:
 async def test_spare_work_is_closed_before_a_row_is() -> None:
     server = a_server(2)
     gauge = Gauge(server)
-    spare = asyncio.create_task(gauge.hold(Lane.IDLE, seconds=60))
-    while not gauge.now:
-        await asyncio.sleep(0.005)
-    row = asyncio.create_task(gauge.hold(seconds=60))
-    await settled(server, batch=1)
+    spare = asyncio.create_task(gauge.hold(Lane.IDLE, forever=True))
+    await until(lambda: gauge.now)
+    row = asyncio.create_task(gauge.hold(forever=True))
+    await until_held(server, batch=1)
     async with hold_slot(server, lane=Lane.INTERACTIVE):
         assert spare.done()
         assert not row.done()

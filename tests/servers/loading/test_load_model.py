@@ -17,6 +17,7 @@ from apps.servers.probing.refresh import refresh_server
 from tests.llama_process import LlamaProcess
 from tests.servers.conftest import server_at
 from tests.standins import Model, Standin
+from tests.waiting import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loop_closed")]
 
@@ -53,9 +54,7 @@ class TestRouter:
         with Standin("router", llama, models=TWO, load_seconds=0.6) as router:
             server = await known(router)
             load = asyncio.create_task(load_model(server, "b"))
-            async with asyncio.timeout(60):
-                while state_of(server, "b") != "loading":
-                    await asyncio.sleep(0.02)
+            await until(lambda: state_of(server, "b") == "loading")
             assert not load.done()
             assert server.next_check_at is not None  # sooner than facts go stale
             await load

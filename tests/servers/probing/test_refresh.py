@@ -28,6 +28,7 @@ from apps.servers.probing import discovery, refresh, refresh_lock
 from apps.servers.probing.refresh import refresh_server
 from tests.batch.pump.test_kill import database_url
 from tests.llama_process import LlamaProcess, free_port
+from tests.waiting import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loop_closed")]
 
@@ -40,13 +41,11 @@ class Pretended:
     def __init__(self) -> None:
         self.looks = 0
         self.facts = ServerFacts(State.READY, Kind.LLAMA_SERVER, slots=4)
-        self.seconds = 0.0
         self.may_end = asyncio.Event()
         self.may_end.set()
 
     async def __call__(self, client: object, known: object = None) -> ServerFacts:
         self.looks += 1
-        await asyncio.sleep(self.seconds)
         await self.may_end.wait()
         return self.facts
 
@@ -110,9 +109,13 @@ async def test_zero_asks_now(server: Server, pretended: Pretended) -> None:
 
 
 async def test_many_who_ask_at_once_share_one_look(server: Server, pretended: Pretended) -> None:
-    pretended.seconds = 0.1
+    pretended.may_end.clear()
     askers = [await again(server) for _ in range(10)]
-    found = await asyncio.gather(*map(refresh_server, askers))
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(refresh_server(one)) for one in askers]
+        await until(lambda: pretended.looks)
+        pretended.may_end.set()
+    found = [task.result() for task in tasks]
     assert pretended.looks == 1
     assert {one.state for one in found} == {State.READY}
 
@@ -122,11 +125,10 @@ async def test_who_finds_known_facts_does_not_wait_for_the_look(
 ) -> None:
     await refresh_server(server)
     await Server.objects.aupdate(checked_at=timezone.now() - timedelta(seconds=20))
-    pretended.seconds = 60
+    pretended.may_end.clear()
     first, second = await again(server), await again(server)
     looker = asyncio.create_task(refresh_server(first))
-    while pretended.looks < 2:
-        await asyncio.sleep(0.005)
+    await until(lambda: pretended.looks == 2)
     async with asyncio.timeout(60):
         assert (await refresh_server(second)).state == State.READY
     assert pretended.looks == 2
@@ -143,7 +145,7 @@ class CountsRequests:
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         self.requests.append(head.split(" ")[1])
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # so long that the other process asks meanwhile
         body = json.dumps({"data": [{"id": "m"}]} if "/models" in head else {}).encode()
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n")
         writer.write(b"content-length: %d\r\n\r\n%s" % (len(body), body))
@@ -242,7 +244,7 @@ class TestFailing:
         self, pretended: Pretended, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(refresh, "PROBE_SECONDS", 0.05)
-        pretended.seconds = 5
+        pretended.may_end.clear()
         server = await Server.objects.acreate(name="s", base_url="http://127.0.0.1:1/v1")
         await refresh_server(server)
         assert server.state == State.UNREACHABLE
@@ -258,8 +260,7 @@ class TestFailing:
     ) -> None:
         pretended.may_end.clear()
         looker = asyncio.create_task(refresh_server(await again(server)))
-        while not pretended.looks:
-            await asyncio.sleep(0.005)
+        await until(lambda: pretended.looks)
         await Server.objects.aupdate(base_url="http://127.0.0.1:2/v1")
         pretended.may_end.set()
         await looker
