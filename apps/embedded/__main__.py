@@ -1,18 +1,18 @@
 """`python -m apps.embedded`, which `make run` starts: the same as `manage.py up`, but sooner.
 
-Django imports every app before it runs a command. Here the web server is already starting by then,
-and settings that cannot be read end in a sentence instead of a traceback.
+Django imports every app before it runs a command. Here the web server already starts before that,
+and unreadable settings end in one sentence instead of a traceback.
 """
 
 import logging
 import os
 import sys
 
-OTHERS_MAY_NOTHING = 0o077
+PRIVATE_UMASK = 0o077
 
 
 def main() -> int:
-    os.umask(OTHERS_MAY_NOTHING)
+    os.umask(PRIVATE_UMASK)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "workbench.settings")
     try:
         return _start()
@@ -21,7 +21,7 @@ def main() -> int:
 
 
 def _start() -> int:
-    # Imported here, so that Ctrl-C is heard as early as this.
+    # Imported here: Ctrl-C works also while these load.
     from django.core.exceptions import ImproperlyConfigured
 
     from apps.embedded.errors import StartError
@@ -37,7 +37,7 @@ def _start() -> int:
             f"The data folder is not writable ({error.strerror}: {error.filename})."
             " Choose another with WORKBENCH_DATA."
         )
-    logging.getLogger().setLevel(logging.WARNING)  # the terminal is for what we have to say
+    logging.getLogger().setLevel(logging.WARNING)  # the terminal shows our own messages only
     try:
         start(options, say=_say, announce=_announce)
     except StartError as error:
@@ -45,8 +45,8 @@ def _start() -> int:
     return 0
 
 
-def _refuse(why: str) -> int:
-    _say(why)
+def _refuse(reason: str) -> int:
+    _say(reason)
     return 1
 
 

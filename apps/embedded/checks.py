@@ -1,4 +1,4 @@
-"""What must be true before anything is started; each failure is one sentence."""
+"""Checks before the first process starts: data folder, disk space, Redis."""
 
 import contextlib
 import fcntl
@@ -9,17 +9,17 @@ from pathlib import Path
 
 from apps.embedded.errors import StartError
 
-# The embedding model (45 MB), its original while it is converted (90 MB), logs, and some work.
+# The embedding model (45 MB), its original during the conversion (90 MB), logs, and user data.
 NEEDED_BYTES = 200_000_000
 REDIS_SECONDS = 3
 
 
 @contextlib.contextmanager
 def held_folder(data: Path) -> Iterator[None]:
-    """The data folder, made if it is missing, private, with enough space, and ours alone.
+    """Create the data folder if it is missing, make it private, lock it and check its free space.
 
     Raises:
-        StartError: it cannot be.
+        StartError: the folder is not writable, in use by another Workbench, or nearly full.
     """
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -30,7 +30,7 @@ def held_folder(data: Path) -> Iterator[None]:
             f"The data folder {data} is not writable ({error.strerror})."
             " Choose another with WORKBENCH_DATA."
         ) from error
-    # Closing the file, or dying, gives the lock back.
+    # The lock ends when the file is closed or the process ends.
     with os.fdopen(descriptor, "r+", encoding="ascii") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -58,8 +58,12 @@ def check_space(data: Path) -> None:
 
 
 def check_redis(url: str) -> None:
-    """Does the Redis that the person named answer?"""
-    import redis  # here, because a Redis of our own needs no client in this process
+    """Check that the Redis of REDIS_URL answers.
+
+    Raises:
+        StartError: it does not.
+    """
+    import redis  # here: an embedded Redis needs no client in this process
 
     try:
         client = redis.Redis.from_url(url, socket_connect_timeout=REDIS_SECONDS)

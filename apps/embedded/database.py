@@ -1,7 +1,7 @@
-"""What `up` does to the database before and while the web server starts.
+"""Migrations and the configured model servers, written before and while the web server starts.
 
-Django is imported inside the functions: it takes as long as all else that `up` does, and on most
-starts the web server need not wait for it.
+Django is imported inside the functions: the import takes as long as all other steps together, and
+on most starts the web server does not have to wait for it.
 """
 
 import contextlib
@@ -19,13 +19,13 @@ Say = Callable[[str], None]
 
 
 def looks_current(root: Path, database: Mapping[str, Any]) -> bool:
-    """Have all our migrations been run? A quick look at SQLite; of others nothing is known.
+    """Return True if a SQLite database lists all migrations of our apps; False for other databases.
 
-    `migrate_if_needed` looks properly, later and beside the web server.
+    A quick check that saves time. `migrate_if_needed` checks again while the web server starts.
     """
     if database["ENGINE"] != "django.db.backends.sqlite3":
         return False
-    ours = {
+    expected = {
         (file.parent.parent.name, file.stem)
         for file in root.glob("apps/*/migrations/*.py")
         if file.stem != "__init__"
@@ -34,13 +34,13 @@ def looks_current(root: Path, database: Mapping[str, Any]) -> bool:
         with contextlib.closing(
             sqlite3.connect(f"file:{database['NAME']}?mode=ro", uri=True)
         ) as db:
-            return ours <= set(db.execute("SELECT app, name FROM django_migrations"))
+            return expected <= set(db.execute("SELECT app, name FROM django_migrations"))
     except sqlite3.Error:
         return False
 
 
 def migrate_if_needed(say: Say) -> None:
-    """Bring the tables up to date; on most starts looking is all there is to do.
+    """Run the migrations that are missing; on most starts there are none.
 
     Raises:
         StartError: the database cannot be opened or changed.
@@ -60,28 +60,28 @@ def migrate_if_needed(say: Say) -> None:
             say("Preparing the database…")
             call_command("migrate", verbosity=0, interactive=False)
     except Error as error:
-        raise _unusable(error) from error
+        raise _connection_error(error) from error
     finally:
-        connections.close_all()  # this process goes on for days
+        connections.close_all()  # this process runs for days
 
 
 def _check_postgres(parameters: Mapping[str, Any]) -> None:
-    """Ask once, outside the pool: that would ask for 20 seconds and log each time."""
-    import psycopg  # here, because a start with SQLite has no use for it
+    """Connect once without the pool, which would retry for 20 seconds and log each failure."""
+    import psycopg  # here: SQLite does not need it
 
     try:
         psycopg.connect(**{**parameters, "connect_timeout": POSTGRES_SECONDS}).close()
     except psycopg.Error as error:
-        raise _unusable(error) from error
+        raise _connection_error(error) from error
 
 
-def _unusable(error: Exception) -> StartError:
+def _connection_error(error: Exception) -> StartError:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return StartError(f"Cannot connect to the database (DATABASE_URL): {lines[0]}")
 
 
 def register(servers: Mapping[str, str], say: Say) -> str:
-    """Write the model servers into the database; the path that a person is to open."""
+    """Save the configured model servers; return the path of the login link."""
     migrate_if_needed(say)
     from django.conf import settings
     from django.db import Error, connections
@@ -90,7 +90,7 @@ def register(servers: Mapping[str, str], say: Say) -> str:
     from apps.servers.services import configure_servers
     from workbench import env
 
-    # This process read its settings before it chose where its servers listen.
+    # The settings were read before the ports of the embedded servers were chosen.
     for name in SERVER_SETTINGS:
         setattr(settings, name, servers.get(name, ""))
     if unified := servers.get("LLM_KV_UNIFIED"):
@@ -99,6 +99,6 @@ def register(servers: Mapping[str, str], say: Say) -> str:
         configure_servers()
         return startup_path()
     except Error as error:
-        raise _unusable(error) from error
+        raise _connection_error(error) from error
     finally:
         connections.close_all()

@@ -1,2 +1,2 @@
 class StartError(Exception):
-    """Why the workbench cannot start: one sentence for the person at the terminal."""
+    """Workbench cannot start. The message is one sentence for the terminal."""

@@ -1,7 +1,7 @@
-"""llama.cpp's own server as a process of ours: ``python -m apps.embedded.llama_server --model ...``
+"""llama.cpp's own server as a child process: ``python -m apps.embedded.llama_server --model ...``
 
-It answers on 127.0.0.1 until SIGTERM or SIGINT, or until the process that started it is gone. It
-is a process of its own because llama.cpp aborts on a failed assertion, which nothing can catch.
+It serves on 127.0.0.1 until SIGTERM, SIGINT or the end of its parent process. It is a separate
+process because llama.cpp aborts on a failed assertion, which Python cannot catch.
 """
 
 import argparse
@@ -15,9 +15,9 @@ from types import FrameType
 from apps.embedded.errors import StartError
 from apps.embedded.model_files.gguf_size import CUT_OFF, is_cut_off
 
-# Threads that wait for each other by spinning take the core the other one needs as soon as anything
-# else runs: beside a training run, embedding fell to 5 texts a second, and to 25 when they sleep.
-# Alone on the machine both are equally fast. OpenMP reads this while the next import loads it.
+# Threads that wait by spinning take the cores that other work needs: during a training run the
+# embedding speed was 5 texts a second with spinning threads and 25 with sleeping ones. On an idle
+# machine both are equally fast. OpenMP reads this variable while the next import loads it.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import xllamacpp
@@ -26,8 +26,8 @@ GGUF_MAGIC = b"GGUF"
 CHAT_BATCH = 2048  # tokens, llama.cpp's own default
 CHAT_UBATCH = 512  # tokens, llama.cpp's own default
 EMBEDDING_UBATCH = 2048  # tokens
-# Prompts kept for conversations that lost their slot. llama.cpp's default of 8192 MiB could be all
-# the memory of the machine this model shares with the workbench.
+# Prompts of conversations that lost their slot. llama.cpp's default of 8192 MiB could be all the
+# memory of the machine.
 PROMPT_CACHE_MIB = 1024
 PARENT_CHECK_SECONDS = 1.0
 
@@ -60,7 +60,11 @@ def usable_cores() -> int:
 
 
 def check_model(path: Path) -> None:
-    """Refuse what cannot be a model before llama.cpp sees it and answers in ten lines."""
+    """Check the file first: llama.cpp would report a bad one in ten lines.
+
+    Raises:
+        StartError: the file is unreadable, not GGUF, or incomplete.
+    """
     try:
         with path.open("rb") as file:
             magic = file.read(len(GGUF_MAGIC))
@@ -93,9 +97,9 @@ def server_params(args: argparse.Namespace, key: str) -> xllamacpp.CommonParams:
     if args.alias:
         params.model_alias = {args.alias}
     params.n_parallel = args.parallel
-    # Each slot owns its share: a pool shared by all slots fails every request when it overflows.
-    # Embeddings share one all the same: with split caches llama.cpp cuts texts of unequal length
-    # into batches of equal length, and a causal model's mean is then taken of the last cut alone.
+    # Each slot has its own KV cache: when a shared one overflows, every request fails. Embeddings
+    # share one nevertheless: with split caches llama.cpp cuts texts of unequal length into batches
+    # of equal length, and the mean of a causal model is then that of the last part alone.
     params.kv_unified = args.embeddings
     params.n_ctx = args.parallel * args.context_per_slot
     params.cpuparams.n_threads = args.threads
@@ -110,17 +114,17 @@ def server_params(args: argparse.Namespace, key: str) -> xllamacpp.CommonParams:
         params.n_ubatch = args.ubatch or CHAT_UBATCH
         params.n_batch = max(CHAT_BATCH, params.n_ubatch)
         params.cache_ram_mib = PROMPT_CACHE_MIB
-        # With llama.cpp's 0.1 a conversation takes over the slot of any other with the same system
-        # prompt, and a long one is then read anew: 4,000 tokens were, where 37 would do.
+        # With llama.cpp's 0.1 a conversation takes the slot of any other with the same system
+        # prompt, and a long one is processed again: 4,000 tokens instead of 37.
         params.slot_prompt_similarity = 0.5
     params.endpoint_metrics = args.metrics
     params.ui = False
-    params.verbosity = 1  # errors; warnings come with ordinary requests, notes six to each of them
+    params.verbosity = 1  # errors only: ordinary requests log warnings, and six notes each
     return params
 
 
 def serve_until_stopped(server: xllamacpp.Server, parent: int) -> None:
-    """Wait for a signal or for the parent's death; the server answers in threads of its own."""
+    """Wait for a signal or the end of the parent; the server has its own threads."""
     stop = threading.Event()
 
     def request_stop(signum: int, frame: FrameType | None) -> None:
@@ -130,7 +134,7 @@ def serve_until_stopped(server: xllamacpp.Server, parent: int) -> None:
     signal.signal(signal.SIGINT, request_stop)
     sys.stdout.write(f"listening on {server.listening_address}\n")
     sys.stdout.flush()
-    # Linux could signal the parent's death, but does it when the thread that started us ends.
+    # Linux can signal the end of the parent, but already when the thread that started us ends.
     while not stop.wait(PARENT_CHECK_SECONDS):
         if os.getppid() != parent:
             return
@@ -138,7 +142,7 @@ def serve_until_stopped(server: xllamacpp.Server, parent: int) -> None:
 
 def main() -> int:
     parent = os.getppid()
-    # Loading blocks Python's handlers for as long as it takes; there is nothing to clean up yet.
+    # Python's signal handlers do not run while the model loads, and there is nothing to clean up.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     args = parse_args()
     try:
@@ -149,14 +153,13 @@ def main() -> int:
         except RuntimeError as error:
             raise StartError(
                 f"llama.cpp could not load {args.model} or listen on port {args.port}:"
-                " its lines, before or after this one, say why."  # a thread of its own writes them
+                " its lines, before or after this one, say why."  # another thread writes them
             ) from error
     except StartError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     serve_until_stopped(server, parent)
-    # Deleting the server would first wait for its open answers, and one that nobody reads never
-    # ends. There is nothing to save.
+    # Deleting the server waits for open answers, and an answer that no client reads never ends.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""What the person who starts the workbench chose: the settings, as far as `up` needs them."""
+"""The settings of an embedded start, read once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from django.conf import settings
 from workbench import env
 
 LOOPBACK = "127.0.0.1"
-# An address to listen on that is none to connect to.
+# Addresses to listen on, and where to connect instead.
 ANY_ADDRESS = {"0.0.0.0": LOOPBACK, "": LOOPBACK, "::": "::1"}  # noqa: S104 - compared, not bound
 
 
@@ -22,20 +22,20 @@ class Options:
     host: str = LOOPBACK
     port: int = 8000
     public_origin: str = ""
-    """Where people reach it, if not at `host` and `port`."""
+    """Address in a browser, if not `host` and `port`."""
     database: Mapping[str, Any] = field(default_factory=dict)
-    """Django's settings of it."""
+    """One entry of Django's DATABASES."""
     redis_url: str = ""
-    """Empty: a Redis of our own."""
+    """Empty: start an embedded Redis."""
     llm_base_url: str = ""
-    """Empty: a llama.cpp of our own; the same for `embed_base_url`."""
+    """Empty: start an embedded llama.cpp; the same for `embed_base_url`."""
     llm_api_key: str = ""
     embed_base_url: str = ""
     embed_api_key: str = ""
     chat_model: str = ""
-    """GGUF files or owner/repo:file.gguf, with commas; empty: the one we bring."""
+    """GGUF files or owner/repo:file.gguf, with commas; empty: the default model."""
     embed_model: str = ""
-    """A GGUF file, owner/repo:file.gguf, or empty for the one we bring."""
+    """A GGUF file, owner/repo:file.gguf, or empty for the default."""
     llama_server: str = ""
     """The llama.cpp for chat: a program, "bundled", or empty for what is on the PATH."""
     chat_slots: int = 4
@@ -58,7 +58,7 @@ class Options:
 
     @property
     def address(self) -> str:
-        """Where a browser finds it."""
+        """The URL to open in a browser."""
         if self.public_origin:
             return self.public_origin
         host = f"[{self.reachable_host}]" if ":" in self.reachable_host else self.reachable_host
@@ -73,7 +73,7 @@ def from_settings() -> Options:
         port=settings.PORT,
         public_origin=settings.PUBLIC_ORIGIN,
         database=settings.DATABASES["default"],
-        # Not the setting: that has a default, and only the person can say "mine".
+        # Not the setting, which has a default: only a value that somebody set counts.
         redis_url=env.text("REDIS_URL"),
         llm_base_url=settings.LLM_BASE_URL,
         llm_api_key=settings.LLM_API_KEY,

@@ -1,4 +1,4 @@
-"""Which processes the workbench on one machine is made of: options in, children out."""
+"""The processes of Workbench on one machine: options in, children out."""
 
 import sys
 from collections.abc import Mapping
@@ -11,20 +11,20 @@ from apps.embedded.processes.readiness import http_ready
 from apps.embedded.processes.redis_server import RedisServer
 from apps.embedded.processes.supervisor import Child
 
-# Each process with a matrix to multiply would start a thread per core, beside llama.cpp's.
+# Else each process that multiplies matrices starts a thread per core, beside llama.cpp's.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-# Django's checks import every page, which neither serves: 1 s of CPU and 16 MB at each start.
+# Django's checks import every page, which these do not serve: 1 s of CPU and 16 MB a start.
 NO_CHECKS = {"CELERY_SKIP_CHECKS": "1"}
-# For training and imports; jobs have a process of their own.
+# For training and imports; jobs run in the pumps.
 WORKER_PROCESSES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What was found or prepared; None where the person named a server of his own."""
+    """What the embedded processes need; None where the settings name an external server."""
 
     key: str
-    """Of our llama.cpp servers."""
+    """API key of the embedded llama.cpp servers."""
     key_file: Path
     redis: RedisServer | None
     chat: Llama | None
@@ -32,7 +32,7 @@ class Parts:
 
 
 def children(options: Options, parts: Parts, inherited: Mapping[str, str]) -> list[Child]:
-    """Everything to run. Redis and the web server start first: a person is waiting for them."""
+    """Return all processes. Redis and the web server start first: a person waits for them."""
     env = child_env(options, parts, inherited)
     redis = [parts.redis.child(env)] if parts.redis is not None else []
     llamas = _llamas(parts, env)
@@ -40,11 +40,11 @@ def children(options: Options, parts: Parts, inherited: Mapping[str, str]) -> li
 
 
 def child_env(options: Options, parts: Parts, inherited: Mapping[str, str]) -> dict[str, str]:
-    """What the person set, completed by what we started."""
+    """Return the environment of all children: `inherited` plus the embedded servers."""
     changes = {
         "WORKBENCH_DATA": str(options.data),
         "DJANGO_SETTINGS_MODULE": "workbench.settings",
-        "PYTHONUNBUFFERED": "1",  # lines reach the log when they are written
+        "PYTHONUNBUFFERED": "1",  # lines reach the log at once
         "EMBED_API_KEY": options.embed_api_key,
         "LLM_API_KEY": options.llm_api_key,
     }
@@ -52,15 +52,15 @@ def child_env(options: Options, parts: Parts, inherited: Mapping[str, str]) -> d
         changes["REDIS_URL"] = parts.redis.url
     if parts.chat is not None:
         changes |= {"LLM_BASE_URL": parts.chat.base_url, "LLM_API_KEY": parts.key}
-        if parts.chat.shares_cache is not None:  # no route of the server tells, so we do
+        if parts.chat.shares_cache is not None:  # no route of the server reports it
             changes["LLM_KV_UNIFIED"] = str(parts.chat.shares_cache).lower()
         changes["WORKBENCH_CHAT_DEVICE"] = parts.chat.program.device
     if parts.embeddings is not None:
         changes |= {"EMBED_BASE_URL": parts.embeddings.base_url, "EMBED_API_KEY": parts.key}
-    # One person at their own machine: what they add may run there. Elsewhere it is off.
+    # One person at their own machine may add commands of tool servers. Elsewhere they are off.
     if not inherited.keys() & {"WORKBENCH_MCP_COMMANDS", "WORKBENCH_MCP_COMMANDS_FILE"}:
         changes["WORKBENCH_MCP_COMMANDS"] = "true"
-    # A secret from a file would win over what is set here; it has been read already.
+    # A secret from a file would override these values; the settings have read it already.
     from_files = {f"{name}_FILE" for name in changes}
     return {k: v for k, v in inherited.items() if k not in from_files} | changes
 
@@ -92,7 +92,7 @@ def _django(options: Options, env: Mapping[str, str], servers: list[str]) -> lis
                 *("--no-access-log", "--no-proxy-headers", "--timeout-graceful-shutdown", "2"),
             ],
             env=env,
-            # Any answer but a failure: WORKBENCH_HOSTS may not list the address asked here.
+            # 4xx counts as ready: WORKBENCH_HOSTS may not list the address used here.
             ready=http_ready(options.reachable_host, options.port, below=500),
             after=["redis"] if "redis" in servers else [],
             uses=servers,
@@ -118,7 +118,7 @@ def _django(options: Options, env: Mapping[str, str], servers: list[str]) -> lis
                     "--without-mingle",
                 ),
             ],
-            # SIGTERM as SIGQUIT: finish what can be finished soon, put the rest back in the queue.
+            # SIGTERM as SIGQUIT: finish short tasks, put the others back in the queue.
             env={**env, **ONE_THREAD, **NO_CHECKS, "REMAP_SIGTERM": "SIGQUIT"},
             late=True,
             uses=servers,

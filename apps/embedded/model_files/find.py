@@ -1,4 +1,4 @@
-"""Which file a setting like WORKBENCH_CHAT_MODEL means; one on Hugging Face is fetched once."""
+"""Model files of settings like WORKBENCH_CHAT_MODEL; one on Hugging Face is downloaded once."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ GGUF_MAGIC = b"GGUF"
 DEMO_MODEL = Path("demo/workbench-demo.gguf")
 DEMO_CONTEXT = 2048  # tokens per slot
 OWN_CONTEXT = 4096  # tokens per slot; llama.cpp lowers it to what the model was trained for
-# owner/repo:file.gguf, where the file may lie in a folder.
+# owner/repo:file.gguf; the file may be in a folder.
 ON_HUB = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+):(?P<file>[\w./-]+\.gguf)")
 
 Report = Callable[[str], None]
@@ -29,10 +29,10 @@ class ModelFile:
 
 
 def chat_model(chosen: str, *, root: Path, folder: Path, report: Report) -> ModelFile:
-    """The model to chat with; without a choice the demo model in the repository.
+    """Return the chosen chat model, or the demo model of the repository.
 
     Raises:
-        StartError: it cannot be had.
+        StartError: the file is missing, not a complete GGUF file, or cannot be downloaded.
     """
     if chosen:
         path = _resolve(chosen, "WORKBENCH_CHAT_MODEL", folder, report)
@@ -43,10 +43,10 @@ def chat_model(chosen: str, *, root: Path, folder: Path, report: Report) -> Mode
 
 
 def embed_model(chosen: str, *, folder: Path, report: Report) -> ModelFile:
-    """The model for embeddings; without a choice the one made from all-MiniLM-L6-v2.
+    """Return the chosen embedding model, or the one converted from all-MiniLM-L6-v2.
 
     Raises:
-        StartError: it cannot be had.
+        StartError: the file is missing, not a complete GGUF file, or cannot be downloaded.
     """
     if chosen:
         path = _resolve(chosen, "WORKBENCH_EMBED_MODEL", folder, report)
@@ -56,7 +56,11 @@ def embed_model(chosen: str, *, folder: Path, report: Report) -> ModelFile:
 
 
 def check_gguf(path: Path, setting: str) -> None:
-    """Say what is wrong with a model file before llama.cpp says it in twenty lines."""
+    """Check the file first: llama.cpp would report a bad one in twenty lines.
+
+    Raises:
+        StartError: the file is unreadable, not GGUF, or incomplete.
+    """
     try:
         with path.open("rb") as file:
             magic = file.read(len(GGUF_MAGIC))
@@ -81,7 +85,7 @@ def _resolve(chosen: str, setting: str, folder: Path, report: Report) -> Path:
 
 def _fetch(repo: str, file: str, setting: str, folder: Path, report: Report) -> Path:
     target = folder / repo.replace("/", "--")
-    if (target / file).is_file():  # whole: a download is moved there when it is complete
+    if (target / file).is_file():  # complete: an unfinished download has another name
         return target / file
     report(f"Downloading {repo}:{file} from Hugging Face (first start only)…")
     try:
@@ -89,22 +93,22 @@ def _fetch(repo: str, file: str, setting: str, folder: Path, report: Report) -> 
     except StartError:
         raise
     except Exception as error:
-        raise StartError(f"{setting}: {_why_not_fetched(repo, file, target, error)}") from error
+        raise StartError(f"{setting}: {_download_error(repo, file, target, error)}") from error
     return target / file
 
 
 def _download(repo: str, file: str, target: Path) -> None:
-    # Read when the library is imported; its chunks belong into the data folder like all we make.
+    # The library reads this at its import. Chunks belong in the data folder, as all other files.
     os.environ.setdefault("HF_XET_CACHE", str(target.parent / ".xet"))
-    import huggingface_hub  # here, because the import costs every start half a second
+    import huggingface_hub  # here: the import takes half a second
 
     endpoint = os.environ.get("HF_ENDPOINT") or None
-    _check_room(huggingface_hub.hf_hub_url(repo, file, endpoint=endpoint), target)
-    # It shows a progress bar of its own.
+    _check_space(huggingface_hub.hf_hub_url(repo, file, endpoint=endpoint), target)
+    # The library shows a progress bar.
     huggingface_hub.hf_hub_download(repo, file, local_dir=target, endpoint=endpoint)
 
 
-def _check_room(url: str, target: Path) -> None:
+def _check_space(url: str, target: Path) -> None:
     import huggingface_hub
 
     size = huggingface_hub.get_hf_file_metadata(url).size or 0
@@ -116,8 +120,8 @@ def _check_room(url: str, target: Path) -> None:
         )
 
 
-def _why_not_fetched(repo: str, file: str, target: Path, error: Exception) -> str:
-    """One sentence for each way it goes wrong."""
+def _download_error(repo: str, file: str, target: Path, error: Exception) -> str:
+    """Return one sentence about a failed download."""
     from huggingface_hub import errors
 
     if isinstance(error, errors.GatedRepoError):

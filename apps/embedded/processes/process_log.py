@@ -1,4 +1,4 @@
-"""What the children write, in one file: when, which process, what."""
+"""The log file of all children: time, name of the process, line."""
 
 import asyncio
 import contextlib
@@ -37,10 +37,9 @@ class ProcessLog:
 
 @contextlib.asynccontextmanager
 async def output_pipe() -> AsyncIterator[tuple[int, asyncio.StreamReader]]:
-    """Where a child writes, and where we read it.
+    """Yield the write end of a pipe for a child, and a reader of its output.
 
-    asyncio's own pipe has a catch: with it, the end of a child is not seen while a child of its
-    own still holds the pipe open.
+    asyncio's own pipes do not report the end of a child while a grandchild holds the pipe open.
     """
     read_end, write_end = os.pipe()
     reader = asyncio.StreamReader()
@@ -54,7 +53,7 @@ async def output_pipe() -> AsyncIterator[tuple[int, asyncio.StreamReader]]:
 
 
 async def lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
-    """The lines of a stream until it ends; one that is longer than a chunk comes in pieces."""
+    """Yield the lines of a stream until its end; lines longer than a chunk come in pieces."""
     rest = b""
     while chunk := await stream.read(CHUNK_BYTES):
         *complete, rest = (rest + chunk).split(b"\n")
@@ -68,6 +67,6 @@ async def lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
 
 
 def _text(line: bytes) -> str:
-    """Only what can be printed: an escape sequence would act on its reader's terminal."""
+    """Decode a line and replace what is not printable: escape sequences would act on a terminal."""
     text = line.decode("utf-8", errors="replace").rstrip("\r")
     return "".join(c if c.isprintable() or c == "\t" else "?" for c in text)

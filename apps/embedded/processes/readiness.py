@@ -1,4 +1,4 @@
-"""Does a child answer yet? One cheap question, asked many times a second while it starts."""
+"""Readiness checks of children: cheap requests, sent many times a second during the start."""
 
 import asyncio
 import contextlib
@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 ANSWER_SECONDS = 2.0
 
 Ready = Callable[[], Awaitable[bool]]
-"""Answers at once, and False rather than an error."""
+"""Returns soon, and False instead of an error."""
 
 
 def http_ready(host: str, port: int, path: str = "/health", *, below: int = 300) -> Ready:
-    """Ready when a GET is answered with a status below the given one."""
+    """Return a check that is True if a GET is answered with a status below `below`."""
     request = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode()
 
     async def ready() -> bool:
@@ -23,7 +23,7 @@ def http_ready(host: str, port: int, path: str = "/health", *, below: int = 300)
 
 
 def redis_ready(connect: "Connect", password: str) -> Ready:
-    """Ready when PING is answered: while the append-only file is read, Redis says LOADING."""
+    """Return a check that is True if PING is answered; a Redis that reads its file says LOADING."""
     request = f"AUTH {password}\r\nPING\r\n".encode()
 
     async def ready() -> bool:
@@ -36,7 +36,7 @@ Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWrite
 
 
 async def _ask(connect: Connect, request: bytes, *, lines: int) -> bytes:
-    """The first lines of the answer, or nothing when there is none in time."""
+    """Return the first lines of the answer, or b"" if there is none in time."""
     answer = b""
     with contextlib.suppress(OSError, TimeoutError, asyncio.LimitOverrunError, ValueError):
         async with asyncio.timeout(ANSWER_SECONDS):

