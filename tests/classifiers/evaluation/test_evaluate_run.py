@@ -375,7 +375,8 @@ def test_after_a_rollback_the_headline_is_of_the_run_that_answers(
 ) -> None:
     factories.train(services.start_run(made))
     browser.post(f"/classify/{made.pk}/runs/1/promote/")
-    Run.objects.filter(number=1).update(metrics={"accuracy": 0.123, "rows": 6})
+    first = Run.objects.get(number=1)
+    Run.objects.filter(number=1).update(metrics=first.metrics | {"accuracy": 0.123, "rows": 6})
     page = browser.get(f"/classify/{made.pk}/").content.decode()
     assert "12.3" in page
     assert "you pinned an earlier version" in page

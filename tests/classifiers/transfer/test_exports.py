@@ -365,6 +365,9 @@ def test_an_imported_classifier_answers_alike(
     assert brought.pk != made.pk
     for page in ("", "thresholds/", "map/", "copies/", "improve/", "versions/", "chat/", "export/"):
         assert browser.get(f"/classify/{brought.pk}/{page}").status_code == 200, page
+    overview = browser.get(f"/classify/{brought.pk}/").content.decode()
+    assert "library versions and durations are not reported" in " ".join(overview.split())
+    assert "did not converge" not in overview
     assert brought.current is not None
     assert made.current is not None
     one = predictor_file.load(settings.CLASSIFIERS_DIR, made.current.artefact)
