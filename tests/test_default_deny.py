@@ -51,7 +51,7 @@ def test_a_post_without_a_csrf_token_is_refused(address: str, alice: User) -> No
     assert browser.post(address).status_code in {401, 403, 404, 405}
 
 
-def test_a_fragment_is_told_where_to_log_in(db: None) -> None:
+def test_fragment_without_a_login_redirects_to_the_login_page(db: None) -> None:
     answer = Client().get("/servers/cards/", headers={"HX-Request": "true"})
     assert (answer.status_code, answer["HX-Redirect"]) == (401, "/login/")
 

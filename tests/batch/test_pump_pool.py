@@ -90,7 +90,7 @@ async def test_a_job_that_is_queued_meanwhile_starts_at_once(
         assert (await Batch.objects.aget(pk=first.pk)).status == BatchStatus.RUNNING
 
 
-async def test_what_no_message_told_of_is_found(
+async def test_batch_without_a_wake_message_is_found_by_polling(
     make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pump_pool, "POLL_SECONDS", 0.05)

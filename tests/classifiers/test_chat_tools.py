@@ -29,7 +29,7 @@ def classify(user: User, **arguments: Any) -> str:
     return async_to_sync(call)()
 
 
-def test_it_works(alice: User, embedding_server: Server) -> None:
+def test_classify_tool_lists_a_label_for_each_text(alice: User, embedding_server: Server) -> None:
     factories.trained(alice)
     texts = ["HELLO THERE GOOD MORNING 99", "what exchange rate do you give for euro amount 7"]
     said = classify(alice, classifier="topics", texts=texts).splitlines()

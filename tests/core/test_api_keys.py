@@ -57,7 +57,7 @@ def status_of(token: str) -> int:
     return Client().get("/api/v1/servers", headers={"authorization": f"Bearer {token}"}).status_code
 
 
-def test_user_of_looks_a_key_up_once_for_many_requests(
+def test_user_of_queries_a_key_once_for_many_requests(
     alice: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     _, token = ApiKey.issue(user=alice, name="x")

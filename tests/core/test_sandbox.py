@@ -25,11 +25,11 @@ def run(module: Path, source: str, limits: sandbox.Limits = LIMITS, *arguments: 
     return sandbox.output("stranger", *arguments, limits=limits)
 
 
-def test_it_gives_what_is_printed(module: Path) -> None:
+def test_sandbox_returns_printed_text(module: Path) -> None:
     assert run(module, "import sys; print(sys.argv[1:])", LIMITS, "a", "b") == b"['a', 'b']\n"
 
 
-def test_it_reads_a_file(module: Path) -> None:
+def test_sandbox_reads_a_given_file(module: Path) -> None:
     module.write_text("import sys; print(sys.stdin.read().upper())")
     with tempfile.TemporaryFile() as file:
         file.write(b"kettle")
@@ -58,7 +58,7 @@ def test_memory_has_an_end(module: Path) -> None:
         run(module, "x = bytearray(4 * 1024**3)")
 
 
-def test_an_exit_code_is_told(module: Path) -> None:
+def test_sandbox_reports_the_exit_code(module: Path) -> None:
     with pytest.raises(sandbox.Failed) as failed:
         run(module, "import sys; sys.exit(3)")
     assert failed.value.code == 3

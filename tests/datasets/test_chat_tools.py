@@ -17,7 +17,7 @@ def kettles(alice: User) -> Dataset:
     return factories.create(alice, rows, "Kettles")
 
 
-async def test_it_works(alice: User, kettles: Dataset) -> None:
+async def test_search_datasets_finds_rows_by_words_and_label(alice: User, kettles: Dataset) -> None:
     said = await search_datasets(alice, {"words": "kettle 17"})
     assert said == "- Kettles, row 18 [good]: Kettle 17 whistles."
     labelled = await search_datasets(alice, {"label": "Bad", "dataset": "kettles"})

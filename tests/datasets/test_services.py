@@ -8,7 +8,7 @@ from apps.datasets.services import NothingUsable, create_dataset
 from apps.files import ExampleRow, RejectedRow
 
 
-def test_it_works(alice: User) -> None:
+def test_create_dataset_normalises_labels_and_keeps_rejections(alice: User) -> None:
     rows = [
         ExampleRow("one", " a  b "),
         ExampleRow("ONE ", "a b", "test"),

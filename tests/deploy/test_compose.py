@@ -22,7 +22,7 @@ SERVERS = {"LLM_BASE_URL", "LLM_API_KEY", "EMBED_BASE_URL"}
 
 
 @pytest.mark.parametrize("document", [FILE, FILLED], ids=["as written", "filled in"])
-def test_it_is_a_compose_file(document: dict[str, Any]) -> None:
+def test_compose_file_fits_the_compose_schema(document: dict[str, Any]) -> None:
     schema = json.loads((compose.REPOSITORY / "tests/deploy/compose-spec.json").read_text())
     errors = Draft202012Validator(schema).iter_errors(document)
     assert [f"{error.json_path}: {error.message}" for error in errors] == []

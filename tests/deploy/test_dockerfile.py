@@ -20,7 +20,7 @@ def test_the_base_is_the_python_of_the_tests() -> None:
     assert re.fullmatch(rf"python:{re.escape(minor)}-slim-[a-z]+", bases.pop())
 
 
-def test_it_does_not_run_as_root() -> None:
+def test_container_does_not_run_as_root() -> None:
     users = [i.arguments for i in LAST if i.name == "USER"]
     assert users == ["workbench"]
     after = LAST[[i.name for i in LAST].index("USER") + 1 :]

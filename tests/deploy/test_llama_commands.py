@@ -163,7 +163,7 @@ def test_llama_swap_finds_its_config() -> None:
 
 
 @pytest.mark.parametrize("name", FROM_LLAMA_SWAP)
-def test_the_number_of_slots_is_told_as_it_is(name: str) -> None:
+def test_documented_number_of_slots_is_that_of_the_command(name: str) -> None:
     told = llama_swap_config(with_the_example=True)["models"][name]["metadata"]["slots"]
     assert told == understood(arguments(name))["n_parallel"]
 

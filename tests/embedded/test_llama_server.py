@@ -47,7 +47,7 @@ def chat_body(**extra: object) -> dict[str, object]:
     return {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 40} | extra
 
 
-def test_it_answers_a_chat(llama: LlamaProcess) -> None:
+def test_server_answers_a_chat(llama: LlamaProcess) -> None:
     reply = call(llama, "/v1/chat/completions", chat_body(seed=1))
     choice = reply["choices"][0]
     assert choice["finish_reason"] == "length"
@@ -57,7 +57,7 @@ def test_it_answers_a_chat(llama: LlamaProcess) -> None:
     assert reply["model"] == "tiny"
 
 
-def test_it_obeys_a_json_schema(llama: LlamaProcess) -> None:
+def test_server_obeys_a_json_schema(llama: LlamaProcess) -> None:
     schema = {
         "type": "object",
         "properties": {"text": {"type": "string"}, "label": {"enum": ["spam", "ham"]}},
@@ -96,7 +96,7 @@ def test_embeddings_are_off_unless_asked_for(llama: LlamaProcess) -> None:
     assert refusal.value.code == 501
 
 
-def test_it_embeds(tmp_path: Path) -> None:
+def test_server_embeds(tmp_path: Path) -> None:
     model = write_tiny_gguf(tmp_path / "tiny.gguf", embeddings=True)
     with LlamaProcess(model, embeddings=True) as llama:
         data = call(llama, "/v1/embeddings", {"input": ["a", "b", "a"]})["data"]
@@ -107,7 +107,7 @@ def test_it_embeds(tmp_path: Path) -> None:
     assert sum(x * x for x in vectors[0]) == pytest.approx(1.0, abs=1e-4)
 
 
-def test_it_starts_again_on_the_same_port(tiny: Path) -> None:
+def test_server_restarts_on_the_same_port(tiny: Path) -> None:
     with LlamaProcess(tiny) as llama:
         address = llama.base_url
         llama.kill()
@@ -137,7 +137,7 @@ def test_sigint_ends_it_cleanly(tiny: Path) -> None:
         assert llama.process.wait(timeout=30) == 0
 
 
-def test_it_ends_when_its_parent_is_killed(tiny: Path, tmp_path: Path) -> None:
+def test_server_ends_when_its_parent_is_killed(tiny: Path, tmp_path: Path) -> None:
     command = server_command(tmp_path, tiny)
     script = (
         "import subprocess, sys, time\n"

@@ -25,7 +25,7 @@ def ask(llama: LlamaProcess, system: str, *turns: str) -> tuple[int, int]:
     return usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]
 
 
-def test_a_long_conversation_keeps_its_cache_beside_one_with_the_same_preset(
+def test_long_conversation_keeps_its_cache_next_to_one_with_the_same_preset(
     tiny_model: Path,
 ) -> None:
     """llama.cpp's own default gives its slot to the other, and reads it all again."""

@@ -143,7 +143,7 @@ def test_the_worker_outlives_its_soft_shutdown(
     assert worker.grace > settings.CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT
 
 
-def test_the_web_server_listens_where_it_was_told(options: Options, parts: Parts) -> None:
+def test_web_server_listens_on_the_chosen_host_and_port(options: Options, parts: Parts) -> None:
     web = command(named(replace(options, host="0.0.0.0", port=9000), parts)["web"])
 
     assert "--host 0.0.0.0 --port 9000" in web

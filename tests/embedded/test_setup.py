@@ -70,7 +70,7 @@ def fake_venv(machine: Path) -> None:
     python.chmod(0o700)
 
 
-def test_it_installs_again_only_what_changed(machine: Path) -> None:
+def test_setup_installs_only_changed_requirements(machine: Path) -> None:
     fake_venv(machine)
 
     assert "Installing requirements.txt" in run(machine, "setup", "run").stderr
@@ -142,5 +142,5 @@ def test_without_any_playwright_brings_its_own(machine: Path) -> None:
         ".ci/run",
     ],
 )
-def test_it_can_be_executed(script: str) -> None:
+def test_setup_is_executable(script: str) -> None:
     assert os.access(ROOT / script, os.X_OK)

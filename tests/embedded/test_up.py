@@ -52,7 +52,7 @@ def the_only(stack: Stack, name: str) -> psutil.Process:
 # --- It runs ---------------------------------------------------------------------------------
 
 
-def test_it_says_one_line(stack: Stack) -> None:
+def test_up_prints_one_line(stack: Stack) -> None:
     lines = stack.said().splitlines()
 
     assert lines[0] == "Preparing the database…"
@@ -98,7 +98,7 @@ def test_no_secret_is_in_the_log(stack: Stack) -> None:
     assert stack.login_url.split("/")[-2] not in stack.log()
 
 
-def test_a_command_beside_it_uses_the_same_database(stack: Stack) -> None:
+def test_manage_command_uses_the_same_database(stack: Stack) -> None:
     assert stack.manage("login_link").startswith("http://127.0.0.1:")
 
 

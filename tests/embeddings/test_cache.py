@@ -79,7 +79,9 @@ async def batch(target: Target, texts: Sequence[str]) -> sender.Vectors:
     return await embed_texts(target, texts, lane=Lane.BATCH)
 
 
-async def test_it_works(target: Target, sent: Sent) -> None:
+async def test_embed_returns_normalised_vectors_in_bounded_requests(
+    target: Target, sent: Sent
+) -> None:
     vectors = await batch(target, TEXTS)
     assert vectors.shape[0] == 100
     assert vectors.dtype == np.float32

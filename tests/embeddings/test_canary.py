@@ -96,7 +96,7 @@ async def single_slot(db: None) -> AsyncIterator[Target]:
         await close_async_redis()
 
 
-async def test_a_vector_does_not_depend_on_what_is_embedded_beside_it(single_slot: Target) -> None:
+async def test_vector_does_not_depend_on_other_texts_of_the_batch(single_slot: Target) -> None:
     texts = [f"Where is card number {number}, " + "please, " * (number % 7) for number in range(40)]
     together = await embed_texts(single_slot, texts, lane=Lane.BATCH)
     await Embedding.objects.all().adelete()

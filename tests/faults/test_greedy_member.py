@@ -158,7 +158,9 @@ async def test_tool_servers_that_hang(
         await asyncio.gather(*hanging, return_exceptions=True)
 
 
-async def test_a_look_has_one_deadline(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refresh_of_a_silent_tool_server_has_one_deadline(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(discovery, "REFRESH_SECONDS", 0.1)
     async with silent_server() as url:
         server = await discovery.refresh_tools(

@@ -131,9 +131,7 @@ def test_where_the_pieces_were_ascii_all_of_the_file_decides(
     assert encodings.confirm_encoding(file, "utf-8-sig") == "cp1252"
 
 
-def test_pieces_that_misled_are_told_with_line_and_byte(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_decoding_errors_report_line_and_byte(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in LARGE.items():
         monkeypatch.setattr(encodings, name, value)
     start = "text,label\ncafé,a\n".encode() + b"plain,a\n" * 60

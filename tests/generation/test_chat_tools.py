@@ -27,7 +27,9 @@ def recipe(alice: User) -> None:
     versions.save_version(owner=alice, name="Reviews", recipe=parse(REVIEWS))
 
 
-async def test_it_works(alice: User, server: Server, recipe: None) -> None:
+async def test_start_generation_job_creates_a_job(
+    alice: User, server: Server, recipe: None
+) -> None:
     said = await start_generation_job(alice, {"recipe": "reviews", "rows": 200})
     job = await Job.objects.select_related("batch", "version").aget()
     assert said.startswith(f"Started job {job.pk}")
@@ -69,6 +71,6 @@ async def test_without_the_server_it_was_saved_for(
     assert not await Job.objects.aexists()
 
 
-def test_it_asks_first() -> None:
+def test_start_generation_job_needs_approval() -> None:
     (tool,) = [tool for tool in tools.available(NOBODY) if tool.name == "start_generation_job"]
     assert tool.needs_approval

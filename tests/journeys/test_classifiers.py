@@ -138,7 +138,7 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     assert download.value.path().read_bytes()[:2] == b"PK"
 
 
-def test_a_chat_model_beside_it(page: Page, questions: Path) -> None:
+def test_chat_model_is_compared_with_the_classifier(page: Page, questions: Path) -> None:
     main = page.get_by_role("main")
     train(page, questions)
     page.get_by_role("navigation", name="mislabelled").get_by_role(

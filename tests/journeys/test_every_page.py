@@ -221,7 +221,9 @@ def violations(page: Page, what: str) -> list[str]:
     return said
 
 
-def test_nothing_is_in_anybodys_way(page: Page, rooms: dict[tuple[str, str], str]) -> None:
+def test_every_page_passes_axe_in_light_and_dark(
+    page: Page, rooms: dict[tuple[str, str], str]
+) -> None:
     real = rooms
     pages = [address for address in addresses(real) if is_a_page(page, address)]
     assert len(pages) > 25
@@ -285,7 +287,7 @@ def is_there(page: Page) -> None:
         expect(chart.locator("canvas")).to_be_visible()
 
 
-def test_what_the_first_load_costs(
+def test_first_load_stays_within_its_budget(
     page: Page, tmp_path: Path, rooms: dict[tuple[str, str], str]
 ) -> None:
     """At most 200 KiB of script and style, and a long conversation can be gone on with at once.

@@ -57,7 +57,7 @@ def test_schema_to_dataset_to_classifier(page: Page) -> None:
     expect(main).to_contain_text(re.compile(r"Tested on\s+\d+\s+held-out\s+rows"), timeout=90_000)
 
 
-def test_who_wants_to_is_told_when_a_job_has_ended(page: Page) -> None:
+def test_notification_appears_when_a_job_has_ended(page: Page) -> None:
     page.context.grant_permissions(["notifications"])
     page.add_init_script(RECORD)
     job = in_browser(page.context, "post", "/api/v1/jobs", ENDLESS)

@@ -103,7 +103,7 @@ def test_a_job_is_seen_in_its_slots(page: Page) -> None:
     assert sum(page.evaluate("window.shifts")) < 0.01
 
 
-def test_polls_are_slow_and_end_where_nobody_looks(page: Page) -> None:
+def test_polling_is_slow_and_stops_in_a_hidden_tab(page: Page) -> None:
     polls = Polls(page)
     page.clock.install(time=NOON)
     page.goto("/servers/")

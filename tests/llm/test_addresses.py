@@ -100,7 +100,7 @@ def test_no_key_is_more_than_an_error(key: str) -> None:
     assert isinstance(failure, errors.Unreachable) == is_valid_key(key)
 
 
-async def test_a_look_says_what_is_wrong() -> None:
+async def test_probe_of_a_bad_address_names_it() -> None:
     facts = await probe(Client(Endpoint("http://256.256.256.256/v1")))
     assert facts.state == State.UNREACHABLE
     assert "256.256.256.256" in facts.error

@@ -150,7 +150,7 @@ async def test_counts_tokens(client: Client) -> None:
     assert (await client.count_tokens("any", [{"role": "user", "content": "abc"}]) or 0) > 3
 
 
-async def test_look_finds_a_llama_server_and_its_slots(client: Client) -> None:
+async def test_probe_finds_a_llama_server_and_its_slots(client: Client) -> None:
     facts = await probe(client)
     assert (facts.state, facts.kind, facts.slots, facts.context) == (
         State.READY,

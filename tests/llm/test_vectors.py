@@ -21,7 +21,7 @@ def answer(*embeddings: Any) -> bytes:
 
 
 @pytest.mark.parametrize("body", [answer(coded(1, 2), coded(3, 4)), answer([1, 2], [3, 4.0])])
-def test_it_works_coded_or_not_in_the_order_of_the_texts(body: bytes) -> None:
+def test_vectors_are_in_text_order_as_base64_or_numbers(body: bytes) -> None:
     vectors = decode_vectors(body, 2)
     assert vectors.dtype == np.float32
     assert vectors.tolist() == [[1, 2], [3, 4]]

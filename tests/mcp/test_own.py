@@ -57,7 +57,7 @@ def names(person: int) -> set[str]:
 
 
 @pytest.mark.usefixtures("_private_allowed")
-def test_it_is_added_asked_and_offered_to_nobody_else(
+def test_personal_tool_server_is_offered_to_its_owner_alone(
     alice: User, bob: User, browser: Client, bobs_browser: Client, staff: Client, http_kettle: str
 ) -> None:
     form = given(http_kettle, headers=f"Authorization: Bearer {KEY}\nX-Tenant:tea")
@@ -98,7 +98,7 @@ def test_its_address_is_in_the_internet(browser: Client, http_kettle: str) -> No
     assert "It must be a public address." in page
 
 
-def test_it_is_no_command(alice: User, browser: Client) -> None:
+def test_personal_tool_server_cannot_be_a_command(alice: User, browser: Client) -> None:
     tried = given("", transport="stdio", command="id", environment="A=1")
     refused = browser.post("/tools/add-own/", tried)
     assert (refused.status_code, ToolServer.objects.count()) == (422, 0)
@@ -111,7 +111,7 @@ def test_it_is_no_command(alice: User, browser: Client) -> None:
         create_own(alice, "Another", slug="another", transport=Transport.STDIO, command="id")
 
 
-def test_names_beside_those_of_everybody(
+def test_personal_and_shared_names_may_be_equal(
     alice: User, bob: User, browser: Client, bobs_browser: Client, staff: Client
 ) -> None:
     create_command(tools=[POUR])
@@ -194,7 +194,7 @@ def _as_if_public(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_as_if_public")
-async def test_it_cannot_fill_our_memory(
+async def test_result_of_a_personal_tool_server_is_bounded(
     alice: User, http_kettle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = crypto.encrypt(KEY)

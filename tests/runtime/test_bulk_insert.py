@@ -66,7 +66,7 @@ def test_insert_numbered_inserts_the_rows_of_bulk_insert(batch: Batch, count: in
     assert [row["index"] for row in found] == list(range(count))
 
 
-def test_bulk_insert_raises_at_a_conflict_unless_it_is_told_to_ignore_it() -> None:
+def test_bulk_insert_raises_at_a_conflict_unless_it_ignores_conflicts() -> None:
     model = EmbeddingModel.objects.create(fingerprint="f", name="m", dimensions=1)
     fields = ("model", "text_hash", "vector", "expires")
     today = date(2026, 11, 23)

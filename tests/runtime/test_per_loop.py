@@ -21,7 +21,7 @@ class Line:
         self.closed_in = asyncio.get_running_loop()
 
 
-def test_it_is_one_for_each_loop_and_closed_in_it() -> None:
+def test_each_loop_gets_its_own_object_and_closes_it() -> None:
     lines = PerLoop(Line, Line.close)
 
     async def use() -> Line:

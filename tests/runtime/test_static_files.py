@@ -34,7 +34,7 @@ async def test_and_as_it_is_for_others() -> None:
     assert sent == ORIGINAL.read_bytes()
 
 
-def test_it_is_made_once_and_anew_when_the_file_changes(tmp_path: Path) -> None:
+def test_compressed_file_is_cached_until_its_source_changes(tmp_path: Path) -> None:
     file, folder = tmp_path / "a.js", tmp_path / "made"
     file.write_text("one " * 100)
     first = compressed(file, folder)

@@ -82,7 +82,7 @@ async def test_threads_that_are_held_up_are_joined_by_others(
     await until(lambda: POOL.size == 2)  # those that stay
 
 
-async def test_in_their_order() -> None:
+async def test_calls_of_one_client_run_in_their_order() -> None:
     said: list[int] = []
     pool = RequestThreadPool(min_threads=1)
 

@@ -24,7 +24,7 @@ def staff_api(carol: User) -> Client:
     return Client(headers={"authorization": f"Bearer {token}"})
 
 
-def test_it_works(staff_api: Client, llama: LlamaProcess) -> None:
+def test_server_is_added_listed_and_its_key_hidden(staff_api: Client, llama: LlamaProcess) -> None:
     body = {"name": "Mine", "base_url": llama.base_url, "api_key": llama.api_key}
     added = staff_api.post("/api/v1/servers", body, content_type="application/json")
     assert added.status_code == 201
@@ -228,7 +228,7 @@ class TestDefaults:
             f"/api/v1/servers/{server.pk}/defaults", body, content_type="application/json"
         )
 
-    def test_it_works(self, staff_api: Client) -> None:
+    def test_default_is_put_with_its_model(self, staff_api: Client) -> None:
         server = Server.objects.create(name="s", base_url="http://127.0.0.1:1/v1")
         answer = self.put(staff_api, server, use="embeddings", model="e5")
         assert answer.json()["defaults"] == [{"use": "embeddings", "model": "e5"}]
@@ -266,7 +266,9 @@ class TestActions:
             stored_facts={"models": models},
         )
 
-    def test_it_works(self, staff_api: Client, swap: Server, sent: list[Any]) -> None:
+    def test_action_is_accepted_and_sent_to_the_worker(
+        self, staff_api: Client, swap: Server, sent: list[Any]
+    ) -> None:
         answer = self.post(staff_api, swap, "load")
         assert (answer.status_code, answer.json()) == (202, {"model": "b", "action": "load"})
         task = Task.objects.get()

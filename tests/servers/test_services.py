@@ -161,7 +161,7 @@ class TestWhoUsesASlot:
             (7, True, False, "another program"),
         ],
     )
-    async def test_it_works(
+    async def test_slot_user_is_named_to_those_who_may_know(
         self, server: Server, user: int, staff: bool, ours: bool, told: str
     ) -> None:
         await refresh_server(server)

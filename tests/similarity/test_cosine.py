@@ -59,7 +59,7 @@ def drawn(count: int, dimensions: int = 16, seed: int = 0) -> Vectors:
     return unit(*np.random.default_rng(seed).normal(size=(count, dimensions)).tolist())
 
 
-def test_it_finds_each_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_nearest_finds_the_nearest_of_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "BLOCK", 7)
     left, right = drawn(50), drawn(300, seed=1)
     right[123] = left[8]

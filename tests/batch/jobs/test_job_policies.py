@@ -97,7 +97,9 @@ async def test_refills_until_each_row_asked_for_is_accepted_once(
     assert len(items) == 30 + len(bad)
 
 
-async def test_without_a_goal_nothing_is_made_anew(make: Any, server: Server) -> None:
+async def test_rejected_rows_are_not_replaced_in_a_job_without_refill(
+    make: Any, server: Server
+) -> None:
     batch = await make(12, spec={"every": 3})
     await run_until_done(server)
     batch = await fresh(batch)
@@ -181,7 +183,7 @@ async def test_a_restored_row_takes_the_place_of_its_replacement(make: Any, serv
         await in_db(services.accept_row, item)
 
 
-async def test_a_row_that_is_restored_while_a_refill_looks_at_it_is_not_replaced(make: Any) -> None:
+async def test_refill_does_not_replace_a_row_restored_meanwhile(make: Any) -> None:
     batch = await make(3, refill=True)
     await batch.items.filter(index__lt=2).aupdate(
         status=ItemStatus.REJECTED, output={"place": 0}, finished=timezone.now()
@@ -195,7 +197,7 @@ async def test_a_row_that_is_restored_while_a_refill_looks_at_it_is_not_replaced
     assert not item.replaced
 
 
-async def test_a_spare_that_begins_at_this_moment_stays(make: Any, server: Server) -> None:
+async def test_replacement_row_that_has_just_started_is_kept(make: Any, server: Server) -> None:
     batch = await make(1, refill=True)
     await batch.items.aupdate(status=ItemStatus.REJECTED, output={}, finished=timezone.now())
     await in_db(job_policies.enforce_policies, server.pk)
@@ -206,7 +208,7 @@ async def test_a_spare_that_begins_at_this_moment_stays(make: Any, server: Serve
     assert item.replaced
 
 
-async def test_a_row_taken_out_by_hand_is_made_anew(make: Any, server: Server) -> None:
+async def test_row_rejected_by_a_person_is_replaced(make: Any, server: Server) -> None:
     batch = await make(3, refill=True)
     await batch.items.filter(index=1).aupdate(status=ItemStatus.ACCEPTED, finished=timezone.now())
     item = await batch.items.aget(index=1)

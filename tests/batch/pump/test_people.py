@@ -60,7 +60,7 @@ async def until_written(server: Server, tokens: int) -> None:
     await until(is_written)
 
 
-async def test_a_question_takes_a_rows_slot_and_the_row_goes_on_where_it_was(
+async def test_row_that_lost_its_slot_to_a_question_resumes_its_text(
     make_batch: MakeBatch, server: Server
 ) -> None:
     batch = await sync_to_async(make_batch)(5, max_tokens=900)

@@ -33,7 +33,7 @@ async def test_a_server_that_is_starting(
     assert saved.ttft_ms is not None
 
 
-async def test_it_does_not_wait_for_ever(
+async def test_answer_fails_when_the_model_loads_for_too_long(
     alice_api: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("apps.servers.retry.LOAD_SECONDS", 0.0)

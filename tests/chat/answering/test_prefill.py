@@ -91,7 +91,7 @@ async def test_what_only_a_read_prompt_is_worth_is_not_said_on_another(
     assert await complete_on_idle_slot(ask.person, prepared, label="Title", only_if_cached=True)
 
 
-async def test_it_takes_no_slot_from_anybody(
+async def test_prefill_takes_no_busy_slot(
     alice: User, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prefill, "RETRY_SECONDS", 0.05)
@@ -120,7 +120,9 @@ def test_the_page_tells(browser: Client, alice: User, server: Server) -> None:
     assert response.status_code == 204
 
 
-def test_it_is_of_nobody_elses_concern(bobs_browser: Client, alice: User) -> None:
+def test_prefill_of_someone_elses_conversation_is_not_found(
+    bobs_browser: Client, alice: User
+) -> None:
     conversation = Conversation.objects.create(owner=alice)
     assert bobs_browser.post(f"/chat/{conversation.pk}/ahead/").status_code == 404
 

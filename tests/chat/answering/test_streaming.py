@@ -23,7 +23,9 @@ async def busy_slots(server: Server) -> int:
     return sum(bool(state["is_processing"]) for state in states)
 
 
-async def test_it_works(alice_api: AsyncClient, server: Server) -> None:
+async def test_answer_streams_a_snapshot_tokens_and_the_end(
+    alice_api: AsyncClient, server: Server
+) -> None:
     _, answer = await ask(alice_api, max_tokens=500)
     events = await events_of(alice_api, answer)
     names = [event.name for event in events]

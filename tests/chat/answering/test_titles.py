@@ -61,7 +61,7 @@ def test_what_a_model_says_becomes_a_title(said: str, title: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_it_goes_on_from_the_prompt_that_was_just_read(alice_api: AsyncClient) -> None:
+async def test_title_request_extends_the_prompt_of_the_answer(alice_api: AsyncClient) -> None:
     with ToolServer([say(ANSWER), say(SAID)]) as model:
         pk = await answered(alice_api, model)
         question, title = model.asked

@@ -13,7 +13,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 JSON = "application/json"
 
 
-async def test_the_page_begins_and_goes_on(alice_browser: AsyncClient, server: Server) -> None:
+async def test_page_starts_an_answer_and_continues_it(
+    alice_browser: AsyncClient, server: Server
+) -> None:
     begun = await alice_browser.post(
         reverse("chat:create"), {"content": "Why is the sky blue?\nIn short."}
     )
@@ -144,7 +146,9 @@ async def test_a_prompt_that_is_too_long(alice_api: AsyncClient, server: Server)
     assert (end.name, end["code"]) == ("error", "prompt_too_long")
 
 
-async def test_a_full_context_is_cut_and_goes_on(alice_api: AsyncClient, server: Server) -> None:
+async def test_full_context_is_cut_and_the_answer_continues(
+    alice_api: AsyncClient, server: Server
+) -> None:
     conversation, answer = await ask(alice_api, "a" * 800, max_tokens=400)
     usages = []
     for letter in "bcdef":

@@ -42,7 +42,9 @@ async def ask_streaming(client: AsyncClient, conversation: int, content: str, to
     )
 
 
-async def test_it_works(alice_api: AsyncClient, server: Server) -> None:
+async def test_ask_streaming_sends_the_turn_then_its_events(
+    alice_api: AsyncClient, server: Server
+) -> None:
     conversation = await open_conversation(alice_api)
     response = await ask_streaming(alice_api, conversation, "Hello", 30)
     assert (response.status_code, response["Content-Type"]) == (200, "text/event-stream")
@@ -58,7 +60,9 @@ async def test_it_works(alice_api: AsyncClient, server: Server) -> None:
     assert saved.completion_tokens == 30
 
 
-async def test_after_a_break_it_goes_on_at_events(alice_api: AsyncClient, server: Server) -> None:
+async def test_broken_stream_resumes_at_the_events_route(
+    alice_api: AsyncClient, server: Server
+) -> None:
     conversation = await open_conversation(alice_api)
     response = await ask_streaming(alice_api, conversation, "Hello", 600)
     seen: list[Event] = []

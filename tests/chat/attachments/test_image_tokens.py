@@ -54,7 +54,9 @@ def chip(browser: Client, data: bytes) -> str:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_it_costs_what_was_said_before(alice_api: AsyncClient, seeing_server: Server) -> None:
+async def test_image_costs_as_many_tokens_as_its_upload_reported(
+    alice_api: AsyncClient, seeing_server: Server
+) -> None:
     sizes = []
     conversation = (
         await alice_api.post("/api/v1/conversations", {}, content_type="application/json")

@@ -41,7 +41,7 @@ async def test_an_edited_question_is_a_sibling_with_its_own_answer(
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_an_answer_goes_on_where_it_was_cut(
+async def test_continued_answer_extends_its_text(
     alice_api: AsyncClient, alice_browser: AsyncClient, server: Server
 ) -> None:
     conversation, answer = await ask(alice_api, "Hello", max_tokens=5)

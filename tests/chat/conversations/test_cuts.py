@@ -100,7 +100,7 @@ async def test_the_next_question_ends_a_summary_which_is_then_asked_for_again(
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_it_waits_for_an_idle_slot_and_says_when_there_is_none(
+async def test_summary_waits_for_an_idle_slot_and_reports_when_none_is(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(summaries, "MAX_WAIT", summaries.timedelta(seconds=0.1))

@@ -85,7 +85,7 @@ def test_what_others_said_is_not_found(bob: User, kettles: Conversation) -> None
     assert search.find(bob, "kettle") == []
 
 
-def test_what_changes_is_found_anew(alice: User, kettles: Conversation) -> None:
+def test_search_follows_changed_and_deleted_messages(alice: User, kettles: Conversation) -> None:
     Message.objects.filter(role=Role.ASSISTANT).update(content="Samovar")
     assert len(found(alice, "samovar")) == 2
     assert found(alice, "watts") == []

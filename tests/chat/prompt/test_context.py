@@ -71,7 +71,7 @@ def test_a_prompt_begins_with_the_prompt_before_it() -> None:
     assert longer[: len(shorter)] == shorter
 
 
-def test_the_estimate_goes_on_from_what_the_server_counted() -> None:
+def test_estimate_starts_from_the_tokens_the_server_counted() -> None:
     turns = dialogue(3)
     exact = counted(turns, upto=6)
     prompt = build_prompt(SYSTEM, turns, context=None, counted=exact)

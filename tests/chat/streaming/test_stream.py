@@ -96,7 +96,7 @@ async def test_what_redis_missed_is_written_when_it_is_back(
     assert stream.partial_snapshot(ANSWER).text == "abc"
 
 
-async def test_it_expires() -> None:
+async def test_event_stream_expires() -> None:
     log = AnswerLog(ANSWER)
     log.add_token("a")
     await until(lambda: not log.unwritten)

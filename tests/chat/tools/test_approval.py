@@ -46,7 +46,7 @@ async def test_a_call_waits_for_its_person(
     assert (late.status_code, late.json()["code"]) == (409, "not_waiting")
 
 
-async def test_it_need_not_ask_again(
+async def test_tool_allowed_always_is_not_asked_for_again(
     alice_api: AsyncClient, caller_server: Server, caller: ToolServer
 ) -> None:
     caller.script = [CALCULATE, say("So."), CALCULATE, say("Again.")]
@@ -172,7 +172,7 @@ async def test_stop_while_a_call_waits(
     assert roles == ["user", "assistant", "tool", "assistant", "user"]
 
 
-async def test_an_answer_stopped_at_its_calls_goes_on_after_a_blank_line(
+async def test_answer_stopped_at_its_tool_calls_continues_after_a_blank_line(
     alice_api: AsyncClient, caller_server: Server, caller: ToolServer
 ) -> None:
     caller.script = [[*say("Let me."), *CALCULATE], say("Well.")]

@@ -72,7 +72,7 @@ def test_headers_that_never_end(site: str, monkeypatch: pytest.MonkeyPatch) -> N
         fetch(f"{site}/slow-headers")
 
 
-def test_it_works(site: str) -> None:
+def test_fetch_returns_status_type_and_readable_text(site: str) -> None:
     assert fetch(f"{site}/page?a=1") == "200 text/html\n\nKettles\nAll & every\nOne\ntwo ä"
     assert fetch(f"{site}/json") == '200 application/json\n\n{"a": 1}'
     assert fetch(f"{site}/gone").startswith("404 text/html")

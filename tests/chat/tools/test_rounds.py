@@ -56,7 +56,9 @@ def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
-async def test_it_works(alice_api: AsyncClient, caller_server: Server, caller: ToolServer) -> None:
+async def test_answer_with_a_tool_call_has_two_rounds(
+    alice_api: AsyncClient, caller_server: Server, caller: ToolServer
+) -> None:
     caller.script = [[*think("Hm"), *say("Let me see."), *CALCULATE], say("It is 42.")]
     conversation = await open_with(alice_api, calculator="always")
     answer = await ask_in(alice_api, conversation, "What is 6 * 7?")

@@ -41,7 +41,7 @@ class TestTheCalculator:
             ("1e300 * 10", "1e+301"), ("log(e)", "1"), (" 3 ", "3"),
         ],
     )  # fmt: skip
-    def test_it_works(self, expression: str, value: str) -> None:
+    def test_calculates_an_expression(self, expression: str, value: str) -> None:
         assert arithmetic.calculate(expression) == value
 
     @pytest.mark.parametrize(
@@ -248,7 +248,9 @@ class TestTheBuiltInOnes:
 
 
 class TestThePanel:
-    def test_it_works(self, alice: User, browser: Client, demo_server: Server) -> None:
+    def test_panel_saves_the_choice_of_tools(
+        self, alice: User, browser: Client, demo_server: Server
+    ) -> None:
         conversation = services.open_conversation(owner=alice)
         panel = browser.get(reverse("chat:settings", args=[conversation.pk])).content.decode()
         assert "Calculator" in panel
@@ -296,7 +298,9 @@ class TestACard:
         assert page.index(f'id="call-{made.pk}"') < page.index("After it.")
         return browser.get(reverse("chat:tool_call", args=[made.pk])).content.decode()
 
-    def test_it_works(self, alice: User, browser: Client, demo_server: Server) -> None:
+    def test_card_shows_arguments_and_escaped_result(
+        self, alice: User, browser: Client, demo_server: Server
+    ) -> None:
         card = self.card(
             alice, browser, arguments='{"expression": "1+1"}', state="done", result="2 <b>"
         )
@@ -388,7 +392,7 @@ class TestARealServer:
         request = ChatRequest(chosen.model, messages, 4)
         assert (await chosen.client.complete(request)).usage.completion_tokens > 0
 
-    async def test_an_answer_that_was_begun_goes_on(self, server: Server) -> None:
+    async def test_continued_answer_may_call_tools(self, server: Server) -> None:
         chosen = choose_target(await refresh_server(server))
         offer = await sync_to_async(tool_settings.offer)(
             ToolSettings({"calculator": "always"}), NOBODY

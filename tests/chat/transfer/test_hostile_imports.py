@@ -63,7 +63,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
-def test_it_ends_in_a_sentence_within_bounds(data: bytes) -> None:
+def test_hostile_file_is_refused_with_a_sentence_within_bounds(data: bytes) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     file = io.BytesIO(data)
     tracemalloc.start()

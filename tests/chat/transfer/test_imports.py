@@ -198,7 +198,7 @@ def test_calls_of_open_webui_in_the_text() -> None:
     assert [call.reasoning_to for call in words.calls] == [0, 0, 2]
 
 
-def test_calls_of_open_webui_beside_the_text() -> None:
+def test_open_webui_calls_next_to_the_text_are_imported() -> None:
     words = words_of("Let me see. Done.", output=BESIDE)
     assert (words.content, words.reasoning) == ("Let me see.\n\nDone.", "Hm")
     assert [(call.state, call.result) for call in words.calls] == [
@@ -207,7 +207,7 @@ def test_calls_of_open_webui_beside_the_text() -> None:
     assert words.calls[1].arguments == '{"input": "odd"}'
 
 
-def test_imported_calls_look_and_are_sent_like_our_own(alice: User, browser: Client) -> None:
+def test_imported_tool_calls_are_shown_and_sent_like_own_ones(alice: User, browser: Client) -> None:
     chat = {"messages": {
         "1": {"parentId": None, "role": "user", "content": "?"},
         "2": {"parentId": "1", "role": "assistant", "content": IN_TEXT},

@@ -45,7 +45,7 @@ def test_a_question_that_is_refused_leaves_no_conversation(
     assert not Conversation.objects.exists()
 
 
-def test_it_works(browser: Client, demo_server: Server) -> None:
+def test_chat_page_shows_starters_and_the_demo_notice(browser: Client, demo_server: Server) -> None:
     html = browser.get(reverse("chat:index")).content.decode()
     assert "How can I help?" in html
     assert "You are a patient teacher. Explain step by step." in html

@@ -70,7 +70,9 @@ def test_what_the_form_does_not_show_is_kept() -> None:
     }
 
 
-def test_it_works(alice: User, browser: Client, demo_server: Server) -> None:
+def test_panel_shows_server_model_and_saves_changes(
+    alice: User, browser: Client, demo_server: Server
+) -> None:
     conversation = told(alice, "Hello", "Hi")
     html = panel(browser, conversation)
     assert "Demo: 4 slots of 2,048 tokens" in visible_text(html)
@@ -193,7 +195,7 @@ def test_presets_over_http(alice: User, api: Client, bobs_api: Client, server: S
     assert bad.status_code == 422
 
 
-def test_it_warns_what_another_system_prompt_costs(
+def test_panel_warns_what_another_system_prompt_costs(
     alice: User, browser: Client, demo_server: Server
 ) -> None:
     warning = "Changing this makes the server reprocess the whole chat."
@@ -249,7 +251,7 @@ def test_fields_that_cannot_be_used(
     assert conversation.response_format == {}
 
 
-def test_it_warns_of_what_changes_while_a_prompt_is_written(
+def test_panel_warns_of_changes_while_a_prompt_is_written(
     alice: User, browser: Client, demo_server: Server
 ) -> None:
     conversation = told(alice, "Hello", "Hi")

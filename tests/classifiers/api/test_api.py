@@ -54,7 +54,9 @@ def post(client: Client, path: str, body: Any) -> Any:
     return factories.post(client, f"/api/v1{path}", body, content_type="application/json")
 
 
-def test_it_works(api: Client, topics: Dataset, announced: list[int]) -> None:
+def test_create_queues_a_run_and_reports_its_result(
+    api: Client, topics: Dataset, announced: list[int]
+) -> None:
     answer = post(api, "/classifiers", {"name": "Topics", "dataset": topics.pk})
     assert answer.status_code == 202
     made = answer.json()
@@ -199,7 +201,7 @@ def test_a_prediction_asks_the_database_three_times(
         assert post(api, path, {"texts": ["HELLO again"]}).json() == first
 
 
-def test_many_texts_are_judged_beside_the_event_loop(
+def test_predict_of_many_texts_does_not_block_the_event_loop(
     api: Client, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = factories.trained(alice)

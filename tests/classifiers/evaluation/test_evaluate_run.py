@@ -108,7 +108,7 @@ def test_thresholds_are_chosen_by_some_rows_and_confirmed_by_others(
     assert len(browser.get(f"/classify/{made.pk}/runs/1/gates/").json()["strange"]) == 10
 
 
-def test_a_run_from_before_familiarity_goes_on_by_its_logits(
+def test_run_without_familiarity_uses_its_logits(
     browser: Client, made: Classifier, settings: Settings
 ) -> None:
     """Files and gates as they were written then."""

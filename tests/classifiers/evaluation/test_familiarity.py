@@ -55,7 +55,7 @@ def learnt(
 
 
 @pytest.mark.parametrize("labels", [2, 3, 10])
-def test_strangers_are_told_better_than_by_the_logit(labels: int) -> None:
+def test_familiarity_separates_out_of_scope_texts_better_than_logits(labels: int) -> None:
     model, found, among = learnt(labels, 40)
     known, _ = texts(labels, 200, seed=2)
     strange = leaning(labels)
@@ -130,7 +130,7 @@ def saved(tmp_path: Path) -> tuple[Predictor, estimator.Floats]:
     return kept, texts(3, 5, seed=4)[0]
 
 
-def test_it_is_kept_with_the_classifier(tmp_path: Path) -> None:
+def test_familiarity_is_saved_with_the_classifier(tmp_path: Path) -> None:
     kept, given = saved(tmp_path)
     again = predictor_file.load(tmp_path, "run-1")
     scores = [[one.score for one in side.score_texts(given)] for side in (kept, again)]

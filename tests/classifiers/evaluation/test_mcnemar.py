@@ -18,14 +18,14 @@ from apps.classifiers.evaluation.row_results import PredictedRows
 
 
 @pytest.mark.parametrize(("old", "new"), [(0, 0), (1, 0), (5, 15), (121, 59), (3000, 3100)])
-def test_it_is_the_exact_binomial_test(old: int, new: int) -> None:
+def test_p_value_is_that_of_the_exact_binomial_test(old: int, new: int) -> None:
     from scipy.stats import binomtest  # here: each process that runs tests imports every file
 
     expected = binomtest(old, old + new).pvalue if old + new else 1.0
     assert mcnemar_p_value(old, new) == pytest.approx(expected, rel=1e-6)
 
 
-def test_it_works() -> None:
+def test_compare_paired_counts_the_four_outcomes() -> None:
     old = np.asarray([True] * 80 + [False] * 20)
     new = np.asarray([True] * 75 + [False] * 5 + [True] * 15 + [False] * 5)
     found = compare_paired(old, new)

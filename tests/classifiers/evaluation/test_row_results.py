@@ -21,7 +21,7 @@ def side(favour: list[float] | None = None) -> PredictedRows:
     )
 
 
-def test_it_keeps_what_was_said() -> None:
+def test_row_results_hold_label_confidence_and_margin() -> None:
     found, probabilities = side(), softmax(LOGITS, 2.0)
     assert found.predicted.tolist() == [0, 0]
     assert found.confidence.tolist() == pytest.approx(probabilities[:, 0].tolist())

@@ -66,7 +66,7 @@ def test_the_threshold_keeps_the_share_it_says() -> None:
 
 @pytest.mark.parametrize("rows", [8, 20, 60, 150, 1000])
 @pytest.mark.parametrize("kept", [0.95, 0.99])
-def test_it_keeps_that_share_of_texts_to_come(rows: int, kept: float) -> None:
+def test_threshold_keeps_its_share_of_new_texts(rows: int, kept: float) -> None:
     """On average over classifiers, however few rows there were to measure by."""
     random = np.random.default_rng(rows)
     lost = []

@@ -77,7 +77,9 @@ def finish(test: ChatTest, outputs: list[dict[str, Any] | None]) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_works(browser: Client, made: Classifier, server: Server, woken: list[int]) -> None:
+def test_chat_model_is_tested_against_the_classifier(
+    browser: Client, made: Classifier, server: Server, woken: list[int]
+) -> None:
     url = f"/classify/{made.pk}/chat/"
     page = browser.get(url).content.decode()
     assert "zero-shot" in page

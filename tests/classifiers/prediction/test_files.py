@@ -61,7 +61,9 @@ def finished(api: Client, made: Classifier, answer: Any) -> Any:
     return api.get(f"/api/v1/classifiers/{made.pk}/predict-file/{answer.json()['id']}")
 
 
-def test_it_works(api: Client, made: Classifier, announced: list[int], settings: Settings) -> None:
+def test_file_prediction_is_queued_and_its_result_downloaded(
+    api: Client, made: Classifier, announced: list[int], settings: Settings
+) -> None:
     answer = send(api, made, MANY)
     assert answer.json()["status"] == "queued"
     file = FilePrediction.objects.get(pk=answer.json()["id"])

@@ -47,7 +47,7 @@ def test_validation_rows_test_if_none_are_marked_as_test(alice: User) -> None:
     assert any("no test rows" in note for note in found.notes)
 
 
-def test_validation_rows_are_trained_on_beside_test_rows(alice: User) -> None:
+def test_validation_rows_are_trained_on_if_there_are_test_rows(alice: User) -> None:
     given = (
         examples(4, "train") + examples(2, "validation", start=20) + examples(1, "test", start=30)
     )
@@ -90,7 +90,7 @@ def test_a_test_set_of_its_own_tests(alice: User) -> None:
     assert [entry["dataset_id"] for entry in found.snapshots][1] == test.pk
 
 
-def test_rows_that_an_earlier_run_held_out_are_trained_on_beside_a_test_set(alice: User) -> None:
+def test_rows_held_out_by_an_earlier_run_are_trained_on_with_a_test_dataset(alice: User) -> None:
     made = Classifier.objects.create(
         owner=alice, name="Topics", dataset=dataset(alice, examples(10))
     )

@@ -55,7 +55,7 @@ def test_near_copies_do_not_fill_the_queue() -> None:
     assert sum(place < 10 for place in chosen.tolist()) == 1
 
 
-def test_it_gives_all_there_is() -> None:
+def test_fewer_rows_than_the_limit_are_all_selected() -> None:
     vectors = np.eye(3, dtype=np.float32)
     margins = np.asarray([0.5, 0.1, 0.9], dtype=np.float32)
     chosen = label_errors.select_diverse_uncertain(margins, vectors, limit=10)

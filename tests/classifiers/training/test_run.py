@@ -58,7 +58,7 @@ def test_a_dataset_that_is_being_changed_is_not_short_of_examples(alice: User) -
     assert (run.status, run.error) == (Status.FAILED, str(BeingChanged()))
 
 
-def test_it_works(alice: User, settings: Settings) -> None:
+def test_run_trains_evaluates_and_becomes_live(alice: User, settings: Settings) -> None:
     made = factories.classifier(alice)
     run = factories.newest(made)
     factories.train(run)
@@ -274,7 +274,7 @@ def test_validation_rows_that_are_trained_on_are_said(alice: User) -> None:
     assert any("6 validation rows are trained on" in note for note in run.notes)
 
 
-def test_rows_that_a_run_held_out_are_trained_on_beside_another_test_set(alice: User) -> None:
+def test_rows_held_out_before_are_trained_on_with_another_test_dataset(alice: User) -> None:
     data = factories.dataset(alice)
     first = factories.newest(factories.trained(alice, data))
     assert any("a fifth of each label was marked as test" in note for note in first.notes)

@@ -33,7 +33,7 @@ def fit(vectors: estimator.Floats, labels: Codes, **options: object) -> trainer.
 
 
 @pytest.mark.parametrize("labels", [2, 3, 12])
-def test_it_learns_and_its_probabilities_mean_something(labels: int) -> None:
+def test_trained_model_is_accurate_and_calibrated(labels: int) -> None:
     vectors, codes = clouds(labels, 60, noise=1.4)
     fitted = fit(vectors, codes)
     test_vectors, truth = clouds(labels, 200, noise=1.4, seed=1)

@@ -27,7 +27,9 @@ def test_the_first_visit_offers_a_way_to_start(browser: Client) -> None:
     assert "Load example dataset" in page
 
 
-def test_it_works(browser: Client, alice: User, announced: list[int]) -> None:
+def test_classifier_is_created_from_the_form(
+    browser: Client, alice: User, announced: list[int]
+) -> None:
     data = factories.dataset(alice)
     assert (
         f'value="{data.pk}" selected'
@@ -172,7 +174,9 @@ def test_a_link_may_name_the_rows_to_judge_on(browser: Client, alice: User) -> N
     assert page.context["form"].initial["test_dataset"] == test
 
 
-def test_labels_that_look_alike_can_be_merged_from_the_run(browser: Client, alice: User) -> None:
+def test_labels_that_differ_in_case_can_be_merged_from_the_run(
+    browser: Client, alice: User
+) -> None:
     labels = {"card": "Lost Card", "rate": "lost_card", "hello": "hello"}
     rows = [type(row)(row.text, labels[row.label]) for row in factories.rows()]
     made = factories.trained(alice, factories.dataset(alice, rows))

@@ -62,7 +62,7 @@ def test_a_receiver_that_fails_does_not_stop_it(
     assert "the disk is gone" in caplog.text
 
 
-def test_rooms_are_told_before_the_rows_go(alice: User, data: Dataset) -> None:
+def test_removal_calls_the_hooks_before_it_deletes_rows(alice: User, data: Dataset) -> None:
     seen: list[int] = []
 
     def note(person: User, **_: Any) -> None:
@@ -76,7 +76,7 @@ def test_rooms_are_told_before_the_rows_go(alice: User, data: Dataset) -> None:
     assert seen == [1]
 
 
-def test_it_can_be_begun_again_after_a_crash(
+def test_removal_resumes_after_a_crash(
     alice: User, data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Example.objects.filter(dataset=data, index__lt=12).delete()

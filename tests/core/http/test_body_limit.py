@@ -96,7 +96,7 @@ async def ask(
 
 @pytest.mark.parametrize("length", [LIMIT, None])
 @pytest.mark.parametrize("who", ["key", "login"])
-async def test_it_works_up_to_the_limit(
+async def test_body_up_to_the_limit_is_accepted(
     length: int | None, who: str, key: Headers, login: Headers
 ) -> None:
     asked = Asked()

@@ -31,7 +31,7 @@ def test_everything_else_is_read_as_it_is(value: Any) -> None:
     assert read(json.dumps(value, ensure_ascii=False).encode()) == value
 
 
-def test_what_only_looks_like_one() -> None:
+def test_escaped_backslashes_are_no_surrogates() -> None:
     for text in ("\\u0000", "\\\\ud800", "\U0001f600"):
         assert read(json.dumps({text: [text]}).encode()) == {text: [text]}
 

@@ -68,7 +68,7 @@ async def test_strangers_do_not_answer_for_each_other() -> None:
     assert len(site.asked) == 2
 
 
-async def test_it_is_forgotten_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refusal_expires_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site()
     monkeypatch.setattr(refusal_cache, "CACHE_SECONDS", 0.0)
     for _ in range(2):

@@ -140,7 +140,7 @@ VALUES = st.recursive(
 
 @settings(max_examples=120, deadline=None)
 @given(schema=SCHEMAS, value=VALUES)
-def test_it_says_what_the_library_says(schema: dict[str, Any], value: Any) -> None:
+def test_validation_agrees_with_jsonschema(schema: dict[str, Any], value: Any) -> None:
     whole = of(a=schema)
     fits = Draft202012Validator(whole).is_valid({"a": value})
     assert (argument_problems({"a": value}, whole) == []) == fits

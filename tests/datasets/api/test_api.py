@@ -42,7 +42,7 @@ def download(user: User, pk: int, form: str) -> Any:
     return async_to_sync(get)()
 
 
-def test_it_works(api: Client, settings: Settings) -> None:
+def test_upload_creates_a_dataset_with_labels_and_splits(api: Client, settings: Settings) -> None:
     answer = send(api, name="../../my data.csv")
     assert answer.status_code == 201
     made = answer.json()

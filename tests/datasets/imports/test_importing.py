@@ -60,7 +60,7 @@ def nothing_left() -> bool:
     return not any(model.objects.exists() for model in (Dataset, Example, Rejection))
 
 
-def test_it_works(alice: User) -> None:
+def test_import_creates_the_dataset_and_its_rows(alice: User) -> None:
     upload = queued(alice)
     work_on(TaskKind.IMPORT, upload)
     upload.refresh_from_db()
@@ -94,7 +94,7 @@ def test_pressing_import_twice_imports_once(alice: User) -> None:
     )
 
 
-def test_it_is_not_there_before_it_is_complete(
+def test_dataset_is_hidden_until_its_import_is_complete(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload = queued(alice)
@@ -145,7 +145,7 @@ def test_one_that_is_all_wrong_is_not_read_to_its_end(
     assert nothing_left()
 
 
-def test_a_file_that_is_gone_is_told(alice: User) -> None:
+def test_import_reports_a_missing_file(alice: User) -> None:
     upload = queued(alice)
     upload.path.unlink()
     with pytest.raises(FileNotFoundError):

@@ -33,7 +33,7 @@ def check_counts(dataset: Dataset) -> None:
     assert dataset.version == dataset.revisions.count()
 
 
-def test_it_works(dataset: Dataset, alice: User) -> None:
+def test_relabel_saves_the_label_a_version_and_a_revision(dataset: Dataset, alice: User) -> None:
     example = services.relabel(dataset.examples.get(index=2), "  b ", by=alice)
     assert (example.label, example.dataset.version) == ("b", 1)
     revision = dataset.revisions.get()

@@ -51,7 +51,7 @@ def test_create_queue_refuses_too_many_rows(
     assert not Queue.objects.exists()
 
 
-def test_next_in_queue_goes_on_in_order_and_counts(queue: Queue) -> None:
+def test_next_in_queue_advances_in_order_and_counts(queue: Queue) -> None:
     card = queues.next_in_queue(queue)
     assert card is not None
     assert (card.example.text, card.reason, card.suggested) == ("four", "unsure", ["a"])

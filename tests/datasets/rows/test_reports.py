@@ -41,7 +41,7 @@ def dataset(alice: User) -> Dataset:
 
 
 @pytest.mark.usefixtures("_limit")
-def test_it_works(dataset: Dataset) -> None:
+def test_report_counts_duplicates_conflicts_and_leaks(dataset: Dataset) -> None:
     found = services.report(dataset)
     assert found["repeated"] == 3
     assert found["duplicate_rows"] == 5
@@ -77,7 +77,7 @@ def test_the_rows_of_an_issue(dataset: Dataset, issue: Issue, places: list[int])
     assert list(rows.values_list("index", flat=True)) == places
 
 
-def test_it_is_kept_until_something_changes(
+def test_report_is_cached_until_a_row_changes(
     alice: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     dataset = create_many(alice, 50)

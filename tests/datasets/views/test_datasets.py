@@ -32,7 +32,7 @@ def create(owner: User, count: int = 120) -> Dataset:
     return create_dataset(owner=owner, name="Many", rows=rows, origin="tests")
 
 
-def test_it_works(browser: Client) -> None:
+def test_upload_is_previewed_and_imported(browser: Client) -> None:
     found = upload(browser)
     url = f"/datasets/uploads/{found.pk}/"
     page = browser.get(url).content.decode()

@@ -18,7 +18,9 @@ def dataset(alice: User) -> Dataset:
     return create(alice, [("one", "a"), ("two", "b")], "Mine")
 
 
-def test_it_works(browser: Client, dataset: Dataset) -> None:
+def test_delete_removes_the_dataset_and_keeps_classifiers(
+    browser: Client, dataset: Dataset
+) -> None:
     answer = browser.post(f"/datasets/{dataset.pk}/delete/")
     assert answer["location"] == "/datasets/"
     [message] = get_messages(answer.wsgi_request)

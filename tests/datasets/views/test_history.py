@@ -19,7 +19,9 @@ def page_of(browser: Client, dataset: Dataset) -> str:
     return browser.get(f"/datasets/{dataset.pk}/history/").content.decode()
 
 
-def test_it_works(browser: Client, dataset: Dataset, alice: User) -> None:
+def test_history_lists_changes_newest_first_and_undoes_them(
+    browser: Client, dataset: Dataset, alice: User
+) -> None:
     services.relabel_rows(dataset, [0], "first", by=alice)
     services.set_split(dataset, [1], "test", by=alice)
     page = page_of(browser, dataset)

@@ -8,7 +8,7 @@ from apps.work.models import TaskState
 from tests.datasets.factories import create, import_task
 
 
-def test_it_works(browser: Client, alice: User) -> None:
+def test_index_lists_datasets_newest_first(browser: Client, alice: User) -> None:
     create(alice, [("one", "a")], "First")
     create(alice, [("one", "a"), ("two", "b")], "Second")
     page = browser.get("/datasets/").content.decode()

@@ -29,7 +29,7 @@ def act(browser: Client, dataset: Dataset, query: str = "", **sent: Any) -> str:
     return answer.content.decode()
 
 
-def test_it_works(browser: Client, dataset: Dataset) -> None:
+def test_labelling_page_shows_the_text_progress_and_keys(browser: Client, dataset: Dataset) -> None:
     page = browser.get(f"/datasets/{dataset.pk}/label/").content.decode()
     assert 'class="label-text wrap-anywhere" tabindex="0">two<' in page
     assert "3 of 5 labelled" in " ".join(page.split())

@@ -16,7 +16,7 @@ def dataset(alice: User) -> Dataset:
     return create(alice, [("one", "a"), ("two", "b")])
 
 
-def test_it_works(browser: Client, dataset: Dataset) -> None:
+def test_pending_change_shows_its_progress(browser: Client, dataset: Dataset) -> None:
     change_task(dataset, state=TaskState.RUNNING, done=1_500, total=4_000)
     page = browser.get(f"/datasets/{dataset.pk}/change/?version=0").content.decode()
     assert "<html" not in page

@@ -23,7 +23,9 @@ def labels(dataset: Dataset) -> list[str]:
     return [label for *_, label, _ in shown(dataset)]
 
 
-def test_it_works(browser: Client, dataset: Dataset) -> None:
+def test_dataset_page_shows_rows_and_what_is_wrong_with_them(
+    browser: Client, dataset: Dataset
+) -> None:
     page = browser.get(f"/datasets/{dataset.pk}/").content.decode()
     for words in ("Unlabelled", "differ only in case or spacing", "Duplicates", "Hold out 20%"):
         assert (words in page) == (words != "Hold out 20%")  # it has a test split
@@ -77,7 +79,7 @@ def test_a_bad_wish_changes_nothing(
     assert (dataset.version, labels(dataset)) == (0, ["a", "b", "", "A"])
 
 
-def test_it_sends_nobody_elsewhere(browser: Client, dataset: Dataset) -> None:
+def test_undo_does_not_redirect_to_another_site(browser: Client, dataset: Dataset) -> None:
     answer = browser.post(f"/datasets/{dataset.pk}/undo/", {"next": "https://evil.example/"})
     assert answer["location"] == f"/datasets/{dataset.pk}/"
 

@@ -37,7 +37,7 @@ def embed(server: LlamaProcess, texts: list[str]) -> np.ndarray:
     return np.array([row["embedding"] for row in rows])
 
 
-def test_it_agrees_with_the_original_model(embedding_server: LlamaProcess) -> None:
+def test_converted_model_agrees_with_the_original(embedding_server: LlamaProcess) -> None:
     """Left out, because llama.cpp cuts them into other word pieces than the original does: Hangul,
     Devanagari, and words of more than 100 characters."""
     texts = json.loads((DATA / "minilm_texts.json").read_text(encoding="utf-8"))

@@ -140,7 +140,9 @@ def test_an_embedding_model_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("hub")
-def test_it_is_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_on_the_hub_is_downloaded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said: list[str] = []
     path = chat_model("alice/models:good.gguf", tmp_path, said).path
     assert path.read_bytes() == GGUF
@@ -164,7 +166,7 @@ def test_it_is_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("alice/models:page.gguf", "is not a GGUF file."),
     ],
 )
-def test_it_cannot_be_fetched(tmp_path: Path, chosen: str, sentence: str) -> None:
+def test_failed_download_is_one_sentence(tmp_path: Path, chosen: str, sentence: str) -> None:
     said = refusal(chosen, tmp_path)
 
     assert sentence in said

@@ -49,7 +49,7 @@ class Question:
             stranger.ping()
 
 
-async def test_it_answers_on_a_socket_with_a_password(tmp_path: Path) -> None:
+async def test_redis_answers_on_a_socket_with_a_password(tmp_path: Path) -> None:
     server = redis_server.prepare(tmp_path / "redis", PASSWORD)
     question = Question()
 

@@ -35,7 +35,7 @@ def test_the_recipe_has_all_its_keys() -> None:
     assert recipe["additionalProperties"] is False
 
 
-def test_a_column_is_told_apart_by_its_kind() -> None:
+def test_column_schema_is_discriminated_by_kind() -> None:
     items = COMPONENTS["RecipeBody"]["properties"]["columns"]["items"]
     assert items["discriminator"]["propertyName"] == "kind"
     assert set(items["discriminator"]["mapping"]) == set(KINDS)

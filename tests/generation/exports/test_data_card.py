@@ -7,7 +7,7 @@ from apps.generation.exports.data_card import data_card
 from apps.generation.models import Job
 
 
-def test_it_counts_what_came_out_and_what_was_left_out(job: Job) -> None:
+def test_data_card_counts_accepted_and_rejected_rows(job: Job) -> None:
     card = data_card(job)
     assert card["counts"]["accepted"] == 5
     assert card["rows_asked_for"] == 10
@@ -20,7 +20,7 @@ def test_it_counts_what_came_out_and_what_was_left_out(job: Job) -> None:
     assert card["tokens"]["written"] == 100
 
 
-def test_it_says_how_to_make_the_rows_again(job: Job) -> None:
+def test_data_card_says_how_to_reproduce_the_rows(job: Job) -> None:
     card = data_card(job)
     assert card["seed"] == job.spec.seed
     assert card["recipe"] == job.recipe
@@ -31,17 +31,17 @@ def test_it_says_how_to_make_the_rows_again(job: Job) -> None:
     assert card["filters"]["near_duplicates"] is None
 
 
-def test_it_counts_edited_rows(job: Job) -> None:
+def test_data_card_counts_edited_rows(job: Job) -> None:
     assert data_card(job)["edited_by_hand"] == 0
     Item.objects.filter(batch_id=job.batch_id, index=0).update(edited={"text": "B"})
     assert data_card(job)["edited_by_hand"] == 1
 
 
-def test_it_names_no_server_that_was_removed(job: Job) -> None:
+def test_data_card_names_no_removed_server(job: Job) -> None:
     assert job.batch.server is not None
     job.batch.server.delete()
     assert data_card(Job.objects.get(pk=job.pk))["server"] is None
 
 
-def test_it_is_json(job: Job) -> None:
+def test_data_card_is_json(job: Job) -> None:
     assert json.loads(json.dumps(data_card(job)))["name"] == "Reviews"

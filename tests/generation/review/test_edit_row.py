@@ -22,7 +22,7 @@ def with_values(job: Job, **values: Any) -> None:
     finish(job, 0, ItemStatus.ACCEPTED, output={"text": "A.", "label": "positive", **values})
 
 
-def test_an_edit_stands_beside_the_output(job: Job) -> None:
+def test_edit_keeps_the_original_output(job: Job) -> None:
     Item.objects.filter(batch_id=job.batch_id, index=0).update(minhash=b"old")
     found = edit(job, 0, text="B.")
     assert found.edited == {"text": "B.", "label": "positive"}

@@ -219,7 +219,7 @@ class TestThroughThePump:
 
 @pytest.mark.django_db
 class TestRestoring:
-    def test_its_replacement_is_taken_back_and_one_that_goes_on_is_not(
+    def test_restore_withdraws_a_queued_replacement_and_not_a_running_one(
         self, alice: User, server: Server
     ) -> None:
         job = job_of(alice, server, rows=2, refill=True)
@@ -236,7 +236,9 @@ class TestRestoring:
         waiting = job.batch.items.filter(status=ItemStatus.PENDING)
         assert set(waiting.values_list("index", flat=True)) == {0, 2, 3}
 
-    def test_of_a_cancelled_job_nothing_goes_on(self, alice: User, server: Server) -> None:
+    def test_restore_of_an_unfinished_row_is_refused_in_a_cancelled_job(
+        self, alice: User, server: Server
+    ) -> None:
         job = job_of(alice, server)
         said = json.dumps(["A bad question?"])
         finish(job, 0, ItemStatus.REJECTED, code="check_lacks", prompt='["Ask."]', raw=said)

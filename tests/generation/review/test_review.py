@@ -25,7 +25,7 @@ def item(job: Job, index: int) -> Item:
 
 
 class TestReview:
-    def test_it_works(self, browser: Client, job: Job) -> None:
+    def test_review_shows_a_row_and_saves_the_verdict(self, browser: Client, job: Job) -> None:
         page = browser.get(f"/generate/{job.pk}/review/").content.decode()
         assert "Text 0." in page
         assert 'name="field-text"' in page
@@ -174,7 +174,7 @@ class TestReview:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("_closed_connections")
 class TestDiversity:
-    async def test_it_works(
+    async def test_diversity_page_shows_its_figures(
         self, async_browser: AsyncClient, job: Job, embedding_server: Server
     ) -> None:
         await Item.objects.filter(batch_id=job.batch_id, index__lt=5).aupdate(fingerprint="x")

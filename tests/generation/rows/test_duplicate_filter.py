@@ -99,7 +99,7 @@ class TestOfAJob:
         )
         assert await filter_for_job(job.batch_id, job.spec, {}) is None
 
-    async def test_it_knows_seed_rows_and_what_another_process_accepted(self, seeded: Job) -> None:
+    async def test_filter_knows_seed_rows_and_rows_of_other_processes(self, seeded: Job) -> None:
         """With a signature, edited by hand without one, or not accepted at all."""
 
         def fill() -> None:
@@ -119,7 +119,7 @@ class TestOfAJob:
         assert codes == ["seed_duplicate", "near_duplicate", "near_duplicate"]
         assert found.check(3, ["This is not worth keeping"]).code == ""
 
-    async def test_it_is_kept_and_catches_up(self, seeded: Job) -> None:
+    async def test_filter_is_cached_and_reads_new_rows(self, seeded: Job) -> None:
         first = await filter_for_job(seeded.batch_id, seeded.spec, {})
         await in_db(lambda: finish(seeded, 0, ItemStatus.ACCEPTED, output={"text": KETTLE}))
         again = await filter_for_job(seeded.batch_id, seeded.spec, {})

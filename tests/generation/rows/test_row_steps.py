@@ -251,7 +251,7 @@ GIVEN: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("tells", [True, False])
-async def test_a_rows_cost_says_whether_the_cache_was_told(tells: bool) -> None:
+async def test_row_cost_says_whether_cached_tokens_were_reported(tells: bool) -> None:
     columns = [{"name": name, "kind": "text", "prompt": "Go."} for name in ("one", "two")]
 
     class Script(ResumableCompletion):

@@ -162,7 +162,7 @@ def test_how_many(alice: User, server: Server, embedding_server: Server) -> None
     assert not Job.objects.exists()
 
 
-def test_it_is_the_jobs(
+def test_meaning_threshold_is_saved_shown_and_duplicated_with_the_job(
     alice: User, server: Server, embedding_server: Server, browser: Client
 ) -> None:
     browser.post("/generate/new/", {**FORM, "meaning": "90"})

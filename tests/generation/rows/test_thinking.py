@@ -62,7 +62,7 @@ async def test_thinking_is_off_where_the_template_has_the_switch(thinker: LlamaP
     assert found.outcome.output is not None
 
 
-async def test_it_can_be_had_and_then_comes_on_top(thinker: LlamaProcess) -> None:
+async def test_thinking_tokens_come_on_top_of_max_tokens(thinker: LlamaProcess) -> None:
     server = await _server(thinker)
     found = await tried(server, params={"max_tokens": 120, "thinking": 40})
     assert found.outcome is not None

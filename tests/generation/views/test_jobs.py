@@ -54,7 +54,7 @@ class TestIndex:
 
 
 class TestJob:
-    def test_it_works(self, browser: Client, job: Job) -> None:
+    def test_job_page_shows_rows_reasons_and_shares(self, browser: Client, job: Job) -> None:
         page = browser.get(f"/generate/{job.pk}/").content.decode()
         assert "<strong>7</strong> of 10 rows" in page
         assert "Max tokens reached" in page
@@ -128,7 +128,7 @@ class TestRows:
         page = browser.get(f"/generate/{job.pk}/rows/?status=rejected").content.decode()
         assert "Cut off: too long." in page
 
-    def test_columns_stand_beside_the_fields(self, browser: Client, job: Job) -> None:
+    def test_rows_show_sampled_columns_next_to_the_fields(self, browser: Client, job: Job) -> None:
         answer = browser.get(f"/generate/{job.pk}/rows/?status=all")
         assert answer.context["fields"] == ["text", "label", "sentiment", "product"]
         assert answer.context["table"][0][1][2] in {"positive", "negative"}
@@ -154,7 +154,9 @@ class TestAct:
         ("action", "status"),
         [("pause", "paused"), ("cancel", "cancelled"), ("retry", "running")],
     )
-    def test_it_works(self, browser: Client, job: Job, action: str, status: str) -> None:
+    def test_action_changes_the_status(
+        self, browser: Client, job: Job, action: str, status: str
+    ) -> None:
         assert browser.post(f"/generate/{job.pk}/{action}/").status_code == 302
         job.batch.refresh_from_db()
         assert job.batch.status == status
@@ -211,7 +213,7 @@ class TestExport:
 
 
 class TestDataset:
-    def test_it_works(self, browser: Client, job: Job) -> None:
+    def test_dataset_is_created_from_accepted_rows(self, browser: Client, job: Job) -> None:
         answer = browser.post(
             f"/generate/{job.pk}/dataset/",
             {"name": "Made", "text_field": "text", "label_field": "label"},

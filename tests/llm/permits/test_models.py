@@ -69,7 +69,7 @@ async def test_loaded_models_work_side_by_side() -> None:
         pass
 
 
-async def test_spare_work_loads_no_model() -> None:
+async def test_idle_lane_loads_no_model() -> None:
     with pytest.raises(NoSlot):
         async with hold_slot(a_swapping_server("red"), lane=Lane.IDLE, model="blue"):
             pass

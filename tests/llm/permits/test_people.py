@@ -198,7 +198,7 @@ async def test_the_batch_is_at_full_width_again_when_nobody_is_active(
     await cancel(*rows)
 
 
-async def test_a_slot_stays_free_for_who_types_until_he_is_told_of_again(
+async def test_slot_stays_free_for_a_person_who_types_until_the_notice_expires(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("apps.llm.permits.occupancy.TYPING_MS", 60_000)
@@ -214,7 +214,7 @@ async def test_a_slot_stays_free_for_who_types_until_he_is_told_of_again(
     await cancel(*rows)
 
 
-async def test_spare_work_takes_an_idle_slot_or_none() -> None:
+async def test_idle_lane_takes_an_idle_slot_or_none() -> None:
     server = a_server(2)
     async with hold_slot(server, lane=Lane.BATCH), hold_slot(server, lane=Lane.IDLE):
         with pytest.raises(NoSlot):
@@ -223,7 +223,7 @@ async def test_spare_work_takes_an_idle_slot_or_none() -> None:
 
 
 @pytest.mark.parametrize("lane", [Lane.BATCH, Lane.INTERACTIVE])
-async def test_spare_work_yields_to_everything(lane: Lane) -> None:
+async def test_idle_lane_yields_to_every_other_lane(lane: Lane) -> None:
     server = a_server(1)
     gauge = Gauge(server)
     spare = asyncio.create_task(gauge.hold(Lane.IDLE, forever=True))
@@ -233,7 +233,7 @@ async def test_spare_work_yields_to_everything(lane: Lane) -> None:
             await spare
 
 
-async def test_spare_work_is_closed_before_a_row_is() -> None:
+async def test_idle_lane_is_closed_before_a_row() -> None:
     server = a_server(2)
     gauge = Gauge(server)
     spare = asyncio.create_task(gauge.hold(Lane.IDLE, forever=True))

@@ -39,7 +39,7 @@ def test_only_what_is_new(pieces: list[str]) -> None:
         ([], "", ""),
     ],
 )
-def test_what_cannot_be_told_is_held_back(pieces: list[str], at_once: str, new: str) -> None:
+def test_undecided_text_is_held_back(pieces: list[str], at_once: str, new: str) -> None:
     rest = EchoStripper(BEGUN)
     assert "".join(map(rest.feed, pieces)) == at_once
     assert at_once + rest.end() == new

@@ -92,7 +92,7 @@ def test_an_error_that_is_null_is_none(whole: bool) -> None:
     assert (answer.text, ChunkReader().feed(data)) == (["a"], [Token("a")])
 
 
-def test_counts_that_are_null_are_not_told() -> None:
+def test_null_counts_are_not_reported() -> None:
     usage = {"prompt_tokens": None, "completion_tokens": None, "prompt_tokens_details": None}
     assert ChunkReader().feed(line(choices=[], usage=usage)) == []
 
@@ -173,7 +173,7 @@ def test_the_whole_answer_is_the_sum_of_its_events(size: int) -> None:
     assert (answer.finish_reason, answer.usage) == ("stop", Usage(9, 0, 2))
 
 
-def test_a_line_without_an_end_and_usage_beside_text_count_too() -> None:
+def test_unterminated_line_and_usage_with_text_are_read() -> None:
     answer = WholeAnswer()
     answer.feed(line(**delta(content="a"), usage={"prompt_tokens": 3, "completion_tokens": 1}))
     answer.feed(line(**delta("stop")).rstrip(b"\n"))

@@ -186,14 +186,14 @@ class TestAdvice:
         assert "Start it with -np 4" in sentence
 
     @pytest.mark.parametrize("stated", [True, False])
-    def test_it_is_known(self, stated: bool) -> None:
+    def test_stated_cache_layout_needs_no_advice(self, stated: bool) -> None:
         assert server(facts=LLAMA, kv_unified=stated).advice == []
 
     def test_an_embedding_server_answers_text_by_text(self) -> None:
         models = [known(id="m", embeddings=True)]
         assert server(facts=LLAMA | {"models": models}).advice == []
 
-    def test_slots_that_nobody_told(self) -> None:
+    def test_unreported_slots_are_advised(self) -> None:
         found = server(Kind.OLLA, facts={"models": [{"id": "m"}], "advice": ["Olla's own."]})
         assert found.advice == ["Olla's own.", capacity.SLOTS_ADVICE]
         found.parallel = 4

@@ -72,7 +72,7 @@ async def test_a_server_that_ignores_fields_gets_them_all(strict: Standin) -> No
     assert not (await in_db(Server.objects.get)).facts.refused_fields
 
 
-async def test_what_was_learned_outlasts_a_look(strict: Standin) -> None:
+async def test_refused_fields_outlast_a_refresh(strict: Standin) -> None:
     strict.change(dialect="openai")
     server = await in_db(server_at, strict)
     await refresh_server(server)

@@ -131,7 +131,9 @@ class TestLlamaServer:
         await warm_model(embedding_server, embedding_server.model_ids[0])
 
     @pytest.mark.parametrize("action", [load_model, unload_model])
-    async def test_it_neither_loads_nor_unloads(self, server: Server, action: Any) -> None:
+    async def test_server_with_one_model_neither_loads_nor_unloads(
+        self, server: Server, action: Any
+    ) -> None:
         await refresh_server(server)
         with pytest.raises(errors.NotSupported, match="router mode"):
             await action(server, server.model_ids[0])

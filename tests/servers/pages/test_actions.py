@@ -52,7 +52,9 @@ def shown(server: Server, viewer: User) -> str:
     return render_to_string("servers/_model.html", {"model": row, "pk": 1, "user": viewer})
 
 
-def test_it_works(staff_browser: Client, server: Server, sent: list[Any]) -> None:
+def test_action_is_sent_to_the_worker(
+    staff_browser: Client, server: Server, sent: list[Any]
+) -> None:
     staff_browser.get("/servers/cards/")
     server.refresh_from_db()
     (model,) = server.model_ids

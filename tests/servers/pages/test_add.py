@@ -9,7 +9,7 @@ from tests.llama_process import LlamaProcess
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_it_works(staff_browser: Client, llama: LlamaProcess) -> None:
+def test_added_server_is_probed_and_shown(staff_browser: Client, llama: LlamaProcess) -> None:
     answer = staff_browser.post(
         "/servers/add/",
         {"name": "Mine", "base_url": llama.root_url, "api_key": llama.api_key},

@@ -94,7 +94,7 @@ def holding(tokens: int) -> Callable[..., Awaitable[list[dict[str, Any]]]]:
     return states
 
 
-def test_it_works(browser: Client, server: Server) -> None:
+def test_card_shows_state_slots_and_context(browser: Client, server: Server) -> None:
     shown = cards(browser)
     assert "ready" in visible_text(shown)
     assert "Idle." in shown
@@ -126,7 +126,7 @@ def test_a_job_is_named_to_staff_and_its_owner(
         assert "Reviews" not in others
 
 
-def test_another_program_is_told_from_us(
+def test_card_tells_slots_of_other_programs_from_own_ones(
     browser: Client, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def busy(*args: object) -> list[SlotStatus]:
@@ -138,7 +138,7 @@ def test_another_program_is_told_from_us(
     assert visible_text(shown).count("Other program 30 of 100 tokens") == 2
 
 
-def test_the_server_is_asked_once_for_all_who_look(
+def test_slots_are_read_once_for_all_viewers(
     browser: Client, bobs_browser: Client, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -207,7 +207,7 @@ def test_wrong_verb(browser: Client) -> None:
     assert browser.post("/servers/cards/").status_code == 405
 
 
-def test_a_stranger_is_told_to_log_in(client: Client) -> None:
+def test_cards_without_a_login_ask_for_one(client: Client) -> None:
     answer = client.get("/servers/cards/", headers={"HX-Request": "true"})
     assert (answer.status_code, answer.headers["HX-Redirect"]) == (401, "/login/")
 

@@ -13,7 +13,9 @@ def other() -> Server:
     return Server.objects.create(name="Other", base_url="http://127.0.0.1:1/v1")
 
 
-def test_it_works(staff_browser: Client, server: Server, other: Server) -> None:
+def test_defaults_are_saved_and_reported(
+    staff_browser: Client, server: Server, other: Server
+) -> None:
     data = {"chat": f"{other.pk}:qwen-14b", "generation": f"{server.pk}"}
     answer = staff_browser.post("/servers/defaults/", data, follow=True)
     assert "Chat: Other, qwen-14b." in answer.content.decode()

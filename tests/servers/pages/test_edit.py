@@ -9,7 +9,9 @@ from tests.llama_process import LlamaProcess
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_it_works(staff_browser: Client, server: Server, llama: LlamaProcess) -> None:
+def test_edit_saves_name_and_address_and_hides_the_key(
+    staff_browser: Client, server: Server, llama: LlamaProcess
+) -> None:
     page = staff_browser.get(f"/servers/{server.pk}/").content.decode()
     assert server.name in page
     assert server.base_url in page

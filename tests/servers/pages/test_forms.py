@@ -17,7 +17,7 @@ def saved(form: ServerForm) -> Server:
     return Server.objects.get(pk=server.pk)
 
 
-def test_it_works() -> None:
+def test_server_form_saves_stated_facts() -> None:
     stated = {"parallel": "6", "context_stated": "8192", "kv_unified": "no"}
     server = saved(ServerForm(given(**stated)))
     assert (server.base_url, server.endpoint.api_key) == ("http://127.0.0.1:1/v1", "secret")

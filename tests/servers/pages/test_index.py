@@ -37,7 +37,7 @@ def create(name: str, number: int = 1) -> Server:
     return server
 
 
-def test_it_works(browser: Client) -> None:
+def test_index_shows_servers_uses_and_slots(browser: Client) -> None:
     DefaultServer.objects.create(use=Use.CHAT, server=create("Mine"))
     page = browser.get("/servers/").content.decode()
     assert "Mine" in page
@@ -46,7 +46,7 @@ def test_it_works(browser: Client) -> None:
     assert "Mine: First available model" in page
 
 
-def test_many_servers_and_models_and_people_who_look(
+def test_index_with_many_servers_and_models_is_bounded(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Redis has a hundred connections for a process: three people look, one server holds many."""
@@ -69,7 +69,7 @@ def test_many_servers_and_models_and_people_who_look(
     assert browser.get("/servers/").status_code == 200
 
 
-def test_it_waits_for_no_server(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_does_not_wait_for_servers(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     async def probe(*server: object) -> ServerFacts:

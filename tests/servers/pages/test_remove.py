@@ -8,7 +8,7 @@ from apps.servers.models import DefaultServer, Server
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_it_works(staff_browser: Client, server: Server) -> None:
+def test_remove_deletes_the_server_and_its_defaults(staff_browser: Client, server: Server) -> None:
     answer = staff_browser.post(f"/servers/{server.pk}/remove/", follow=True)
     assert "Removed “Chat”. Chats and jobs are kept." in answer.content.decode()
     assert not Server.objects.exists()

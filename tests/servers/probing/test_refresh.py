@@ -67,7 +67,7 @@ async def again(server: Server) -> Server:
     return await Server.objects.aget(pk=server.pk)
 
 
-async def test_it_works(server: Server) -> None:
+async def test_refresh_saves_state_kind_and_slots(server: Server) -> None:
     found = await refresh_server(server)
     assert found is server
     assert (found.state, found.kind, found.slots) == (State.READY, Kind.LLAMA_SERVER, 4)
@@ -102,13 +102,13 @@ async def test_old_facts_are_asked_for_again(server: Server, pretended: Pretende
     assert pretended.looks == 2
 
 
-async def test_zero_asks_now(server: Server, pretended: Pretended) -> None:
+async def test_max_age_zero_probes_now(server: Server, pretended: Pretended) -> None:
     await refresh_server(server)
     await refresh_server(server, max_age=NOW)
     assert pretended.looks == 2
 
 
-async def test_many_who_ask_at_once_share_one_look(server: Server, pretended: Pretended) -> None:
+async def test_concurrent_refreshes_share_one_probe(server: Server, pretended: Pretended) -> None:
     pretended.may_end.clear()
     askers = [await again(server) for _ in range(10)]
     async with asyncio.TaskGroup() as group:
@@ -120,7 +120,7 @@ async def test_many_who_ask_at_once_share_one_look(server: Server, pretended: Pr
     assert {one.state for one in found} == {State.READY}
 
 
-async def test_who_finds_known_facts_does_not_wait_for_the_look(
+async def test_refresh_with_known_facts_does_not_wait_for_a_running_probe(
     server: Server, pretended: Pretended
 ) -> None:
     await refresh_server(server)
@@ -158,7 +158,7 @@ class CountsRequests:
             yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
 
 
-async def test_processes_share_one_look_too() -> None:
+async def test_processes_share_one_probe() -> None:
     counting = CountsRequests()
     async with counting.listening() as base_url:
         server = await Server.objects.acreate(name="s", base_url=base_url)
@@ -218,7 +218,7 @@ class TestFailing:
             await refresh_server(await again(server))
         assert pretended.looks == 1
 
-    async def test_it_is_ready_again_and_what_was_known_stayed(self, pretended: Pretended) -> None:
+    async def test_server_that_is_back_keeps_its_known_facts(self, pretended: Pretended) -> None:
         server = await Server.objects.acreate(name="s", base_url="http://127.0.0.1:1/v1")
         await refresh_server(server)
         pretended.facts = ServerFacts(State.UNREACHABLE, error="Nobody answers.")
@@ -266,14 +266,14 @@ class TestFailing:
         await looker
         assert (await again(server)).checked_at is None
 
-    async def test_a_look_that_was_killed_holds_nobody_up_for_long(
+    async def test_lock_of_a_killed_probe_expires(
         self, server: Server, pretended: Pretended
     ) -> None:
         sync_redis().set(f"llm:look:{server.pk}", "of the dead", px=300)
         async with asyncio.timeout(60):
             assert (await refresh_server(server)).state == State.READY
 
-    async def test_without_redis_everybody_looks(
+    async def test_without_redis_every_process_probes(
         self, server: Server, pretended: Pretended, settings: object, broken_redis: None
     ) -> None:
         assert (await refresh_server(server)).state == State.READY
@@ -350,7 +350,7 @@ class TestLiveness:
     @pytest.mark.parametrize(
         "error", [errors.Unreachable("x"), errors.Loading("x"), errors.Unauthorized("x")]
     )
-    async def test_a_failure_makes_the_next_look_due(
+    async def test_failed_request_makes_the_next_probe_due(
         self, server: Server, pretended: Pretended, error: errors.LLMError
     ) -> None:
         await refresh_server(server)
@@ -412,14 +412,14 @@ class TestUnified:
         await refresh_server(server, max_age=NOW)
         assert server.unified() is None
 
-    async def test_it_is_learned_of_the_model_whose_slots_they_are(self, server: Server) -> None:
+    async def test_exhausted_pool_is_recorded_for_its_model_alone(self, server: Server) -> None:
         server.kind = Kind.ROUTER
         await record_error(server, errors.PoolExhausted("all were ended"), "big")
         server.stored_facts["models"] = [{"id": "big"}, {"id": "small"}]
         assert (server.unified("big"), server.unified("small")) == (True, None)
 
 
-async def test_a_model_that_loads_is_looked_at_soon(
+async def test_loading_model_is_probed_soon(
     llama: LlamaProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = Server(state=State.READY, stored_facts={"models": [{"id": "m", "state": "loading"}]})

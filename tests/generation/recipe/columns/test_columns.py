@@ -140,7 +140,7 @@ def test_seed_rows_of_the_same_class() -> None:
         )
 
 
-def test_a_replacement_keeps_the_quota_and_the_seed_row_and_draws_the_rest_anew() -> None:
+def test_replacement_row_keeps_quota_and_seed_row_and_samples_the_rest() -> None:
     recipe = parse(
         {
             "columns": [

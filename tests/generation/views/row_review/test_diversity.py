@@ -69,7 +69,7 @@ async def test_many_rows_have_a_course(
     assert "<polyline" in answer.content.decode()
 
 
-async def test_it_is_only_read_and_by_its_owner(
+async def test_diversity_is_read_only_and_for_its_owner(
     async_browser: AsyncClient, job: Job, bob: User
 ) -> None:
     address = f"/generate/{job.pk}/diversity/"

@@ -204,7 +204,7 @@ class TestByText:
         assert bobs_api.get(path).status_code == 404
 
 
-def test_a_job_that_refills_goes_on(browser: Client, alike: Job) -> None:
+def test_threshold_makes_a_refilling_job_continue(browser: Client, alike: Job) -> None:
     Batch.objects.filter(pk=alike.batch_id).update(goal=5)
     assert "The job continues until it has enough accepted rows." in apply(browser, alike, 70)
     alike.batch.refresh_from_db()
@@ -219,7 +219,7 @@ def test_a_job_that_refills_goes_on(browser: Client, alike: Job) -> None:
 
 
 class TestByMeaning:
-    async def test_it_works(
+    async def test_threshold_by_meaning_rejects_near_duplicates(
         self, async_browser: AsyncClient, alike: Job, embedding_server: Server
     ) -> None:
         answer = await async_browser.get(f"/generate/{alike.pk}/near/?by=meaning")
