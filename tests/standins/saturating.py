@@ -67,7 +67,7 @@ class Saturating(App):
     async def _work(self, model: Model, tokens: int) -> None:
         """Take as long as these tokens take with as many requests in flight as now."""
         share = max(1.0, self.memory.in_flight[model.id] / model.slots)
-        await asyncio.sleep(tokens * share / self.config.tokens_per_second)
+        await asyncio.sleep(tokens * share / self.config.tokens_per_second)  # the work itself
 
 
 def _chunk(delta: dict[str, str], reason: str | None) -> bytes:
