@@ -23,6 +23,8 @@ _CONTEXT = re.compile(
     r"|(\d[\d,]{0,11})\s+(?:tokens\s+)?maximum context length",
     re.IGNORECASE,
 )
+# vLLM, where the prompt leaves no room for an answer.
+_NO_ROOM = re.compile(r"max_(completion_)?tokens must be at least 1, got -\d", re.IGNORECASE)
 _SIZE = re.compile(r"\b\d[\d,]{0,11}\b")
 
 
@@ -58,7 +60,8 @@ def classify_failure(
 def _overflow(detail: dict[str, Any], message: str) -> PromptTooLong | None:
     """Match a prompt longer than the context, in the words of OpenAI, vLLM, SGLang and others."""
     limit = _CONTEXT.search(message)
-    if limit is None and detail.get("code") != "context_length_exceeded":
+    is_overflow = detail.get("code") == "context_length_exceeded" or _NO_ROOM.search(message)
+    if limit is None and not is_overflow:
         return None
     context = int((limit[1] or limit[2]).replace(",", "")) if limit else None
     sizes = [int(size.replace(",", "")) for size in _SIZE.findall(message)]

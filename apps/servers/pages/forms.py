@@ -30,7 +30,7 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         required=False,
         label="Shared KV cache",
         choices=[
-            ("", "Not set (treated as shared)"),
+            ("", "Not set (learned from requests)"),
             ("yes", "Shared by all slots"),
             ("no", "Split between them"),
         ],
@@ -51,7 +51,7 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
             "context_stated": "Context per slot (tokens)",
         }
         help_texts = {
-            "parallel": "Only needed if not reported, for example behind a proxy. Enter its -np.",
+            "parallel": "Only needed if not reported. Empty: measured while jobs run.",
             "context_stated": "Only needed if not reported.",
         }
 

@@ -293,6 +293,7 @@ REPLIES = [
         errors.BackendGone,
         "The proxy answers, the model server behind it does not: 502 Bad Gateway. Is it running?",
     ),
+    (400, {"message": "max_tokens must be at least 1, got -186."}, errors.PromptTooLong, None),
     (504, "upstream request timeout", errors.ProxyTimeout, None),
     (524, "error code: 524", errors.ProxyTimeout, None),
     *((status, f"error code: {status}", errors.BackendGone, None) for status in (520, 525, 526)),
