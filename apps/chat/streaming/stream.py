@@ -21,6 +21,8 @@ from apps.chat.streaming.redis_writer import stream_key
 from apps.runtime.redis import async_redis, sync_redis
 
 PING_SECONDS = 15.0
+# What the answer waits for. No snapshot holds it, and the next event may be minutes away.
+WAITING = frozenset({"queued", "loading"})
 
 
 def partial_snapshot(answer_id: int) -> Snapshot:
@@ -92,6 +94,7 @@ async def follow(
     """Yield the events after a position until the end; None whenever `ping` seconds were silent.
 
     Without a position, or with one that the stream does not know, the first event is a snapshot.
+    After it comes what the answer waits for, if it waits.
     """
     async with aclosing(follow_batches(answer_id, after, ping=ping)) as batches:
         async for batch in batches:
@@ -118,6 +121,8 @@ async def follow_batches(
             yield [snapshot, *last] if ended else [snapshot]
             if ended:
                 return
+            if backlog and backlog[-1].event in WAITING:
+                yield backlog[-1]
         while True:
             events = await reader.read(position, ping)
             batch = []

@@ -52,6 +52,23 @@ async def test_the_order_of_different_events_is_kept() -> None:
     assert [entry.id for entry in await read(0)] == [1, 2, 3, 4]
 
 
+async def test_who_comes_late_reads_what_the_answer_waits_for() -> None:
+    log = AnswerLog(ANSWER)
+    log.add("loading")
+    log.add("loading", share=0.4)
+    reader = follow(ANSWER)
+    first, second = await anext(reader), await anext(reader)
+    assert first is not None
+    assert second is not None
+    assert (first.event, second.event, second.data) == ("snapshot", "loading", '{"share":0.4}')
+    log.add_token("a")
+    third = await anext(reader)
+    assert third is not None
+    assert (third.event, third.id) == ("token", second.id + 1)
+    await log.end("done", finish_reason="stop")
+    await reader.aclose()
+
+
 async def test_a_checkpoint_bounds_the_stream_and_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
