@@ -36,6 +36,7 @@ class RetryPolicy:
         self._was_ready = server.state == State.READY
         self._started_at = time.monotonic()
         self._overflows = self._refusals = 0
+        self._is_gone = False
 
     def next_pause(self, error: errors.LLMError, *, has_begun: bool) -> RetryPause | None:
         """The pause before the next attempt; None: the request has failed.
@@ -59,6 +60,10 @@ class RetryPolicy:
             case errors.Loading():
                 is_over = has_begun or waited > LOAD_SECONDS
                 return None if is_over else RetryPause(LOADING_RETRY_SECONDS)
+            case errors.BackendGone() if self._was_ready and not (has_begun or self._is_gone):
+                # A proxy may have used a connection that the server behind it had just closed.
+                self._is_gone = True
+                return RetryPause(RESTART_RETRY_SECONDS, f"{error} Trying again…")
             case errors.BackendGone() | errors.BadAddress() | errors.CertificateRefused():
                 return None
             case errors.Unreachable() if self._was_ready:

@@ -61,6 +61,15 @@ def test_a_server_that_was_ready_may_be_restarting(policy: RetryPolicy) -> None:
     assert "Trying again" in pause.reason
 
 
+def test_a_proxy_gets_one_more_try(policy: RetryPolicy) -> None:
+    gone = errors.BackendGone("The server behind the proxy is gone.")
+    assert policy.next_pause(gone, has_begun=True) is None
+    pause = policy.next_pause(gone, has_begun=False)
+    assert pause is not None
+    assert (pause.seconds, pause.reason) == (0.5, f"{gone} Trying again…")
+    assert policy.next_pause(gone, has_begun=False) is None
+
+
 def test_a_server_that_was_away_is_not_waited_for() -> None:
     policy = RetryPolicy(Server(name="s", state=State.UNREACHABLE))
     assert policy.next_pause(errors.Unreachable("Nobody answers."), has_begun=False) is None
@@ -69,7 +78,6 @@ def test_a_server_that_was_away_is_not_waited_for() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        errors.BackendGone("The server behind the proxy is gone."),
         errors.BadAddress("No address."),
         errors.CertificateRefused("Unknown certificate."),
         errors.Unauthorized("The key was rejected."),
