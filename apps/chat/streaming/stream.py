@@ -118,11 +118,10 @@ async def follow_batches(
             position = backlog[-1].id if backlog else 0
             snapshot = StreamEvent(position, "snapshot", replay(backlog).as_json())
             last = [event for event in backlog if event.event == "usage" or event.is_end]
-            yield [snapshot, *last] if ended else [snapshot]
+            waiting = [event for event in backlog[-1:] if event.event in WAITING]
+            yield [snapshot, *(last if ended else waiting)]
             if ended:
                 return
-            if backlog and backlog[-1].event in WAITING:
-                yield backlog[-1]
         while True:
             events = await reader.read(position, ping)
             batch = []
