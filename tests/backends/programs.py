@@ -39,6 +39,7 @@ PROGRAMS = {
         Program("llama-swap", "WORKBENCH_TEST_LLAMA_SWAP", "--version", r"version: (\S+)"),
         Program("olla", "WORKBENCH_TEST_OLLA", "--version", r"(v\d+[\w.-]*)"),
         Program("litellm", "WORKBENCH_TEST_LITELLM", "--version", r"(\d+\.\d+\.\d+)"),
+        Program("ollama", "WORKBENCH_TEST_OLLAMA", "--version", r"version is (\S+)"),
         Program("nginx", "WORKBENCH_TEST_NGINX", "-v", r"nginx/(\S+)"),
         Program("openssl", "WORKBENCH_TEST_OPENSSL", "version", r"OpenSSL (\S+)"),
     )

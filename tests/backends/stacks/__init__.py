@@ -21,7 +21,15 @@ class Stack:
 
 
 def all_stacks() -> dict[str, Stack]:
-    from tests.backends.stacks import chains, litellm, llama_servers, llama_swaps, ollas, routers
+    from tests.backends.stacks import (
+        chains,
+        litellm,
+        llama_servers,
+        llama_swaps,
+        ollama,
+        ollas,
+        routers,
+    )
 
-    kinds = (llama_servers, routers, llama_swaps, ollas, litellm, chains)
+    kinds = (llama_servers, routers, llama_swaps, ollas, litellm, ollama, chains)
     return {stack.name: stack for module in kinds for stack in module.STACKS}
