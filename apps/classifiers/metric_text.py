@@ -3,32 +3,31 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from apps.classifiers.run_results import CurvePoint
+
 # Below, even a perfectly calibrated model shows 7 % on average, and 1 in 20 more than 11 %.
 MIN_ROWS_FOR_CALIBRATION = 50
 SMALL_GAIN = 0.01
 
 
-def describe_learning_curve(points: Sequence[Mapping[str, Any]]) -> str:
-    """Say if more rows would help, from the last step of a learning curve.
-
-    Args:
-        points: `rows` and `accuracy` of each; of the last one also `p_value`, `gain_low` and
-            `gain_high` against the one before, on the same test rows. Older runs lack these.
-    """
-    if len(points) < 2 or "p_value" not in points[-1]:
+def describe_learning_curve(points: Sequence[CurvePoint]) -> str:
+    """Say if more rows would help, from the last step of a learning curve."""
+    if len(points) < 2:
         return ""
-    before, last = points[-2], points[-1]
-    gain = last["accuracy"] - before["accuracy"]
+    before, last = points[-2:]
+    if last.p_value is None:  # of an older run
+        return ""
+    gain = last.accuracy - before.accuracy
     step = (
-        f"From {before['rows']:,} to {last['rows']:,} training rows, accuracy changed by "
-        f"{100 * gain:+.1f} percentage points (95% CI {100 * last['gain_low']:+.1f} to "
-        f"{100 * last['gain_high']:+.1f})"
+        f"From {before.rows:,} to {last.rows:,} training rows, accuracy changed by "
+        f"{100 * gain:+.1f} percentage points (95% CI {100 * last.gain_low:+.1f} to "
+        f"{100 * last.gain_high:+.1f})"
     )
-    if last["p_value"] < 0.05 and gain > 0:
+    if last.p_value < 0.05 and gain > 0:
         return f"{step}: more rows of the same kind are likely to help."
-    if last["p_value"] < 0.05 and gain < 0:
+    if last.p_value < 0.05 and gain < 0:
         return f"{step}: the last rows made it worse. Check their labels."
-    if last["gain_high"] <= SMALL_GAIN:
+    if last.gain_high <= SMALL_GAIN:
         return (
             f"{step}: more rows of the same kind will not help much. Check the labels it confuses "
             "instead."

@@ -1,6 +1,6 @@
 """A sentence is said only where the rows carry it."""
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,17 +9,20 @@ from apps.classifiers import metric_text
 from apps.classifiers.evaluation.calibration_error import chance_calibration_error
 from apps.classifiers.evaluation.mcnemar import compare_paired
 from apps.classifiers.models import Run
+from apps.classifiers.run_results import CurvePoint
 
 
-def step(before: int, after: int, rows: int) -> list[dict[str, Any]]:
+def step(before: int, after: int, rows: int) -> list[CurvePoint]:
     """A curve whose last step turns wrong rows right, or right ones wrong."""
     sides = [np.arange(rows) < count for count in (before, after)]
     found = compare_paired(*sides)
     first, last = (
-        {"rows": n, "accuracy": side.mean()} for n, side in zip((70, 100), sides, strict=True)
+        CurvePoint(n, float(side.mean())) for n, side in zip((70, 100), sides, strict=True)
     )
-    last |= {"p_value": found.p_value, "gain_low": found.low, "gain_high": found.high}
-    return [first, last]
+    return [
+        first,
+        replace(last, p_value=found.p_value, gain_low=found.low, gain_high=found.high),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -33,17 +36,12 @@ def step(before: int, after: int, rows: int) -> list[dict[str, Any]]:
         (step(930, 930, 1000), "will not help much"),
     ],
 )
-def test_what_a_curve_says(curve: list[dict[str, Any]], says: str) -> None:
+def test_what_a_curve_says(curve: list[CurvePoint], says: str) -> None:
     assert says in metric_text.describe_learning_curve(curve)
 
 
 def test_a_curve_of_an_older_run_says_nothing() -> None:
-    assert (
-        metric_text.describe_learning_curve(
-            [{"rows": 7, "accuracy": 0.5}, {"rows": 10, "accuracy": 0.9}]
-        )
-        == ""
-    )
+    assert metric_text.describe_learning_curve([CurvePoint(7, 0.5), CurvePoint(10, 0.9)]) == ""
     assert metric_text.describe_learning_curve([]) == ""
 
 

@@ -1,13 +1,14 @@
 """Find the pairs of labels that a classifier confuses most. Pure numpy."""
 
-from typing import TypedDict
+from dataclasses import dataclass
 
 import numpy as np
 
 from apps.classifiers.evaluation.metrics import Codes
 
 
-class ConfusedPair(TypedDict):
+@dataclass(frozen=True, slots=True)
+class ConfusedPair:
     """Rows of one label that were taken for another."""
 
     label: str

@@ -5,7 +5,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from apps.classifiers.evaluation.leaks import find_leaks
 from apps.classifiers.evaluation.map_projection import place_on_map
 from apps.classifiers.evaluation.row_results import PredictedRows, RowResults
 from apps.classifiers.evaluation.row_texts import SHOWN_TEXT, row_key
+from apps.classifiers.run_results import ConfusedTexts, CurvePoint, Leaks
 from apps.classifiers.training import estimator, trainer
 from apps.classifiers.training.learning_curve import SHARES, learning_curve
 from apps.classifiers.training.rows import RowVectors, TrainingRows
@@ -33,11 +33,11 @@ NAIVE_SCORE_FROM = 0.005
 @dataclass(frozen=True, slots=True)
 class RunEvaluation:
     report: metrics.ClassificationReport
-    confused_pairs: list[dict[str, Any]]
+    confused_pairs: list[ConfusedTexts]
     row_results: RowResults
     familiarity: Familiarity
-    leaks: dict[str, Any]
-    learning_curve: list[dict[str, Any]]
+    leaks: Leaks
+    learning_curve: list[CurvePoint]
     notes: list[str]
 
 
@@ -67,11 +67,11 @@ def evaluate(
     report(1, STEPS)
     known, familiarity = collect_row_results(rows, codes, vectors, fit, seed=options.seed)
     report(2, STEPS)
-    copied = find_leaks(rows, labels, codes, vectors, known, seed=options.seed)
+    leaks = find_leaks(rows, labels, codes, vectors, known, seed=options.seed)
     report(3, STEPS)
-    if copied["train_copies"] >= NAIVE_SCORE_FROM * train.sum():
-        copied["grouped_accuracy"] = next(s.accuracy for s in fit.path if fit.C == s.C)
-        copied["naive_accuracy"] = trainer.naive_accuracy(
+    if leaks.train_copies >= NAIVE_SCORE_FROM * train.sum():
+        leaks.grouped_accuracy = next(s.accuracy for s in fit.path if fit.C == s.C)
+        leaks.naive_accuracy = trainer.naive_accuracy(
             vectors.train,
             codes[train],
             C=fit.C,
@@ -93,9 +93,9 @@ def evaluate(
         with_texts(confused, rows),
         known,
         familiarity,
-        copied,
+        leaks,
         curve,
-        _notes(copied, known, found, fit),
+        _notes(leaks, known, found, fit),
     )
 
 
@@ -137,22 +137,23 @@ def collect_row_results(
 
 def with_texts(
     confused: list[confused_pairs.ConfusedPair], rows: TrainingRows
-) -> list[dict[str, Any]]:
+) -> list[ConfusedTexts]:
+    """Add the texts of some rows to each pair."""
     places = np.flatnonzero(rows.test)
     return [
-        {
-            "label": pair["label"],
-            "predicted": pair["predicted"],
-            "count": pair["count"],
-            "support": pair["support"],
-            "texts": [rows.texts[places[row]][:SHOWN_TEXT] for row in pair["rows"]],
-        }
+        ConfusedTexts(
+            pair.label,
+            pair.predicted,
+            pair.count,
+            pair.support,
+            [rows.texts[places[row]][:SHOWN_TEXT] for row in pair.rows],
+        )
         for pair in confused
     ]
 
 
 def _notes(
-    copied: dict[str, Any], known: RowResults, found: metrics.ClassificationReport, fit: trainer.Fit
+    leaks: Leaks, known: RowResults, found: metrics.ClassificationReport, fit: trainer.Fit
 ) -> list[str]:
     notes = []
     if fit.mistakes < ENOUGH_MISTAKES:
@@ -166,9 +167,9 @@ def _notes(
             "On rows it has not seen, its confidence says nothing about whether it is right. "
             "Check the labels, or try another embedding model."
         )
-    if copied["test_exact"]:
+    if leaks.test_exact:
         notes.append(
-            f"{copied['test_exact']:,} of the {copied['test_rows']:,} test rows are also in the "
+            f"{leaks.test_exact:,} of the {leaks.test_rows:,} test rows are also in the "
             "training data, so the score is inflated."
         )
     untested = [entry["label"] for entry in found.per_class if not entry["support"]]

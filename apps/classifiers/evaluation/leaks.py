@@ -1,12 +1,11 @@
 """Duplicates, near-duplicates and contradictory labels among the rows of a run."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from apps.classifiers.evaluation.row_results import RowResults
 from apps.classifiers.evaluation.row_texts import SHOWN_TEXT
+from apps.classifiers.run_results import CitedRow, LeakPair, Leaks
 from apps.classifiers.training.rows import RowVectors, TrainingRows
 from apps.similarity.cosine import MAX_COMPARISONS, NEAR, VERY_NEAR, find_nearest
 
@@ -35,8 +34,8 @@ def find_leaks(
     known: RowResults,
     *,
     seed: int,
-) -> dict[str, Any]:
-    """Copies, exact and near, between the sides, and what they are worth in accuracy."""
+) -> Leaks:
+    """Find duplicates between training and test rows, and measure the accuracy without them."""
     train, test = rows.train, rows.test
     groups = rows.groups
     exact = np.isin(groups[test], groups[train])
@@ -50,21 +49,21 @@ def find_leaks(
     order = np.lexsort((-near.cosine, ~other))
     shown = order[near.is_near[order]][:PAIRS_KEPT]
     labelled = rows.labelled
-    return {
-        "copies": count_duplicates(groups[labelled]),
-        "train_copies": count_duplicates(groups[train]),
-        "conflicts": count_label_conflicts(groups[labelled], codes[labelled]),
-        "test_rows": int(test.sum()),
-        "test_exact": int(exact.sum()),
-        "test_near": int((near.cosine >= NEAR).sum()),
-        "test_very_near": int((near.cosine >= VERY_NEAR).sum()),
-        "test_near_other_label": int((near.is_near & other).sum()),
-        "compared": len(near.rows),
-        "threshold": NEAR,
-        "accuracy_all": float(right.mean()),
-        "clean_rows": int(clean.sum()),
-        "accuracy_clean": float(right[clean].mean()) if clean.any() else None,
-        "pairs": [
+    return Leaks(
+        copies=count_duplicates(groups[labelled]),
+        train_copies=count_duplicates(groups[train]),
+        conflicts=count_label_conflicts(groups[labelled], codes[labelled]),
+        test_rows=int(test.sum()),
+        test_exact=int(exact.sum()),
+        test_near=int((near.cosine >= NEAR).sum()),
+        test_very_near=int((near.cosine >= VERY_NEAR).sum()),
+        test_near_other_label=int((near.is_near & other).sum()),
+        compared=len(near.rows),
+        threshold=NEAR,
+        accuracy_all=float(right.mean()),
+        clean_rows=int(clean.sum()),
+        accuracy_clean=float(right[clean].mean()) if clean.any() else None,
+        pairs=[
             _pair(
                 rows,
                 test_places[near.rows[place]],
@@ -73,21 +72,13 @@ def find_leaks(
             )
             for place in shown.tolist()
         ],
-    }
+    )
 
 
-def _pair(rows: TrainingRows, test: int, train: int, cosine: float) -> dict[str, Any]:
-    return {
-        "cosine": min(1.0, cosine),
-        "exact": bool(rows.groups[test] == rows.groups[train]),
-        "test": _cited(rows, test),
-        "train": _cited(rows, train),
-    }
+def _pair(rows: TrainingRows, test: int, train: int, cosine: float) -> LeakPair:
+    exact = bool(rows.groups[test] == rows.groups[train])
+    return LeakPair(min(1.0, cosine), exact, _cited(rows, test), _cited(rows, train))
 
 
-def _cited(rows: TrainingRows, place: int) -> dict[str, Any]:
-    return {
-        "row": rows.origins[place],
-        "label": rows.labels[place],
-        "text": rows.texts[place][:SHOWN_TEXT],
-    }
+def _cited(rows: TrainingRows, place: int) -> CitedRow:
+    return CitedRow(rows.origins[place], rows.labels[place], rows.texts[place][:SHOWN_TEXT])

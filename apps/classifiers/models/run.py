@@ -10,6 +10,7 @@ from django.utils import timezone
 from apps.classifiers import metric_text
 from apps.classifiers.models.background_record import BackgroundRecord
 from apps.classifiers.models.classifier import Classifier
+from apps.classifiers.run_results import CurvePoint
 from apps.llm.permits import describe_batch_wait
 
 
@@ -149,7 +150,9 @@ class Run(BackgroundRecord):
     @property
     def learning_curve_text(self) -> str:
         """A sentence on the last step of the learning curve."""
-        return metric_text.describe_learning_curve(self.learning_curve)
+        return metric_text.describe_learning_curve(
+            [CurvePoint.from_json(point) for point in self.learning_curve]
+        )
 
     @property
     def calibration_text(self) -> str:

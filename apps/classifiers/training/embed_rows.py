@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from apps.classifiers.errors import CannotTrain
 from apps.classifiers.evaluation.row_texts import SHOWN_TEXT
 from apps.classifiers.models import Classifier
+from apps.classifiers.run_results import SkippedRow
 from apps.classifiers.training.rows import RowVectors, TrainingRows
 from apps.embeddings.errors import TextsTooLarge
 from apps.embeddings.services import (
@@ -43,7 +43,7 @@ class EmbeddedRows:
     codes: NDArray[np.int64]
     """(rows,), -1 for rows without a label to be learned."""
     vectors: RowVectors
-    skipped_rows: list[dict[str, Any]]
+    skipped_rows: list[SkippedRow]
     embedder: Embedder
 
 
@@ -52,7 +52,7 @@ class EmbeddedTexts:
     embedder: Embedder
     vectors: Vectors
     rows: TrainingRows
-    skipped_rows: list[dict[str, Any]]
+    skipped_rows: list[SkippedRow]
     stats: EmbedStats
 
 
@@ -77,10 +77,10 @@ async def embed_rows(
                 embedder, rows.texts, preparation, lane=Lane.BATCH, progress=progress, stats=stats
             )
             notices = prepared.shortened
-            skipped_rows = [_listed(rows, place, notice) for place, notice in notices.items()]
+            skipped_rows = [_skipped(rows, place, notice) for place, notice in notices.items()]
         except TextsTooLarge as error:
             skipped_rows = [
-                _listed(rows, place, str(reason)) for place, reason in error.problems.items()
+                _skipped(rows, place, str(reason)) for place, reason in error.problems.items()
             ]
             keep = np.ones(len(rows.texts), dtype=np.bool_)
             keep[list(error.problems)] = False
@@ -115,13 +115,9 @@ def _batch_notes(difference: float) -> list[str]:
     ]
 
 
-def _listed(rows: TrainingRows, place: int, reason: str) -> dict[str, Any]:
-    return {
-        "row": rows.origins[place],
-        "test": bool(rows.test[place]),
-        "text": rows.texts[place][:SHOWN_TEXT],
-        "reason": reason,
-    }
+def _skipped(rows: TrainingRows, place: int, reason: str) -> SkippedRow:
+    text = rows.texts[place][:SHOWN_TEXT]
+    return SkippedRow(rows.origins[place], bool(rows.test[place]), text, reason)
 
 
 def embedding_target(classifier: Classifier) -> llm.Target:

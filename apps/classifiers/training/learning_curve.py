@@ -1,13 +1,14 @@
 """Accuracy by the number of training rows."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apps.classifiers.evaluation import mcnemar
 from apps.classifiers.evaluation.confidence_interval import wilson_interval
+from apps.classifiers.run_results import CurvePoint
 from apps.classifiers.training.estimator import TrainerOptions, fit_once
 from apps.classifiers.training.folds import Codes
 from apps.classifiers.training.rows import RowVectors
@@ -41,7 +42,7 @@ def learning_curve(
     options: TrainerOptions,
     *,
     report: Callable[[int], None] = lambda step: None,
-) -> list[dict[str, Any]]:
+) -> list[CurvePoint]:
     """Accuracy on the test rows after training on growing parts of the training rows.
 
     Args:
@@ -49,7 +50,7 @@ def learning_curve(
         truth: labels of the test rows: (m,).
         report: called with the number of points; what it raises ends the work.
     """
-    points: list[dict[str, Any]] = []
+    points: list[CurvePoint] = []
     before: NDArray[np.bool_] | None = None
     subsets = learning_curve_subsets(codes, SHARES, seed=options.seed)
     for step, subset in enumerate(subsets, start=1):
@@ -78,12 +79,12 @@ def _correct_after(
     return correct
 
 
-def _point(rows: int, right: NDArray[np.bool_], before: NDArray[np.bool_] | None) -> dict[str, Any]:
-    """One point of the learning curve, and whether the step to it is more than luck."""
+def _point(rows: int, right: NDArray[np.bool_], before: NDArray[np.bool_] | None) -> CurvePoint:
+    """Return one point of the learning curve, with the significance of the step to it."""
     hits = int(right.sum())
     low, high = wilson_interval(hits, len(right))
-    point = {"rows": rows, "accuracy": hits / len(right), "low": low, "high": high}
-    if before is not None:
-        step = mcnemar.compare_paired(before, right)
-        point |= {"p_value": step.p_value, "gain_low": step.low, "gain_high": step.high}
-    return point
+    point = CurvePoint(rows, hits / len(right), low, high)
+    if before is None:
+        return point
+    step = mcnemar.compare_paired(before, right)
+    return replace(point, p_value=step.p_value, gain_low=step.low, gain_high=step.high)

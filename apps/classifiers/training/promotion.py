@@ -1,7 +1,7 @@
 """Decide if a finished run goes live and with which thresholds, and write the notes on it."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 
@@ -11,6 +11,7 @@ from apps.classifiers.evaluation.evaluate_run import RunEvaluation
 from apps.classifiers.evaluation.row_results import RowResults
 from apps.classifiers.evaluation.thresholds import decision, tuning
 from apps.classifiers.models import Classifier, Run
+from apps.classifiers.run_results import SkippedRow
 from apps.classifiers.training.embed_rows import EmbeddedRows
 from apps.classifiers.training.rows import TrainingRows
 
@@ -70,7 +71,7 @@ def out_of_scope_notes(rows: TrainingRows, chosen: decision.Thresholds) -> list[
     ]
 
 
-def skipped_notes(skipped_rows: list[dict[str, Any]]) -> list[str]:
+def skipped_notes(skipped_rows: Sequence[SkippedRow]) -> list[str]:
     if not skipped_rows:
         return []
     return [f"{len(skipped_rows):,} rows are too long for the embedding model. See the list below."]

@@ -2,15 +2,15 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apps.classifiers.training.folds import text_groups
 from apps.datasets.models import Dataset, Split
-from apps.datasets.services import read_snapshot, snapshot
+from apps.datasets.services import SnapshotRef, read_snapshot, snapshot
 from apps.embeddings.services import take_rows
 from apps.similarity.text_key import normalise_text
 
@@ -36,7 +36,7 @@ class TrainingRows:
     """0: of the dataset trained on, 1: of the test set."""
     test: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     test_source: str = ""
-    snapshots: list[dict[str, Any]] = field(default_factory=list)
+    snapshots: list[SnapshotRef] = field(default_factory=list)
     """Which versions of which datasets these are."""
     train_oos: bool = False
     notes: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class TrainingRows:
 
     def add(self, dataset: Dataset, source: int) -> None:
         ref = snapshot(dataset)
-        self.snapshots.append(asdict(ref))
+        self.snapshots.append(ref)
         for example in read_snapshot(ref):
             self.texts.append(example.text)
             self.labels.append(example.label)

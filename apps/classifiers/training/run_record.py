@@ -1,59 +1,41 @@
 """What a run leaves: its classifier, and the JSON of its input, fit and results.
 
-That JSON is written here alone; the pages and the API read it.
+Pages and API read that JSON.
 """
 
 import platform
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from apps.classifiers.evaluation.evaluate_run import RunEvaluation
 from apps.classifiers.prediction.predictor import ModelCard, Predictor
+from apps.classifiers.run_results import (
+    FitSummary,
+    JsonObject,
+    StrengthScore,
+    to_json,
+    to_json_list,
+)
 from apps.classifiers.training.embed_rows import EmbeddedRows, EmbeddedTexts
 from apps.classifiers.training.estimator import LIBRARY_VERSION
 from apps.classifiers.training.rows import TrainingRows
 from apps.classifiers.training.trainer import Fit
 from apps.embeddings.services import Preparation
 
-
-@dataclass(frozen=True, slots=True)
-class StrengthScore:
-    """Cross-validated scores of one regularisation strength."""
-
-    C: float
-    log_loss: float
-    accuracy: float
-
-
-@dataclass(frozen=True, slots=True)
-class FitSummary:
-    """Outcome of the fit. Field names are the keys of `Run.fit`."""
-
-    C: float
-    temperature: float
-    converged: bool
-    at_edge: bool
-    mistakes: int
-    calibrated: bool
-    held_back: bool
-    path: list[StrengthScore]
-    labels: int
-    strange_rows: int
-    """Rows labelled out of scope."""
-    unlabelled_rows: int
+RunFields = dict[str, Any]
+"""Values of fields of `Run`, for an update."""
 
 
 def input_fields(
     rows: TrainingRows, embedded: EmbeddedTexts, preparation: Preparation, dimensions: int
-) -> dict[str, Any]:
+) -> RunFields:
     """Fields of the run that describe its data and its embedding model."""
     test = np.flatnonzero(rows.test).tolist()
     return {
-        "skipped_rows": embedded.skipped_rows,
+        "skipped_rows": to_json_list(embedded.skipped_rows),
         "data_hash": rows.hash,
-        "snapshots": rows.snapshots,
+        "snapshots": to_json_list(rows.snapshots),
         "train_rows": int(rows.train.sum()),
         "test_source": rows.test_source,
         "test_indices": [rows.indices[place] for place in test],
@@ -73,7 +55,7 @@ def input_fields(
     }
 
 
-def fit_summary(data: EmbeddedRows, fit: Fit, *, held_back: bool) -> dict[str, Any]:
+def fit_summary(data: EmbeddedRows, fit: Fit, *, held_back: bool) -> JsonObject:
     summary = FitSummary(
         C=fit.C,
         temperature=fit.model.temperature,
@@ -87,10 +69,10 @@ def fit_summary(data: EmbeddedRows, fit: Fit, *, held_back: bool) -> dict[str, A
         strange_rows=len(data.vectors.out_of_scope),
         unlabelled_rows=len(data.vectors.unlabelled),
     )
-    return asdict(summary)
+    return to_json(summary)
 
 
-def result_fields(evaluation: RunEvaluation) -> dict[str, Any]:
+def result_fields(evaluation: RunEvaluation) -> RunFields:
     """Fields of the run that its evaluation measured."""
     report = evaluation.report
     return {
@@ -98,9 +80,9 @@ def result_fields(evaluation: RunEvaluation) -> dict[str, Any]:
         "per_class": report.per_class,
         "confusion": report.matrix,
         "reliability": report.reliability,
-        "confused_pairs": evaluation.confused_pairs,
-        "leaks": evaluation.leaks,
-        "learning_curve": evaluation.learning_curve,
+        "confused_pairs": to_json_list(evaluation.confused_pairs),
+        "leaks": to_json(evaluation.leaks),
+        "learning_curve": to_json_list(evaluation.learning_curve),
     }
 
 

@@ -11,6 +11,7 @@ from apps.classifiers.evaluation.leaks import (
     count_label_conflicts,
     find_leaks,
 )
+from apps.classifiers.run_results import Leaks
 from apps.classifiers.training.label_rules import encode_labels
 from apps.classifiers.training.rows import RowVectors
 from tests.classifiers.training.test_label_rules import rows
@@ -42,7 +43,7 @@ def test_count_label_conflicts_counts_texts_with_two_labels(pairs: list[tuple[in
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, object]:
+def found() -> Leaks:
     """Leaks of a run with 24 training rows and 4 test rows: one exact, one near duplicate."""
     vectors, codes = clouds(2, 12, noise=1.0)
     train = [(f"text {n}", ("card", "rate")[code], False) for n, code in enumerate(codes.tolist())]
@@ -59,24 +60,25 @@ def found() -> dict[str, object]:
     return find_leaks(given, labels, all_codes, sides, results, seed=0)
 
 
-def test_find_leaks_counts_exact_and_near_ones(found: dict[str, object]) -> None:
-    assert (found["test_rows"], found["test_exact"]) == (4, 1)
-    assert found["test_near"] == 2
-    assert found["compared"] == 4
-    assert found["train_copies"] == 0
-    assert (found["copies"], found["conflicts"]) == (1, 1)
+def test_find_leaks_counts_exact_and_near_ones(found: Leaks) -> None:
+    assert (found.test_rows, found.test_exact) == (4, 1)
+    assert found.test_near == 2
+    assert found.compared == 4
+    assert found.train_copies == 0
+    assert (found.copies, found.conflicts) == (1, 1)
 
 
-def test_find_leaks_measures_the_accuracy_without_them(found: dict[str, object]) -> None:
-    assert found["clean_rows"] == 2
-    assert 0 <= found["accuracy_clean"] <= 1  # type: ignore[operator]
-    assert found["accuracy_all"] != found["accuracy_clean"]
+def test_find_leaks_measures_the_accuracy_without_them(found: Leaks) -> None:
+    assert found.clean_rows == 2
+    assert found.accuracy_clean is not None
+    assert 0 <= found.accuracy_clean <= 1
+    assert found.accuracy_all != found.accuracy_clean
 
 
-def test_find_leaks_lists_contradictions_first(found: dict[str, object]) -> None:
-    first, second = found["pairs"]  # type: ignore[misc]
-    assert (first["test"]["label"], first["train"]["label"]) == ("rate", "card")
-    assert (first["exact"], second["exact"]) == (True, False)
-    assert first["test"]["text"] == first["train"]["text"] == "text 0"
-    assert second["cosine"] <= 1
-    assert found["test_near_other_label"] == 1
+def test_find_leaks_lists_contradictions_first(found: Leaks) -> None:
+    first, second = found.pairs
+    assert (first.test.label, first.train.label) == ("rate", "card")
+    assert (first.exact, second.exact) == (True, False)
+    assert first.test.text == first.train.text == "text 0"
+    assert second.cosine <= 1
+    assert found.test_near_other_label == 1

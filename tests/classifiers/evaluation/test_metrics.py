@@ -121,22 +121,22 @@ def test_most_confused_pairs_come_first_with_their_rows() -> None:
     truth = np.asarray([0, 0, 0, 1, 1, 2])
     predicted = np.asarray([1, 1, 0, 1, 0, 2])
     first, second = most_confused_pairs(truth, predicted, ["a", "b", "c"])
-    assert (first["label"], first["predicted"]) == ("a", "b")
-    assert (first["count"], first["support"], first["rows"]) == (2, 3, [0, 1])
-    assert (second["label"], second["predicted"], second["rows"]) == ("b", "a", [4])
+    assert (first.label, first.predicted) == ("a", "b")
+    assert (first.count, first.support, first.rows) == (2, 3, [0, 1])
+    assert (second.label, second.predicted, second.rows) == ("b", "a", [4])
 
 
 @given(pairs_of_codes)
 def test_most_confused_pairs_hold_every_mistake(pairs: tuple[Codes, Codes]) -> None:
     truth, predicted = pairs
     found = most_confused_pairs(truth, predicted, list("abcd"))
-    assert sum(pair["count"] for pair in found) == int((truth != predicted).sum())
-    counts = [pair["count"] for pair in found]
+    assert sum(pair.count for pair in found) == int((truth != predicted).sum())
+    counts = [pair.count for pair in found]
     assert counts == sorted(counts, reverse=True)
     for pair in found:
-        assert pair["label"] != pair["predicted"]
-        assert pair["count"] <= pair["support"]
-        assert 1 <= len(pair["rows"]) <= 3
+        assert pair.label != pair.predicted
+        assert pair.count <= pair.support
+        assert 1 <= len(pair.rows) <= 3
 
 
 def test_most_confused_pairs_are_limited() -> None:

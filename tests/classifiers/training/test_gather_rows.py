@@ -87,7 +87,7 @@ def test_a_test_set_of_its_own_tests(alice: User) -> None:
     assert (int(found.train.sum()), int(found.test.sum())) == (12, 6)
     assert found.test_source == "the dataset “Held”"
     assert any("4 rows that the dataset marks as test are not used" in note for note in found.notes)
-    assert [entry["dataset_id"] for entry in found.snapshots][1] == test.pk
+    assert [entry.dataset_id for entry in found.snapshots][1] == test.pk
 
 
 def test_rows_held_out_by_an_earlier_run_are_trained_on_with_a_test_dataset(alice: User) -> None:

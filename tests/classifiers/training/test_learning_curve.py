@@ -55,10 +55,10 @@ def test_learning_curve_ends_at_the_accuracy_of_the_fit(
     steps: list[int] = []
     points = learning_curve(vectors, labels, truth, 4, found, TrainerOptions(), report=steps.append)
     assert steps == [1, 2, 3, 4, 5]
-    assert [point["rows"] for point in points] == [12, 24, 48, 84, 120]
+    assert [point.rows for point in points] == [12, 24, 48, 84, 120]
     correct = found.model.choose(found.model.logits(vectors.test)) == truth
-    assert points[-1]["accuracy"] == pytest.approx(correct.mean())
-    assert points[0]["accuracy"] < points[-1]["accuracy"]
+    assert points[-1].accuracy == pytest.approx(correct.mean())
+    assert points[0].accuracy < points[-1].accuracy
 
 
 def test_learning_curve_compares_each_point_with_the_one_before(
@@ -66,11 +66,14 @@ def test_learning_curve_compares_each_point_with_the_one_before(
 ) -> None:
     vectors, labels, truth, found = fitted
     first, *later = learning_curve(vectors, labels, truth, 4, found, TrainerOptions())
-    assert "p_value" not in first
+    assert first.p_value is None
     for point in later:
-        assert 0 < point["p_value"] <= 1
-        assert point["gain_low"] < point["gain_high"]
-        assert point["low"] < point["accuracy"] <= point["high"]
+        assert point.p_value is not None
+        assert point.low is not None
+        assert point.high is not None
+        assert 0 < point.p_value <= 1
+        assert point.gain_low < point.gain_high
+        assert point.low < point.accuracy <= point.high
 
 
 def test_learning_curve_ends_with_what_the_report_raises(
