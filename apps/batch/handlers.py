@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from django.utils.module_loading import import_string
 
+from apps.core.json_types import JsonObject, JsonValue
 from apps.llm.events import Usage
 from apps.llm.resume import ResumableCompletion
 from apps.llm.thinking import NOT_REPORTED, ThinkingSupport
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Spec = TypeVar("Spec")
+
+RowValues = JsonObject
+"""The fields of a row."""
 
 CHARACTERS_PER_TOKEN = 4
 
@@ -31,9 +35,35 @@ class RowInput:
 
     index: int
     attempt: int
-    input: Any = None
+    input: JsonValue = None
+    """As the feature stored it; of a job that replaces rows see `RowOrigin`."""
     draft: ResumableCompletion = field(default_factory=ResumableCompletion)
     """Sends the requests; keeps the answers from before someone else needed the row's slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrigin:
+    """The stored input of a row that replaces, adds to or continues another one."""
+
+    index: int
+    """The row as the owner counts it: its quota and its seed row are taken over."""
+    accepted: tuple[str, ...] = ()
+    """First replies that a person accepted."""
+    turn: int = 0
+    """How often it was requeued."""
+
+    @classmethod
+    def read(cls, stored: JsonValue) -> "RowOrigin | None":
+        """Read the input of a row; None if it is that of an original row."""
+        if not isinstance(stored, dict) or "for" not in stored:
+            return None
+        given: dict[str, Any] = stored
+        return cls(int(given["for"]), tuple(given.get("passed", ())), int(given.get("turn", 0)))
+
+    def to_json(self) -> JsonObject:
+        if not self.accepted and not self.turn:
+            return {"for": self.index}
+        return {"for": self.index, "passed": list(self.accepted), "turn": self.turn}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +98,7 @@ class RowOutcome:
     """
 
     verdict: Verdict
-    output: Any = None
+    output: RowValues | None = None
     raw: str = ""
     code: str = ""
     reason: str = ""
@@ -129,7 +159,7 @@ class Handler:
     """
 
     run_row: RunRow | str
-    read_spec: Callable[[dict[str, Any]], Any] | str = dict
+    read_spec: Callable[[JsonObject], Any] | str = dict
     """Parses the stored spec; its result is passed to the other functions."""
     row_tokens: Callable[[Any, ThinkingSupport], int] | str | None = None
     """Maps spec and thinking support to the max tokens of one request, answer included.
@@ -137,7 +167,7 @@ class Handler:
     post_process: Callable[[int, Any], PostProcess | None] | str | None = None
     """Maps batch id and spec to a `PostProcess`, or None if the spec asks for none."""
 
-    def parse(self, spec: dict[str, Any]) -> Any:
+    def parse(self, spec: JsonObject) -> Any:
         return _imported(self.read_spec)(spec)
 
     def runner(self) -> RunRow:

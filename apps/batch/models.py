@@ -6,7 +6,9 @@ The database holds the whole state of a job. Messages through Redis only wake a 
 from django.db import models
 from django.utils import timezone
 
+from apps.batch.handlers import RowOrigin
 from apps.core.fields import OrderedJSONField
+from apps.core.json_types import JsonValue
 from apps.core.models import Owned, OwnedQuerySet
 from apps.servers.models import Server
 
@@ -250,12 +252,14 @@ class Item(models.Model):
     @property
     def original_index(self) -> int:
         """Index of the row it replaces, or its own."""
-        return int(self.input["for"]) if isinstance(self.input, dict) else self.index
+        origin = RowOrigin.read(self.input)
+        return self.index if origin is None else origin.index
 
     @property
-    def current_output(self) -> object:
+    def current_output(self) -> JsonValue:
         """The edited output if there is one, else the model's."""
-        return self.output if self.edited is None else self.edited
+        output: JsonValue = self.output if self.edited is None else self.edited
+        return output
 
 
 class ThroughputHistory(models.Model):

@@ -4,12 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import JsonValue
+from apps.core.json_types import JsonObject
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-
-JsonObject = dict[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
-from typing import Any
-
 from django.db import models
 from django.utils.functional import cached_property
 
 from apps.batch.models import Batch
 from apps.core.fields import OrderedJSONField
+from apps.core.json_types import JsonObject
 from apps.core.models import Owned, OwnedQuerySet
 from apps.datasets.models import Dataset
 from apps.generation.recipe.spec import Spec
@@ -104,7 +103,7 @@ class Job(Owned):
         return Spec.read(self.batch.spec)
 
     @property
-    def recipe(self) -> dict[str, Any]:
+    def recipe(self) -> JsonObject:
         """The recipe as JSON, as the API takes it."""
-        recipe: dict[str, Any] = self.batch.spec["recipe"]
+        recipe: JsonObject = self.batch.spec["recipe"]
         return recipe

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -15,7 +16,7 @@ from apps.generation.models import Job, RecipeVersion, StoredRows
 from apps.generation.recipe.problems import Problem, RecipeError
 from apps.generation.recipe.prompts.prompt_size import prompt_tokens
 from apps.generation.recipe.recipe import MAX_SEED, Recipe
-from apps.generation.recipe.spec import HANDLER, Filters, Spec
+from apps.generation.recipe.spec import HANDLER, Filters, Spec, change_filters, stored_rows_of
 from apps.generation.review.row_comparison import MEANING_ROWS
 from apps.generation.rows.seed_tables import (
     load_tables,
@@ -173,7 +174,7 @@ def _copy_test_set(job: Job, copy: Job) -> None:
     )
     batches.update_spec(
         copy.batch,
-        lambda spec: {**spec, "filters": {**spec["filters"], "test_set": new.pk}},
+        lambda spec: change_filters(spec, lambda filters: replace(filters, test_set=new.pk)),
     )
     copy.test_dataset = job.test_dataset
     copy.save(update_fields=["test_dataset"])
@@ -181,10 +182,9 @@ def _copy_test_set(job: Job, copy: Job) -> None:
 
 def delete(job: Job) -> None:
     """Delete a job with its rows and stored seed rows. Its datasets are kept."""
-    spec = job.batch.spec
-    stored = [*spec.get("stored", {}).values(), spec.get("filters", {}).get("test_set")]
+    stored = stored_rows_of(job.batch.spec)
     batches.delete_batch(job.batch)  # takes the job along, in pieces
-    StoredRows.objects.owned_by(job.owner).filter(pk__in=[pk for pk in stored if pk]).delete()
+    StoredRows.objects.owned_by(job.owner).filter(pk__in=stored).delete()
 
 
 def rename(job: Job, name: str) -> None:

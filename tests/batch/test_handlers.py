@@ -2,6 +2,7 @@
 
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,11 +10,13 @@ from apps.batch.handlers import (
     CHARACTERS_PER_TOKEN,
     Handler,
     JobContext,
+    RowOrigin,
     RowOutcome,
     Verdict,
     find_handler,
     register_handler,
 )
+from apps.core.json_types import JsonValue
 from apps.llm.client import Client
 from apps.llm.events import Usage
 from apps.llm.thinking import NOT_REPORTED, ThinkingSupport
@@ -77,3 +80,13 @@ def test_find_handler_returns_the_registered_one() -> None:
     register_handler("tests.found", handler)
     assert find_handler("tests.found") is handler
     assert find_handler("tests.missing") is None
+
+
+@pytest.mark.parametrize("origin", [RowOrigin(3), RowOrigin(3, ("Yes.",), 2), RowOrigin(0, turn=1)])
+def test_row_origin_json_round_trip(origin: RowOrigin) -> None:
+    assert RowOrigin.read(origin.to_json()) == origin
+
+
+@pytest.mark.parametrize("stored", [None, {"text": "A row of a chat test."}, "for"])
+def test_row_origin_of_an_original_row_is_none(stored: JsonValue) -> None:
+    assert RowOrigin.read(stored) is None

@@ -8,6 +8,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from apps.batch.errors import WrongState
+from apps.batch.handlers import RowOrigin
 from apps.batch.jobs.lifecycle import keys_in_chunks, reset_limits
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.batch.store.items import INSERT_ROWS, add_items, next_index
@@ -34,7 +35,7 @@ def _add_rows(batch_id: int, rows: int) -> None:
     if batch.status == BatchStatus.CANCELLED:
         raise WrongState(CANCELLED)
     # Numbered after the rows that were asked for: quotas continue where they ended.
-    inputs = [{"for": batch.wanted + at} for at in range(rows)]
+    inputs = [RowOrigin(batch.wanted + at).to_json() for at in range(rows)]
     first = next_index(batch)
     add_items(batch, inputs, first=first)
     batch.total = first + rows

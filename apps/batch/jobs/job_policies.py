@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from apps.batch.handlers import RowOrigin
 from apps.batch.models import ACTIVE, OPEN, Batch, BatchStatus, Item, ItemStatus
 from apps.batch.store.items import add_items, next_index
 
@@ -81,7 +82,8 @@ def create_replacements(batch: Batch, chosen: Sequence[Item]) -> int:
     if not chosen:
         return 0
     first = next_index(batch)
-    add_items(batch, ({"for": item.original_index} for item in chosen), first=first)
+    inputs = (RowOrigin(item.original_index).to_json() for item in chosen)
+    add_items(batch, inputs, first=first)
     Item.objects.filter(pk__in=[item.pk for item in chosen]).update(replaced=True)
     Batch.objects.filter(pk=batch.pk).update(total=first + len(chosen))
     return len(chosen)

@@ -4,7 +4,6 @@ Decisions about a running job (refill, yield, daily limit) are in `job_policies`
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -14,6 +13,7 @@ from django.utils import timezone
 from apps.batch.errors import WrongState
 from apps.batch.models import ACTIVE, Batch, BatchStatus, Item
 from apps.batch.store.items import INSERT_ROWS, add_empty_items, add_items
+from apps.core.json_types import JsonObject, JsonValue
 from apps.servers.models import Server
 
 
@@ -23,8 +23,8 @@ def create_batch(
     owner: User,
     server: Server,
     handler: str,
-    spec: dict[str, Any],
-    inputs: Iterable[Any] | int,
+    spec: JsonObject,
+    inputs: Iterable[JsonValue] | int,
     name: str = "",
     model: str = "",
     weight: int = 1,
@@ -40,7 +40,7 @@ def create_batch(
     Args:
         inputs: one per row; or the number of rows, where the index of a row is all it needs.
         refill: replace rejected and failed rows until as many rows are accepted as there are
-            inputs. A replacement's input is `{"for": index of the row it replaces}`.
+            inputs. A replacement's input is a `RowOrigin`.
         tries: max rows created per row wanted.
         width: max rows in parallel; None for all slots.
         daily_tokens: pause until tomorrow after this many tokens.
@@ -79,7 +79,7 @@ def change_batch(batch: Batch, **values: str | int | None) -> None:
 
 
 @transaction.atomic
-def update_spec(batch: Batch, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def update_spec(batch: Batch, change: Callable[[JsonObject], JsonObject]) -> None:
     """Store `change(spec)`; a running pump reads it again and drops what it derived from the old.
 
     The batch stays locked until the end of the surrounding transaction.

@@ -7,6 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.batch.errors import WrongState
+from apps.batch.handlers import RowOrigin, RowValues
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 
 ONLY_REJECTED = "The row is {}. Only rejected rows can be restored."
@@ -14,9 +15,7 @@ ROWS_PER_QUERY = 500
 
 
 @transaction.atomic
-def accept_row(
-    item: Item, output: dict[str, Any] | None = None, fingerprint: str | None = None
-) -> None:
+def accept_row(item: Item, output: RowValues | None = None, fingerprint: str | None = None) -> None:
     """Accept a rejected row and delete its replacement if that has not started.
 
     Args:
@@ -45,8 +44,8 @@ def accept_row(
 
 
 @transaction.atomic
-def requeue_row(item: Item, given: Any, reason: str) -> None:
-    """Return a rejected row to pending with another input; a finished job continues.
+def requeue_row(item: Item, origin: RowOrigin, reason: str) -> None:
+    """Return a rejected row to pending, to be continued; a finished job continues.
 
     Raises:
         WrongState: the row is not rejected, or its job was cancelled.
@@ -59,7 +58,7 @@ def requeue_row(item: Item, given: Any, reason: str) -> None:
         server=None,
         code="",
         reason=reason,
-        input=given,
+        input=origin.to_json(),
         reviewed=True,
         attempts=0,
         not_before=None,
@@ -90,7 +89,7 @@ def reject_row(item: Item, reason: str = "Rejected by you.") -> None:
     item.refresh_from_db()
 
 
-def edit_row(item: Item, edited: dict[str, Any] | None, fingerprint: str | None) -> None:
+def edit_row(item: Item, edited: RowValues | None, fingerprint: str | None) -> None:
     """Store edited fields beside the model's output; None takes the edit back.
 
     The signature of the old text is dropped and computed again when it is needed.
@@ -123,7 +122,7 @@ def delete_unstarted_replacements(batch_id: int, items: Iterable[Item]) -> None:
         spares = Item.objects.select_for_update(skip_locked=True).filter(
             batch_id=batch_id,
             status=ItemStatus.PENDING,
-            input__in=[{"for": index} for index in part],
+            input__in=[RowOrigin(index).to_json() for index in part],
             prompt="",
         )
         found = {item.original_index: item.pk for item in spares.only("pk", "index", "input")}

@@ -1,15 +1,15 @@
 """New rows of a job, many at once."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from apps.batch.models import Batch, Item
+from apps.core.json_types import JsonValue
 from apps.runtime.bulk_insert import bulk_insert, insert_numbered
 
 INSERT_ROWS = 2000  # of one transaction: others write meanwhile
 
 
-def add_items(batch: Batch, inputs: Iterable[Any], *, first: int = 0) -> int:
+def add_items(batch: Batch, inputs: Iterable[JsonValue], *, first: int = 0) -> int:
     """Add one row per input, in order, from the index `first` on; return how many."""
     rows = ((batch.pk, index, given) for index, given in enumerate(inputs, start=first))
     return bulk_insert(Item, ("batch", "index", "input"), rows)

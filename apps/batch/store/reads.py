@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from django.db.models import CharField, Max, Q
 from django.db.models.functions import MD5
 
 from apps.batch.models import ACTIVE, OPEN, Batch, BatchServer, Item, ItemStatus
+from apps.core.json_types import JsonObject
 from apps.servers.models import Server
 
 
@@ -24,8 +24,8 @@ def _worked_on_by(server_id: int) -> Q:
     return Q(server_id=server_id) | Q(pk__in=shared)
 
 
-def spec_of(batch_id: int) -> dict[str, Any]:
-    spec: dict[str, Any] = Batch.objects.values_list("spec", flat=True).get(pk=batch_id)
+def spec_of(batch_id: int) -> JsonObject:
+    spec: JsonObject = Batch.objects.values_list("spec", flat=True).get(pk=batch_id)
     return spec
 
 

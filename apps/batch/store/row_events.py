@@ -1,9 +1,9 @@
 """Events of a row between the pump that works on it and the database."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from apps.batch.handlers import RowOutcome
+from apps.core.json_types import JsonValue
 from apps.llm.events import Usage
 
 
@@ -15,7 +15,7 @@ class PendingRow:
     batch_id: int
     index: int
     attempts: int
-    input: Any
+    input: JsonValue
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 from apps.batch.handlers import JobContext, RowInput, RowOutcome, Verdict
+from apps.core.json_types import JsonObject, JsonValue
 from apps.llm.client import ChatRequest, Completion
 from apps.llm.thinking import (
     Thinking,
@@ -37,31 +38,54 @@ class Spec:
     system: str
     longest: int = 4_000 // 3
     """Tokens that the longest text may come to."""
+    asked_shots: int | None = None
+    """Examples of each label that were requested; None in old tests."""
     thinking: ThinkingSetting | None = None
     """None: off."""
 
     @classmethod
-    def read(cls, data: dict[str, Any]) -> "Spec":
-        known = {"longest": int(data["longest"])} if "longest" in data else {}
+    def read(cls, data: Mapping[str, Any]) -> "Spec":
+        known = {name: int(data[name]) for name in ("longest", "asked_shots") if name in data}
         thinking = data.get("thinking")
         return cls(list(data["labels"]), str(data["system"]), thinking=thinking, **known)
+
+    def to_json(self) -> JsonObject:
+        return asdict(self)
 
     @property
     def max_tokens(self) -> int:
         return 48 + max(max_tokens_of(label) for label in self.labels) * 2
 
     @property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """The label is one of those there are, because the server's grammar allows no other."""
         return {
             "type": "object",
             "properties": {
-                "label": {"type": "string", "enum": self.labels},
+                "label": {"type": "string", "enum": list[JsonValue](self.labels)},
                 "confidence": {"type": "integer", "minimum": 0, "maximum": 100},
             },
             "required": ["label", "confidence"],
             "additionalProperties": False,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class RowText:
+    """The input of a row: a text of the test set."""
+
+    text: str
+    at: int
+    """Its place among the test rows of the run."""
+
+    @classmethod
+    def read(cls, stored: JsonValue) -> "RowText":
+        assert isinstance(stored, dict)  # as `to_json` wrote it
+        given: dict[str, Any] = stored
+        return cls(str(given["text"]), int(given["at"]))
+
+    def to_json(self) -> JsonObject:
+        return {"text": self.text, "at": self.at}
 
 
 def system_prompt(
@@ -107,7 +131,7 @@ def request_for(spec: Spec, text: str, model: str) -> ChatRequest:
     )
 
 
-def read_spec(data: dict[str, Any]) -> Spec:
+def read_spec(data: JsonObject) -> Spec:
     return Spec.read(data)
 
 
@@ -124,7 +148,7 @@ async def label_row(row: RowInput, context: JobContext[Spec]) -> RowOutcome:
         LLMError: the server did not answer in full.
     """
     spec = context.spec
-    text = str(row.input["text"])
+    text = RowText.read(row.input).text
     thinking = context.cached(_thinking)
     thinking.support = context.thinking
     request = request_for(spec, text, context.model)

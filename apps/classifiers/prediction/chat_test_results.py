@@ -85,6 +85,7 @@ def read_result(test: ChatTest) -> Result:
         NoRowResults: nothing is known of the rows of this run.
     """
     run, batch = test.run, test.batch
+    spec = chat_labels.Spec.read(batch.spec)
     known = row_results.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
     labels = [entry["label"] for entry in run.per_class]
     items: list[dict[str, Any]] = list(
@@ -107,8 +108,8 @@ def read_result(test: ChatTest) -> Result:
         else None,
         tokens_per_row=_tokens(answered),
         failures=_failures(items),
-        asked_shots=batch.spec.get("asked_shots"),
-        thinking=label_of(batch.spec.get("thinking", "off")),
+        asked_shots=spec.asked_shots,
+        thinking=label_of(spec.thinking or "off"),
     )
     return _compare(found, answered, known.test, labels, run) if answered else found
 
@@ -135,7 +136,7 @@ def _compare(
     labels: list[str],
     run: Run,
 ) -> Result:
-    places = np.asarray([item["input"]["at"] for item in items])
+    places = np.asarray([chat_labels.RowText.read(item["input"]).at for item in items])
     truth = side.truth[places]
     said = np.asarray(
         [labels.index(item["output"]["label"]) if item["output"] else -1 for item in items]

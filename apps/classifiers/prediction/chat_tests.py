@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from django.conf import settings
@@ -52,37 +51,38 @@ def start_chat_test(
     """
     known = row_results.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
     labels = [entry["label"] for entry in run.per_class]
-    random = np.random.default_rng(run.seed)
-    places = random.permutation(len(known.test))[: min(rows, MOST_ROWS)].tolist()
-    texts = load_texts(run, known.test, places, longest=chat_labels.LONGEST_TEXT)
-    inputs: list[dict[str, Any]] = []
-    characters = 0
-    for place, text in zip(places, texts, strict=True):
-        characters += len(text)
-        if text != GONE and characters <= MOST_CHARACTERS:
-            inputs.append({"text": text, "at": place})
-    if not inputs:
-        raise ValueError(
-            "The test rows have changed since this version was trained. Train again first."
-        )
+    test_rows = _test_rows(run, known, rows)
     possible = min(shots, MOST_SHOTS, MOST_EXAMPLES // len(labels))
     examples = _examples(run, known, labels, possible)
     system = chat_labels.system_prompt(labels, examples, instructions, descriptions or {})
+    longest = max(max_tokens_of(row.text) for row in test_rows)
     batch = create_batch(
         owner=run.classifier.owner,
         server=server,
         model=model,
         handler=chat_labels.HANDLER,
-        spec={
-            "labels": labels,
-            "system": system,
-            "longest": max(max_tokens_of(row["text"]) for row in inputs),
-            "asked_shots": shots,
-            "thinking": thinking,
-        },
-        inputs=inputs,
+        spec=chat_labels.Spec(labels, system, longest, shots, thinking).to_json(),
+        inputs=(row.to_json() for row in test_rows),
     )
     return ChatTest.objects.create(run=run, batch=batch, shots=possible)
+
+
+def _test_rows(run: Run, known: row_results.RowResults, rows: int) -> list[chat_labels.RowText]:
+    """Choose test rows at random, the same ones for every test of a run."""
+    random = np.random.default_rng(run.seed)
+    places = random.permutation(len(known.test))[: min(rows, MOST_ROWS)].tolist()
+    texts = load_texts(run, known.test, places, longest=chat_labels.LONGEST_TEXT)
+    found: list[chat_labels.RowText] = []
+    characters = 0
+    for place, text in zip(places, texts, strict=True):
+        characters += len(text)
+        if text != GONE and characters <= MOST_CHARACTERS:
+            found.append(chat_labels.RowText(text, place))
+    if not found:
+        raise ValueError(
+            "The test rows have changed since this version was trained. Train again first."
+        )
+    return found
 
 
 def _examples(

@@ -12,7 +12,6 @@ from apps.classifiers.evaluation.evaluate_run import RunEvaluation
 from apps.classifiers.prediction.predictor import ModelCard, Predictor
 from apps.classifiers.run_results import (
     FitSummary,
-    JsonObject,
     StrengthScore,
     to_json,
     to_json_list,
@@ -21,6 +20,7 @@ from apps.classifiers.training.embed_rows import EmbeddedRows, EmbeddedTexts
 from apps.classifiers.training.estimator import LIBRARY_VERSION
 from apps.classifiers.training.rows import TrainingRows
 from apps.classifiers.training.trainer import Fit
+from apps.core.json_types import JsonObject
 from apps.embeddings.services import Preparation
 
 RunFields = dict[str, Any]

@@ -1,8 +1,8 @@
 """The fields of a job's rows."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from apps.batch.handlers import RowOrigin, RowValues
 from apps.batch.models import Item, ItemStatus
 from apps.batch.services import rows_of
 from apps.generation.models import Job
@@ -15,15 +15,16 @@ from apps.generation.rows.row_texts import used_replies
 PIECE_ROWS = 500
 
 
-def full_row(spec: Spec, item: Item) -> dict[str, Any]:
+def full_row(spec: Spec, item: Item) -> RowValues:
     """Return the fields of a row, edits included, in order; of an unfinished row those present."""
-    recipe, output = spec.recipe, item.current_output
-    fields = output if isinstance(output, dict) else {"text": output}
+    recipe, fields = spec.recipe, item.current_output
+    if not isinstance(fields, dict):
+        fields = {"text": fields}
     missing = set(recipe.field_names) - fields.keys()
     if not missing:
         return fields
     # Old rows were stored without their drawn values: these are drawn and answered again.
-    row_seed = seed_of_row(item.index, item.input, spec, {})
+    row_seed = seed_of_row(item.index, RowOrigin.read(item.input), spec, {})
     if recipe.is_plain:
         known = row_values(recipe, row_seed.index, row_seed.seed, row_seed.replaces)
         return {**fields, **{name: value for name, value in known.items() if name in missing}}

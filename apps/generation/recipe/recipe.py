@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pydantic import JsonValue
-
+from apps.core.json_types import JsonObject
 from apps.generation.recipe.columns import schemas
 from apps.generation.recipe.columns.base import Column
 from apps.generation.recipe.columns.choices import Choice
@@ -32,7 +31,7 @@ class ColumnRequest:
     """Sampling parameters, sent as they are."""
     thinking: ThinkingSetting | None
     reasoning_effort: str
-    response_format: Mapping[str, JsonValue] | None
+    response_format: JsonObject | None
     """Makes the server enforce the schema of the answer."""
 
 
@@ -160,7 +159,7 @@ def fields_in_words(column: Written) -> str:
     return "" if asked is None else schemas.described(asked)
 
 
-def response_format(column: Written) -> dict[str, JsonValue] | None:
+def response_format(column: Written) -> JsonObject | None:
     """Return the request parameter that makes the server enforce a column's schema."""
     asked = column.request_schema
     if asked is None:

@@ -1,9 +1,10 @@
 """The spec that a job's rows share, as its batch stores it (pure)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from apps.core.json_types import JsonObject
 from apps.generation.recipe import parse as recipes
 from apps.generation.recipe.recipe import Recipe
 
@@ -25,8 +26,24 @@ class Filters:
     judged: int = 0
     """Number of changes of the threshold since the job began."""
 
-    def as_dict(self) -> dict[str, Any]:
+    @classmethod
+    def read(cls, spec: Mapping[str, Any]) -> "Filters":
+        """Read the filters of a stored spec."""
+        return cls(**spec.get("filters", {}))
+
+    def as_dict(self) -> JsonObject:
         return asdict(self)
+
+
+def change_filters(spec: JsonObject, change: Callable[[Filters], Filters]) -> JsonObject:
+    """Return a stored spec with other filters. The recipe stays as it was stored."""
+    return {**spec, "filters": change(Filters.read(spec)).as_dict()}
+
+
+def stored_rows_of(spec: Mapping[str, Any]) -> list[int]:
+    """Return the keys of the `StoredRows` of a stored spec."""
+    keys = [*spec.get("stored", {}).values(), Filters.read(spec).test_set]
+    return [key for key in keys if key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +60,17 @@ class Spec:
     """Upper bound of a row's prompts, see `prompt_size`; None in old jobs."""
 
     @classmethod
-    def read(cls, data: dict[str, Any]) -> "Spec":
+    def read(cls, data: Mapping[str, Any]) -> "Spec":
         return cls(
             recipes.parse(data["recipe"], stored=True),
             data["seed"],
             data["system"],
             data.get("stored", {}),
-            Filters(**data.get("filters", {})),
+            Filters.read(data),
             data.get("prompt_tokens"),
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         return {
             "recipe": recipes.to_json(self.recipe),
             "seed": self.seed,

@@ -5,15 +5,17 @@ any other, and comes back with a higher threshold or by hand.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from django.db import transaction
 
 from apps.batch import services as batches
+from apps.core.json_types import JsonObject
 from apps.generation.models import Job
+from apps.generation.recipe.spec import Filters, change_filters
 from apps.generation.review.near_duplicates import compare_rows
 from apps.generation.review.row_comparison import CHUNK, CODES, By, ComparisonPending, RowComparison
 from apps.generation.rows import answer_check
@@ -65,12 +67,17 @@ def _apply(job: Job, by: By, step: int | None, measured: RowComparison) -> Thres
     return ThresholdResult(rejected, restored, goes_on)
 
 
-def _with_threshold(spec: dict[str, Any], *, by: By, step: int | None) -> dict[str, Any]:
-    filters = {**spec.get("filters", {})}
-    filters["near" if by is By.TEXT else "meaning"] = None if step is None else step / 100
-    # Tells a running pump that what it keeps in memory is out of date.
-    filters["judged"] = filters.get("judged", 0) + 1
-    return {**spec, "filters": filters}
+def _with_threshold(spec: JsonObject, *, by: By, step: int | None) -> JsonObject:
+    threshold = None if step is None else step / 100
+
+    def change(filters: Filters) -> Filters:
+        # The number tells a running pump that what it keeps in memory is out of date.
+        filters = replace(filters, judged=filters.judged + 1)
+        if by is By.TEXT:
+            return replace(filters, near=threshold)
+        return replace(filters, meaning=threshold)
+
+    return change_filters(spec, change)
 
 
 def _reason(measured: RowComparison, by: By, place: int, share: float) -> tuple[str, str]:

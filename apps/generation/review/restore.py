@@ -7,6 +7,7 @@ from django.db import transaction
 
 from apps.batch import services as batches
 from apps.batch.errors import WrongState
+from apps.batch.handlers import RowOrigin
 from apps.batch.models import Item, ItemStatus
 from apps.generation.exports.row_fields import full_row, is_complete
 from apps.generation.recipe.spec import Spec
@@ -37,21 +38,21 @@ def restore(item: Item, spec: Spec) -> None:
         raise WrongState(f"It cannot be written: {item.reason}")
     replies = used_replies(spec.recipe, item.prompt, item.raw)
     row, used = rebuild_row(
-        spec.recipe, seed_of_row(item.index, item.input, spec, _tables(spec)), replies
+        spec.recipe,
+        seed_of_row(item.index, RowOrigin.read(item.input), spec, _tables(spec)),
+        replies,
     )
     if not row.code:
         return _accept(item, spec, row.output or {})
     if not used:
         raise WrongState(NOTHING)
-    earlier = item.input if isinstance(item.input, dict) else {}
-    given = {
-        "for": item.original_index,
-        "passed": replies[:used],
-        # Asked as before, a server would answer as before.
-        "turn": earlier.get("turn", 0) + 1,
-    }
+    earlier = RowOrigin.read(item.input)
+    # With the same turn, a server would repeat its answer.
+    turn = 1 if earlier is None else earlier.turn + 1
     batches.requeue_row(
-        item, given, "Accepted by you so far: the rest of it is still to be written."
+        item,
+        RowOrigin(item.original_index, tuple(replies[:used]), turn),
+        "Accepted by you so far: the rest of it is still to be written.",
     )
 
 

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
-from apps.batch.handlers import JobContext, RowInput, RowOutcome, Verdict
+from apps.batch.handlers import JobContext, RowInput, RowOrigin, RowOutcome, Verdict
+from apps.core.json_types import JsonObject
 from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.prompts.prompt_size import prompt_tokens
 from apps.generation.recipe.recipe import Recipe
@@ -152,8 +153,9 @@ async def run_row(row: RowInput, context: JobContext[Spec]) -> RowOutcome:
     state = context.cached(JobState)
     await state.load(context.batch_id)
     spec = state.spec
-    row_seed = seed_of_row(row.index, row.input, spec, state.tables)
-    accepted = row.input.get("passed", ()) if isinstance(row.input, dict) else ()
+    origin = RowOrigin.read(row.input)
+    row_seed = seed_of_row(row.index, origin, spec, state.tables)
+    accepted = () if origin is None else origin.accepted
     state.thinking.support = context.thinking
     generated = await generate_row(
         spec.recipe, row_seed, context.client, context.model, row.draft, accepted, state.thinking
@@ -161,11 +163,12 @@ async def run_row(row: RowInput, context: JobContext[Spec]) -> RowOutcome:
     return outcome(spec.recipe, generated, duplicates=state.duplicates, index=row.index)
 
 
-def seed_of_row(index: int, given: Any, spec: Spec, tables: Mapping[str, Table]) -> RowSeed:
-    """Return the seed of a row, from its index and stored input."""
-    if not isinstance(given, dict):
+def seed_of_row(
+    index: int, origin: RowOrigin | None, spec: Spec, tables: Mapping[str, Table]
+) -> RowSeed:
+    if origin is None:
         return RowSeed(index, spec.seed, None, tables)
-    return RowSeed(index, spec.seed, given["for"], tables, given.get("turn", 0))
+    return RowSeed(index, spec.seed, origin.index, tables, origin.turn)
 
 
 def outcome(
@@ -198,7 +201,7 @@ def outcome(
     )
 
 
-def read_spec(data: dict[str, Any]) -> Spec:
+def read_spec(data: JsonObject) -> Spec:
     return Spec.read(data)
 
 

@@ -216,7 +216,7 @@ def _named_fields(column: Written, answer: Any) -> Values:
     return {name: answer.get(name) for name in column.names}
 
 
-def _pick_candidate(column: Written, candidates: list[Values], row_seed: RowSeed) -> Values:
+def _pick_candidate(column: Written, candidates: list[dict[str, Any]], row_seed: RowSeed) -> Values:
     """Choose a candidate by probability; in turn if all probabilities are 0."""
     weights = [max(0.0, float(candidate["probability"])) for candidate in candidates]
     total = sum(weights)

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
+from apps.core.json_types import JsonValue
 from apps.generation.recipe.columns.base import Column
 from apps.generation.recipe.columns.choices import Choice, Options
 from apps.generation.recipe.columns.sampled import Date, Expression, Number, Uuid
@@ -18,7 +19,8 @@ from apps.generation.recipe.columns.seed_rows import Row, Table
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts import templates
 
-Values = dict[str, Any]
+Values = dict[str, JsonValue]
+"""Values of a row by column or field, those that it does not keep included."""
 UNITS = 2.0**64
 
 

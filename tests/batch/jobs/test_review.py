@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from apps.batch import services
 from apps.batch.errors import WrongState
+from apps.batch.handlers import RowOrigin
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from tests.batch.conftest import MakeBatch
 
@@ -50,12 +51,12 @@ def test_requeue_row_continues_a_finished_job(make_batch: MakeBatch) -> None:
     set_status(batch, ItemStatus.REJECTED, attempts=3, minhash=b"x")
     Batch.objects.filter(pk=batch.pk).update(status=BatchStatus.DONE)
     item = batch.items.get()
-    services.requeue_row(item, {"for": 0}, "Restored.")
+    services.requeue_row(item, RowOrigin(0), "Restored.")
     batch.refresh_from_db()
     assert (batch.status, item.status, item.attempts) == ("queued", "pending", 0)
     assert (item.input, item.minhash, item.reason) == ({"for": 0}, None, "Restored.")
     with pytest.raises(WrongState, match="Only rejected rows"):
-        services.requeue_row(item, {"for": 0}, "")
+        services.requeue_row(item, RowOrigin(0), "")
 
 
 def test_requeue_row_refuses_a_cancelled_job(make_batch: MakeBatch) -> None:
@@ -63,7 +64,7 @@ def test_requeue_row_refuses_a_cancelled_job(make_batch: MakeBatch) -> None:
     set_status(batch, ItemStatus.REJECTED)
     services.cancel_batch(batch)
     with pytest.raises(WrongState, match="cancelled"):
-        services.requeue_row(batch.items.get(), {"for": 0}, "")
+        services.requeue_row(batch.items.get(), RowOrigin(0), "")
 
 
 def test_edit_row_keeps_the_output_and_drops_the_signature(make_batch: MakeBatch) -> None:

@@ -99,7 +99,8 @@ def test_request_for_allows_only_the_labels() -> None:
 
 def test_spec_reads_what_a_job_stores() -> None:
     stored = {"labels": LABELS, "system": "x", "longest": 7, "asked_shots": 3, "thinking": 512}
-    assert Spec.read(stored) == Spec(LABELS, "x", 7, thinking=512)
+    assert Spec.read(stored) == Spec(LABELS, "x", 7, asked_shots=3, thinking=512)
+    assert Spec.read(stored).to_json() == stored
     assert Spec.read({"labels": LABELS, "system": "x"}).longest == Spec(LABELS, "x").longest
 
 
