@@ -5,6 +5,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,7 @@ def evaluate(
     *,
     report: ReportProgress = lambda done, total: None,
 ) -> RunEvaluation:
-    """Everything that is known of a run once its model is there.
+    """Measure a run whose model is fitted.
 
     Args:
         codes: (rows,), each row's label as a number, -1 without one.
@@ -70,23 +71,11 @@ def evaluate(
     leaks = find_leaks(rows, labels, codes, vectors, known, seed=options.seed)
     report(3, STEPS)
     if leaks.train_copies >= NAIVE_SCORE_FROM * train.sum():
-        leaks.grouped_accuracy = next(s.accuracy for s in fit.path if fit.C == s.C)
-        leaks.naive_accuracy = trainer.naive_accuracy(
-            vectors.train,
-            codes[train],
-            C=fit.C,
-            options=options,
-            check=lambda: report(3, STEPS),
-        )
+        _add_naive_accuracy(leaks, vectors, codes[train], fit, options, lambda: report(3, STEPS))
     report(4, STEPS)
+    report_point = partial(_report_point, report)
     curve = learning_curve(
-        vectors,
-        codes[train],
-        truth,
-        len(labels),
-        fit,
-        options,
-        report=lambda step: report(4 + step, STEPS),
+        vectors, codes[train], truth, len(labels), fit, options, report=report_point
     )
     return RunEvaluation(
         found,
@@ -96,6 +85,24 @@ def evaluate(
         leaks,
         curve,
         _notes(leaks, known, found, fit),
+    )
+
+
+def _report_point(report: ReportProgress, step: int) -> None:
+    report(4 + step, STEPS)
+
+
+def _add_naive_accuracy(
+    leaks: Leaks,
+    vectors: RowVectors,
+    codes: Codes,
+    fit: trainer.Fit,
+    options: estimator.TrainerOptions,
+    check: Callable[[], None],
+) -> None:
+    leaks.grouped_accuracy = next(s.accuracy for s in fit.path if fit.C == s.C)
+    leaks.naive_accuracy = trainer.naive_accuracy(
+        vectors.train, codes, C=fit.C, options=options, check=check
     )
 
 

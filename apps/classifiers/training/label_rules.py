@@ -71,7 +71,7 @@ def _check_labels(labels: Sequence[str]) -> None:
 def resolve_labels(
     rows: TrainingRows, choices: LabelOptions
 ) -> tuple[TrainingRows, NDArray[np.bool_]]:
-    """The rows that can be used, and which those are: (rows before,). Notes say what was left out.
+    """Return the rows that can be used, and which those are: (rows before,). Notes say what is not.
 
     Rare labels are left out or pooled, as chosen. Test rows of labels that are never trained cannot
     come out right: they are left out too, and counted.
@@ -79,34 +79,8 @@ def resolve_labels(
     Raises:
         CannotTrain: rare labels are to fail the run, or too little is left.
     """
-    keep = np.ones(len(rows.texts), dtype=np.bool_)
-    texts = _texts_of_labels(rows)
-    rare = {label: count for label, count in texts.items() if count < choices.rare_below}
-    labels, notes = list(rows.labels), []
-    if rare:
-        what = f"{_counted(len(rare), 'label')} with fewer than {choices.rare_below} different "
-        what += f"training texts ({_listed(rare)})"
-        pooled = choices.rare_labels == "pool"
-        pooled = pooled and sum(rare.values()) + texts.get(POOLED, 0) >= choices.rare_below
-        if choices.rare_labels == "fail":
-            raise CannotTrain(
-                f"There {'is' if len(rare) == 1 else 'are'} {what}. Add examples, remove them, or "
-                "have rare labels left out or pooled."
-            )
-        if pooled:
-            labels = [POOLED if label in rare else label for label in labels]
-            notes.append(f"{what} were pooled as “{POOLED}”.")
-        else:
-            keep &= rows.test | np.asarray([label not in rare for label in labels], dtype=np.bool_)
-            notes.append(f"{what} were left out. Add examples, or have rare labels pooled.")
-    trained = {
-        label
-        for label, known, test, use in zip(
-            labels, rows.labelled.tolist(), rows.test.tolist(), keep.tolist(), strict=True
-        )
-        if known and not test and use
-    }
-    unseen = rows.test & np.asarray([label not in trained for label in labels], dtype=np.bool_)
+    labels, keep, notes = _resolve_rare(rows, choices)
+    unseen = _unseen(rows, labels, keep)
     if unseen.any():
         names = Counter(label for label, out in zip(labels, unseen.tolist(), strict=True) if out)
         notes.append(
@@ -114,15 +88,51 @@ def resolve_labels(
             f"({_listed(names)}) are not part of the scores."
         )
         keep &= ~unseen
-    settled = replace(
+    resolved = replace(
         rows,
         labels=labels,
         notes=[*rows.notes, *notes],
         unseen=rows.unseen + int(unseen.sum()),
     )
-    settled = settled.only(keep)
-    encode_labels(settled)
-    return settled, keep
+    resolved = resolved.only(keep)
+    encode_labels(resolved)
+    return resolved, keep
+
+
+def _resolve_rare(
+    rows: TrainingRows, choices: LabelOptions
+) -> tuple[list[str], NDArray[np.bool_], list[str]]:
+    """Return the labels after pooling, the rows to keep, and notes.
+
+    Raises:
+        CannotTrain: rare labels are to fail the run.
+    """
+    keep = np.ones(len(rows.texts), dtype=np.bool_)
+    texts = _texts_of_labels(rows)
+    rare = {label: count for label, count in texts.items() if count < choices.rare_below}
+    if not rare:
+        return list(rows.labels), keep, []
+    what = f"{_counted(len(rare), 'label')} with fewer than {choices.rare_below} different "
+    what += f"training texts ({_listed(rare)})"
+    if choices.rare_labels == "fail":
+        raise CannotTrain(
+            f"There {'is' if len(rare) == 1 else 'are'} {what}. Add examples, remove them, or "
+            "have rare labels left out or pooled."
+        )
+    is_enough = sum(rare.values()) + texts.get(POOLED, 0) >= choices.rare_below
+    if choices.rare_labels == "pool" and is_enough:
+        labels = [POOLED if label in rare else label for label in rows.labels]
+        return labels, keep, [f"{what} were pooled as “{POOLED}”."]
+    keep &= rows.test | np.asarray([label not in rare for label in rows.labels], dtype=np.bool_)
+    note = f"{what} were left out. Add examples, or have rare labels pooled."
+    return list(rows.labels), keep, [note]
+
+
+def _unseen(rows: TrainingRows, labels: list[str], keep: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Mark the test rows whose label no training row has."""
+    is_trained = rows.labelled & ~rows.test & keep
+    trained = {label for label, use in zip(labels, is_trained.tolist(), strict=True) if use}
+    return rows.test & np.asarray([label not in trained for label in labels], dtype=np.bool_)
 
 
 def _texts_of_labels(rows: TrainingRows) -> Counter[str]:

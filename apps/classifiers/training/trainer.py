@@ -10,6 +10,7 @@
 - Few rows are dealt into folds several times: one deal of twenty rows is a matter of luck.
 """
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -94,7 +95,7 @@ def fit(
     options: TrainerOptions = DEFAULT_OPTIONS,
     report: Callable[[int, int], None] = lambda done, total: None,
 ) -> Fit:
-    """The model that predicts best, by what it says of rows it has not seen.
+    """Fit the model that predicts best on rows it has not seen.
 
     Args:
         vectors: (n, d), of unit length, writable: scaled in place meanwhile and given back as
@@ -108,51 +109,81 @@ def fit(
         deal_folds(labels, groups, folds=FOLDS, seed=options.seed + number)
         for number in range(REPEATS if rows < REPEATED_BELOW else 1)
     ]
-    held_out = [(at, folds == fold) for at, folds in enumerate(deals) for fold in np.unique(folds)]
-    total = len(STRENGTHS) * len(held_out) + 1
-    done = 0
-    report(done, total)
-    fitters = [new_estimator(options) for _ in held_out]
-    truth, prior = np.tile(labels, len(deals)), _prior(labels, options)
+    validation = _CrossValidation(vectors, labels, deals, options)
+    total = len(STRENGTHS) * len(validation.held_out) + 1
+    done = itertools.count(1)
+    report(0, total)
     path: list[StrengthResult] = []
     chosen: _Tried | None = None
     with scaled_vectors(vectors):
         # C outside, folds inside: each fold starts from its own weights at the last C, and only
         # one set of out-of-fold logits is held besides the best.
         for C in STRENGTHS:
-            logits = empty_array((len(deals) * rows, count))
-            for (at, out), fitter in zip(held_out, fitters, strict=True):
-                mine = logits[at * rows : (at + 1) * rows]
-                fit_and_predict(fitter, C, vectors, labels, out, mine)
-                done += 1
-                report(done, total)
-            found = calibrate(logits, truth, counts=np.bincount(labels), shift=prior)
-            strength = StrengthResult(
-                C, found.temperature, found.loss, float((logits.argmax(axis=1) == truth).mean())
-            )
-            losses = found.losses.reshape(len(deals), rows).mean(axis=0)
-            path.append(strength)
-            if chosen is None or _clearly_less(losses, chosen.losses):
-                chosen = _Tried(strength, found, losses, logits)
+            tried = validation.try_strength(C, lambda: report(next(done), total))
+            path.append(tried.strength)
+            if chosen is None or _clearly_less(tried.losses, chosen.losses):
+                chosen = tried
         assert chosen is not None
         weights, bias, converged = fit_weights(vectors, labels, count, chosen.strength.C, options)
     report(total, total)
+    return _build_fit(chosen, tuple(path), labels, validation.prior, weights, bias, converged)
+
+
+def _build_fit(
+    chosen: _Tried,
+    path: tuple[StrengthResult, ...],
+    labels: Codes,
+    prior: Floats,
+    weights: Floats,
+    bias: Floats,
+    converged: bool,
+) -> Fit:
+    rows, count = len(labels), int(labels.max()) + 1
+    out_of_fold = chosen.logits
+    if len(out_of_fold) > rows:  # several deals
+        out_of_fold = out_of_fold.reshape(-1, rows, count).mean(axis=0)
+    mistakes = int((out_of_fold.argmax(axis=1) != labels).sum())
     temperature = chosen.strength.temperature
     shift = np.float32(temperature) * prior
-    out_of_fold = chosen.logits
-    if len(deals) > 1:
-        out_of_fold = out_of_fold.reshape(len(deals), rows, count).mean(axis=0)
-    mistakes = int((out_of_fold.argmax(axis=1) != labels).sum())
     out_of_fold += shift
     return Fit(
         Model(weights, bias + shift, temperature, -shift),
         chosen.strength.C,
-        tuple(path),
+        path,
         out_of_fold,
         converged,
         mistakes,
         chosen.calibration.at_bound,
     )
+
+
+class _CrossValidation:
+    """Fits each fold of each deal with one strength after the other."""
+
+    def __init__(
+        self, vectors: Floats, labels: Codes, deals: list[Codes], options: TrainerOptions
+    ) -> None:
+        self._vectors, self._labels, self._deals = vectors, labels, len(deals)
+        self.prior = _prior(labels, options)
+        self.held_out = [
+            (at, folds == fold) for at, folds in enumerate(deals) for fold in np.unique(folds)
+        ]
+        self._fitters = [new_estimator(options) for _ in self.held_out]
+
+    def try_strength(self, C: float, report: Callable[[], None]) -> _Tried:
+        """Predict each row by a model that has not seen it; `report` is called after each fit."""
+        labels, rows = self._labels, len(self._labels)
+        logits = empty_array((self._deals * rows, int(labels.max()) + 1))
+        for (at, out), fitter in zip(self.held_out, self._fitters, strict=True):
+            mine = logits[at * rows : (at + 1) * rows]
+            fit_and_predict(fitter, C, self._vectors, labels, out, mine)
+            report()
+        truth = np.tile(labels, self._deals)
+        found = calibrate(logits, truth, counts=np.bincount(labels), shift=self.prior)
+        accuracy = float((logits.argmax(axis=1) == truth).mean())
+        strength = StrengthResult(C, found.temperature, found.loss, accuracy)
+        losses = found.losses.reshape(self._deals, rows).mean(axis=0)
+        return _Tried(strength, found, losses, logits)
 
 
 def naive_accuracy(

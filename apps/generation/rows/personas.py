@@ -1,7 +1,7 @@
-"""People that the user's own model makes up, to write rows from their points of view.
+"""Personas by the user's own model, to generate rows from their points of view.
 
-After Ge et al. 2024 (arXiv 2406.20094); their own list may not be used commercially, so none of it
-is here.
+After Ge et al. 2024 (arXiv 2406.20094). None of their list is here: its licence forbids commercial
+use.
 """
 
 import json
@@ -23,7 +23,7 @@ SYSTEM = "You invent people. Each is one short phrase: age, work, situation, wha
 
 
 class NoPersonas(Exception):
-    """The model wrote nothing that can be used."""
+    """The model returned no usable persona."""
 
 
 async def write(
@@ -34,7 +34,7 @@ async def write(
     person: int | None = None,
     setting: ThinkingSetting | None = None,
 ) -> list[str]:
-    """`count` different people, fewer if the model repeats itself.
+    """Generate `count` different personas, fewer if the model repeats itself.
 
     Args:
         setting: of the model's thinking; None: off.
@@ -68,6 +68,25 @@ async def _ask(
     thinking: Thinking,
     setting: ThinkingSetting | None,
 ) -> list[str]:
+    request = _request(target.model, about, count, known, turn)
+    most = request.max_tokens or 0
+    async with hold_slot(
+        target.server,
+        lane=Lane.INTERACTIVE,
+        model=target.model,
+        tokens=most + plan_thinking(thinking.support, setting).extra_tokens + 60 * count,
+        label="Personas",
+        person=user,
+        owner=user,
+    ) as held:
+        completion = await thinking.complete(target.client.complete, request, setting)
+        held.record_usage(completion.usage)
+    if nothing := describe_missing_answer(completion, most):
+        raise NoPersonas(nothing)
+    return _people_in(completion.text)
+
+
+def _request(model: str, about: str, count: int, known: list[str], turn: int) -> ChatRequest:
     question = f"Invent {count} very different people"
     question += f" for this purpose: {about}." if about else "."
     if known:
@@ -85,40 +104,31 @@ async def _ask(
             }
         },
     }
-    most = 60 * count + 100
-    request = ChatRequest(
-        target.model,
+    return ChatRequest(
+        model,
         [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question}],
-        most,
+        60 * count + 100,
         {"temperature": 1.0, "seed": turn},
         {
             "type": "json_schema",
             "json_schema": {"name": "people", "schema": schema, "strict": True},
         },
     )
-    async with hold_slot(
-        target.server,
-        lane=Lane.INTERACTIVE,
-        model=target.model,
-        tokens=most + plan_thinking(thinking.support, setting).extra_tokens + 60 * count,
-        label="Personas",
-        person=user,
-        owner=user,
-    ) as held:
-        completion = await thinking.complete(target.client.complete, request, setting)
-        held.record_usage(completion.usage)
-    if nothing := describe_missing_answer(completion, most):
-        raise NoPersonas(nothing)
+
+
+def _people_in(text: str) -> list[str]:
     try:
-        people = json.loads(completion.text).get("people", [])
+        people = json.loads(text).get("people", [])
     except (ValueError, AttributeError):
         return []
     return [line for person in people if (line := clean_persona(str(person)))]
 
 
 def clean_persona(line: str) -> str:
-    """A person in one line, without a number or bullet before it; empty where it is none: markup, a
-    heading, a single word, more signs than letters."""
+    """Return a persona in one line, without a number or bullet before it.
+
+    Returns "" for markup, a heading, a single word, or more signs than letters.
+    """
     line = " ".join(line.split())
     line = _BULLET.sub("", line).strip(" \"“”'*_").rstrip(",;")
     letters = [sign for sign in line if unicodedata.category(sign)[0] in "LM"]
