@@ -70,47 +70,82 @@ def read_form(data: QueryDict) -> ImportForm:
     return ImportForm(mapping, read, str(data.get("name") or ""))
 
 
+@dataclass(frozen=True, slots=True)
+class _Detected:
+    """An upload as it is read with the chosen options, or with none where these do not fit."""
+
+    form: ImportForm
+    layout: Layout
+    mapping: ColumnMapping
+    problem: str
+    """Why the chosen options cannot be used, as a sentence; else ""."""
+
+
 def preview_context(found: Upload, form: ImportForm) -> dict[str, Any]:
-    first = found.files[0]
+    detected = _detect(found, form)
+    layout, mapping, read = detected.layout, detected.mapping, detected.form.read
+    surveyed = apps_files.count_lines(found.path, layout)
+    return {
+        "upload": found,
+        "layout": layout,
+        "mapping": mapping,
+        "read_options": read,
+        "problem": detected.problem,
+        "name": detected.form.name or Path(found.files[0]["name"]).stem,
+        "small": not detected.problem and import_queue.is_small(found, read),
+        "choices": [name for name in layout.columns if name not in layout.object_columns],
+        **_sample_table(found, layout, mapping),
+        "survey": surveyed[0] if surveyed else None,
+        "surveyed_all": bool(surveyed and surveyed[1]),
+        "suspects": _suspects(found, layout, surveyed[0].suspects if surveyed else []),
+        "quotings": QUOTINGS,
+        "separators": SEPARATORS,
+        "separator_choice": _separator_choice(read),
+        "encodings": apps_files.ENCODINGS.items(),
+        "joined_by": apps_files.LABEL_SEPARATOR,
+        "splits": [value for value in Split.values if value],
+        "rejections": [] if detected.problem else _sample_rejections(found, layout, mapping),
+    }
+
+
+def _detect(found: Upload, form: ImportForm) -> _Detected:
+    name, problem = found.files[0]["name"], ""
     try:
-        layout = apps_files.detect_layout(found.path, name=first["name"], options=form.read)
+        layout = apps_files.detect_layout(found.path, name=name, options=form.read)
         guess = apps_files.detect_mapping(found.path, layout)
-        problem = ""
     except FormatError as error:  # of an option that was chosen: show what was detected
         form = ImportForm(None, ReadOptions())
-        layout = apps_files.detect_layout(found.path, name=first["name"])
+        layout = apps_files.detect_layout(found.path, name=name)
         guess = apps_files.detect_mapping(found.path, layout)
         problem = str(error)
-    mapping = form.mapping
-    if mapping is None or not set(mapping.columns) <= {*layout.columns, *layout.paths}:
-        mapping = (
-            guess  # the header came or went
-            if mapping is None
-            else replace(
-                guess, keep_unlabelled=mapping.keep_unlabelled, keep_extra=mapping.keep_extra
-            )
-        )
+    mapping = _usable_mapping(form.mapping, guess, layout)
     if not problem:
         try:
             check_files(found, ImportOptions("", mapping, form.read))
         except FormatError as error:
             problem = str(error)
+    return _Detected(form, layout, mapping, problem)
+
+
+def _usable_mapping(
+    chosen: ColumnMapping | None, guess: ColumnMapping, layout: Layout
+) -> ColumnMapping:
+    """Return the chosen mapping; the guess if its columns are gone, as when the header changes."""
+    if chosen is None:
+        return guess
+    if set(chosen.columns) <= {*layout.columns, *layout.paths}:
+        return chosen
+    return replace(guess, keep_unlabelled=chosen.keep_unlabelled, keep_extra=chosen.keep_extra)
+
+
+def _sample_table(found: Upload, layout: Layout, mapping: ColumnMapping) -> dict[str, Any]:
+    """Return the first rows and their columns, each with its role."""
     extra = apps_files.extra_columns(layout, mapping)
     columns = [name for name in mapping.columns if name in layout.paths]
     columns += [name for name in layout.columns if name not in columns]
     rows = apps_files.sample_rows(found.path, layout, limit=PREVIEW_ROWS, columns=columns)
-    surveyed = apps_files.count_lines(found.path, layout)
-    suspects = surveyed[0].suspects if surveyed else []
     return {
-        "upload": found,
-        "layout": layout,
-        "mapping": mapping,
-        "read_options": form.read,
-        "problem": problem,
-        "name": form.name or Path(first["name"]).stem,
-        "small": not problem and import_queue.is_small(found, form.read),
         "columns": [{"name": name, "role": _role(name, mapping, extra)} for name in columns],
-        "choices": [name for name in layout.columns if name not in layout.object_columns],
         "rows": [
             [
                 {
@@ -122,16 +157,6 @@ def preview_context(found: Upload, form: ImportForm) -> dict[str, Any]:
             ]
             for row in rows
         ],
-        "survey": surveyed[0] if surveyed else None,
-        "surveyed_all": bool(surveyed and surveyed[1]),
-        "suspects": _suspects(found, layout, suspects),
-        "quotings": QUOTINGS,
-        "separators": SEPARATORS,
-        "separator_choice": _separator_choice(form.read),
-        "encodings": apps_files.ENCODINGS.items(),
-        "joined_by": apps_files.LABEL_SEPARATOR,
-        "splits": [value for value in Split.values if value],
-        "rejections": [] if problem else _sample_rejections(found, layout, mapping),
     }
 
 

@@ -62,30 +62,56 @@ def estimate_job(
     good = sum(1 for each in tried if each.outcome and not each.outcome.code)
     tries = min(MOST_TRIES, len(tried) / good if good else MOST_TRIES) if refill else 1.0
 
-    slots = target.server.slots_of(target.model)
-    wide = min(slots, width or slots)
-    seconds = [each.seconds for each in tried if each.seconds]
-    fastest = slowest = None
-    rates = recent_rates(target.server, target.model) if wide == slots else []
+    rates = _rates(target, width)
     work = (written + READ_SHARE * read) * rows
-    if rates and work:
-        fastest, slowest = work / max(rates) / SPREAD, work / min(rates) * SPREAD
-    elif seconds:
-        each = sum(seconds) / len(seconds)
-        fastest, slowest = rows * each / wide, rows * each / min(len(tried), wide)
-    if fastest is not None and slowest is not None:
-        least = max(seconds, default=0.0)  # no job ends before its longest row
-        fastest = max(fastest, least)
-        slowest = max(slowest * tries, least) + START_SECONDS
+    times = _seconds_of(target, tried, rows, rates if work else [], work, tries, width)
     return Estimate(
         rows=rows,
         prompt_tokens=round(read * rows * tries),
         output_tokens=round(written * rows * tries),
         accepted=good / len(tried),
-        fastest=fastest,
-        slowest=slowest,
+        fastest=times[0],
+        slowest=times[1],
         from_jobs=len(rates) if rates and work else 0,
     )
+
+
+def _rates(target: Target, width: int | None) -> list[float]:
+    """Return the speeds of earlier jobs, if this one also uses all slots."""
+    slots = target.server.slots_of(target.model)
+    if min(slots, width or slots) < slots:
+        return []
+    return recent_rates(target.server, target.model)
+
+
+def _seconds_of(
+    target: Target,
+    tried: Sequence[Preview],
+    rows: int,
+    rates: Sequence[float],
+    work: float,
+    tries: float,
+    width: int | None,
+) -> tuple[float | None, float | None]:
+    """Return the least and most seconds of a job; None where nothing was measured.
+
+    Args:
+        rates: output tokens per second of earlier jobs.
+        work: the job's output tokens, prompts included by their share.
+        tries: rows generated for each one wanted.
+    """
+    slots = target.server.slots_of(target.model)
+    wide = min(slots, width or slots)
+    seconds = [each.seconds for each in tried if each.seconds]
+    if rates:
+        fastest, slowest = work / max(rates) / SPREAD, work / min(rates) * SPREAD
+    elif seconds:
+        each = sum(seconds) / len(seconds)
+        fastest, slowest = rows * each / wide, rows * each / min(len(tried), wide)
+    else:
+        return None, None
+    least = max(seconds, default=0.0)  # no job ends before its longest row
+    return max(fastest, least), max(slowest * tries, least) + START_SECONDS
 
 
 def recent_rates(server: Server, model: str) -> list[float]:
