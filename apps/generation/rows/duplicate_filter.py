@@ -144,7 +144,7 @@ async def _catch_up(batch_id: int, duplicates: DuplicateFilter) -> None:
 
 
 Known = tuple[int, datetime | None, bytes | memoryview | None]
-"""A row's index, when it was finished, its signature."""
+"""Index of a row, time at which it was finished, signature."""
 
 
 def _finished_since(batch_id: int, since: datetime | None, index: int) -> list[Known]:
@@ -154,11 +154,11 @@ def _finished_since(batch_id: int, since: datetime | None, index: int) -> list[K
 
 def _add_rows(batch_id: int, duplicates: DuplicateFilter, known: list[Known]) -> None:
     new = [(index, minhash) for index, _, minhash in known if not duplicates.has(index)]
-    kept = {index: minhash for index, minhash in new if minhash}
-    if kept:
-        signatures = np.frombuffer(b"".join(kept.values()), dtype=np.uint16)
-        duplicates.rows.add_signatures(list(kept), signatures.reshape(len(kept), HASHES))
-    without = [index for index, _ in new if index not in kept]
+    signed = {index: minhash for index, minhash in new if minhash}
+    if signed:
+        signatures = np.frombuffer(b"".join(signed.values()), dtype=np.uint16)
+        duplicates.rows.add_signatures(list(signed), signatures.reshape(len(signed), HASHES))
+    without = [index for index, _ in new if index not in signed]
     for index, output in _outputs(batch_id, without):
         texts = answer_check.free_texts_of(duplicates.spec.recipe, output)
         duplicates.rows.add(index, "\n".join(texts))

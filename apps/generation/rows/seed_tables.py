@@ -15,10 +15,10 @@ from apps.generation.recipe.recipe import Recipe
 
 
 def load_tables(owner: User, recipe: Recipe) -> dict[str, Table]:
-    """The rows of each seed column, as they are now.
+    """Load the current rows of each seed column.
 
     Raises:
-        RecipeError: a dataset is not there (any more), or is empty.
+        RecipeError: a dataset does not exist, or is empty.
     """
     tables: dict[str, Table] = {}
     for at, column in enumerate(recipe.columns):
@@ -52,7 +52,7 @@ def _dataset_table(dataset: Dataset) -> Table:
             f"“{dataset.name}” has {dataset.rows:,} rows; the limit is {seed_rows.MAX_ROWS:,}."
         )
         raise RecipeError([Problem(("dataset",), message)])
-    # What something will be judged on is never an example.
+    # Test rows are never examples: they would leak.
     rows = dataset.examples.exclude(split=Split.TEST).order_by("index").values("text", "label")
     if not rows:
         raise RecipeError([Problem(("dataset",), f"“{dataset.name}” has only test rows.")])
@@ -60,7 +60,7 @@ def _dataset_table(dataset: Dataset) -> Table:
 
 
 def load_test_table(dataset: Dataset) -> Table:
-    """The rows something will be judged on: the dataset's test rows; without any, all it has."""
+    """Load the test rows of a dataset; all rows if none is marked as test."""
     rows = dataset.examples.order_by("index")
     if dataset.test_rows:
         rows = rows.filter(split=Split.TEST)
@@ -78,7 +78,7 @@ def store_table(owner: User, table: Table, origin: str) -> int:
 
 
 def with_stored_rows(recipe: Recipe, stored: Mapping[str, int]) -> Recipe:
-    """A job's recipe for another job: its seed rows are the ones that were stored."""
+    """Return the recipe with its seed rows replaced by the stored ones."""
     columns = tuple(
         column.with_stored_rows(stored[column.name])
         if isinstance(column, Seed) and column.name in stored

@@ -1,10 +1,10 @@
-"""Near duplicates by meaning while a job runs: the cosine of embeddings.
+"""Near-duplicates by meaning while a job runs: the cosine of embeddings.
 
-A row is accepted first and compared within about a second, many rows at once and without the slot
-that made it. One that says what a row before it, a seed row or a test row says is then rejected,
-with the reason, and a job that refills makes another. While the embedding server is away rows are
-made all the same; the job says so, and is done only when all were compared. A text that is too long
-for the embedding model is compared by its characters alone.
+A row is accepted first and compared within about a second, together with others and without a slot
+of the chat model. If its meaning is that of an earlier row, a seed row or a test row, it is
+rejected with the reason, and a job that refills replaces it. While the embedding server is offline,
+rows are generated all the same; the job shows it, and is done only when all rows are compared. A
+text that is too long for the embedding model is compared by its characters alone.
 """
 
 import asyncio
@@ -43,11 +43,11 @@ def post_process(batch_id: int, spec: Spec) -> PostProcess | None:
 
 @dataclass
 class KnownTexts:
-    """Texts that nothing may repeat, by their vectors."""
+    """Vectors of the texts that no row may repeat."""
 
     code: str
-    what: str
-    """What such a text is called in a reason."""
+    name: str
+    """The name of such a text in a reason, with a gap for its number."""
     places: list[int] = field(default_factory=list)
     """The number of each text."""
     _vectors: Vectors = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
@@ -69,7 +69,7 @@ class KnownTexts:
 
 
 class SemanticFilter:
-    """A job's rows so far, in the memory of the pump that works on it."""
+    """Vectors of a job's rows so far, in the memory of its pump."""
 
     def __init__(self, batch_id: int, spec: Spec) -> None:
         self._batch_id = batch_id
@@ -109,12 +109,12 @@ class SemanticFilter:
     async def _read_texts(self, embedder: Embedder) -> None:
         filters = self._spec.filters
         tests = [] if filters.test_set is None else [filters.test_set]
-        for kept, stored in ((self._tests, tests), (self._seeds, self._spec.stored.values())):
+        for texts, stored in ((self._tests, tests), (self._seeds, self._spec.stored.values())):
             for key in stored:
                 table = await in_db(stored_table, key)
                 places, vectors = await _embedded(embedder, table.texts)
                 if places:
-                    kept.add(places, vectors)
+                    texts.add(places, vectors)
 
     def _next(self) -> list[Item]:
         rows = accepted_rows_since(self._batch_id, self._since, self._index)
@@ -125,39 +125,39 @@ class SemanticFilter:
         return "\n".join(answer_check.free_texts_of(self._spec.recipe, item.current_output))
 
     def reject_similar(self, items: list[Item], vectors: Vectors) -> list[LateRejection]:
-        """The rows that go, in the order in which they were accepted; the others are kept."""
+        """Return the rows to reject, in order of acceptance, and remember the others."""
         if not items:
             return []
-        texts = (self._tests, self._seeds, self._rows)
-        known = [(kept, find_nearest(vectors, kept.vectors)) for kept in texts if kept.places]
-        goes: list[LateRejection] = []
-        stay: list[int] = []
+        groups = (self._tests, self._seeds, self._rows)
+        known = [(texts, find_nearest(vectors, texts.vectors)) for texts in groups if texts.places]
+        rejected: list[LateRejection] = []
+        remaining: list[int] = []
         for at, item in enumerate(items):
             matches = [
-                (kept, kept.places[int(found.partner[at])], float(found.cosine[at]))
-                for kept, found in known
+                (texts, texts.places[int(found.partner[at])], float(found.cosine[at]))
+                for texts, found in known
             ]
-            if stay:
-                cosines = vectors[stay] @ vectors[at]
+            if remaining:
+                cosines = vectors[remaining] @ vectors[at]
                 best = int(cosines.argmax())
-                matches.append((self._rows, items[stay[best]].index, float(cosines[best])))
+                matches.append((self._rows, items[remaining[best]].index, float(cosines[best])))
             close = [match for match in matches if match[2] >= self._threshold]
-            if close and not item.reviewed:  # what a person has looked at stays
-                goes.append(_withdrawal(item, *close[0]))
+            if close and not item.reviewed:  # a reviewed row stays
+                rejected.append(_rejection(item, *close[0]))
             else:
-                stay.append(at)
-        self._rows.add([items[at].index for at in stay], vectors[stay])
-        return goes
+                remaining.append(at)
+        self._rows.add([items[at].index for at in remaining], vectors[remaining])
+        return rejected
 
 
-def _withdrawal(item: Item, kept: KnownTexts, place: int, cosine: float) -> LateRejection:
+def _rejection(item: Item, texts: KnownTexts, place: int, cosine: float) -> LateRejection:
     share = round(100 * min(cosine, 1.0))
-    reason = f"About {share}% similar in meaning to {kept.what.format(place + 1)}."
-    return LateRejection(item.pk, kept.code, reason)
+    reason = f"About {share}% similar in meaning to {texts.name.format(place + 1)}."
+    return LateRejection(item.pk, texts.code, reason)
 
 
 async def _embedded(embedder: Embedder, texts: Sequence[str]) -> tuple[list[int], Vectors]:
-    """The places of the texts that have a vector, and the vectors.
+    """Embed texts. Returns the places of those that have a vector, and the vectors.
 
     Raises:
         LLMError: the server did not answer.
