@@ -32,6 +32,7 @@ from apps.batch.jobs.progress import (
     wait_reason,
 )
 from apps.batch.jobs.review import (
+    ReviewState,
     accept_row,
     edit_row,
     mark_reviewed,
@@ -44,6 +45,7 @@ from apps.batch.scheduler.concurrency_probe import ProbeResult
 __all__ = [
     "ProbeResult",
     "Progress",
+    "ReviewState",
     "accept_row",
     "accepted_rows_since",
     "add_rows",

@@ -1,7 +1,8 @@
 """Changes that people make to single rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from django.db import transaction
 from django.utils import timezone
@@ -103,12 +104,29 @@ def mark_reviewed(item: Item) -> None:
     Item.objects.filter(pk=item.pk).update(reviewed=True)
 
 
-def set_review_state(item: Item, expected: Sequence[str], values: dict[str, Any]) -> None:
-    """Put back what an undo remembers of a row.
+@dataclass(frozen=True, slots=True)
+class ReviewState:
+    """What an undo puts back."""
+
+    status: str
+    code: str
+    reason: str
+    reviewed: bool
+
+    @classmethod
+    def of(cls, item: Item) -> Self:
+        return cls(item.status, item.code, item.reason, item.reviewed)
+
+
+def set_review_state(item: Item, expected: Sequence[str], state: ReviewState) -> None:
+    """Put back the state of a row; a rejected row has no fingerprint.
 
     Raises:
         WrongState: the row has none of the `expected` statuses any more.
     """
+    values: dict[str, Any] = asdict(state)
+    if state.status == ItemStatus.REJECTED:
+        values["fingerprint"] = None
     if not Item.objects.filter(pk=item.pk, status__in=expected).update(**values):
         raise WrongState(f"The row is {item.status}. This cannot be undone.")
     item.refresh_from_db()

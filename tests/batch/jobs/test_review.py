@@ -84,10 +84,11 @@ def test_edit_row_keeps_the_output_and_drops_the_signature(make_batch: MakeBatch
 def test_set_review_state_needs_an_expected_status(make_batch: MakeBatch) -> None:
     batch = make_batch(1)
     item = batch.items.get()
-    services.set_review_state(item, [ItemStatus.PENDING], {"reviewed": True})
+    state = services.ReviewState(ItemStatus.PENDING, "", "", reviewed=True)
+    services.set_review_state(item, [ItemStatus.PENDING], state)
     assert item.reviewed
     with pytest.raises(WrongState, match="cannot be undone"):
-        services.set_review_state(item, [ItemStatus.ACCEPTED], {"reviewed": False})
+        services.set_review_state(item, [ItemStatus.ACCEPTED], state)
 
 
 def test_reject_near_duplicates_leaves_reviewed_rows(make_batch: MakeBatch) -> None:
