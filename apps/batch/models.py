@@ -142,7 +142,7 @@ class BatchServer(models.Model):
         """For a slot, or its turn."""
         AWAY = "away"
         """It takes no request now; its rows go to the other servers."""
-        LEFT_OUT = "left_out"
+        LEFT_OUT = "left_out", "Left out"
         """It cannot do this job: another model, a rejected key."""
 
     batch = models.ForeignKey(Batch, on_delete=models.CASCADE, related_name="servers")

@@ -5,6 +5,7 @@ The functions live in `jobs/`, by what they are about. Nothing here needs the Op
 
 from apps.batch.jobs.dispatch import servers_to_wake, wake_pump
 from apps.batch.jobs.extend import add_rows, continue_refill, retry_failed_rows
+from apps.batch.jobs.job_servers import JobServer, servers_of
 from apps.batch.jobs.lifecycle import (
     cancel_batch,
     change_batch,
@@ -43,6 +44,7 @@ from apps.batch.jobs.review import (
 from apps.batch.scheduler.concurrency_probe import ProbeResult
 
 __all__ = [
+    "JobServer",
     "ProbeResult",
     "Progress",
     "ReviewState",
@@ -69,6 +71,7 @@ __all__ = [
     "resume_batch",
     "retry_failed_rows",
     "rows_of",
+    "servers_of",
     "servers_to_wake",
     "set_review_state",
     "store_minhashes",

@@ -30,6 +30,8 @@ class JobRequest:
     width: int | None = None
     weight: int = 1
     daily_tokens: int | None = None
+    all_servers: bool = False
+    """Every server with the same model works on it."""
     keep_recipe: bool = False
     """List the recipe among the person's own."""
 
@@ -75,6 +77,7 @@ def submit(
         width=request.width,
         weight=request.weight,
         daily_tokens=request.daily_tokens,
+        all_servers=request.all_servers,
         for_dataset=for_dataset,
         for_classifier=for_classifier,
         version=lambda: versions.save_version(

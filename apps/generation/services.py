@@ -47,6 +47,7 @@ def create_job(
     width: int | None = None,
     weight: int = 1,
     daily_tokens: int | None = None,
+    all_servers: bool = False,
     version: RecipeVersion | Callable[[], RecipeVersion] | None = None,
     for_dataset: Dataset | None = None,
     for_classifier: int | None = None,
@@ -58,6 +59,7 @@ def create_job(
         near: reject a row that has this share of its 5-grams in common with another.
         meaning: reject a row whose embedding has this cosine with that of another.
         test_dataset: reject a row that repeats one of its texts.
+        all_servers: every server with the same model works on it.
         version: of its recipe, or what makes it: a job that is refused leaves none.
         for_dataset, for_classifier: what its rows are meant to make better.
 
@@ -98,6 +100,8 @@ def create_job(
             refill=refill,
             width=width,
             daily_tokens=daily_tokens,
+            all_servers=all_servers,
+            may_fall_back=True,
         )
         return Job.objects.create(
             owner=owner,
@@ -155,6 +159,7 @@ def duplicate(job: Job) -> Job:
         width=batch.width,
         weight=batch.weight,
         daily_tokens=batch.daily_tokens,
+        all_servers=batch.all_servers,
         version=job.version,
         for_dataset=job.for_dataset,
         for_classifier=job.for_classifier,

@@ -29,7 +29,8 @@ router = Router(tags=["servers"])
 
 # Field of the API, field of the model.
 STATED_FIELDS = {"name": "name", "parallel": "parallel", "context": "context_stated"} | {
-    "unified": "kv_unified"
+    "unified": "kv_unified",
+    "group": "model_group",
 }
 
 # The environment sets these again at every start.
@@ -107,7 +108,7 @@ def change_server(request: HttpRequest, pk: int, data: ServerPatch) -> Any:
         raise _from_settings(server, "Only its slots, context and cache can be changed here.")
     for field, column in STATED_FIELDS.items():
         if field in given and (field != "name" or given["name"]):
-            setattr(server, column, given[field])
+            setattr(server, column, given[field] if field != "group" else given[field] or "")
     if given.get("base_url"):
         server.move_to(given["base_url"])
     if given.get("api_key") is not None:

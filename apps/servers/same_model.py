@@ -11,12 +11,15 @@ from apps.llm.permits import Lane
 from apps.llm.thinking import plan_thinking
 from apps.runtime.async_db import in_db
 from apps.servers.facts.server_facts import ServerFacts
-from apps.servers.models import Server
+from apps.servers.models import Kind, Server
 from apps.servers.slots.hold_slot import hold_slot
 from apps.servers.targets import Target, can_generate, choose_target
 
 PROMPT = "Name the days of the week, in order."
 ANSWER_TOKENS = 24
+# A proxy may stand in front of these very servers, and a service may cost money: they take part by
+# a group alone.
+OWN_KINDS = {Kind.LLAMA_SERVER, Kind.ROUTER, Kind.LLAMA_SWAP}
 MAX_TOKENS = 200
 """Prompt and answer, where requests in flight share one context."""
 
@@ -33,6 +36,20 @@ def same_model_targets(target: Target, servers: Iterable[Server] | None = None) 
         servers = Server.objects.prefetch_related("defaults")
     found = (_named_alike(target, server) for server in servers if server.pk != target.server.pk)
     return [other for other in found if other is not None and not _weights_differ(target, other)]
+
+
+def share_models(servers: Iterable[Server]) -> bool:
+    """True if any two of these servers seem to serve the same model."""
+    seen: set[tuple[str, str]] = set()
+    for server in servers:
+        keys = {("group", server.model_group)} if server.model_group else set()
+        if server.kind in OWN_KINDS:
+            names = (name for model in server.model_facts for name in (model.id, *model.aliases))
+            keys |= {("name", name) for name in names}
+        if keys & seen:
+            return True
+        seen |= keys
+    return False
 
 
 def model_difference(known: Target, other: Target, answer: str = "") -> str | None:
@@ -56,9 +73,10 @@ def model_difference(known: Target, other: Target, answer: str = "") -> str | No
 
 def _named_alike(target: Target, server: Server) -> Target | None:
     facts = target.server.facts_of(target.model)
-    for name in (target.model, facts.id, *facts.aliases):
-        if (found := server.model(name)) is not None:
-            return Target(server, found.id)
+    if {target.server.kind, server.kind} <= OWN_KINDS:
+        for name in (target.model, facts.id, *facts.aliases):
+            if (found := server.model(name)) is not None:
+                return Target(server, found.id)
     group = target.server.model_group
     if not group or group != server.model_group:
         return None

@@ -76,6 +76,7 @@ class ServerOut(Schema):
     name: str
     base_url: str
     kind: str
+    group: str
     state: str
     since: datetime | None
     seen: datetime | None
@@ -88,6 +89,11 @@ class ServerOut(Schema):
     advice: list[str]
 
 
+GROUP = Field(
+    "", max_length=100, description="Servers of one group serve the same model under any name."
+)
+
+
 class ServerIn(Schema):
     name: str = Field(min_length=1, max_length=100)
     base_url: Address
@@ -95,6 +101,7 @@ class ServerIn(Schema):
     parallel: int | None = Field(None, ge=1, le=1024)
     context: int | None = Field(None, ge=1, le=100_000_000)
     unified: bool | None = None
+    group: str = GROUP
 
 
 class ServerPatch(Schema):
@@ -104,6 +111,7 @@ class ServerPatch(Schema):
     parallel: int | None = Field(None, ge=1, le=1024)
     context: int | None = Field(None, ge=1, le=100_000_000)
     unified: bool | None = None
+    group: str | None = GROUP
 
 
 class DefaultIn(Schema):
@@ -139,6 +147,7 @@ def server_out(server: Server, health: Health, busy: int) -> dict[str, Any]:
         "name": server.name,
         "base_url": server.base_url,
         "kind": server.kind,
+        "group": server.model_group,
         "state": health.state,
         "since": health.since,
         "seen": server.checked_at,

@@ -21,7 +21,7 @@ from apps.servers.observations import record_answer, record_error
 from apps.servers.pages.choices import parse_choice
 from apps.servers.probing.refresh import FRESH_FOR, mark_stale, refresh_server
 from apps.servers.retry import RetryPause, RetryPolicy
-from apps.servers.same_model import ask_canary, model_difference, same_model_targets
+from apps.servers.same_model import ask_canary, model_difference, same_model_targets, share_models
 from apps.servers.slots.hold_slot import hold_slot, slot_terms
 from apps.servers.slots.read_slots import read_slots
 from apps.servers.slots.width_meter import WidthMeter
@@ -72,6 +72,7 @@ __all__ = [
     "refresh_server",
     "same_model_targets",
     "set_default",
+    "share_models",
     "slot_terms",
     "start_action",
     "unload_model",

@@ -16,6 +16,7 @@ from apps.batch.store.leases import Lease, fence
 from apps.servers.models import Server, Use
 from apps.servers.services import choose_target, fallback_target, same_model_targets
 
+STANDBY = "standby"
 RATE_WINDOW = timedelta(seconds=30)
 
 
@@ -92,7 +93,8 @@ class JobServer:
 
     server: Server
     is_fallback: bool
-    state: BatchServer.State
+    state: str
+    """A `BatchServer.State`, or "standby" of a fallback that is not needed."""
     reason: str
     """Why it does not work, as a sentence."""
     width: int
@@ -101,12 +103,18 @@ class JobServer:
     rows_per_s: float | None
     """In the last seconds of a running job."""
 
+    @property
+    def label(self) -> str:
+        return "Standby" if self.state == STANDBY else BatchServer.State(self.state).label
+
 
 def servers_of(batch: Batch) -> list[JobServer]:
     """Return the servers that work on a job; [] if it has only one."""
     entries = list(batch.servers.select_related("server"))
     if not entries:
         return []
+    away = [entry.server_id for entry in entries if entry.state == BatchServer.State.AWAY]
+    is_away = batch.server_id in away
     finished = Item.objects.filter(batch=batch, finished__isnull=False)
     rows = _by_server(finished)
     recent: dict[int, int] = {}
@@ -118,7 +126,7 @@ def servers_of(batch: Batch) -> list[JobServer]:
         JobServer(
             entry.server,
             entry.is_fallback,
-            BatchServer.State(entry.state),
+            STANDBY if entry.is_fallback and not is_away else entry.state,
             entry.reason,
             entry.server.slots_of(entry.model),
             rows.get(entry.server_id, 0),
@@ -126,6 +134,20 @@ def servers_of(batch: Batch) -> list[JobServer]:
         )
         for entry in entries
     ]
+
+
+def servers_wait_reason(batch: Batch) -> str:
+    """Return why none of a job's servers works on it, or which one stands in for its own."""
+    entries = list(batch.servers.select_related("server"))
+    own = next((entry for entry in entries if entry.server_id == batch.server_id), None)
+    if own is None or own.state != BatchServer.State.AWAY:
+        return ""
+    working = [entry for entry in entries if entry.state == BatchServer.State.WORKING]
+    if not working:
+        return own.reason
+    if all(entry.is_fallback for entry in working):
+        return f"“{own.server}” does not answer. Rows now come from “{working[0].server}”."
+    return ""
 
 
 def _by_server(rows: QuerySet[Item]) -> dict[int, int]:

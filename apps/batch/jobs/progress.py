@@ -9,7 +9,9 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 
 from apps.batch import pump_heartbeat
+from apps.batch.jobs.job_servers import servers_wait_reason
 from apps.batch.models import (
+    ACTIVE,
     FINISHED,
     OPEN,
     Batch,
@@ -184,6 +186,8 @@ def throughput_of(batch_id: int) -> Throughput:
 
 def wait_reason(batch: Batch) -> str:
     """Return why a job waits, is paused or failed, as a sentence; "" if nothing is in its way."""
+    if batch.status in ACTIVE and not batch.reason and (reason := servers_wait_reason(batch)):
+        return reason
     if batch.reason or batch.status != BatchStatus.QUEUED:
         return batch.reason
     try:

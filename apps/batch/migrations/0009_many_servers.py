@@ -42,7 +42,7 @@ class Migration(migrations.Migration):
                             ("working", "Working"),
                             ("waiting", "Waiting"),
                             ("away", "Away"),
-                            ("left_out", "Left Out"),
+                            ("left_out", "Left out"),
                         ],
                         default="working",
                         max_length=10,

@@ -7,7 +7,7 @@ from ninja import Status
 
 from apps.batch import services as batches
 from apps.core.api import ApiError, get_owned
-from apps.generation.api.schemas import Counts, JobOut, Reason
+from apps.generation.api.schemas import Counts, JobOut, JobServerOut, Reason
 from apps.generation.models import Job
 from apps.generation.recipe.problems import RecipeError
 
@@ -56,6 +56,20 @@ def job_json(job: Job) -> JobOut:
         eta_s=progress.eta_s,
         cached_share=progress.cached_share,
         width=progress.width,
+        all_servers=batch.all_servers,
+        servers=[
+            JobServerOut(
+                id=found.server.pk,
+                name=found.server.name,
+                state=found.state,
+                reason=found.reason,
+                is_fallback=found.is_fallback,
+                width=found.width,
+                rows=found.rows,
+                rows_per_s=found.rows_per_s,
+            )
+            for found in batches.servers_of(batch)
+        ],
     )
 
 

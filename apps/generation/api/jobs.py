@@ -44,6 +44,7 @@ def _job_request(data: JobIn) -> JobRequest:
         width=data.width,
         weight=data.weight,
         daily_tokens=data.daily_tokens,
+        all_servers=data.all_servers,
         keep_recipe=data.keep_recipe,
     )
 

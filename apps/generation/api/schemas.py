@@ -43,6 +43,10 @@ class JobIn(Schema):
     width: int | None = Field(None, ge=1, le=1000, description="Max rows in parallel.")
     weight: int = Field(1, ge=1, le=100, description="Priority relative to other jobs.")
     daily_tokens: int | None = Field(None, ge=1, le=10**12)
+    all_servers: bool = Field(
+        False,
+        description="Every server that serves the same model works on the job, not `server` alone.",
+    )
 
 
 class JobCreated(Schema):
@@ -77,6 +81,19 @@ class Reason(Schema):
     rows: int
 
 
+class JobServerOut(Schema):
+    """One of several servers that work on a job."""
+
+    id: int
+    name: str
+    state: str = Field(description="working, waiting, away, left_out or standby.")
+    reason: str = Field(description="Why it does not work on the job now.")
+    is_fallback: bool = Field(description="Works only while the job's own server is away.")
+    width: int
+    rows: int = Field(description="Finished rows.")
+    rows_per_s: float | None
+
+
 class JobOut(Schema):
     id: int
     name: str
@@ -104,4 +121,6 @@ class JobOut(Schema):
     recipe_version: int | None
     for_dataset: int | None = Field(description="The dataset that it generates more rows for.")
     for_classifier: int | None = Field(description="The classifier it was started from.")
+    all_servers: bool
+    servers: list[JobServerOut] = Field(description="Empty for a job of one server.")
     recipe: RecipeJson

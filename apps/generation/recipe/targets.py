@@ -10,6 +10,7 @@ from apps.servers.services import (
     choose_target,
     default_target,
     parse_choice,
+    share_models,
 )
 
 SERVER_WORDS = {
@@ -46,6 +47,8 @@ class ModelChoices:
 
     default: str
     groups: list[ServerGroup]
+    shared: bool
+    """True if several servers serve one model."""
 
 
 def choice_value(server: Server | None, model: str) -> str:
@@ -66,7 +69,8 @@ def model_choices(value: str) -> ModelChoices:
         default = target_label(default_target(Use.GENERATION))
     except NoServer:
         default = "no server is set"
-    return ModelChoices(default, [group for group in groups if group.options])
+    shown = [group for group in groups if group.options]
+    return ModelChoices(default, shown, share_models(servers))
 
 
 def target_of_choice(value: str) -> Target:

@@ -30,6 +30,7 @@ def job_status(job: Job) -> dict[str, Any]:
     return {
         "job": job,
         "reason": batches.wait_reason(batch),
+        "servers": batches.servers_of(batch),
         "progress": progress,
         "extra": max(0, accepted - progress.wanted) if batch.goal is not None else 0,
         "done": min(accepted, progress.wanted) if batch.goal is not None else progress.finished,

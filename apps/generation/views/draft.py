@@ -38,6 +38,8 @@ class Draft(FormErrors):
     name: str = ""
     target: str = ""
     """Server and model, see `targets.choice_value`."""
+    all_servers: bool = True
+    """Every server with the same model works on the job."""
     keep: bool = False
     """List the recipe among the person's own."""
     recipe: str = ""
@@ -89,6 +91,7 @@ class Draft(FormErrors):
             return data.get(name, "").strip()
 
         draft = cls(
+            all_servers=bool(data.get("all_servers")),
             keep=bool(data.get("keep")),
             recipe=data.get("recipe", ""),
             params={name: line(name) for name in PARAMS if name in data},
@@ -135,6 +138,7 @@ class Draft(FormErrors):
             width=width,
             weight=weight,
             daily_tokens=daily_tokens,
+            all_servers=self.all_servers,
             keep_recipe=self.keep,
         )
 

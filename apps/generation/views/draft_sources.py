@@ -42,6 +42,7 @@ def _from_job(owner: User, job: Job) -> Draft:
     filters = job.spec.filters
     draft.earlier_batch = batch
     draft.target = targets.choice_value(batch.server, batch.model)
+    draft.all_servers = batch.all_servers
     if batch.server is None:
         draft.errors["target"] = (
             "The model server of that job was removed. Choose another one, or keep the default."

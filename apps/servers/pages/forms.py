@@ -44,15 +44,20 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
     class Meta:
         model = Server
-        fields = ["name", "base_url", "parallel", "context_stated", "kv_unified"]
+        fields = ["name", "base_url", "parallel", "context_stated", "kv_unified", "model_group"]
         error_messages = {"name": {"unique": "A server with this name already exists."}}
         labels = {
             "parallel": "Slots",
             "context_stated": "Context per slot (tokens)",
+            "model_group": "Model group",
         }
         help_texts = {
             "parallel": "Only needed if not reported. Empty: measured while jobs run.",
             "context_stated": "Only needed if not reported.",
+            "model_group": (
+                "Servers of one group serve the same model under different names, and work on a "
+                "job together. Not needed for llama.cpp servers that use the same name."
+            ),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
