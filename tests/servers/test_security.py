@@ -117,6 +117,7 @@ def test_no_page_and_no_route_shows_a_key(carol: User, alice: User) -> None:
             assert server.encrypted_key not in answer.content.decode()
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_key_that_cannot_be_read_any_more_is_no_error(
     browser: Browser, server: Server, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:

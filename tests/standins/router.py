@@ -35,6 +35,10 @@ class Router(App):
                 return Told(self._news())
             case "GET", "/props" if "model" not in request.query:
                 return Reply(200, ROLE | {"max_instances": self.memory.at_once})
+            case "POST", "/models":
+                return self._download(request.json.get("model", ""))
+            case "DELETE", "/models":
+                return self._delete(request.query.get("model", ""))
             case "POST", "/models/load":
                 return self._load(request.json.get("model", ""))
             case "POST", "/models/unload":
@@ -66,6 +70,29 @@ class Router(App):
             request.path, model if request.method == "POST" else None, change=sized(model)
         )
 
+    def _download(self, name: str) -> Reply:
+        if self.memory.model(name):
+            return bad(f"model '{name}' already exists")
+        model = Model(name, downloaded=True)
+        self.config.models.append(model)
+        self.memory.state[name] = "downloading"
+        self._downloading = asyncio.create_task(self._download_now(model))
+        return Reply(200, {"success": True})
+
+    async def _download_now(self, model: Model) -> None:
+        await asyncio.sleep(self.config.load_seconds)
+        if self.memory.state[model.id] == "downloading" and model.id in HUB:
+            self.memory.state[model.id] = "unloaded"
+        else:
+            self.config.models.remove(model)
+
+    def _delete(self, name: str) -> Reply:
+        model = self.memory.model(name)
+        if model is None or not model.downloaded:
+            return bad(f"model name={name} is not removable (not from cache)")
+        self.config.models.remove(model)
+        return Reply(200, {"success": True})
+
     def _load(self, name: str) -> Reply:
         model = self.memory.model(name)
         if model is None:
@@ -88,7 +115,7 @@ class Router(App):
                 if state == "loading" and share < 1:
                     share = min(1.0, share + 0.25)
                     yield news(name, state, share)
-                elif state != known[name]:
+                elif state != known.get(name):
                     share = 0.0
                     yield news(name, state)
             known = dict(self.memory.state)
@@ -102,7 +129,7 @@ class Router(App):
         model = self.memory.model(name)
         if model is None:
             return bad("model is not found")
-        if self.memory.state[model.id] not in {"loaded", "sleeping", "loading"}:
+        if self.memory.state[model.id] not in {"loaded", "sleeping", "loading", "downloading"}:
             return bad("model is not running")
         self.memory.unload(model)
         return Reply(200, {"success": True})
@@ -133,8 +160,8 @@ class Router(App):
             "created": 0,
             "status": status,
             "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
-            "source": "models_dir",
-            "can_remove": False,
+            "source": "cache" if model.downloaded else "models_dir",
+            "can_remove": model.downloaded,
         }
         if state in {"loaded", "sleeping"}:
             item["meta"] = {
@@ -155,6 +182,8 @@ def news(model: str, status: str, share: float | None = None) -> bytes:
     said = {"model": model, "event": "status_change", "data": data}
     return f"data: {json.dumps(said)}\n\n".encode()
 
+
+HUB = {"alice/tiny-GGUF:Q8_0"}  # what there is to download
 
 ROLE = {
     "role": "router",

@@ -15,6 +15,8 @@ class Model:
     loaded: bool = False
     sleeping: bool = False
     embeddings: bool = False
+    downloaded: bool = False
+    """The router got it from Hugging Face, and can delete it."""
     fails: bool = False
     """It cannot be loaded."""
     aliases: list[str] = field(default_factory=list)

@@ -81,6 +81,15 @@ class ServerConnection:
                 options={"timeout": timeouts.NATIVE_SECONDS},
             )
 
+    async def delete(self, path: str) -> Any:
+        """Like `get`, for routes that delete something."""
+        with translated_errors():
+            return await self._sdk.delete(
+                self.endpoint.root + path,
+                cast_to=object,
+                options={"timeout": timeouts.NATIVE_SECONDS},
+            )
+
     async def open_post(self, path: str, body: Mapping[str, Any]) -> httpx2.Response:
         """Send a request without the fields that this server refuses for the model.
 

@@ -52,7 +52,7 @@ class ModelFacts:
     weights: list[int] = field(default_factory=list)
     """Parameters, bytes and embedding width, where reported: they tell models of one name apart."""
     actions: list[str] = field(default_factory=list)
-    """The actions the server offers for it: load, unload, warm."""
+    """The actions the server offers for it: load, unload, warm, delete."""
     ttl: int | None = None
     """Idle seconds after which llama-swap unloads it."""
     asked: str = ""

@@ -30,20 +30,19 @@ async def probe(
     facts.learn(ROUTER_PROPS, models_at_once=number(props.get("max_instances")))
     earlier = {model.id: model for model in known.models}
     for model, item in zip(models, items, strict=True):
-        await _learn(
-            client, model, item.get("status") or {}, earlier.get(model.id, ModelFacts(model.id))
-        )
+        await _learn(client, model, item, earlier.get(model.id, ModelFacts(model.id)))
     return facts
 
 
 async def _learn(
-    client: Client, model: ModelFacts, status: dict[str, Any], earlier: ModelFacts
+    client: Client, model: ModelFacts, item: dict[str, Any], earlier: ModelFacts
 ) -> None:
+    status = item.get("status") or {}
     model.state = _state(status)
     if model.state == "failed":
         code = status.get("exit_code")
         model.error = f"The model process ended with exit code {code}." if code is not None else ""
-    model.actions = actions(model.state)
+    model.actions = actions(model.state, can_remove=item.get("can_remove") is True)
     # The listing's context is the whole cache of the process, not a slot's share of it.
     listed, model.context = model.context, None
     arguments = [word for word in status.get("args") or [] if isinstance(word, str)]
@@ -97,11 +96,19 @@ def slots_path(model: str) -> str:
     return f"/slots?model={quote(model, safe='')}&autoload=false"
 
 
-def actions(state: str) -> list[str]:
-    """The actions for a model in this state, where the server loads and unloads."""
+def actions(state: str, *, can_remove: bool = False) -> list[str]:
+    """The actions for a model in this state, where the server loads and unloads.
+
+    Args:
+        can_remove: the server downloaded it, and can delete its files.
+    """
     if state in IN_MEMORY:
         return ["unload", "warm"]
-    return ["unload"] if state == "loading" else ["load"] if state in {"unloaded", "failed"} else []
+    if state == "loading":
+        return ["unload"]
+    if state not in {"unloaded", "failed"}:
+        return []
+    return ["load", "delete"] if can_remove else ["load"]
 
 
 def _state(status: dict[str, Any]) -> str:

@@ -37,27 +37,36 @@ class ModelActivity:
 
 
 def start_action(server: Server, model: str, action: Action) -> None:
-    """Run an action in the background; unloading a model ends its loading. Blocks for a moment.
+    """Run an action in the background; unloading a model ends its loading or its download.
+
+    Blocks for a moment.
 
     Raises:
         NotSupported, UnknownModel: see `check_action`.
     """
+    if action is Action.UNLOAD and (task := _find(server, model, Action.DOWNLOAD)):
+        work.cancel(task)  # its end stops the download at the server
+        return
     model = check_action(server, model, action)
     with transaction.atomic():
         if action is Action.UNLOAD:
             for other in (Action.LOAD, Action.WARM):
-                if task := work.find(MODEL_ACTION, _subject(server, model, other)):
+                if task := _find(server, model, other):
                     work.cancel(task)
         options = {"server": server.pk, "model": model, "action": action.value}
         work.enqueue(MODEL_ACTION, _subject(server, model, action), options=options)
 
 
-def model_activities(server: Server) -> dict[str, ModelActivity]:
-    """The current and recently failed actions by model. Blocks."""
-    latest: dict[str, Task] = {}
-    for task in sorted(work.list_tasks(MODEL_ACTION, f"{server.pk}:"), key=_started_last):
-        latest[task.options["model"]] = task
-    return {model: _activity(task) for model, task in latest.items() if _is_shown(task)}
+def model_activities() -> dict[int, dict[str, ModelActivity]]:
+    """The current and recently failed actions of all servers, by server and model. Blocks."""
+    latest: dict[tuple[int, str], Task] = {}
+    for task in sorted(work.list_tasks(MODEL_ACTION), key=_started_last):
+        latest[task.options["server"], task.options["model"]] = task
+    found: dict[int, dict[str, ModelActivity]] = {}
+    for (server, model), task in latest.items():
+        if _is_shown(task):
+            found.setdefault(server, {})[model] = _activity(task)
+    return found
 
 
 def _started_last(task: Task) -> tuple[bool, datetime]:
@@ -78,6 +87,10 @@ def _activity(task: Task) -> ModelActivity:
         wait_reason=work.wait_reason(task),
         share=task.done / task.total if task.total else None,
     )
+
+
+def _find(server: Server, model: str, action: Action) -> Task | None:
+    return work.find(MODEL_ACTION, _subject(server, model, action))
 
 
 def _subject(server: Server, model: str, action: Action) -> str:

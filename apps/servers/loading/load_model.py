@@ -12,6 +12,7 @@ from apps.llm import errors
 from apps.llm.client import ChatRequest, Client, Message, client_for
 from apps.llm.permits import Lane
 from apps.servers.kinds import llama_swap
+from apps.servers.loading.download import check_download, delete_model, download_model
 from apps.servers.models import Kind, Server
 from apps.servers.observations import record_answer, record_error
 from apps.servers.probing.refresh import refresh_server
@@ -28,6 +29,8 @@ class Action(StrEnum):
     LOAD = "load"
     UNLOAD = "unload"
     WARM = "warm"
+    DOWNLOAD = "download"
+    DELETE = "delete"
 
 
 def check_action(server: Server, model: str, action: Action) -> str:
@@ -37,9 +40,15 @@ def check_action(server: Server, model: str, action: Action) -> str:
         UnknownModel: the server lists no such model.
         NotSupported: this kind of server does not offer it; the message says what to do instead.
     """
+    if action is Action.DOWNLOAD:
+        return check_download(server, model)
     found = server.model(model) if model else None
     if found is None:
         raise errors.UnknownModel(f"{server.name} has no model {model!r}.")
+    if action is Action.DELETE and action not in found.actions:
+        raise errors.NotSupported(
+            f"{server.name} deletes only models that it downloaded itself. {found.id} is none."
+        )
     if action is not Action.WARM:
         if not server.swaps:
             raise errors.NotSupported(_no_swapping(server))
@@ -109,6 +118,11 @@ async def warm_model(server: Server, model: str) -> None:
 
 
 async def run_action(server: Server, model: str, action: Action) -> None:
+    """Run an action to its end.
+
+    Raises:
+        LLMError: see the function of each action.
+    """
     match action:
         case Action.LOAD:
             await load_model(server, model)
@@ -116,6 +130,10 @@ async def run_action(server: Server, model: str, action: Action) -> None:
             await unload_model(server, model)
         case Action.WARM:
             await warm_model(server, model)
+        case Action.DOWNLOAD:
+            await download_model(server, model)
+        case Action.DELETE:
+            await delete_model(server, check_action(server, model, action))
 
 
 async def _one_token(server: Server, model: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import aclosing
 from typing import Any
 
 from apps.llm import errors
@@ -9,7 +10,7 @@ from apps.llm.client import close_clients
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis
 from apps.servers.loading.load_model import Action, run_action
-from apps.servers.loading.progress import loading_progress
+from apps.servers.loading.progress import progress_of
 from apps.servers.models import Server
 from apps.servers.probing.refresh import refresh_server
 from apps.work.models import TaskState
@@ -20,7 +21,7 @@ WORN_OUT = f"The worker ended {MAX_ATTEMPTS} times during this. See the worker l
 
 
 def run_model_action(held: HeldTask) -> None:
-    """Load, unload or warm a model: the handler of `MODEL_ACTION`. Doing it twice does no harm."""
+    """Run an action on a model: the handler of `MODEL_ACTION`. Doing it twice does no harm."""
     asyncio.run(_run(held))
 
 
@@ -34,8 +35,8 @@ async def _run(held: HeldTask) -> None:
         if held.is_worn_out:
             raise errors.LoadFailed(WORN_OUT)
         server = await refresh_server(server)
-        watch = _watch_load(held, server, model) if action is Action.LOAD else _watch(held)
-        await _first_of(run_action(server, model, action), watch)
+        report = _report(held, server, model, action)
+        await _first_of(run_action(server, model, action), _watch(held), report)
     except errors.LLMError as error:
         await in_db(held.end, TaskState.FAILED, str(error))
     finally:
@@ -50,16 +51,15 @@ async def _watch(held: HeldTask) -> None:
         await in_db(held.check)
 
 
-async def _watch_load(held: HeldTask, server: Server, model: str) -> None:
-    await asyncio.gather(_watch(held), _report_load(held, server, model))
-
-
-async def _report_load(held: HeldTask, server: Server, model: str) -> None:
+async def _report(held: HeldTask, server: Server, model: str, action: Action) -> None:
+    """Write the progress that the server reports, each percent once. Return never."""
     percent = -1
-    async for share in loading_progress(server, model):
-        if round(share * 100) > percent:
-            percent = round(share * 100)
-            await in_db(held.report, percent, 100)
+    async with aclosing(progress_of(server, model, action)) as shares:
+        async for share in shares:
+            if round(share * 100) > percent:
+                percent = round(share * 100)
+                await in_db(held.report, percent, 100)
+    await asyncio.Event().wait()
 
 
 async def _first_of(*coroutines: Coroutine[Any, Any, None]) -> None:

@@ -1,2 +1,2 @@
 MODEL_ACTION = "servers.model_action"
-"""The kind of a durable task that loads, unloads or warms a model."""
+"""The kind of a durable task that loads, unloads, warms, downloads or deletes a model."""

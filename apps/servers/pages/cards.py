@@ -73,6 +73,8 @@ class Card:
     series: str
     """The numbers of the charts as JSON."""
     uses: list[str]
+    downloads: bool
+    """It can download models."""
 
     @property
     def lists_names_only(self) -> bool:
@@ -121,6 +123,7 @@ def build_card(
         charts=charts(buckets, embeds=_only_embeds(server)),
         series=series(buckets),
         uses=[default.use for default in server.defaults.all()],
+        downloads=reachable and server.kind == Kind.ROUTER,
     )
 
 

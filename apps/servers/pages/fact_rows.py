@@ -14,7 +14,10 @@ from apps.servers.facts.server_facts import ModelFacts
 from apps.servers.models import Server
 from apps.servers.services import CHAT_SERVER, Action, ModelActivity
 
-MODEL_TONES = {"loaded": "good", "failed": "bad", "loading": "warn", "unloading": "warn"}
+MODEL_TONES = {
+    **{"loaded": "good", "failed": "bad"},
+    **dict.fromkeys(("loading", "unloading", "downloading"), "warn"),
+}
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class ModelRow:
     waiting: str
     """What that action waits for, as a sentence."""
     can_cancel: bool
-    """It is loading, and unloading would end that."""
+    """It is loading or downloading, and unloading would end that."""
     button: str
     """The button of that action: "warm" or "power"."""
     actions: list[str]
@@ -54,7 +57,13 @@ class FactRow:
 
 def model_rows(server: Server, activities: Mapping[str, ModelActivity]) -> list[ModelRow]:
     rows = []
-    for model in server.model_facts:
+    listed = set(server.model_ids)
+    downloads = [
+        ModelFacts(name, state="failed" if activity.error else "downloading")
+        for name, activity in activities.items()
+        if activity.action is Action.DOWNLOAD and name not in listed
+    ]
+    for model in [*server.model_facts, *downloads]:
         activity = activities.get(model.id)
         state = model.state
         running = _running(activity) if activity and not activity.error else ""
@@ -69,10 +78,7 @@ def model_rows(server: Server, activities: Mapping[str, ModelActivity]) -> list[
                 abilities=_abilities(model),
                 running=running,
                 waiting=activity.wait_reason if activity else "",
-                can_cancel=bool(running)
-                and activity is not None
-                and activity.action is Action.LOAD
-                and "unload" in model.actions,
+                can_cancel=bool(running) and activity is not None and _ends(activity, model),
                 button="warm" if activity and activity.action == Action.WARM else "power",
                 actions=[] if running else _actions(model, state),
             )
@@ -98,7 +104,16 @@ _GERUNDS = {
     Action.LOAD: "loading",
     Action.UNLOAD: "unloading",
     Action.WARM: "warming up",
+    Action.DOWNLOAD: "downloading",
+    Action.DELETE: "deleting",
 }
+
+
+def _ends(activity: ModelActivity, model: ModelFacts) -> bool:
+    """True if unloading ends this action."""
+    return activity.action is Action.DOWNLOAD or (
+        activity.action is Action.LOAD and "unload" in model.actions
+    )
 
 
 def _running(activity: ModelActivity) -> str:
@@ -165,7 +180,7 @@ def fact_rows(server: Server) -> list[FactRow]:
     if limit := server.concurrency_limit:
         rows.append(FactRow("Max parallel requests", f"{limit[0]}", limit[1]))
     if settings.CHAT_DEVICE and server.from_settings and server.name == CHAT_SERVER:
-        rows.append(FactRow("Computes on", settings.CHAT_DEVICE, "found when it was started"))
+        rows.append(FactRow("Computes on", settings.CHAT_DEVICE, "reported when it was started"))
     if facts.build:
         rows.append(FactRow("Build", facts.build, "the server's /props"))
     for name, label in SWITCHES.items():

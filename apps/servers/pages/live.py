@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.contrib.auth.models import User
 
@@ -41,13 +41,25 @@ async def read_cards(servers: Sequence[Server], *, viewer: User, ask: bool = Tru
     """
     if ask:
         servers = await asyncio.gather(*map(services.refresh_server, servers))
-    health = await services.aread_health(servers)
+    health, activities = await asyncio.gather(
+        services.aread_health(servers), in_db(services.model_activities)
+    )
     return await asyncio.gather(
-        *(_card(server, health[server.pk], viewer=viewer, ask=ask) for server in servers)
+        *(
+            _card(server, health[server.pk], activities.get(server.pk, {}), viewer=viewer, ask=ask)
+            for server in servers
+        )
     )
 
 
-async def _card(server: Server, health: services.Health, *, viewer: User, ask: bool) -> Card:
+async def _card(
+    server: Server,
+    health: services.Health,
+    activities: Mapping[str, services.ModelActivity],
+    *,
+    viewer: User,
+    ask: bool,
+) -> Card:
     # A router and llama-swap have slots per model; the others one row for all.
     scopes = server.loaded_models if server.swaps else [""]
     may_ask = ask and health.state == State.READY and not server.facts.sleeping
@@ -60,10 +72,8 @@ async def _card(server: Server, health: services.Health, *, viewer: User, ask: b
             )
 
     async with _few_cards.get():
-        found, buckets, activities = await asyncio.gather(
-            asyncio.gather(*map(of_scope, scopes)),
-            permits.usage_history(server.pk),
-            in_db(services.model_activities, server),
+        found, buckets = await asyncio.gather(
+            asyncio.gather(*map(of_scope, scopes)), permits.usage_history(server.pk)
         )
     occupancies, slots = [one for one, _ in found], [one for _, one in found]
     return build_card(

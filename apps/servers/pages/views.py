@@ -88,7 +88,7 @@ def _with_digest(html: str) -> str:
 
 @require_POST
 async def act(request: HttpRequest, pk: int) -> HttpResponse:
-    """Load, unload or warm up a model, where the server offers it."""
+    """Load, unload, warm up, download or delete a model, where the server offers it."""
     require_admin(request, ADMINS_ALONE)
     server = await aget_object_or_404(Server, pk=pk)
     wanted, model = request.POST.get("action", ""), request.POST.get("model", "")
@@ -110,6 +110,8 @@ _STARTED = {
     services.Action.LOAD: "Loading",
     services.Action.UNLOAD: "Unloading",
     services.Action.WARM: "Warming up",
+    services.Action.DOWNLOAD: "Downloading",
+    services.Action.DELETE: "Deleting",
 }
 
 

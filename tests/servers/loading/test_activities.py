@@ -55,7 +55,7 @@ def started(server: Server, model: str, action: Action) -> Task:
 
 
 def shown(server: Server, model: str) -> ModelActivity | None:
-    return model_activities(server).get(model)
+    return model_activities().get(server.pk, {}).get(model)
 
 
 @pytest.mark.parametrize(("action", "model", "state"), [

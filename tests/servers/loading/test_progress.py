@@ -1,4 +1,4 @@
-"""What a router's feed says of a model that is being loaded."""
+"""What a router's feed says of a model that is being loaded or downloaded."""
 
 import json
 from typing import Any
@@ -11,6 +11,13 @@ from apps.servers.loading.progress import parse_line
 def line(model: str = "m", status: str = "loading", **progress: Any) -> bytes:
     data: dict[str, Any] = {"status": status} | ({"progress": progress} if progress else {})
     return b"data: " + json.dumps({"model": model, "event": "x", "data": data}).encode()
+
+
+FILES = {"u": {"done": 300, "total": 900}, "v": {"done": 100, "total": 100}}
+
+
+def download(event: str, **data: Any) -> bytes:
+    return b"data: " + json.dumps({"model": "m", "event": event, "data": data}).encode()
 
 
 @pytest.mark.parametrize(
@@ -27,6 +34,16 @@ def line(model: str = "m", status: str = "loading", **progress: Any) -> bytes:
         (line(stages=["a"], current="a", value=7), "loading", 1.0),
         (line(stage="fit_params"), "loading", None),
         (line(status="loaded"), "loaded", None),
+        (download("download_progress", progress=FILES), "downloading", 0.4),
+        (download("download_progress", **FILES), "downloading", 0.4),  # as llama.cpp documents it
+        (
+            download("download_progress", progress={"u": {"done": 0, "total": 0}}),
+            "downloading",
+            None,
+        ),
+        (download("download_progress", progress=7), "", None),
+        (download("download_finished"), "download_finished", None),
+        (download("download_failed"), "download_failed", None),
         (line("another", stage="text_model", value=0.25), "", None),
         (b": ping", "", None),
         (b"data: [1]", "", None),

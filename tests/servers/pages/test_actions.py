@@ -48,7 +48,7 @@ def act(browser: Client, server: Server, action: str, model: str) -> Any:
 
 def shown(server: Server, viewer: User) -> str:
     """The first model of a server, as its card shows it."""
-    row = model_rows(server, model_activities(server))[0]
+    row = model_rows(server, model_activities().get(server.pk, {}))[0]
     return render_to_string(
         "servers/_model.html", {"number": 1, "model": row, "pk": 1, "user": viewer}
     )

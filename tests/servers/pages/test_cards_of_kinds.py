@@ -59,4 +59,4 @@ def test_olla_shows_no_slots(staff_browser: Client, llama: LlamaProcess) -> None
         shown = look(staff_browser)
     assert shown.count("box-idle") == 8
     assert "Slots: not reported." in shown
-    assert "set by you" in shown
+    assert "Set by you" in shown
