@@ -23,6 +23,8 @@ class Olla(App):
             return Reply(200, {"object": "list", "data": items})
         if request.method == "POST" and request.path.startswith(f"{OLLA}/v1/"):
             model = self.memory.model(str(request.json.get("model", "")))
+            if model is None:
+                return Reply(404, "No openai endpoints available\n")
             headers = {"x-olla-endpoint": "gpu", "x-olla-backend-type": "llamacpp"}
             return Forward(request.path.removeprefix(OLLA), model, headers)
         return Reply(404, "404 page not found\n")
@@ -47,7 +49,7 @@ class LiteLLM(App):
 
     async def answer(self, request: Request) -> Reply | Forward:
         if request.path in {"/health/liveliness", "/health/liveness"}:
-            return Reply(200, "I'm alive!")
+            return Reply(200, '"I\'m alive!"', {"content-type": "application/json"})
         if self.config.api_key and request.key != self.config.api_key:
             shown = f"{request.key[:3]}...{request.key[-4:]}"
             return failed(

@@ -68,6 +68,7 @@ def _proxy(folder: Path, models: ModelFiles) -> Iterator[Backend]:
         deployment("beta", chat_url, SERVER_KEY, model="alpha"),
         deployment("limited", chat_url, SERVER_KEY, model="alpha", params={"rpm": LIMITED_RPM}),
         deployment("fragile", nowhere, "x", model="alpha"),
+        deployment("nowhere", nowhere, "x", model="alpha"),
         deployment(
             "embed",
             f"{embed_root}/v1",
