@@ -242,6 +242,24 @@ async def test_a_reused_connection_that_was_closed_is_replaced() -> None:
         assert (server.requests, server.connections) == (3, 2)
 
 
+async def test_connections_that_were_closed_together_are_all_replaced() -> None:
+    """As llama.cpp closes each after 100 requests."""
+    used: set[Peer] = set()
+
+    async def hangs_up_on_its_second(peer: Peer) -> None:
+        if peer in used:
+            peer.writer.close()
+        else:
+            used.add(peer)
+            await peer.send(WHOLE)
+
+    async with serving(hangs_up_on_its_second) as (server, client):
+        await asyncio.gather(*(client.complete(question()) for _ in range(3)))
+        assert server.connections == 3
+        assert (await client.complete(question())).text == "word "
+        assert (server.requests, server.connections) == (7, 4)
+
+
 async def test_no_first_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     async def silent(peer: Peer) -> None:
         await peer.reader.readexactly(1)

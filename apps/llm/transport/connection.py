@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # A server that refuses one field after the other names them all in this many attempts.
 MAX_REFUSED_FIELDS = 12
+# In the pool, found to be closed one after the other by one request.
+MAX_CLOSED_CONNECTIONS = 8
 
 
 class ServerConnection:
@@ -124,21 +126,23 @@ class ServerConnection:
         """Send a request; return its response, unread.
 
         A reused connection may be closed by the server in the very moment of its use. The request
-        is then sent once more; never after the first byte of an answer.
+        is then sent again; never after the first byte of an answer. llama.cpp closes connections
+        after 100 requests, so several that were opened together may be closed together.
         """
         from apps.llm.transport import sdk
 
         loop = asyncio.get_running_loop()
         may_be_reused = loop.time() - self._last_response < timeouts.REUSE_SECONDS
+        retries = MAX_CLOSED_CONNECTIONS if may_be_reused else 0
         while True:
             try:
                 stream = await sdk.open_stream(
                     self._sdk, method, url, body, first_byte=timeouts.FIRST_BYTE_SECONDS
                 )
             except Exception as error:
-                if not may_be_reused or not sdk.was_disconnected(error):
+                if not retries or not sdk.was_disconnected(error):
                     raise
-                may_be_reused = False
+                retries -= 1
                 continue
             self._last_response = loop.time()
             return stream
