@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 from apps.chat.answering import prefill
-from apps.chat.answering.end_thinking import ThoughtControl, ThoughtNotEnded
 from apps.chat.answering.outcome import Outcome, save
 from apps.chat.models import THOUGHT_TOO_LONG, Status, ToolCall
 from apps.chat.prompt.branch import BETWEEN, UNSAVED, messages_of_round, split_at_calls
@@ -32,6 +31,49 @@ from apps.servers.services import RetryPolicy, hold_slot
 # Slots and context of a server seldom change; asking costs the first token some milliseconds.
 FACTS_AGE = timedelta(minutes=1)
 TOO_MANY_ROUNDS = "tool_rounds"  # the finish_reason of an answer that kept calling tools
+
+# llama.cpp ends a thought within its next tokens. A server that says so and thinks on has not.
+GRACE_TOKENS = 32
+
+
+class ThoughtNotEnded(Exception):
+    """The server cannot end a thought: the request has to be sent again without thinking."""
+
+
+class ThoughtControl:
+    """The thought of the request that an answer is waiting for."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+        self._target: llm.Target | None = None
+        self._completion_id = ""
+        self._max_tokens: int | None = None
+        """With more tokens than this, a thought has not ended as it was told to."""
+
+    def start_request(self, target: llm.Target) -> None:
+        self._target, self._completion_id, self._max_tokens = target, "", None
+
+    def record_id(self, completion_id: str) -> None:
+        self._completion_id = completion_id
+
+    async def end(self) -> None:
+        """Have the server end the thought; without one, nothing happens."""
+        target, outcome = self._target, self._outcome
+        if target is None or not outcome.is_thinking:
+            return
+        is_told = bool(self._completion_id) and await target.client.end_thinking(
+            self._completion_id, target.model
+        )
+        self._max_tokens = outcome.tokens + (GRACE_TOKENS if is_told else 0)
+
+    def check(self) -> None:
+        """
+        Raises:
+            ThoughtNotEnded: the thought goes on, although it was to end.
+        """
+        outcome, limit = self._outcome, self._max_tokens
+        if limit is not None and outcome.is_thinking and outcome.tokens > limit:
+            raise ThoughtNotEnded
 
 
 class Turn:
