@@ -11,7 +11,7 @@ from django.utils.timezone import localtime
 from apps.servers.facts import capacity
 from apps.servers.facts.basis import describe
 from apps.servers.facts.server_facts import ModelFacts
-from apps.servers.models import Server
+from apps.servers.models import Kind, Server
 from apps.servers.services import CHAT_SERVER, Action, ModelActivity
 
 MODEL_TONES = {
@@ -164,14 +164,15 @@ def fact_rows(server: Server) -> list[FactRow]:
     facts = server.facts
     rows = [
         FactRow("Address", server.base_url, "the settings" if server.from_settings else "set here"),
-        FactRow("Kind", server.get_kind_display(), "the server's answers"),
+        FactRow("Kind", server.get_kind_display(), "its answers"),
         FactRow("Slots", str(server.slots), server.slots_source()),
     ]
     if server.context:
         rows.append(
             FactRow("Context per slot", f"{server.context:,} tokens", server.context_source())
         )
-    if server.slots > 1:
+    # Servers that are not llama.cpp have no cache that one would have to know the shape of.
+    if server.slots > 1 and (server.kind != Kind.OPENAI or server.unified() is not None):
         cache = KV_CACHE[server.unified()]
         rows.append(FactRow("KV cache", cache, server.unified_source() or capacity.ASSUMED))
     if server.swaps and facts.models_at_once:
@@ -186,7 +187,7 @@ def fact_rows(server: Server) -> list[FactRow]:
     for name, label in SWITCHES.items():
         value = getattr(facts, name)
         if value is not None:
-            rows.append(FactRow(label, _plain(value), "the server's answers"))
+            rows.append(FactRow(label, _plain(value), "its answers"))
     for name, width in sorted(facts.measured_widths.items()):
         at = localtime(datetime.fromisoformat(width.at)).strftime("%-d %b %Y, %H:%M")
         source = f"measured: {width.how} ({at})"

@@ -1,11 +1,13 @@
 """How each fact of a server is known, in the words of page and API."""
 
+from typing import Any
+
 import pytest
 
 from apps.servers.facts import capacity
 from apps.servers.facts.basis import Basis, basis_of, describe
 from apps.servers.kinds import listing, llama_server
-from apps.servers.models import Server
+from apps.servers.models import Kind, Server
 from apps.servers.pages.fact_rows import fact_rows
 
 
@@ -31,6 +33,15 @@ def test_the_basis_of_a_source(source: str, basis: Basis, phrase: str) -> None:
     assert (basis_of(source), describe(source)) == (basis, phrase)
 
 
+def server_of(kind: Kind, facts: dict[str, Any]) -> Server:
+    return Server(name="s", kind=kind, stored_facts=facts)
+
+
+def test_a_server_that_is_not_llama_cpp_has_no_shared_cache_to_assume() -> None:
+    rows = fact_rows(server_of(Kind.OPENAI, {"models": [{"id": "m"}]}))
+    assert "KV cache" not in {row.label for row in rows}
+
+
 def test_every_fact_on_the_page_says_how_it_is_known() -> None:
     width = {
         "value": 9,
@@ -43,7 +54,7 @@ def test_every_fact_on_the_page_says_how_it_is_known() -> None:
         "refused_fields": {"m": ["min_p"]},
         "measured_widths": {"m": width},
     }
-    rows = {row.label: row for row in fact_rows(Server(name="s", stored_facts=facts))}
+    rows = {row.label: row for row in fact_rows(server_of(Kind.OLLA, facts))}
     assert rows["Slots"].basis == "Measured"
     assert (rows["m: requests at once"].value, rows["m: requests at once"].basis) == (
         "9",
@@ -51,4 +62,5 @@ def test_every_fact_on_the_page_says_how_it_is_known() -> None:
     )
     assert rows["m: fields not sent"].basis.startswith("Measured")
     assert rows["KV cache"].basis == "Assumed"
+    assert rows["Kind"].basis == "Reported: its answers"
     assert all(row.basis for row in rows.values())
