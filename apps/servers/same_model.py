@@ -34,8 +34,15 @@ def same_model_targets(target: Target, servers: Iterable[Server] | None = None) 
         return []  # nothing is known of it yet
     if servers is None:
         servers = Server.objects.prefetch_related("defaults")
-    found = (_named_alike(target, server) for server in servers if server.pk != target.server.pk)
-    return [other for other in found if other is not None and not _weights_differ(target, other)]
+    found: list[Target] = []
+    # One program under two names has its slots only once.
+    addresses = {target.server.base_url}
+    for server in servers:
+        other = None if server.base_url in addresses else _named_alike(target, server)
+        if other is not None and not _weights_differ(target, other):
+            addresses.add(server.base_url)
+            found.append(other)
+    return found
 
 
 def share_models(servers: Iterable[Server]) -> bool:

@@ -12,8 +12,15 @@ pytestmark = pytest.mark.django_db
 def server_of(name: str, model: str, **values: object) -> Server:
     kind = values.pop("kind", Kind.LLAMA_SERVER)
     group = values.pop("group", "")
+    address = values.pop("address", name.lower())
     facts = {"models": [{"id": model, **values}]}
-    return Server.objects.create(name=name, kind=kind, model_group=group, stored_facts=facts)
+    return Server.objects.create(
+        name=name,
+        base_url=f"http://{address}.test/v1",
+        kind=kind,
+        model_group=group,
+        stored_facts=facts,
+    )
 
 
 def names(server: Server, model: str) -> list[tuple[str, str]]:
@@ -33,6 +40,14 @@ def test_a_proxy_takes_part_by_a_group_alone() -> None:
     server_of("Proxy", "qwen", kind=Kind.LITELLM)
     server_of("Grouped", "gpt-qwen", kind=Kind.LITELLM, group="Qwen")
     assert names(one, "qwen") == [("Grouped", "gpt-qwen")]
+
+
+def test_a_server_under_two_names_takes_part_once() -> None:
+    one = server_of("One", "qwen")
+    server_of("Again", "qwen", address="one")
+    server_of("Two", "qwen")
+    server_of("Two again", "qwen", address="two")
+    assert names(one, "qwen") == [("Two", "qwen")]
 
 
 def test_other_weights_are_another_model() -> None:
