@@ -64,6 +64,8 @@ class Backend:
     """Code of a chat's error when `victim` is killed while it answers."""
     relay: Relay | None = None
     """Counts, in front of it; None where the server's own numbers are read instead."""
+    freed_within: float = 2.0
+    """Seconds after Stop; in truth a few hundredths, but machines are busy."""
     serving: Sequence[ServingProcess] = ()
     """Who has the slots of the chat model; none where nobody shows them."""
     victim: ProgramProcess | None = None

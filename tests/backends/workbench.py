@@ -116,7 +116,8 @@ class Workbench:
         return conversation, begun["answer"]["id"]
 
     async def events(self, answer: int) -> AsyncIterator[Event]:
-        response = await self._client.get(f"/api/v1/answers/{answer}/events")
+        """All events from the first on, also those that came before this call."""
+        response = await self._client.get(f"/api/v1/answers/{answer}/events?after=0")
         assert response.status_code == 200, response.content
         return read_events(response)
 

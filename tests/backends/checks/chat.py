@@ -11,7 +11,6 @@ from tests.backends.backend import Backend
 from tests.backends.workbench import Workbench
 from tests.waiting import until
 
-FREED_WITHIN = 2.0  # seconds; in truth a hundredth, but machines are busy
 LONG = 3_000  # tokens: a second's work
 QUESTION = "Tell me of kettles, of lamps, and of the harbour in the evening. " * 8
 
@@ -52,7 +51,7 @@ async def stop_frees_the_slot(backend: Backend, workbench: Workbench) -> None:
         seen = [await asyncio.to_thread(one.is_busy) for one in backend.serving]
         return not any(seen)
 
-    await until(is_idle, within=FREED_WITHIN, what="a free slot")
+    await until(is_idle, within=backend.freed_within, what="a free slot")
     seconds = time.perf_counter() - began
     await stopping
     stopped = await workbench.finished(conversation, answer)
