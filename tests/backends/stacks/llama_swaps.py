@@ -21,7 +21,7 @@ KEY = "sk-llama-swap"
 GROUP = "llama-swap, one at a time"
 PEER = "llama-swap with a peer"
 PEER_KEY = "sk-peer"
-TOO_OLD = "this llama-swap has no peers, nor a --version (before 2025)"
+TOO_OLD = "too old: no peers and no --version (before 2025); docs/backends.md names releases"
 
 
 def is_old() -> bool:
