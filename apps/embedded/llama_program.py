@@ -17,8 +17,9 @@ BUNDLED = "bundled"  # as WORKBENCH_LLAMA_SERVER: the wheel, whatever is install
 LIST_SECONDS = 30.0  # a GPU's driver takes some seconds to wake
 # As llama.cpp prints it: "  CUDA0: NVIDIA H100 80GB HBM3 (81079 MiB, 80499 MiB free)".
 _DEVICE = re.compile(
-    r"^\s+(?P<id>[\w.-]+): (?P<name>.+) \((?P<total>\d+) MiB, (?P<free>\d+) MiB free\)\s*$",
-    re.MULTILINE,
+    r"^[ \t]+(?P<id>[\w.-]+): (?P<name>.+) "
+    r"\((?P<total>\d{1,12}) MiB, (?P<free>\d{1,12}) MiB free\)[ \t\r]*$",
+    re.MULTILINE | re.ASCII,
 )
 _MIB = 1024 * 1024
 

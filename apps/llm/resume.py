@@ -74,6 +74,6 @@ def _is_valid(completion: Completion, request: ChatRequest) -> bool:
         return True
     try:
         json.loads(completion.text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True

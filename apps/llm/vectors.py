@@ -24,7 +24,7 @@ def decode_vectors(data: bytes, count: int) -> NDArray[np.float32]:
         rows = json.loads(data)["data"]
         ordered = sorted(rows, key=lambda row: row["index"])
         found = [_vector(row["embedding"]) for row in ordered]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise errors.ServerFailed(NO_VECTORS) from error
     if len(found) != count:
         raise errors.ServerFailed(

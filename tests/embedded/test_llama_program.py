@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apps.embedded.errors import StartError
 from apps.embedded.llama_program import LlamaProgram, find_program, parse_devices
@@ -33,6 +35,42 @@ def test_devices_are_read_with_their_memory() -> None:
     assert (first.name, str(first)) == ("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3 (79 GiB)")
     assert first.free_bytes == 80_499 * 1024**2
     assert second.name == "AMD Radeon (RADV GFX1100)"
+
+
+PRINTED = st.lists(
+    st.text(max_size=20)
+    | st.sampled_from(["  ", "CUDA0: ", "A GPU ", "(9 MiB, ", "8 MiB free)", "\n", "\r\n", "٣"])
+    | st.just("9" * 5_000)
+).map("".join)
+
+
+@given(PRINTED)
+def test_parse_devices_reads_any_text(printed: str) -> None:
+    for device in parse_devices(printed):
+        assert device.name
+        assert device.total_bytes >= 0
+        assert device.free_bytes >= 0
+
+
+NAMES = st.text("Ab0 .()-:", max_size=12).map("{}x".format).map(str.lstrip)
+
+
+@given(st.lists(st.tuples(NAMES, st.integers(0, 10**9), st.integers(0, 10**9))), st.text())
+def test_parse_devices_finds_each_line_of_llama_cpp(
+    devices: list[tuple[str, int, int]], before: str
+) -> None:
+    printed = "\n".join(
+        f"  CUDA{place}: {name} ({total} MiB, {free} MiB free)"
+        for place, (name, total, free) in enumerate(devices)
+    )
+    found = parse_devices(f"{before.replace(' ', '')}\n{printed}\n")
+    assert [(device.name, device.total_bytes // 1024**2) for device in found] == [
+        (name, total) for name, total, _ in devices
+    ]
+
+
+def test_parse_devices_skips_a_size_that_no_memory_has() -> None:
+    assert parse_devices(f"  CUDA0: A GPU ({'9' * 5_000} MiB, 1 MiB free)\n") == ()
 
 
 def test_no_device_is_the_cpu() -> None:

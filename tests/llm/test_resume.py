@@ -123,10 +123,14 @@ def done(text: str) -> Completion:
 
 @pytest.mark.parametrize(
     "then",
-    [errors.BadRequest("incompatible with enable_thinking"), done('{"te{"text": "anew"}')],
-    ids=["refused", "a grammar that begins anew"],
+    [
+        errors.BadRequest("incompatible with enable_thinking"),
+        done('{"te{"text": "anew"}'),
+        done("[" * 100_000),
+    ],
+    ids=["refused", "a grammar that begins anew", "deeply nested"],
 )
-async def test_what_cannot_go_on_starts_again(then: Completion | errors.LLMError) -> None:
+async def test_answer_that_cannot_continue_starts_again(then: Completion | errors.LLMError) -> None:
     server, draft = Refusing(then), ResumableCompletion(can_continue=True)
     with suppress(asyncio.CancelledError):
         await draft.complete(cast(Client, server), JSON_ASKED)

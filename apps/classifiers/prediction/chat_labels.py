@@ -198,11 +198,11 @@ def read_answer(answer: str, labels: list[str]) -> tuple[str, float, str]:
     """
     try:
         data = json.loads(answer)
-    except ValueError:
+    except (ValueError, RecursionError):
         return "", 0.0, "The answer is not valid JSON."
     if not isinstance(data, dict) or data.get("label") not in labels:
         return "", 0.0, "The answer has none of the labels."
     confidence = data.get("confidence")
     if not isinstance(confidence, int | float) or isinstance(confidence, bool):
         return "", 0.0, "The answer has no confidence."
-    return data["label"], min(1.0, max(0.0, confidence / 100)), ""
+    return data["label"], min(100.0, max(0.0, confidence)) / 100, ""

@@ -118,8 +118,10 @@ def _request(model: str, about: str, count: int, known: list[str], turn: int) ->
 
 def _people_in(text: str) -> list[str]:
     try:
-        people = json.loads(text).get("people", [])
-    except (ValueError, AttributeError):
+        people = json.loads(text).get("people")
+    except (ValueError, AttributeError, RecursionError):
+        return []
+    if not isinstance(people, list):
         return []
     return [line for person in people if (line := clean_persona(str(person)))]
 

@@ -26,6 +26,7 @@ _CONTEXT = re.compile(
 # vLLM, where the prompt leaves no room for an answer.
 _NO_ROOM = re.compile(r"max_(completion_)?tokens must be at least 1, got -\d", re.IGNORECASE)
 _SIZE = re.compile(r"\b\d[\d,]{0,11}\b")
+_FAILED = re.compile(r"[45][0-9]{2}")  # as HTTP statuses
 
 
 def classify_failure(
@@ -78,7 +79,7 @@ def _is_over_quota(status: int, detail: dict[str, Any], message: str, wait: floa
 def _code_of(detail: dict[str, Any]) -> int | None:
     """Return the code as a number: LiteLLM sends it as text, llama-swap sends a word."""
     code = str(detail.get("code", ""))
-    return int(code) if code.isdecimal() and 400 <= int(code) < 600 else None
+    return int(code) if _FAILED.fullmatch(code) else None
 
 
 def _status_text(status: int | None) -> str:

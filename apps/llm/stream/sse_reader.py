@@ -74,7 +74,7 @@ class WholeAnswer:
         # Errors are read line by line: in their own words, and after the events before them.
         decoded = None
         if b"error" not in whole:
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 decoded = json.loads(b"[" + b",".join(chunks) + b"]")
         if decoded is not None:
             for chunk in decoded:
@@ -114,7 +114,7 @@ class WholeAnswer:
 def _decoded(line: bytes) -> dict[str, Any]:
     try:
         data = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise errors.ServerFailed(
             "The model server sent a reply that is not valid JSON."
         ) from error
@@ -128,7 +128,7 @@ def _decoded(line: bytes) -> dict[str, Any]:
 def _is_whole(line: bytes) -> bool:
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 
@@ -136,7 +136,7 @@ def _is_whole(line: bytes) -> bool:
 def _lenient(line: bytes) -> Any:
     try:
         return json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return line.decode(errors="replace")
 
 

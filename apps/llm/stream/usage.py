@@ -1,6 +1,7 @@
 """The tokens of an answer: as its server reports them, else estimated. Pure."""
 
 import json
+import math
 from typing import Any
 
 from apps.llm.chat_request import ChatRequest
@@ -36,7 +37,7 @@ def count(value: Any) -> int:
     """Return a count; 0 where the server sends null or nothing."""
     if value is None:
         return 0
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise ValueError(value)
     return int(value)
 

@@ -74,7 +74,7 @@ class ReplyFailed(Exception):
         super().__init__(f"HTTP {response.status_code}")
         self.status_code, self.headers = response.status_code, response.headers
         self.body: Any = response.text
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             self.body = json.loads(response.content)
 
 

@@ -61,6 +61,8 @@ def parse_line(line: bytes, model: str) -> tuple[str, float | None]:
         return str(data.get("status") or ""), _share(data.get("progress") or {})
     except (ValueError, KeyError, TypeError, AttributeError):  # a comment, or news of another kind
         return "", None
+    except (OverflowError, RecursionError):  # JSON that no router writes
+        return "", None
 
 
 def downloaded_share(files: dict[str, Any]) -> float | None:

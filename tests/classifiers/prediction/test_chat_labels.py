@@ -60,6 +60,20 @@ def test_read_answer_never_invents_a_label(text: str) -> None:
     assert 0 <= confidence <= 1
 
 
+CONFIDENCES = st.floats() | st.sampled_from([10**400, -(10**400)]) | st.integers()
+
+
+@given(st.sampled_from(LABELS), CONFIDENCES)
+def test_read_answer_takes_any_number_as_confidence(label: str, confidence: float) -> None:
+    found, share, problem = read_answer(answer(label=label, confidence=confidence), LABELS)
+    assert (found, problem) == (label, "")
+    assert 0 <= share <= 1
+
+
+def test_read_answer_refuses_json_that_is_nested_too_deeply() -> None:
+    assert read_answer("[" * 100_000, LABELS) == ("", 0.0, "The answer is not valid JSON.")
+
+
 def test_system_prompt_lists_labels_with_their_descriptions() -> None:
     prompt = system_prompt(LABELS, [], "", {"card": "about bank cards"})
     assert prompt.startswith(INSTRUCTIONS)

@@ -35,7 +35,9 @@ def answers(monkeypatch: pytest.MonkeyPatch, asked: list[ChatRequest]) -> list[s
     return left
 
 
-async def test_asks_again_until_there_are_enough(server: Server, answers: list[str]) -> None:
+async def test_write_asks_again_until_there_are_enough_personas(
+    server: Server, answers: list[str]
+) -> None:
     answers += [
         json.dumps({"people": ["a tired nurse", "A  TIRED nurse"]}),
         "{",
@@ -46,12 +48,18 @@ async def test_asks_again_until_there_are_enough(server: Server, answers: list[s
     ]
 
 
-async def test_nothing_that_can_be_used(server: Server, answers: list[str]) -> None:
+@pytest.mark.parametrize(
+    "answer", ["", '{"people": null}', '{"people": 3}', "[1]", "[" * 100_000, '{"people": ["x"]}']
+)
+async def test_write_raises_no_personas_when_no_answer_has_any(
+    server: Server, answers: list[str], answer: str
+) -> None:
+    answers += [answer] * 10
     with pytest.raises(NoPersonas):
         await personas.write(choose_target(server, "m"), "", 3)
 
 
-async def test_the_page_gets_them_or_a_sentence(
+async def test_page_gets_personas_or_a_sentence(
     async_browser: AsyncClient, server: Server, answers: list[str]
 ) -> None:
     answers.append(json.dumps({"people": ["a tired nurse"]}))

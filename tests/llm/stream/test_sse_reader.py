@@ -1,5 +1,6 @@
 """The lines of a chat stream, without a server."""
 
+import itertools
 import json
 from contextlib import suppress
 from typing import Any
@@ -45,7 +46,7 @@ EVENTS: list[Event] = [
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 10, 100, len(WHOLE)])
-def test_however_it_is_cut(size: int) -> None:
+def test_chunk_reader_reads_the_same_however_the_stream_is_cut(size: int) -> None:
     reader = ChunkReader()
     pieces = [WHOLE[start : start + size] for start in range(0, len(WHOLE), size)]
     assert [event for data in pieces for event in reader.feed(data)] == EVENTS
@@ -151,7 +152,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 @settings(max_examples=200, deadline=None)
-def test_whatever_a_server_writes_is_an_answer_or_an_error(value: Any) -> None:
+def test_feed_takes_any_json_as_an_answer_or_raises_an_error(value: Any) -> None:
     data = b"data: " + json.dumps(value).encode() + b"\n\n"
     for feed in (ChunkReader().feed, WholeAnswer().feed):
         with suppress(errors.LLMError):
@@ -198,3 +199,51 @@ def test_a_text_that_speaks_of_an_error_is_a_text() -> None:
     answer = WholeAnswer()
     answer.feed(line(**delta(content='an "error"')))
     assert answer.text == ['an "error"']
+
+
+PIECES = st.one_of(
+    st.binary(max_size=30),
+    st.sampled_from(
+        [
+            *(b"data: ", b"data:{", b"\n", b"\r\n", b'{"choices"', b"error: ", b": ping\n"),
+            b'data: {"usage": {"prompt_tokens": Infinity, "completion_tokens": 1e400}}\n',
+            b'data: {"choices": ' + b"[" * 50_000 + b"\n",
+            b'{"error": {"code": "' + b"4" * 5_000 + b'"}}\n',
+        ]
+    ),
+)
+
+
+@given(st.lists(PIECES, max_size=8))
+def test_any_bytes_are_events_or_an_error(pieces: list[bytes]) -> None:
+    for reader in (ChunkReader(), WholeAnswer()):
+        with suppress(errors.LLMError):
+            for data in pieces:
+                reader.feed(data)
+            reader.end()
+
+
+DELTAS = st.fixed_dictionaries(
+    {},
+    optional={
+        "content": st.none() | st.text(max_size=5),
+        "reasoning_content": st.none() | st.text(max_size=5),
+    },
+)
+
+
+@given(st.lists(DELTAS, max_size=5), st.lists(st.integers(0, 900), max_size=6))
+def test_both_readers_read_the_same_text_wherever_the_stream_is_cut(
+    deltas: list[dict[str, Any]], cuts: list[int]
+) -> None:
+    stream = b"".join(line(**delta(**fields)) for fields in deltas) + line(**delta("stop"))
+    places = [0, *sorted(cuts), len(stream)]
+    reader, whole, events = ChunkReader(), WholeAnswer(), []
+    for start, end in itertools.pairwise(places):
+        events += reader.feed(stream[start:end])
+        whole.feed(stream[start:end])
+    text = "".join(event.text for event in events if isinstance(event, Token))
+    thought = "".join(event.text for event in events if isinstance(event, Reasoning))
+    assert text == "".join(whole.text) == "".join(found.get("content") or "" for found in deltas)
+    assert thought == "".join(whole.reasoning)
+    assert whole.finish_reason == "stop"

@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apps.servers.loading.progress import parse_line
 
@@ -45,10 +47,39 @@ def download(event: str, **data: Any) -> bytes:
         (download("download_finished"), "download_finished", None),
         (download("download_failed"), "download_failed", None),
         (line("another", stage="text_model", value=0.25), "", None),
+        (line(stage="text_model", value=10**400), "", None),
+        (b'data: {"model": ' + b"[" * 100_000, "", None),
         (b": ping", "", None),
         (b"data: [1]", "", None),
         (b'data: {"model": "m", "data": 3}', "", None),
     ],
 )
-def test_a_line(told: bytes, status: str, share: float | None) -> None:
+def test_parse_line_reads_status_and_share(told: bytes, status: str, share: float | None) -> None:
     assert parse_line(told, "m") == (status, share)
+
+
+NUMBERS = st.sampled_from([0, 3, -1, 0.5, float("inf"), float("nan"), 10**400, True, None, "x"])
+ODD = st.sampled_from([None, 3, "x", [], ["a", 1], {}, {"done": 1}])
+PROGRESS = st.fixed_dictionaries(
+    {}, optional={"value": NUMBERS, "current": ODD, "stage": ODD, "stages": ODD}
+)
+FILES_OF_ANY_SIZE = st.lists(
+    st.fixed_dictionaries({"done": NUMBERS, "total": NUMBERS}), max_size=2
+).map(lambda files: {str(place): file for place, file in enumerate(files)})
+NEWS = st.builds(
+    lambda event, status, progress: {
+        "model": "m",
+        "event": event,
+        "data": {"status": status, "progress": progress},
+    },
+    st.sampled_from(["download_progress", "download_finished", "x", None]),
+    ODD,
+    ODD | PROGRESS | FILES_OF_ANY_SIZE,
+)
+
+
+@given(st.binary(max_size=40) | NEWS.map(lambda news: b"data: " + json.dumps(news).encode()))
+def test_parse_line_gives_a_share_from_0_to_1_or_none_for_any_bytes(line: bytes) -> None:
+    status, share = parse_line(line, "m")
+    assert isinstance(status, str)
+    assert share is None or 0 <= share <= 1
