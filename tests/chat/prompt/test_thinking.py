@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apps.chat.models import SamplingParams
 from apps.chat.prompt.thinking import setting_of, thinking_fields
@@ -77,3 +79,32 @@ def test_fields_of_the_server_replace_a_stored_setting() -> None:
     )
     assert setting_of(given) == "off"
     assert setting_of(given.updated_by(params(thinking=9))) == 9
+
+
+@given(
+    st.builds(
+        SamplingParams,
+        max_tokens=st.none() | st.integers(1, 9_000),
+        thinking=st.none() | st.sampled_from(["default", "off", "on", 0, 700]),
+        reasoning_budget_tokens=st.none() | st.integers(-1, 900),
+        reasoning_effort=st.sampled_from([None, "none", "low", "high"]),
+        chat_template_kwargs=st.none()
+        | st.dictionaries(st.sampled_from(["thinking", "style"]), st.booleans()),
+    ),
+    st.builds(ThinkingSupport, *[st.sampled_from([None, True, False])] * 3),
+    st.none() | st.integers(1, 200_000),
+    st.booleans(),
+)
+def test_thinking_fields_keep_max_tokens_and_give_a_thought_its_room(
+    given_params: SamplingParams,
+    support: ThinkingSupport,
+    context: int | None,
+    ends_at_once: bool,
+) -> None:
+    sent, extra = thinking_fields(given_params, support, context=context, ends_at_once=ends_at_once)
+    assert sent.get("max_tokens") == given_params.max_tokens
+    assert extra >= 0
+    if given_params.max_tokens is not None and not ends_at_once:
+        assert extra >= sent.get("reasoning_budget_tokens", 0)
+    kept = {"style"} & (given_params.chat_template_kwargs or {}).keys()
+    assert kept <= sent.get("chat_template_kwargs", {}).keys()

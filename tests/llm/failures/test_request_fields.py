@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.llm.failures.request_fields import NEEDED, refused_fields, without
+from apps.llm.failures.request_fields import NEEDED, THINKING, refused_fields, without
 
 SENT = {
     "model": "m",
@@ -89,7 +89,9 @@ def openai(message: str, param: str | None = None, code: str = "") -> dict[str, 
         (400, None, set()),
     ],
 )
-def test_what_is_refused(status: int, body: Any, fields: set[str]) -> None:
+def test_refused_fields_reads_each_kind_of_refusal(
+    status: int, body: Any, fields: set[str]
+) -> None:
     assert refused_fields(status, body, SENT) == fields
 
 
@@ -115,9 +117,31 @@ JSON = st.recursive(
 )
 
 
-@given(st.integers(400, 500), JSON)
-@settings(max_examples=200, deadline=None)
-def test_any_body_is_read_and_only_what_was_sent_is_left_out(status: int, body: Any) -> None:
-    refused = refused_fields(status, body, SENT)
-    assert refused <= SENT.keys() - NEEDED
-    assert without(SENT, refused).keys() >= NEEDED & SENT.keys()
+EVERY_FIELD = sorted({*SENT, *NEEDED, *THINKING, "max_completion_tokens", "stop"})
+
+
+@given(st.integers(400, 500), JSON, st.sets(st.sampled_from(EVERY_FIELD)))
+@settings(max_examples=200)
+def test_refused_fields_are_optional_fields_that_were_sent(
+    status: int, body: Any, names: set[str]
+) -> None:
+    sent = dict.fromkeys(names, 1)
+    refused = refused_fields(status, body, sent)
+    assert refused <= names - NEEDED
+    if status not in {400, 422}:
+        assert not refused
+
+
+@given(st.sets(st.sampled_from(EVERY_FIELD)), st.sets(st.sampled_from(EVERY_FIELD)))
+def test_without_keeps_what_was_not_refused_and_adds_the_newer_limit_alone(
+    names: set[str], refused: set[str]
+) -> None:
+    sent = {name: place for place, name in enumerate(sorted(names))}
+    kept = without(sent, frozenset(refused - NEEDED))
+    assert kept.keys() >= names - (refused - NEEDED)
+    assert not kept.keys() & (refused - NEEDED)
+    assert kept.keys() <= names | {"max_completion_tokens"}
+    assert all(
+        kept[name] == sent[name]
+        for name in kept.keys() & (names - {"max_tokens"} - {"max_completion_tokens"})
+    )

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apps.llm.client import ChatRequest, Completion
 from apps.llm.events import Usage
@@ -10,6 +12,7 @@ from apps.llm.thinking import (
     NOT_REPORTED,
     THINKING_TOKENS,
     Thinking,
+    ThinkingSetting,
     ThinkingSupport,
     describe_missing_answer,
 )
@@ -113,3 +116,44 @@ async def test_a_model_that_was_seen_to_think_is_told_not_to() -> None:
     first, second = model.asked
     assert (first.params, second.params["reasoning_effort"]) == ({}, "none")
     assert second.max_tokens == 100
+
+
+@given(
+    st.builds(ThinkingSupport, *[st.sampled_from([None, True, False])] * 3),
+    st.sampled_from([None, "default", "off", "on", 0, 700]),
+    st.sampled_from(["", "none", "low", "high"]),
+    st.booleans(),
+    st.none() | st.integers(1, 9_000),
+)
+def test_prepare_never_takes_room_or_parameters_from_the_answer(
+    support: ThinkingSupport,
+    setting: ThinkingSetting | None,
+    effort: str,
+    has_overrun: bool,
+    max_tokens: int | None,
+) -> None:
+    thinking = Thinking(support)
+    thinking.has_overrun = has_overrun
+    request = replace(REQUEST, max_tokens=max_tokens, params={"temperature": 0.3})
+    prepared = thinking.prepare(request, setting, effort)
+    assert prepared.params["temperature"] == 0.3
+    if max_tokens is None:
+        assert prepared.max_tokens is None
+    else:
+        assert prepared.max_tokens is not None
+        room = prepared.max_tokens - max_tokens
+        assert room >= prepared.params.get("reasoning_budget_tokens", 0) >= 0
+
+
+@given(st.text(max_size=20), st.lists(st.sampled_from(["<think>", "</think>", "hm", " "])))
+async def test_complete_returns_no_letter_that_the_model_did_not_write(
+    answer: str, pieces: list[str]
+) -> None:
+    text = "".join(pieces) + answer
+
+    async def model(request: ChatRequest) -> Completion:
+        return Completion(text, "", "stop", Usage(1, 0, 9))
+
+    completion = await Thinking().complete(model, REQUEST)
+    assert completion.text in text
+    assert (await Thinking(NEVER).complete(model, REQUEST)).text == text

@@ -1,10 +1,20 @@
 """The fields of a request that carry a setting of thinking."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from apps.llm.thinking import NOT_REPORTED, THINKING_TOKENS, ThinkingSupport, plan_thinking
+from apps.llm.failures.request_fields import THINKING
+from apps.llm.thinking import (
+    MAX_BUDGET,
+    NOT_REPORTED,
+    THINKING_TOKENS,
+    Effort,
+    ThinkingSupport,
+    plan_thinking,
+)
 from apps.llm.thinking.request import END_TOKENS, ENDED_BUDGET
 
 SWITCH = ThinkingSupport(True, can_switch=True, can_disable=True)
@@ -75,3 +85,30 @@ def test_no_effort_is_off() -> None:
 @pytest.mark.parametrize("support", [SWITCH, ALWAYS, NOT_REPORTED, NEVER])
 def test_a_thought_in_spite_of_off_gets_room(support: ThinkingSupport) -> None:
     assert plan_thinking(support, has_overrun=True).extra_tokens == THINKING_TOKENS
+
+
+SUPPORT = st.builds(ThinkingSupport, *[st.sampled_from([None, True, False])] * 3)
+SETTING = st.sampled_from([None, "default", "off", "on"]) | st.integers(0, MAX_BUDGET)
+EFFORTS = st.sampled_from(["", *get_args(Effort)])
+
+
+@given(SUPPORT, SETTING, EFFORTS, st.booleans(), st.booleans(), st.integers(1, 4096))
+@settings(max_examples=200)
+def test_plan_thinking_gives_each_budget_its_room_and_sends_what_can_be_left_out(
+    support: ThinkingSupport,
+    setting: Any,
+    effort: str,
+    has_thought: bool,
+    has_overrun: bool,
+    default_budget: int,
+) -> None:
+    plan = plan_thinking(
+        support,
+        setting,
+        effort,
+        has_thought=has_thought,
+        has_overrun=has_overrun,
+        default_budget=default_budget,
+    )
+    assert plan.extra_tokens >= plan.params.get("reasoning_budget_tokens", 0) >= 0
+    assert plan.params.keys() <= THINKING

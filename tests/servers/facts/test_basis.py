@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apps.servers.facts import capacity
 from apps.servers.facts.basis import Basis, basis_of, describe
@@ -29,7 +31,7 @@ from apps.servers.pages.fact_rows import fact_rows
         ("", Basis.ASSUMED, "Assumed"),
     ],
 )
-def test_the_basis_of_a_source(source: str, basis: Basis, phrase: str) -> None:
+def test_basis_of_and_describe_each_source(source: str, basis: Basis, phrase: str) -> None:
     assert (basis_of(source), describe(source)) == (basis, phrase)
 
 
@@ -64,3 +66,20 @@ def test_every_fact_on_the_page_says_how_it_is_known() -> None:
     assert rows["KV cache"].basis == "Assumed"
     assert rows["Kind"].basis == "Reported: its answers"
     assert all(row.basis for row in rows.values())
+
+
+SOURCES = st.lists(
+    st.text(max_size=6)
+    | st.sampled_from(["measured", "observed: ", ": ", "assumed", "set ", "the settings", " now"])
+).map("".join)
+FIRST_WORDS = {
+    Basis.REPORTED: ("Reported",),
+    Basis.MEASURED: ("Measured",),
+    Basis.STATED: ("Set ", "The settings"),
+    Basis.ASSUMED: ("Assumed",),
+}
+
+
+@given(SOURCES)
+def test_describe_begins_with_the_basis_for_any_source(source: str) -> None:
+    assert describe(source).startswith(FIRST_WORDS[basis_of(source)])
