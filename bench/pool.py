@@ -5,9 +5,10 @@ every 30 ms: the slots are as busy as with a model that people use, and the CPU 
 
 - `one`: a part of the rows on one server alone;
 - `three`: all rows on three;
-- `kill and add`: a job starts on two; one is killed, and then the third one added.
+- `kill and add`: a job starts on three; one is killed, and then a fourth one added.
 
-Run: `.venv/bin/python -m bench.pool [--rows 2000]`. Nothing else should be running.
+Run: `.venv/bin/python -m bench.pool [--rows 2000]`. Nothing else should be running, except with
+`--kill-and-add`, which does nothing but the last, with all rows: it is no measurement.
 """
 
 import argparse
@@ -71,16 +72,15 @@ class Pool:
     def __init__(self, workbench: Workbench) -> None:
         self._workbench, self._client = workbench, workbench.client
 
-    async def add(self, box: Box) -> int:
-        """Add a server and return its id."""
+    async def add(self, box: Box) -> None:
+        """Add a server."""
         body = {"name": box.name, "base_url": box.base_url, "api_key": box.llama.api_key}
         answer = await self._client.post(f"{self._workbench.api}/servers", json=body)
         answer.raise_for_status()
-        return int(answer.json()["id"])
 
-    async def remove(self, server: int) -> None:
-        answer = await self._client.delete(f"{self._workbench.api}/servers/{server}")
-        answer.raise_for_status()
+    async def add_all(self, boxes: list[Box]) -> None:
+        for box in boxes:
+            await self.add(box)
 
     async def queue(self, rows: int, server: int, *, all_servers: bool) -> int:
         body = {"name": "Bench", "rows": rows, "seed": SEED, "recipe": RECIPE, "server": server}
@@ -131,35 +131,40 @@ class Pool:
         await finished(0.5)
         await self.add(late)
         await self._workbench.ended(job)
-        print(f"  {dict(await self.rows_by_server(job))}")
+        shares = await self.rows_by_server(job)
+        print(f"  {dict(shares)}")
         await self.check(job, rows)
+        verdict("rows of the added server", shares[late.name], 1)
 
 
 def _bad(count: int, statuses: Counter[str]) -> int:
     return count + sum(statuses[status] for status in ("failed", "pending", "running"))
 
 
-async def measure(stack: Stack, boxes: list[Box], rows: int) -> None:
+async def measure(stack: Stack, boxes: list[Box], rows: int, *, only_kill_and_add: bool) -> None:
     key = stack.manage("create_api_key", "bench").split()[-1]
     headers = {"Authorization": f"Bearer {key}"}
     async with httpx2.AsyncClient(timeout=600, headers=headers, limits=FRESH) as client:
         workbench = Workbench(client, f"{stack.url}/api/v1")
         pool = Pool(workbench)
         first = (await client.get(f"{workbench.api}/servers")).json()["items"][0]["id"]
+        if only_kill_and_add:
+            await pool.add_all(boxes[1:3])
+            return await pool.kill_and_add(rows, first, boxes[1], boxes[3])
         print("one")
         one = await pool.rate(rows // PART, first, all_servers=False)
-        others = [await pool.add(box) for box in boxes[1:3]]
+        await pool.add_all(boxes[1:3])
         print("three")
         three = await pool.rate(rows, first, all_servers=True)
         verdict("three / one", three / one, RATE_BAR)
         print("kill and add")
-        await pool.remove(others[1])
         await pool.kill_and_add(rows // PART, first, boxes[1], boxes[3])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--kill-and-add", action="store_true")
     options = parser.parse_args()
     CACHE.mkdir(exist_ok=True)
     with ExitStack() as processes:
@@ -170,7 +175,8 @@ def main() -> None:
             "EMBED_BASE_URL": boxes[0].base_url,  # not used: no second model is started
         }
         with Stack(settings) as stack:
-            asyncio.run(measure(stack, boxes, options.rows))
+            work = measure(stack, boxes, options.rows, only_kill_and_add=options.kill_and_add)
+            asyncio.run(work)
 
 
 if __name__ == "__main__":
