@@ -37,7 +37,9 @@ def test_classify_tool_lists_a_label_for_each_text(alice: User, embedding_server
     assert said[1].startswith("2. rate (")
 
 
-def test_what_cannot_be_done(alice: User, bob: User, embedding_server: Server) -> None:
+def test_classify_tool_says_why_it_cannot_classify(
+    alice: User, bob: User, embedding_server: Server
+) -> None:
     factories.classifier(alice)
     with pytest.raises(ToolError, match="no trained classifier"):
         classify(bob, classifier="Topics", texts=["x"])

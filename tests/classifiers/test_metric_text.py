@@ -36,7 +36,7 @@ def step(before: int, after: int, rows: int) -> list[CurvePoint]:
         (step(930, 930, 1000), "will not help much"),
     ],
 )
-def test_what_a_curve_says(curve: list[CurvePoint], says: str) -> None:
+def test_describe_learning_curve_advises_by_its_slope(curve: list[CurvePoint], says: str) -> None:
     assert says in metric_text.describe_learning_curve(curve)
 
 
@@ -53,7 +53,7 @@ def test_a_curve_of_an_older_run_says_nothing() -> None:
         (5000, 0.05, "Chance alone does not explain it"),
     ],
 )
-def test_what_a_calibration_error_says(rows: int, error: float, says: str) -> None:
+def test_describe_calibration_error_in_words(rows: int, error: float, says: str) -> None:
     sure = np.random.default_rng(0).beta(6, 1.2, size=rows).astype(np.float32) / 2 + 0.5
     expected, high = chance_calibration_error(sure)
     found = {"rows": rows, "ece": error, "ece_expected": expected, "ece_expected_high": high}

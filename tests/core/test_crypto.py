@@ -9,7 +9,7 @@ from apps.core import crypto
 
 
 @given(st.text())
-def test_what_is_encrypted_is_read_again(plain: str) -> None:
+def test_decrypt_returns_what_was_encrypted(plain: str) -> None:
     plain = plain.encode("utf-8", "ignore").decode()
     assert crypto.decrypt(crypto.encrypt(plain)) == plain
 

@@ -13,7 +13,7 @@ def test_seconds(value: str, read: float, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("value", ["soon", "-1", "inf", "nan", "1,5"])
-def test_what_is_no_time_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_env_refuses_text_that_is_no_time(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKBENCH_X", value)
     with pytest.raises(ImproperlyConfigured, match="WORKBENCH_X must be a number of seconds"):
         env.seconds("WORKBENCH_X", 0.3)
@@ -25,7 +25,7 @@ def test_figures_change_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("value", ["c=1", "a", "a=", "a=-1", "a=1.5", "a=x", "a=12345678901"])
-def test_what_is_no_figure_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_env_refuses_text_that_is_no_figure(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKBENCH_X", value)
     with pytest.raises(ImproperlyConfigured, match="WORKBENCH_X takes figures as in a=1"):
         env.figures("WORKBENCH_X", {"a": 1})

@@ -50,13 +50,13 @@ def test_a_place_is_given_back_once_and_when_nobody_has_it() -> None:
         pass
 
 
-def test_an_error_gives_the_place_back() -> None:
+def test_hold_gives_its_place_back_after_an_error() -> None:
     for _ in range(5):
         with pytest.raises(ZeroDivisionError), hold(1, "previews"):
             raise ZeroDivisionError
 
 
-def test_what_is_counted_elsewhere() -> None:
+def test_check_refuses_a_count_at_the_limit() -> None:
     quotas.check("keys", 1)
     with pytest.raises(LimitReached, match="You have 2 API keys") as refused:
         quotas.check("keys", 2)
@@ -100,7 +100,9 @@ async def test_a_view_has_a_place_while_it_runs() -> None:
         ("/api/v1/jobs", {}, "application/json"),
     ],
 )
-def test_who_asked_reads_it(path: str, headers: dict[str, Any], kind: str) -> None:
+def test_limit_reached_is_answered_in_the_format_of_the_request(
+    path: str, headers: dict[str, Any], kind: str
+) -> None:
     request = RequestFactory().get(path, headers=headers)
     reason = error_pages.refusal_for(LimitReached("previews", 4))
     assert reason is not None

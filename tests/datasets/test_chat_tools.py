@@ -30,7 +30,7 @@ async def test_many_rows_are_cut(alice: User, kettles: Dataset) -> None:
     assert said.endswith("There are more: these are the first 20.")
 
 
-async def test_someone_elses(bob: User, kettles: Dataset) -> None:
+async def test_dataset_tool_hides_datasets_of_others(bob: User, kettles: Dataset) -> None:
     assert "This person has no datasets." in await search_datasets(bob, {"words": "kettle"})
     with pytest.raises(ToolError, match="no datasets"):
         await search_datasets(bob, {"dataset": "Kettles"})

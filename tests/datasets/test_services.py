@@ -24,7 +24,7 @@ def test_create_dataset_normalises_labels_and_keeps_rejections(alice: User) -> N
     assert "1 label" in dataset.notes[0]
 
 
-def test_all_or_nothing(alice: User) -> None:
+def test_create_dataset_writes_all_rows_or_nothing(alice: User) -> None:
     def broken() -> Iterator[ExampleRow]:
         for number in range(5000):
             yield ExampleRow(f"text {number}", "a")

@@ -88,7 +88,7 @@ def test_only_a_header(api: Client, settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("content", [b" \n\r\n \n", b"\xef\xbb\xbf", b"\xff\xfe"])
-def test_empty(api: Client, settings: Settings, content: bytes) -> None:
+def test_import_refuses_an_empty_file(api: Client, settings: Settings, content: bytes) -> None:
     assert "empty" in refused(api, settings, content)
 
 
@@ -208,13 +208,13 @@ def test_more_than_an_upload_may_have(alice: User, settings: Settings, tmp_path:
     assert list(Path(settings.UPLOADS_DIR).iterdir()) == []
 
 
-def test_one_class(api: Client) -> None:
+def test_report_tells_that_a_dataset_has_one_label(api: Client) -> None:
     made = taken(api, b"text,label\nhello,a\nbye,a\n")
     report = api.get(f"/api/v1/datasets/{made['id']}/report").json()
     assert report["one_label"]
 
 
-def test_one_row_a_class(api: Client) -> None:
+def test_report_lists_labels_with_one_row(api: Client) -> None:
     made = taken(api, b"text,label\nhello,a\nbye,b\nsee you,c\n")
     report = api.get(f"/api/v1/datasets/{made['id']}/report").json()
     assert report["few"] == [{"label": label, "count": 1} for label in "abc"]

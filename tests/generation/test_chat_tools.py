@@ -37,7 +37,7 @@ async def test_start_generation_job_creates_a_job(
     assert job.version is not None
 
 
-async def test_someone_elses_recipe(bob: User, server: Server, recipe: None) -> None:
+async def test_recipe_tool_hides_recipes_of_others(bob: User, server: Server, recipe: None) -> None:
     with pytest.raises(ToolError, match="saved no recipe yet"):
         await start_generation_job(bob, {"recipe": "Reviews", "rows": 200})
     assert not await Job.objects.aexists()

@@ -127,7 +127,7 @@ async def test_an_idle_connection_is_given_up(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 50])
-async def test_however_the_answer_is_cut(size: int) -> None:
+async def test_stream_chat_reads_the_same_however_the_answer_is_cut(size: int) -> None:
     async def in_pieces(peer: Peer) -> None:
         for start in range(0, len(WHOLE), size):
             await peer.send(WHOLE[start : start + size])
@@ -286,7 +286,7 @@ async def test_a_gap_in_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             await anext(stream)
 
 
-async def test_what_is_no_http() -> None:
+async def test_reply_that_is_no_http_is_unreachable() -> None:
     async def nonsense(peer: Peer) -> None:
         await peer.send(b"SSH-2.0-OpenSSH\r\n\r\n")
 

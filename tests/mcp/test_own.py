@@ -130,7 +130,9 @@ def test_personal_and_shared_names_may_be_equal(
     assert shared.slug not in {"kettle", "kettle2"}  # of nobody's
 
 
-def test_how_many(alice: User, browser: Client, bobs_browser: Client) -> None:
+def test_own_servers_are_limited_in_number(
+    alice: User, browser: Client, bobs_browser: Client
+) -> None:
     for number in range(MAX_OWN):
         create_own(alice, str(number), slug=str(number))
     refused = browser.post("/tools/add-own/", given("http://127.0.0.1:9/mcp"))

@@ -104,7 +104,7 @@ def test_last_words_are_for_admins(staff: Client, browser: Client) -> None:
         ({"name": "Kettle"}, "A tool server with this name already exists."),
     ],
 )
-def test_bad_input_is_named(staff: Client, changes: dict[str, str], said: str) -> None:
+def test_mcp_form_names_the_bad_field(staff: Client, changes: dict[str, str], said: str) -> None:
     create_command()
     answer = staff.post("/tools/add/", given(**changes))
     assert answer.status_code == 422
@@ -121,7 +121,7 @@ def test_only_staff_may_change_anything(browser: Client) -> None:
     assert ToolServer.objects.get().name == "Kettle"
 
 
-def test_what_is_not_there_and_wrong_verbs(staff: Client) -> None:
+def test_mcp_pages_refuse_unknown_servers_and_other_methods(staff: Client) -> None:
     server = create_command()
     for path in ("", "look/", "remove/"):
         assert staff.post(f"/tools/999/{path}").status_code == 404

@@ -165,7 +165,7 @@ def test_removed(staff_api: Client, server: Server) -> None:
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-def test_one(api: Client, server: Server) -> None:
+def test_server_api_shows_one_server(api: Client, server: Server) -> None:
     shown = api.get(f"/api/v1/servers/{server.pk}").json()
     assert (shown["name"], shown["state"], shown["defaults"]) == (
         "Chat",

@@ -48,7 +48,7 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(one) > 3
 
 
-def test_limits_and_edges() -> None:
+def test_find_near_pairs_keeps_its_limit_and_refuses_other_dimensions() -> None:
     assert find_near_pairs(TRAIN, TRAIN, limit=2) == [Pair(0, 0, 1.0), Pair(1, 1, 1.0)]
     assert find_near_pairs(TRAIN[:0], TRAIN) == []
     with pytest.raises(ValueError, match="cannot be compared"):
@@ -78,5 +78,5 @@ def test_too_many_rows_are_sampled() -> None:
     assert len(set(found.rows.tolist())) == 10
 
 
-def test_nothing_to_compare_with() -> None:
+def test_find_nearest_finds_none_without_rows() -> None:
     assert len(find_nearest(drawn(1)[:0], drawn(5)).rows) == 0

@@ -173,7 +173,9 @@ async def test_full_context_is_cut_and_the_answer_continues(
         {"content": "x", "tools": [{"type": "function"}]},
     ],
 )
-async def test_bad_input(alice_api: AsyncClient, server: Server, body: dict[str, object]) -> None:
+async def test_ask_refuses_a_bad_body_and_saves_nothing(
+    alice_api: AsyncClient, server: Server, body: dict[str, object]
+) -> None:
     opened = await alice_api.post("/api/v1/conversations", {}, content_type=JSON)
     route = f"/api/v1/conversations/{opened.json()['id']}/messages"
     response = await alice_api.post(route, body, content_type=JSON)

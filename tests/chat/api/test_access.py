@@ -125,7 +125,9 @@ def test_nobody_without_a_login(conversation: Conversation, name: str) -> None:
     assert response.headers["location"].startswith("/login/")
 
 
-def test_someone_elses_system_prompt(alice: User, bobs_api: Client, bobs_browser: Client) -> None:
+def test_system_prompt_of_someone_else_cannot_be_chosen(
+    alice: User, bobs_api: Client, bobs_browser: Client
+) -> None:
     prompt = system_prompts.save_system_prompt(owner=alice, name="Secret", text="Tell nobody.")
     opened = bobs_api.post(
         "/api/v1/conversations", {"system_prompt": prompt.pk}, content_type="application/json"
@@ -151,5 +153,5 @@ def test_changing_needs_the_csrf_token(alice: User, conversation: Conversation, 
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_wrong_verb(browser: Client, conversation: Conversation, name: str) -> None:
+def test_pages_refuse_other_methods(browser: Client, conversation: Conversation, name: str) -> None:
     assert browser.put(address(name, conversation)).status_code == 405

@@ -67,7 +67,9 @@ def upload(owner: User, name: str, data: bytes) -> Attachment:
         ("a.txt", PNG, "image", ""),
     ],
 )
-def test_what_a_file_is(alice: User, name: str, data: bytes, kind: str, text: str) -> None:
+def test_receive_stores_kind_and_text_of_each_file(
+    alice: User, name: str, data: bytes, kind: str, text: str
+) -> None:
     made = upload(alice, name, data)
     assert (made.kind, made.text, made.size) == (kind, text, len(data))
     assert made.path.read_bytes() == data
@@ -88,7 +90,9 @@ def test_what_a_file_is(alice: User, name: str, data: bytes, kind: str, text: st
         (b"x" * (receive.MAX_BYTES + 1), "larger than 20 MB"),
     ],
 )
-def test_what_cannot_be_read(alice: User, data: bytes, sentence: str) -> None:
+def test_receive_refuses_an_unreadable_file_and_keeps_nothing(
+    alice: User, data: bytes, sentence: str
+) -> None:
     receive.delete_stale(timezone.now() + timedelta(days=1))
     with pytest.raises(BadAttachment, match=sentence):
         upload(alice, "a", data)
@@ -117,7 +121,7 @@ def test_in_the_composer(browser: Client, bobs_browser: Client, demo_server: Ser
     assert not found.path.exists()
 
 
-def test_its_bytes_are_its_owners_and_inert(
+def test_attachment_is_shown_to_its_owner_as_an_inert_file(
     alice: User, browser: Client, bobs_browser: Client
 ) -> None:
     picture, page = upload(alice, "a.png", PNG), upload(alice, "a.html", b"<script>1</script>")
@@ -179,7 +183,7 @@ def with_files(owner: User, *files: Attachment) -> Message:
     return question
 
 
-def test_what_the_model_gets(alice: User, server: Server) -> None:
+def test_prompt_holds_the_text_and_images_of_attachments(alice: User, server: Server) -> None:
     notes, picture = upload(alice, 'my "notes".txt', b"Kettles"), upload(alice, "a", PNG)
     question = with_files(alice, notes, picture)
     answer = question.children.get()
@@ -211,7 +215,7 @@ def test_nobody_takes_anothers_file(alice: User, bob: User) -> None:
         with_files(bob, his)
 
 
-def test_what_was_never_sent_goes(alice: User) -> None:
+def test_delete_stale_removes_attachments_that_were_never_sent(alice: User) -> None:
     sent, unsent = upload(alice, "a", b"x"), upload(alice, "b", b"y")
     with_files(alice, sent)
     later = timezone.now() + timedelta(days=2)

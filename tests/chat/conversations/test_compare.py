@@ -83,7 +83,7 @@ def test_the_form(alice: User, browser: Client, demo_server: Server) -> None:
     assert gone.status_code == 422
 
 
-def test_what_it_is_asked_with(alice: User, settings: dict[str, Any]) -> None:
+def test_compare_asks_with_the_settings_of_its_side(alice: User, settings: dict[str, Any]) -> None:
     _, _, right = compared(alice, settings)
     asked = build.for_answer(right.pk)
     assert (asked.server.pk, asked.model) == (settings["server"], "second-model")

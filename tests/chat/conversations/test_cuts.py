@@ -197,7 +197,7 @@ class TestPage:
         assert 'id="meter-turns"' not in page(browser, told(alice, "Hello", "Hi"))
 
 
-def test_how_long_until_a_cut() -> None:
+def test_turns_left_are_estimated_until_a_cut() -> None:
     def turn(number: int, tokens: int) -> context_meter.AnswerUsage:
         return context_meter.AnswerUsage(number, number, tokens, 0, 0, None, 0)
 

@@ -54,7 +54,7 @@ def test_tags(browser: Client, three: list[Conversation]) -> None:
         (",".join(map(str, range(21))), "A chat can have up to 20 tags. You entered 21."),
     ],
 )
-def test_bad_tags(
+def test_tags_page_refuses_bad_tags_with_a_sentence(
     browser: Client,
     three: list[Conversation],
     demo_server: Server,

@@ -41,7 +41,7 @@ def other(db: None) -> Server:
         (State.UNAUTHORIZED, "loaded", "unauthorized", "key rejected", 5),
     ],
 )
-def test_what_is_said(
+def test_model_state_has_status_and_label_of_each_state(
     server_state: State, model_state: str, status: str, words: str, look_again: int | None
 ) -> None:
     server = Server(
@@ -80,7 +80,9 @@ def test_the_presets_own(
     assert browser.get(CHOSEN, {"preset": preset.pk}).status_code == 404
 
 
-def test_bad_input(browser: Client, demo_server: Server) -> None:
+def test_model_state_page_takes_an_unknown_server_and_refuses_post(
+    browser: Client, demo_server: Server
+) -> None:
     assert "No server" in browser.get(CHOSEN, {"model": "999 x"}).content.decode()
     assert browser.post(CHOSEN).status_code == 405
 

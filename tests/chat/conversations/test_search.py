@@ -49,7 +49,7 @@ def test_words(alice: User, kettles: Conversation, text: str, begins: str | None
     "text",
     ["", "  ", "'", '"', "* OR", "NEAR(", 'x" OR "y', "\\", ":*", "a'b", "&|!", "\0x", "-", "%s"],
 )
-def test_any_text_can_be_sought(alice: User, kettles: Conversation, text: str) -> None:
+def test_search_takes_any_text(alice: User, kettles: Conversation, text: str) -> None:
     assert all(isinstance(hit, str) for hit in found(alice, text))
 
 
@@ -81,7 +81,7 @@ def test_a_long_conversation_leaves_places_to_others(alice: User) -> None:
     ]  # fmt: skip
 
 
-def test_what_others_said_is_not_found(bob: User, kettles: Conversation) -> None:
+def test_search_leaves_out_conversations_of_others(bob: User, kettles: Conversation) -> None:
     assert search.find(bob, "kettle") == []
 
 
@@ -93,7 +93,7 @@ def test_search_follows_changed_and_deleted_messages(alice: User, kettles: Conve
     assert found(alice, "samovar") == []
 
 
-def test_what_was_deleted_is_not_found(alice: User, kettles: Conversation) -> None:
+def test_search_leaves_out_deleted_messages(alice: User, kettles: Conversation) -> None:
     last = kettles.messages.get(content__startswith="And the")
     branches.delete(last)
     assert found(alice, "cheapest") == []
@@ -132,7 +132,7 @@ def test_the_page(
     assert "Kettles" in browser.get(address, {"q": ""}).content.decode()  # the list again
 
 
-def test_what_is_found_is_inert(alice: User, browser: Client) -> None:
+def test_search_results_escape_html(alice: User, browser: Client) -> None:
     told(alice, "<script>alert(1)</script> kettle", "x")
     html = browser.get(reverse("chat:search"), {"q": "kettle"}).content.decode()
     assert "<script>" not in html

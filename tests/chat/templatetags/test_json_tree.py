@@ -23,7 +23,7 @@ from apps.chat.templatetags.json_tree import parse, render
     ],
     ids=range(11),
 )
-def test_what_is_json(text: str, value: object) -> None:
+def test_parse_returns_the_value_of_json_objects_and_lists(text: str, value: object) -> None:
     assert parse(text) == value
 
 
@@ -37,7 +37,7 @@ def test_a_tree() -> None:
     assert '<span class="tree-word">{}</span>' in html
 
 
-def test_nothing_in_it_is_html() -> None:
+def test_json_tree_escapes_html() -> None:
     assert "<script>" not in answer('{"<script>": "<script>alert(1)</script>"}')
     assert "<script>" not in answer("<script>alert(1)</script>")
     assert "<strong>" in answer("**bold**")

@@ -85,7 +85,7 @@ def test_redirects_are_said_and_not_followed(site: str) -> None:
     )
 
 
-def test_limits(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch_limits_bytes_types_and_time(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert fetch(f"{site}/big").endswith("[Only the first 2,000,000 bytes were read.]")
     with pytest.raises(ToolError, match="image/png, which cannot be read"):
         fetch(f"{site}/picture")
@@ -104,7 +104,7 @@ def test_limits(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
         "http://[::1", "http://example.org:99999/", "http://x/ä", "http://" + "a" * 3000,
     ],
 )  # fmt: skip
-def test_what_is_no_address(url: str) -> None:
+def test_fetch_refuses_text_that_is_no_address(url: str) -> None:
     with pytest.raises(ToolError):
         asyncio.run(fetching.fetch(url))
 

@@ -266,7 +266,7 @@ class TestThePanel:
         }  # fmt: skip
 
     @pytest.mark.parametrize("given", [{"rounds": "0"}, {"rounds": "x"}, {"use-x": "always"}])
-    def test_bad_input(
+    def test_tools_form_refuses_bad_input_and_saves_nothing(
         self, alice: User, browser: Client, demo_server: Server, given: dict[str, str]
     ) -> None:
         conversation = services.open_conversation(owner=alice)

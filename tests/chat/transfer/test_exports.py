@@ -109,7 +109,9 @@ async def body(response: object) -> str:
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_all_of_ones_own(alice: User, bob: User, alice_browser: AsyncClient) -> None:
+async def test_export_holds_all_conversations_of_its_owner(
+    alice: User, bob: User, alice_browser: AsyncClient
+) -> None:
     for number in range(25):
         await in_db(told, alice, f"Question {number}", "Answer")
     await in_db(told, bob, "His", "Own")
@@ -145,7 +147,9 @@ def test_an_unknown_format(browser: Client, kettles: Conversation) -> None:
     assert browser.get(reverse("chat:export_all", args=["exe"])).status_code == 404
 
 
-def test_someone_elses_conversation(bobs_browser: Client, kettles: Conversation) -> None:
+def test_export_of_someone_elses_conversation_is_not_found(
+    bobs_browser: Client, kettles: Conversation
+) -> None:
     assert bobs_browser.get(reverse("chat:export", args=[kettles.pk, "md"])).status_code == 404
 
 

@@ -288,7 +288,7 @@ def test_empty_conversations_are_left_out() -> None:
         ),
     ],
 )
-def test_what_cannot_be_read(data: object, sentence: str) -> None:
+def test_read_refuses_an_unreadable_file_with_a_sentence(data: object, sentence: str) -> None:
     with pytest.raises(transfer_read.BadFile) as error:
         read(data)
     assert sentence in str(error.value)
@@ -315,7 +315,7 @@ def test_into_the_database(alice: User) -> None:
     assert imported(alice, CHATGPT, OPEN_WEBUI).known == 2  # a second time nothing comes
 
 
-def test_all_or_nothing(alice: User) -> None:
+def test_import_writes_nothing_if_one_conversation_is_bad(alice: User) -> None:
     many = [CHATGPT | {"conversation_id": str(n)} for n in range(150)]
     with pytest.raises(transfer_read.BadFile, match="Chat 151"):
         imported(alice, *many, {"title": "Odd"})

@@ -63,7 +63,7 @@ def test_another_model_is_not_the_demo(browser: Client, demo_server: Server) -> 
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_what_is_said_is_inert(
+def test_thread_escapes_html_of_messages(
     alice: User, browser: Client, demo_server: Server, payload: str
 ) -> None:
     html = page(browser, told(alice, payload, payload, reasoning=payload))

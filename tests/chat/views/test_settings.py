@@ -52,13 +52,15 @@ def test_the_form_and_back() -> None:
         ("stop", "x\n" * 17, "Up to 16 stop sequences are allowed. You entered 17."),
     ],
 )
-def test_what_cannot_be_used(name: str, typed: str, sentence: str) -> None:
+def test_parse_params_names_the_field_that_cannot_be_used(
+    name: str, typed: str, sentence: str
+) -> None:
     with pytest.raises(params_form.BadParams) as error:
         params_form.parse_form({name: typed})
     assert error.value.errors == {name: sentence}
 
 
-def test_what_the_form_does_not_show_is_kept() -> None:
+def test_params_form_keeps_parameters_that_it_does_not_show() -> None:
     before = SamplingParams(
         chat_template_kwargs={"enable_thinking": True, "style": "dry"}, reasoning_effort="high"
     )
@@ -154,7 +156,7 @@ def test_a_new_version_of_the_system_prompt(
     assert browser.post(address, {"name": "Poet", "text": ""}).status_code == 422
 
 
-def test_someone_elses_preset_and_prompt(
+def test_preset_and_prompt_of_someone_else_are_not_found(
     alice: User,
     bob: User,
     browser: Client,

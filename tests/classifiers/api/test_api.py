@@ -94,7 +94,7 @@ def test_training_again_over_the_api(api: Client, alice: User, announced: list[i
     assert not Classifier.objects.exists()
 
 
-def test_what_is_not_yours_is_not_there(
+def test_api_hides_classifiers_of_others(
     bobs_api: Client, api: Client, alice: User, topics: Dataset
 ) -> None:
     made = factories.classifier(alice, topics)
@@ -124,7 +124,7 @@ def test_what_is_not_yours_is_not_there(
         {"name": "x", "dataset": 1, "options": {"seed": -1}},
     ],
 )
-def test_bad_bodies_are_refused(api: Client, body: Any) -> None:
+def test_classifier_api_refuses_bad_bodies(api: Client, body: Any) -> None:
     assert post(api, "/classifiers", body).status_code == 422
 
 
@@ -144,7 +144,9 @@ def test_a_test_set_cannot_be_the_training_set(api: Client, topics: Dataset) -> 
         (["fine", "long " * 1500], "tokens"),
     ],
 )
-def test_bad_texts_are_refused(api: Client, alice: User, texts: list[str], says: str) -> None:
+def test_predict_api_refuses_bad_texts(
+    api: Client, alice: User, texts: list[str], says: str
+) -> None:
     made = factories.trained(alice)
     answer = post(api, f"/classifiers/{made.pk}/predict", {"texts": texts})
     assert answer.status_code == 422

@@ -51,7 +51,9 @@ def test_logits_that_say_nothing_are_flagged(lift: float) -> None:
     scale=st.floats(0.01, 100),
     seed=st.integers(0, 2**20),
 )
-def test_whatever_the_logits(rows: int, labels: int, lift: float, scale: float, seed: int) -> None:
+def test_calibrate_stays_in_bounds_for_any_logits(
+    rows: int, labels: int, lift: float, scale: float, seed: int
+) -> None:
     logits, codes = drawn(rows, labels, lift=lift, seed=seed)
     logits *= np.float32(scale)
     found = calibrate(logits, codes)

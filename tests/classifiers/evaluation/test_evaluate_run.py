@@ -37,7 +37,7 @@ def made(alice: User) -> Classifier:
     return factories.trained(alice)
 
 
-def test_every_page_of_a_trained_classifier(browser: Client, made: Classifier) -> None:
+def test_classifier_pages_open_after_the_training(browser: Client, made: Classifier) -> None:
     for page in PAGES:
         answer = browser.get(f"/classify/{made.pk}/{page}/")
         assert answer.status_code == 200, page
@@ -46,7 +46,7 @@ def test_every_page_of_a_trained_classifier(browser: Client, made: Classifier) -
         assert browser.get(f"/classify/{made.pk}/{page}/?run=7").status_code == 404
 
 
-def test_every_page_before_the_training(browser: Client, alice: User) -> None:
+def test_classifier_pages_open_before_the_training(browser: Client, alice: User) -> None:
     waiting = factories.classifier(alice)
     for page in PAGES:
         answer = browser.get(f"/classify/{waiting.pk}/{page}/")
@@ -54,7 +54,7 @@ def test_every_page_before_the_training(browser: Client, alice: User) -> None:
         assert answer.status_code == 200
 
 
-def test_every_page_when_the_files_are_gone(
+def test_classifier_pages_open_when_the_files_are_gone(
     browser: Client, made: Classifier, settings: Settings
 ) -> None:
     row_results.remove(settings.CLASSIFIERS_DIR, factories.newest(made).artefact)
@@ -66,7 +66,7 @@ def test_every_page_when_the_files_are_gone(
         assert browser.get(f"/classify/{made.pk}/runs/1/{data}/").status_code == 409
 
 
-def test_what_is_not_yours_is_not_there(bobs_browser: Client, made: Classifier) -> None:
+def test_pages_of_a_run_hide_classifiers_of_others(bobs_browser: Client, made: Classifier) -> None:
     for page in PAGES:
         assert bobs_browser.get(f"/classify/{made.pk}/{page}/").status_code == 404
     for path in ("gates/", "map/", "export.json", "export.zip"):
@@ -145,7 +145,9 @@ def test_saved_gates_hold_for_the_run_and_the_next(browser: Client, made: Classi
 
 
 @pytest.mark.parametrize("data", [{}, {"unsure": "2", "kept": "0.9"}, {"unsure": "x", "kept": "1"}])
-def test_bad_gates_are_refused(browser: Client, made: Classifier, data: dict[str, str]) -> None:
+def test_thresholds_page_refuses_bad_thresholds(
+    browser: Client, made: Classifier, data: dict[str, str]
+) -> None:
     answer = browser.post(f"/classify/{made.pk}/thresholds/", data)
     assert answer.status_code == 422
     assert "0.8 to 1" in answer.content.decode()

@@ -26,11 +26,13 @@ RIGHT = np.asarray([True, False, True, False])
         (0.5, 2.0, Refusal.NOTHING),
     ],
 )
-def test_two_reasons_not_to_answer(confidence: float, max_logit: float, gate: Refusal) -> None:
+def test_decide_gives_the_reason_for_no_answer(
+    confidence: float, max_logit: float, gate: Refusal
+) -> None:
     assert Thresholds(0.5, 0.99, 2.0).decide(confidence, max_logit) == gate
 
 
-def test_what_they_cost() -> None:
+def test_outcomes_count_answered_right_unsure_and_none() -> None:
     found = outcomes.apply_thresholds(
         SURE,
         LOGITS,

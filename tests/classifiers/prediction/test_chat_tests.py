@@ -105,7 +105,9 @@ def test_chat_model_is_tested_against_the_classifier(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_it_counts(browser: Client, made: Classifier, server: Server) -> None:
+def test_chat_test_counts_right_and_missing_answers(
+    browser: Client, made: Classifier, server: Server
+) -> None:
     run = factories.newest(made)
     test = chat_tests.start_chat_test(run, server=server, model="m", rows=6, shots=0)
     items = list(Item.objects.filter(batch=test.batch))
@@ -171,7 +173,9 @@ def test_not_yours_wrong_verbs_and_bad_input(
         ("", "", 0.0, "not valid JSON"),
     ],
 )
-def test_what_is_no_answer_is_none(answer: str, label: str, confidence: float, says: str) -> None:
+def test_read_answer_counts_no_label_where_none_is_given(
+    answer: str, label: str, confidence: float, says: str
+) -> None:
     found = chat_labels.read_answer(answer, ["a", "b"])
     assert found[:2] == (label, pytest.approx(confidence))
     assert says in found[2]

@@ -163,7 +163,7 @@ def test_the_gates_are_served(api: Client, made: Classifier) -> None:
         (MANY.encode(), {"format": "exe"}, 422, "format"),
     ],
 )
-def test_what_cannot_be_read_is_refused_at_once(
+def test_upload_of_an_unreadable_file_is_refused_at_once(
     api: Client,
     made: Classifier,
     settings: Settings,
@@ -250,7 +250,7 @@ def test_the_page(browser: Client, made: Classifier) -> None:
     assert "not a text file" in browser.post(url, {"file": bad}).content.decode()
 
 
-def test_what_is_not_yours_is_not_there(
+def test_file_pages_hide_files_of_others(
     bobs_browser: Client, bobs_api: Client, api: Client, made: Classifier
 ) -> None:
     file = send(api, made, MANY).json()["id"]
@@ -265,7 +265,7 @@ def test_what_is_not_yours_is_not_there(
         assert bobs_browser.post(f"/classify/{made.pk}/files/{path}").status_code == 404
 
 
-def test_wrong_verbs(browser: Client, made: Classifier) -> None:
+def test_file_actions_refuse_get(browser: Client, made: Classifier) -> None:
     assert browser.get(f"/classify/{made.pk}/files/1/cancel/").status_code == 405
     assert browser.get(f"/classify/{made.pk}/files/1/remove/").status_code == 405
 

@@ -66,7 +66,7 @@ def test_trying_a_text(browser: Client, alice: User) -> None:
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.CANCELLED, *Status])
-def test_every_state_has_a_page(browser: Client, alice: User, status: Status) -> None:
+def test_classifier_page_opens_in_every_state(browser: Client, alice: User, status: Status) -> None:
     made = factories.classifier(alice)
     if status == Status.READY:
         made = factories.trained(alice)
@@ -90,7 +90,7 @@ def test_train_cancel_and_delete(browser: Client, alice: User, announced: list[i
     assert not Classifier.objects.exists()
 
 
-def test_what_is_not_yours_is_not_there(bobs_browser: Client, alice: User) -> None:
+def test_classifier_pages_hide_classifiers_of_others(bobs_browser: Client, alice: User) -> None:
     made = factories.classifier(alice)
     for path in ("", "progress/", "runs/1/charts/"):
         assert bobs_browser.get(f"/classify/{made.pk}/{path}").status_code == 404
@@ -101,14 +101,14 @@ def test_what_is_not_yours_is_not_there(bobs_browser: Client, alice: User) -> No
     assert "Topics" not in bobs_browser.get("/classify/").content.decode()
 
 
-def test_wrong_verbs(browser: Client, alice: User) -> None:
+def test_classifier_actions_refuse_other_methods(browser: Client, alice: User) -> None:
     made = factories.classifier(alice)
     for path in ("train/", "cancel/", "delete/", "try/"):
         assert browser.get(f"/classify/{made.pk}/{path}").status_code == 405
     assert browser.post(f"/classify/{made.pk}/").status_code == 405
 
 
-def test_bad_input(browser: Client, alice: User) -> None:
+def test_new_classifier_form_refuses_bad_input(browser: Client, alice: User) -> None:
     data = factories.dataset(alice)
     same = {"name": "x", "dataset": data.pk, "test_dataset": data.pk}
     assert (

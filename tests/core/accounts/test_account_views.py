@@ -94,7 +94,7 @@ def test_change_password_refuses_two_that_differ(browser: Client, alice: User) -
     "path",
     ["/settings/name/", "/settings/password/", "/settings/keys/", "/settings/keys/1/revoke/"],
 )
-def test_wrong_verb(browser: Client, path: str) -> None:
+def test_account_actions_refuse_get(browser: Client, path: str) -> None:
     assert browser.get(path).status_code == 405
 
 

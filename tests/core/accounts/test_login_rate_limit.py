@@ -36,12 +36,12 @@ def test_the_sixth_try_waits_even_with_the_right_password() -> None:
     assert 0 < int(answer["Retry-After"]) <= 15 * 60
 
 
-def test_however_the_name_is_written() -> None:
+def test_login_limit_counts_a_name_in_any_spelling() -> None:
     guess(5)
     assert log_in(" ALICE ", RIGHT).status_code == 429
 
 
-def test_who_does_not_exist_is_counted_all_the_same() -> None:
+def test_login_limit_counts_unknown_names() -> None:
     guess(5, "nobody")
     assert log_in("nobody", RIGHT).status_code == 429
 

@@ -62,7 +62,7 @@ def test_remove_of_oneself_is_refused(admin: Client, carol: User) -> None:
 
 
 @pytest.mark.parametrize("action", ["link", "admin", "member", "disable", "enable"])
-def test_wrong_verb(admin: Client, bob: User, action: str) -> None:
+def test_people_actions_refuse_get(admin: Client, bob: User, action: str) -> None:
     assert admin.get(f"/settings/people/{bob.pk}/{action}/").status_code == 405
 
 

@@ -25,7 +25,7 @@ def data(alice: User) -> Dataset:
     return create_dataset(owner=alice, name="Bank", rows=rows(25), origin="tests")
 
 
-def test_everything_of_the_person_goes(alice: User, bob: User, data: Dataset) -> None:
+def test_removal_deletes_everything_of_the_person(alice: User, bob: User, data: Dataset) -> None:
     create_dataset(owner=bob, name="Theirs", rows=rows(3), origin="tests")
     removal.remove_now(alice)
     assert not User.objects.filter(pk=alice.pk).exists()

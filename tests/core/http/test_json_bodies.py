@@ -26,7 +26,7 @@ BAD = ["\0", "\ud800", "a\udfffb"]
 
 @settings(max_examples=50, deadline=None)
 @given(VALUES)
-def test_everything_else_is_read_as_it_is(value: Any) -> None:
+def test_read_returns_other_json_as_it_is(value: Any) -> None:
     assert read(json.dumps(value).encode()) == value
     assert read(json.dumps(value, ensure_ascii=False).encode()) == value
 
@@ -70,7 +70,7 @@ def test_a_character_that_no_database_keeps_is_named_by_its_place(bad: str) -> N
         (b'"\xff"', 400, "not in UTF-8"),
     ],
 )
-def test_what_is_refused(body: str | bytes, status: int, said: str) -> None:
+def test_read_refuses_bad_json_with_its_status(body: str | bytes, status: int, said: str) -> None:
     error = refused(body)
     assert error.status == status
     assert said in str(error)

@@ -82,12 +82,12 @@ def test_no_schema_takes_for_ever(schema: dict[str, Any], arguments: Any) -> Non
         ("x", "its arguments are not an object."),
     ],
 )
-def test_what_is_not_taken(schema: Any, said: str) -> None:
+def test_schema_problem_names_what_is_wrong(schema: Any, said: str) -> None:
     assert said in schema_problem(schema)
 
 
 @pytest.mark.parametrize("schema", [OBJECT, TREE, doubling(5), nested(20)])
-def test_what_is_taken(schema: dict[str, Any]) -> None:
+def test_schema_problem_is_empty_for_good_schemas(schema: dict[str, Any]) -> None:
     assert schema_problem(schema) == ""
 
 

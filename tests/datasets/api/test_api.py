@@ -135,7 +135,7 @@ def test_a_round_trip_through_a_spreadsheet_changes_nothing(api: Client, alice: 
     assert [json.loads(line)["text"] for line in exact[0].splitlines()] == CELLS
 
 
-def test_what_is_not_yours_is_not_there(api: Client, bobs_api: Client, bob: User) -> None:
+def test_api_hides_datasets_of_others(api: Client, bobs_api: Client, bob: User) -> None:
     made = send(api).json()
     path = f"/api/v1/datasets/{made['id']}"
     assert bobs_api.get(path).status_code == 404

@@ -95,6 +95,8 @@ def test_snapshot_changes_with_the_rows(api: Client, dataset: Dataset) -> None:
 
 
 @pytest.mark.parametrize("path", ["merge-labels", "split", "undo"])
-def test_wrong_verb_and_without_a_key(api: Client, dataset: Dataset, path: str) -> None:
+def test_revisions_refuse_other_methods_and_requests_without_a_key(
+    api: Client, dataset: Dataset, path: str
+) -> None:
     assert api.get(f"/api/v1/datasets/{dataset.pk}/{path}").status_code == 405
     assert post(Client(), dataset, path).status_code == 401

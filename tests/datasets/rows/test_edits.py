@@ -161,7 +161,7 @@ def test_too_many_labels_are_said(dataset: Dataset) -> None:
         services.relabel(dataset.examples.get(index=0), "one more")
 
 
-def test_bad_wishes(dataset: Dataset) -> None:
+def test_edits_refuse_an_unknown_split_or_label(dataset: Dataset) -> None:
     with pytest.raises(ValueError, match="not a valid split"):
         services.set_split(dataset, [0], "tset")
     with pytest.raises(ValueError, match="Choose the label"):

@@ -115,7 +115,9 @@ def test_rows_are_paged_by_cursor_and_filtered(browser: Client, alice: User) -> 
         assert browser.get(f"{url}?{query}").status_code == 200
 
 
-def test_what_is_not_yours_is_not_there(bobs_browser: Client, browser: Client, alice: User) -> None:
+def test_dataset_pages_hide_datasets_of_others(
+    bobs_browser: Client, browser: Client, alice: User
+) -> None:
     found, dataset = upload(browser), create(alice)
     for path in (f"uploads/{found.pk}/", f"{dataset.pk}/", f"{dataset.pk}/examples/"):
         assert bobs_browser.get(f"/datasets/{path}").status_code == 404
@@ -130,7 +132,7 @@ def test_an_upload_whose_file_is_gone_is_not_there(browser: Client) -> None:
     assert browser.get(f"/datasets/uploads/{found.pk}/").status_code == 404
 
 
-def test_wrong_verbs(browser: Client, alice: User) -> None:
+def test_dataset_pages_refuse_other_methods(browser: Client, alice: User) -> None:
     dataset = create(alice, 3)
     assert browser.get(f"/datasets/{dataset.pk}/delete/").status_code == 405
     assert browser.get("/datasets/example/").status_code == 405

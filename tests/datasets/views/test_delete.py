@@ -48,5 +48,5 @@ def test_someone_elses_dataset_stays(bobs_browser: Client, dataset: Dataset) -> 
     assert Dataset.objects.filter(pk=dataset.pk).exists()
 
 
-def test_wrong_verb(browser: Client, dataset: Dataset) -> None:
+def test_delete_refuses_get(browser: Client, dataset: Dataset) -> None:
     assert browser.get(f"/datasets/{dataset.pk}/delete/").status_code == 405

@@ -87,5 +87,5 @@ def test_someone_elses_rows_are_not_there(bob: User, dataset: Dataset, path: str
 
 
 @pytest.mark.parametrize("path", ["export/csv", "rejected"])
-def test_wrong_verb(browser: Client, dataset: Dataset, path: str) -> None:
+def test_export_pages_refuse_post(browser: Client, dataset: Dataset, path: str) -> None:
     assert browser.post(f"/datasets/{dataset.pk}/{path}/").status_code == 405

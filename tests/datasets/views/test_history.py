@@ -50,5 +50,5 @@ def test_someone_elses_history_is_not_there(bobs_browser: Client, dataset: Datas
     assert bobs_browser.get(f"/datasets/{dataset.pk}/history/").status_code == 404
 
 
-def test_wrong_verb(browser: Client, dataset: Dataset) -> None:
+def test_history_refuses_post(browser: Client, dataset: Dataset) -> None:
     assert browser.post(f"/datasets/{dataset.pk}/history/").status_code == 405

@@ -52,5 +52,5 @@ def test_without_a_login_it_redirects(db: None) -> None:
     assert "/login/" in answer["location"]
 
 
-def test_wrong_verb(browser: Client) -> None:
+def test_index_refuses_post(browser: Client) -> None:
     assert browser.post("/datasets/").status_code == 405

@@ -153,7 +153,9 @@ def test_a_test_row_is_never_relabelled_by_a_queue(browser: Client, dataset: Dat
         ({"action": "label", "index": "1", "label": "x" * 201}, "201 characters"),
     ],
 )
-def test_bad_input(browser: Client, dataset: Dataset, sent: dict[str, str], says: str) -> None:
+def test_labelling_refuses_bad_input_with_a_sentence(
+    browser: Client, dataset: Dataset, sent: dict[str, str], says: str
+) -> None:
     answer = browser.post(f"/datasets/{dataset.pk}/label/", sent, headers=HTMX)
     assert answer.status_code == 422
     assert says in answer.content.decode()

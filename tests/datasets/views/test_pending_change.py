@@ -52,5 +52,5 @@ def test_someone_elses_change_is_not_there(bobs_browser: Client, dataset: Datase
     assert bobs_browser.get(f"/datasets/{dataset.pk}/change/").status_code == 404
 
 
-def test_wrong_verb(browser: Client, dataset: Dataset) -> None:
+def test_pending_change_refuses_post(browser: Client, dataset: Dataset) -> None:
     assert browser.post(f"/datasets/{dataset.pk}/change/").status_code == 405

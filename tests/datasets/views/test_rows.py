@@ -146,7 +146,7 @@ def test_looking_for_near_copies(
         assert "Find near-duplicates" in shown
 
 
-def test_what_is_not_yours_is_not_there(bobs_browser: Client, dataset: Dataset) -> None:
+def test_row_pages_hide_datasets_of_others(bobs_browser: Client, dataset: Dataset) -> None:
     for path in ("summary", "near", "history", "label", "rejected", "examples"):
         assert bobs_browser.get(f"/datasets/{dataset.pk}/{path}/").status_code == 404
     paths = ("edit", "add", "merge", "deduplicate", "split", "undo", "near", "label")
@@ -155,7 +155,7 @@ def test_what_is_not_yours_is_not_there(bobs_browser: Client, dataset: Dataset) 
     assert dataset.revisions.count() == 0
 
 
-def test_wrong_verbs(browser: Client, dataset: Dataset) -> None:
+def test_row_pages_refuse_other_methods(browser: Client, dataset: Dataset) -> None:
     for path in ("edit", "add", "merge", "deduplicate", "split", "undo", "examples/0/label"):
         assert browser.get(f"/datasets/{dataset.pk}/{path}/").status_code == 405
     for path in ("summary", "history", "rejected", "examples"):

@@ -216,7 +216,7 @@ def test_an_unknown_upload_is_not_there(browser: Client, db: None) -> None:
     assert browser.get("/datasets/uploads/7/").status_code == 404
 
 
-def test_wrong_verbs(browser: Client, upload: Upload) -> None:
+def test_upload_pages_refuse_other_methods(browser: Client, upload: Upload) -> None:
     assert browser.put("/datasets/new/").status_code == 405
     assert browser.delete(url(upload)).status_code == 405
     assert browser.post(url(upload, "progress/")).status_code == 405

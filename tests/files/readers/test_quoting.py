@@ -151,7 +151,9 @@ def test_a_table_without_quoting(tmp_path: Path, name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("beyond", [False, True])
-def test_two_stray_quotes(place: int, first: str, second: str, beyond: bool) -> None:
+def test_split_rows_gives_lines_back_after_two_stray_quotes(
+    place: int, first: str, second: str, beyond: bool
+) -> None:
     """Also where the first lines of the file, by which it is judged, use quotes properly."""
     names = ("text", "label") if place == 0 else ("label", "text")
     lines = [f"{names[0]},{names[1]}"]

@@ -120,7 +120,7 @@ def test_lists_the_newest_first(api: Client, job: Job, bobs_api: Client) -> None
         ({"seed": -1}, 422, "seed"),
     ],
 )
-def test_bad_bodies(
+def test_create_job_refuses_bad_bodies(
     api: Client, server: Server, change: dict[str, Any], status: int, sentence: str
 ) -> None:
     answer = post(api, "/jobs", json.loads(BODY) | change)
@@ -223,7 +223,7 @@ def test_nothing_accepted_yet(api: Client, job: Job) -> None:
         ("patch", "/rows/0"),
     ],
 )
-def test_anothers_job_is_not_there(
+def test_api_hides_jobs_of_others(
     bobs_api: Client, bob: User, job: Job, method: str, path: str
 ) -> None:
     body = {"name": "Made", "text_field": "text", "label_field": "label", "rows": 1, "fields": {}}

@@ -100,7 +100,7 @@ def test_what_is_rejected_is_made_again_where_it_is_replaced(eight: Target) -> N
     assert none.output_tokens == 5 * once.output_tokens
 
 
-def test_nothing_came_back(eight: Target) -> None:
+def test_estimate_job_gives_none_without_answers(eight: Target) -> None:
     assert estimate_job(eight, [Preview(None, None, "gone")], 10, refill=True) is None
 
 

@@ -58,7 +58,9 @@ def test_a_judge_is_strict_unless_it_says_otherwise() -> None:
         ("stop", [["a"], ["a"] * 16], [[], ["a"] * 17, [""], ["x" * 201], "a", [1]]),
     ],
 )
-def test_limits(name: str, good: list[Any], bad: list[Any]) -> None:
+def test_params_take_values_within_their_limits_alone(
+    name: str, good: list[Any], bad: list[Any]
+) -> None:
     for value in good:
         assert params({name: value})[name] == value
     for value in bad:

@@ -155,7 +155,9 @@ def test_the_schema_is_sent_so_that_the_server_enforces_it() -> None:
         ({"shema": {}}, ("shema",), "Unknown recipe key"),
     ],
 )
-def test_what_is_wrong_and_where(change: dict[str, Any], place: Any, sentence: str) -> None:
+def test_parse_says_what_is_wrong_and_where(
+    change: dict[str, Any], place: Any, sentence: str
+) -> None:
     with pytest.raises(RecipeError) as caught:
         parse(REVIEWS | change, rows=200)
     assert any(
@@ -163,7 +165,7 @@ def test_what_is_wrong_and_where(change: dict[str, Any], place: Any, sentence: s
     ), caught.value.problems
 
 
-def test_all_mistakes_at_once() -> None:
+def test_parse_reports_all_mistakes_at_once() -> None:
     with pytest.raises(RecipeError) as caught:
         parse({"prompt": "", "system": 5, "params": {"n": 1}})
     assert len(caught.value.problems) == 3

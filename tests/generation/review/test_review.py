@@ -134,7 +134,7 @@ class TestReview:
         assert page.context["item"].index == 4
         assert "Restore" in page.content.decode()
 
-    def test_what_cannot_be_done(self, browser: Client, job: Job) -> None:
+    def test_restore_and_unknown_actions_are_refused(self, browser: Client, job: Job) -> None:
         browser_answer = browser.post(
             f"/generate/{job.pk}/review/5/",
             {"action": "accept", "status": "rejected"},
@@ -230,7 +230,9 @@ class TestWhatElse:
         assert not Item.objects.exists()
         assert not Job.objects.exists()
 
-    def test_limits(self, browser: Client, job: Job) -> None:
+    def test_limits_form_saves_width_weight_and_daily_tokens(
+        self, browser: Client, job: Job
+    ) -> None:
         address = f"/generate/{job.pk}/limits/"
         browser.post(address, {"width": "2", "weight": "5", "daily_tokens": ""})
         batch = Batch.objects.get()

@@ -148,7 +148,9 @@ def test_what_is_kept_grows() -> None:
     assert len(kept.places) == 10
 
 
-def test_what_it_needs(alice: User, server: Server, browser: Client) -> None:
+def test_job_compared_by_meaning_needs_an_embedding_server(
+    alice: User, server: Server, browser: Client
+) -> None:
     with pytest.raises(RecipeError, match=r"needs an embedding server\. No server set"):
         job_of(alice, server, ["A"])
     answer = browser.post("/generate/new/", {**FORM, "meaning": "90"})
@@ -156,7 +158,9 @@ def test_what_it_needs(alice: User, server: Server, browser: Client) -> None:
     assert "Comparing by meaning needs an embedding server" in answer.content.decode()
 
 
-def test_how_many(alice: User, server: Server, embedding_server: Server) -> None:
+def test_job_compared_by_meaning_is_limited_in_texts(
+    alice: User, server: Server, embedding_server: Server
+) -> None:
     with pytest.raises(RecipeError, match="limited to 20,000 texts"):
         job_of(alice, server, ["A"], rows=20_001)
     assert not Job.objects.exists()

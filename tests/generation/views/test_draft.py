@@ -49,7 +49,7 @@ def test_empty_fields_are_defaults() -> None:
     assert 0 <= request.seed < 2**31
 
 
-def test_every_error_at_once() -> None:
+def test_draft_reports_every_error_at_once() -> None:
     draft = posted(name="", rows="x", near="1", recipe='{"columns": [{"name": "a"}]}')
     assert draft.read() is None
     assert set(draft.errors) == {"name", "rows", "near"}

@@ -19,7 +19,7 @@ from tests.generation.conftest import body_of, finish, new_job
 
 
 class TestIndex:
-    def test_empty(self, browser: Client) -> None:
+    def test_index_without_jobs_offers_the_first(self, browser: Client) -> None:
         page = browser.get("/generate/").content.decode()
         assert "No jobs yet" in page
         assert "Create your first job" in page
@@ -279,7 +279,9 @@ class TestDataset:
         ("post", "retry/"),
     ],
 )
-def test_anothers_job_is_not_there(bobs_browser: Client, job: Job, method: str, path: str) -> None:
+def test_job_page_hides_jobs_of_others(
+    bobs_browser: Client, job: Job, method: str, path: str
+) -> None:
     before = Batch.objects.get(pk=job.batch_id).status
     assert getattr(bobs_browser, method)(f"/generate/{job.pk}/{path}").status_code == 404
     assert Batch.objects.get(pk=job.batch_id).status == before

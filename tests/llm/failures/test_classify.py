@@ -355,7 +355,7 @@ def test_the_wait_is_read_from_the_reply() -> None:
     assert error.retry_after == 7
 
 
-def test_whose_limit_it_is() -> None:
+def test_rate_limit_says_whose_limit_it_is() -> None:
     limits = [
         classify_failure(429, body)
         for body in (swap("Too many requests", code="concurrency_limit"), "Too Many Requests", {})

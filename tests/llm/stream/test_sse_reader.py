@@ -71,13 +71,13 @@ def test_the_noise_of_a_proxy_that_loads_is_nobodys_reasoning() -> None:
         b"error: Compute error.\n",
     ],
 )
-def test_errors_in_the_stream(data: bytes) -> None:
+def test_feed_raises_errors_in_the_stream(data: bytes) -> None:
     with pytest.raises(errors.ServerFailed, match="Compute error"):
         ChunkReader().feed(data)
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_both_names_of_a_thought(field: str) -> None:
+def test_feed_reads_both_names_of_a_thought(field: str) -> None:
     data = line(**delta(**{field: "hm"}))
     assert ChunkReader().feed(data) == [Reasoning("hm")]
     answer = WholeAnswer()
@@ -159,7 +159,7 @@ def test_feed_takes_any_json_as_an_answer_or_raises_an_error(value: Any) -> None
             feed(data)
 
 
-def test_what_is_no_json() -> None:
+def test_feed_raises_server_failed_for_broken_json() -> None:
     with pytest.raises(errors.ServerFailed, match="not valid JSON"):
         ChunkReader().feed(b'data: {"choices": [\n')
 

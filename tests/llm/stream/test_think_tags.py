@@ -31,7 +31,7 @@ def parted(*pieces: str) -> tuple[str, str]:
         ("", "", ""),
     ],
 )
-def test_however_it_is_cut(text: str, thought: str, answer: str) -> None:
+def test_think_tags_are_found_however_the_text_is_cut(text: str, thought: str, answer: str) -> None:
     for size in (1, 2, 3, 7, 100):
         pieces = [text[at : at + size] for at in range(0, len(text), size)]
         assert parted(*pieces) == (thought, answer)

@@ -119,5 +119,5 @@ def test_only_staff(browser: Client, server: Server, sent: list[Any]) -> None:
     assert sent == []
 
 
-def test_wrong_verb(staff_browser: Client, server: Server) -> None:
+def test_server_actions_refuse_get(staff_browser: Client, server: Server) -> None:
     assert staff_browser.get(f"/servers/{server.pk}/act/").status_code == 405

@@ -84,5 +84,5 @@ def test_only_staff(browser: Client) -> None:
     assert not Server.objects.exists()
 
 
-def test_wrong_verb(staff_browser: Client) -> None:
+def test_add_refuses_get(staff_browser: Client) -> None:
     assert staff_browser.get("/servers/add/").status_code == 405

@@ -203,7 +203,7 @@ def test_no_server(browser: Client) -> None:
     assert "No model servers yet" in cards(browser)
 
 
-def test_wrong_verb(browser: Client) -> None:
+def test_cards_refuse_post(browser: Client) -> None:
     assert browser.post("/servers/cards/").status_code == 405
 
 

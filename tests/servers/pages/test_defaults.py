@@ -45,5 +45,5 @@ def test_only_staff(browser: Client, server: Server, other: Server) -> None:
     assert DefaultServer.objects.get(use=Use.CHAT).server == server
 
 
-def test_wrong_verb(staff_browser: Client) -> None:
+def test_defaults_refuse_get(staff_browser: Client) -> None:
     assert staff_browser.get("/servers/defaults/").status_code == 405

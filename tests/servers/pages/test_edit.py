@@ -21,7 +21,7 @@ def test_edit_saves_name_and_address_and_hides_the_key(
     assert "Saved “Renamed”. Status: ready." in answer.content.decode()  # with the key it had
 
 
-def test_another_key(staff_browser: Client, server: Server) -> None:
+def test_edit_replaces_the_key(staff_browser: Client, server: Server) -> None:
     data = {"name": server.name, "base_url": server.base_url, "api_key": "wrong"}
     answer = staff_browser.post(f"/servers/{server.pk}/", data, follow=True)
     assert "Status: key rejected." in answer.content.decode()
@@ -75,5 +75,5 @@ def test_only_staff(browser: Client, server: Server) -> None:
     assert browser.post(f"/servers/{server.pk}/", {"name": "x"}).status_code == 403
 
 
-def test_wrong_verb(staff_browser: Client, server: Server) -> None:
+def test_edit_refuses_put(staff_browser: Client, server: Server) -> None:
     assert staff_browser.put(f"/servers/{server.pk}/").status_code == 405

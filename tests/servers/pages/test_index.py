@@ -140,7 +140,7 @@ def test_ten_servers_cost_no_more_queries_than_one(
         staff_browser.get(address)
 
 
-def test_wrong_verb(browser: Client) -> None:
+def test_servers_index_refuses_post(browser: Client) -> None:
     assert browser.post("/servers/").status_code == 405
 
 

@@ -31,5 +31,5 @@ def test_only_staff(browser: Client, server: Server) -> None:
     assert Server.objects.exists()
 
 
-def test_wrong_verb(staff_browser: Client, server: Server) -> None:
+def test_remove_refuses_get(staff_browser: Client, server: Server) -> None:
     assert staff_browser.get(f"/servers/{server.pk}/remove/").status_code == 405

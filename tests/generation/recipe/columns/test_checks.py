@@ -70,7 +70,7 @@ def test_what_is_stored_is_read_again() -> None:
         ({"kind": "length", "min": 1, "colour": 2}, "Unknown check key “colour”"),
     ],
 )
-def test_what_is_wrong(check: Any, sentence: str) -> None:
+def test_parse_check_says_what_is_wrong(check: Any, sentence: str) -> None:
     with pytest.raises(RecipeError, match=sentence.replace(")", r"\)")):
         parsed(check)
 

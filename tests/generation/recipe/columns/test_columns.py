@@ -293,7 +293,9 @@ def test_the_fields_of_a_row() -> None:
         ({"name": "before", "values": ["x"]}, (), "Two columns are named “before”"),
     ],
 )
-def test_what_is_wrong_and_where(column: dict[str, Any], place: Any, sentence: str) -> None:
+def test_parse_column_says_what_is_wrong_and_where(
+    column: dict[str, Any], place: Any, sentence: str
+) -> None:
     with pytest.raises(RecipeError) as caught:
         parse({"columns": [{"name": "before", "values": ["x", "y"]}, column, ASK]})
     assert any(
@@ -316,7 +318,9 @@ def test_a_later_mistake_is_not_blamed_for_an_earlier_one() -> None:
         ({"text": {"1": 1}}, "No category column"),
     ],
 )
-def test_what_cannot_have_a_quota(quotas: dict[str, Any], sentence: str) -> None:
+def test_quotas_refuse_columns_and_rows_that_do_not_fit(
+    quotas: dict[str, Any], sentence: str
+) -> None:
     columns = [
         {"name": "animal", "values": ["dog"]},
         {"name": "sound", "depends_on": "animal", "values": {"dog": ["woof"]}},

@@ -96,7 +96,7 @@ def test_optional_fields_are_called_so() -> None:
         (of(**{f"f{n}": {"type": "string"} for n in range(101)}), "101 fields"),
     ],
 )
-def test_bad_schemas(schema: Any, sentence: str) -> None:
+def test_parse_schema_refuses_bad_schemas(schema: Any, sentence: str) -> None:
     with pytest.raises(RecipeError) as caught:
         checked(schema)
     assert sentence in str(caught.value)

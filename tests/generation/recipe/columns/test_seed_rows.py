@@ -48,7 +48,7 @@ def test_reads(given: dict[str, Any], rows: list[dict[str, str]]) -> None:
         ({"text": "a\n" * 20_001}, "20,001 seed rows; the limit is 20,000"),
     ],
 )
-def test_what_is_wrong(given: Any, sentence: str) -> None:
+def test_seed_rows_refuse_bad_input(given: Any, sentence: str) -> None:
     with pytest.raises(RecipeError, match=sentence):
         seed_table(given)
 

@@ -151,12 +151,12 @@ def test_an_empty_prompt_is_no_prompt() -> None:
 @pytest.mark.parametrize(
     "name", ["", "a b", "1a", "a-b", "é", "true", "None", "if", "x" * 51, "a.b"]
 )
-def test_bad_names(name: str) -> None:
+def test_check_name_refuses_bad_names(name: str) -> None:
     with pytest.raises(RecipeError):
         check_name(name)
 
 
-def test_good_names() -> None:
+def test_check_name_takes_good_names() -> None:
     for name in ("product", "_x", "Intent2"):
         check_name(name)
 
@@ -295,7 +295,7 @@ def test_lists_and_objects_in_words(source: str, prompt: str) -> None:
         ("{{ '" + "ab" * 501 + "'|trim('" + "ab" * 501 + "') }}", "removes up to 1,000"),
     ],
 )
-def test_what_a_value_is_not(source: str, sentence: str) -> None:
+def test_template_says_what_a_value_is_not(source: str, sentence: str) -> None:
     check(source, list(STRUCTURED))
     with pytest.raises(RecipeError, match=sentence):
         render(source, STRUCTURED)
