@@ -113,6 +113,10 @@ def state_of(batch: Batch, box: Box) -> str:
     return str(batch.servers.get(server=box.server).state)
 
 
+def reason_of(batch: Batch, box: Box) -> str:
+    return str(batch.servers.get(server=box.server).reason)
+
+
 async def assert_each_row_is_there_once(batch: Batch, rows: int) -> None:
     found = [item async for item in batch.items.order_by("index")]
     assert [(item.index, item.status) for item in found] == [
@@ -126,19 +130,20 @@ async def test_a_server_is_killed_and_one_added_in_the_middle(
     alice: User, make_box: MakeBox
 ) -> None:
     big, small = await sync_to_async(make_box)("Big box"), await sync_to_async(make_box)("Small")
-    batch = await queued(alice, big, 90, all_servers=True)
+    late = await sync_to_async(make_box)("Late")
+    await late.server.adelete()  # it runs, and is added below
+    batch = await queued(alice, big, 200, all_servers=True)
     async with working():
         await until_stored(lambda: rows_of(batch, big) > 4 and rows_of(batch, small) > 4)
         small.process.kill()
         await until_stored(lambda: state_of(batch, small) == BatchServer.State.AWAY)
+        await until_stored(lambda: reason_of(batch, small).startswith("Waiting for the model serv"))
         claimed = batch.items.filter(server=small.server.pk, finished=None)
         await until_stored(lambda: not claimed.exists())
-        late = await sync_to_async(make_box)("Late")
+        await late.server.asave(force_insert=True)
         await until_stored(lambda: rows_of(batch, late) > 4)
         await until_stored(lambda: is_done(batch))
-    await assert_each_row_is_there_once(batch, 90)
-    reason = (await batch.servers.aget(server=small.server)).reason
-    assert reason.startswith("Waiting for the model server")
+    await assert_each_row_is_there_once(batch, 200)
 
 
 async def test_a_server_is_taken_back_when_it_answers(alice: User, make_box: MakeBox) -> None:
