@@ -18,9 +18,14 @@ def get_message(request: HttpRequest, pk: int) -> Message:
     return get_owned(Message, request, pk)
 
 
-def get_answer(request: HttpRequest, pk: int) -> Message:
+def get_answer(request: HttpRequest, pk: int, *, with_turn: bool = True) -> Message:
+    """Return an answer.
+
+    Args:
+        with_turn: with its question and its conversation, which its events do not need.
+    """
     mine = Message.objects.owned_by(owner(request)).answers().filter(pk=pk)
-    answers = mine.select_related("parent", "conversation").live()
+    answers = (mine.select_related("parent", "conversation") if with_turn else mine).live()
     if not answers:
         raise NotFound("answer")
     return answers[0]

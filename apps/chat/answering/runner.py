@@ -205,6 +205,7 @@ class Runner:
         runner_registry.register(answer_id, self.name, with_heartbeat=with_heartbeat)
 
     def _remove(self, answer_id: int) -> None:
+        runner_registry.forget(answer_id)
         del self.tasks[answer_id], self._turns[answer_id]
         if not self.tasks and self._heartbeat is not None:
             loop = asyncio.get_running_loop()

@@ -45,7 +45,8 @@ def answer_events(request: HttpRequest, pk: int, after: str | None = None) -> Ht
     The position is the `id` of an event, as `?after=` or as the header `Last-Event-ID`.
     """
     position = sse.parse_position(request.headers.get("Last-Event-ID") or after)
-    return sse.response(get_answer(request, pk), sse.reserve_stream(request), position)
+    answer = get_answer(request, pk, with_turn=False)
+    return sse.response(answer, sse.reserve_stream(request), position)
 
 
 @router.post("/answers/{pk}/stop", response=MessageOut)

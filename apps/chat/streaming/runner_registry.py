@@ -20,9 +20,13 @@ HEARTBEAT_SECONDS = 15
 START_WITHIN = timedelta(seconds=15)
 SEND_ATTEMPTS = 5
 
+_written_here: set[int] = set()
+"""Answers that this process writes: for these nobody has to ask Redis."""
+
 
 def register(answer_id: int, runner: str, *, with_heartbeat: bool) -> None:
     """Write that a runner writes an answer, with the next pipeline. See START_WITHIN."""
+    _written_here.add(answer_id)
     writer = redis_writer.current()
     if with_heartbeat:
         name = process_identity.current_process_id()
@@ -31,7 +35,14 @@ def register(answer_id: int, runner: str, *, with_heartbeat: bool) -> None:
 
 
 def unregister(answer_id: int) -> None:
+    """Write that an answer has ended, with the next pipeline."""
+    forget(answer_id)
     redis_writer.current().add_command("DEL", _runner_key(answer_id))
+
+
+def forget(answer_id: int) -> None:
+    """Ask Redis again for a runner of this answer: here it has none any more."""
+    _written_here.discard(answer_id)
 
 
 async def send_heartbeat(runner: str) -> None:
@@ -65,6 +76,8 @@ async def next_command(runner: str, seconds: float) -> str | None:
 
 def is_running(answer_id: int, created: datetime) -> bool:
     """Return whether some process still writes an answer. Synchronous."""
+    if answer_id in _written_here:
+        return True
     redis = sync_redis()
     runner = redis.get(_runner_key(answer_id))
     if runner is None:

@@ -1,6 +1,7 @@
 """The request for an answer is sent while its question is being saved."""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
@@ -8,10 +9,12 @@ from django.db import DatabaseError
 from django.db.models.signals import pre_save
 from django.test import AsyncClient
 
+from apps.chat.answering import runner
 from apps.chat.models import Conversation, Message, Role
+from apps.chat.streaming import runner_registry
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
-from tests.chat.conftest import ask_in, events_of, open_with
+from tests.chat.conftest import ask_in, events_of, open_with, read_events
 from tests.chat.tools.tool_server import ToolServer, call, create_tool_server, say
 from tests.waiting import until, wait_until
 
@@ -104,3 +107,22 @@ async def test_a_cut_at_the_new_question_is_saved_with_its_id(
     assert answer is not None
     assert [one["content"] for one in caller.asked[-1]["messages"]] == ["And now?"]
     assert answer.cut_before_message == answer.parent_id
+
+
+async def test_whoever_follows_an_answer_of_this_process_does_not_wait_for_redis(
+    alice_api: AsyncClient,
+    caller: ToolServer,
+    caller_server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caller.hang_at = 1
+    answer = await ask_in(alice_api, await open_with(alice_api))
+    with monkeypatch.context() as patched:
+        patched.delattr(runner_registry, "sync_redis")
+        response = await alice_api.get(f"/api/v1/answers/{answer}/events")
+        assert response.status_code == 200, response.content
+    await runner.stop(answer)
+    assert [event.name async for event in read_events(response)][-1] == "done"
+    await until(lambda: not caller.open, what="the end of the request")
+    written = await Message.objects.aget(pk=answer)
+    assert not await in_db(runner_registry.is_running, answer, written.created - timedelta(days=1))
