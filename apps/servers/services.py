@@ -5,6 +5,7 @@ from django.db import transaction
 
 from apps.llm.addresses import normalised_base_url
 from apps.servers.errors import NoServer
+from apps.servers.fallbacks import fallback_target, find_fallback, set_fallback
 from apps.servers.health import Health, aread_health, read_health
 from apps.servers.loading.activities import ModelActivity, model_activities, start_action
 from apps.servers.loading.load_model import (
@@ -30,7 +31,6 @@ from apps.servers.targets import (
     can_generate,
     choose_target,
     default_target,
-    fallback_target,
     is_embedding_model,
     set_default,
 )
@@ -57,6 +57,7 @@ __all__ = [
     "configure_servers",
     "default_target",
     "fallback_target",
+    "find_fallback",
     "hold_slot",
     "is_embedding_model",
     "load_model",
@@ -72,6 +73,7 @@ __all__ = [
     "refresh_server",
     "same_model_targets",
     "set_default",
+    "set_fallback",
     "share_models",
     "slot_terms",
     "start_action",

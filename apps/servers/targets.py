@@ -79,19 +79,6 @@ def default_target(use: Use) -> Target:
     raise NoServer(f"No server set for {use.label.lower()}. Choose one under Servers.")
 
 
-def fallback_target(use: Use, server: Server) -> Target | None:
-    """What a use gets while its default server, which this has to be, does not answer."""
-    default = (
-        DefaultServer.objects.select_related("fallback")
-        .filter(use=use, server=server)
-        .exclude(fallback=server)
-        .first()
-    )
-    if default is None or default.fallback is None:
-        return None
-    return choose_target(default.fallback, default.fallback_model, use)
-
-
 def choose_target(server: Server, model: str = "", use: Use | None = None) -> Target:
     """`model` at `server`; without one, the first in its list that suits the use.
 

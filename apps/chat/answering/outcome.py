@@ -45,6 +45,8 @@ class Outcome:
     max_tokens: int | None = None
     """Limit of the newest round, however many requests it took; None: none was sent."""
     cut_before_message: int | None = None
+    fallback_note: str = ""
+    """Which server answered in place of the conversation's, as a sentence."""
     prefix: PromptPrefix = field(default_factory=PromptPrefix)
     server: Server | None = None
     progress: Progress | None = None
@@ -193,6 +195,7 @@ def save(
         error_code=outcome.error_code,
         error_detail=outcome.error_detail,
         finish_reason=outcome.finish_reason,
+        fallback_note=outcome.fallback_note if outcome.first_token is not None else "",
         model=outcome.model,
         max_tokens=outcome.max_tokens,
         system_prompt=prompt and prompt.system_prompt,
@@ -208,8 +211,9 @@ def save(
     stopped = _stop_open_calls(answer_id, outcome.status) if may_have_calls else []
     if saved and prompt is not None:
         Conversation.objects.filter(pk=prompt.conversation).update(updated=timezone.now())
-        if outcome.server and outcome.uncached_tokens >= cache_loss.MIN_LOST_TOKENS:
-            cache_record.record_loss(Message.objects.get(pk=answer_id), outcome.server)
+        server = None if outcome.fallback_note else outcome.server
+        if server and outcome.uncached_tokens >= cache_loss.MIN_LOST_TOKENS:
+            cache_record.record_loss(Message.objects.get(pk=answer_id), server)
     return stopped
 
 

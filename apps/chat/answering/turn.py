@@ -20,12 +20,13 @@ from apps.chat.streaming.event_log import AnswerLog
 from apps.chat.tools.call_pieces import CallAssembler
 from apps.chat.tools.call_runner import CallRunner
 from apps.core.text.storable import to_storable
-from apps.llm.errors import LLMError, PromptTooLong
+from apps.llm.errors import LLMError, PromptTooLong, Unreachable
 from apps.llm.events import Done, Event, Progress, Reasoning, Started, Token, Usage
 from apps.llm.events import ToolCall as CallPiece
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers import services as llm
+from apps.servers.models import State
 from apps.servers.services import RetryPolicy, hold_slot
 
 # Slots and context of a server seldom change; asking costs the first token some milliseconds.
@@ -38,6 +39,10 @@ GRACE_TOKENS = 32
 
 class ThoughtNotEnded(Exception):
     """The server cannot end a thought: the request has to be sent again without thinking."""
+
+
+class ServerAway(Exception):
+    """The server did not answer and has a fallback, which the prompt names now."""
 
 
 class ThoughtControl:
@@ -131,11 +136,17 @@ class Turn:
         await prefill.join(prompt.conversation, prompt.messages[-1].content)
         server = await llm.refresh_server(prompt.server, max_age=FACTS_AGE)
         prompt = self.prompt = replace(prompt, server=server)
+        if server.state == State.UNREACHABLE:
+            prompt = await self._fall_back(prompt) or prompt
         done = max((call.round for call in prompt.previous_calls), default=0)
         await self._resume_answer(prompt)
         for number in itertools.count(done + 1):
             prompt = self._prompt_of_round(number - 1)
-            await self._request(prompt)
+            try:
+                await self._request(prompt)
+            except ServerAway:
+                prompt = self._prompt_of_round(number - 1)
+                await self._request(prompt)
             if not self._calls or not await self.is_saved:
                 return
             if not prompt.may_call:
@@ -240,6 +251,25 @@ class Turn:
         if self.log.reasoning:
             self.log.add_reasoning(BETWEEN)
 
+    async def _fall_back(self, prompt: PromptInput) -> PromptInput | None:
+        """Ask the fallback from now on. Return its prompt; None if there is none.
+
+        Only where nothing has arrived: no answer is written by two models.
+        """
+        server, outcome = prompt.server, self.outcome
+        if outcome.first_token is not None or outcome.fallback_note:
+            return None
+        target = await llm.find_fallback(llm.Use.CHAT, server)
+        if target is None:
+            return None
+        outcome.fallback_note = (
+            f"“{server}” does not answer. This answer came from “{target.server}”."
+        )
+        self.log.add("queued", reason=f"“{server}” does not answer. Asking “{target.server}”…")
+        # Its model counts tokens in another way.
+        self.prompt = replace(prompt, server=target.server, model=target.model, counted=None)
+        return self.prompt
+
     async def _request(self, prompt: PromptInput) -> None:
         """Send the prompt, cut deeper once if the server finds it too long."""
         try:
@@ -267,6 +297,9 @@ class Turn:
                 outcome.carry_over()
                 prepared = prepared.without_thinking()
             except LLMError as error:
+                if isinstance(error, Unreachable) and await self._fall_back(prompt):
+                    await llm.mark_stale(server)
+                    raise ServerAway from error
                 pause = retry.next_pause(error, has_begun=outcome.last_token != last_token)
                 if pause is None or self._calls:
                     raise

@@ -46,6 +46,8 @@ class MessageOut(Schema):
     error: ErrorOut | None
     finish_reason: str
     model: str
+    fallback_note: str
+    """Which server answered in place of the conversation's; empty: its own."""
     usage: UsageOut | None
     tool_calls: list[ToolCallOut]
     kept_from: int | None
@@ -101,6 +103,7 @@ def message_out(message: Message, *, live: bool = False) -> MessageOut:
         error=error,
         finish_reason=message.finish_reason,
         model=message.model,
+        fallback_note=message.fallback_note,
         usage=UsageOut(**asdict(usage)) if usage else None,
         tool_calls=[call_out(call) for call in message.tool_calls.all()] if is_answer else [],
         kept_from=message.cut_before_message,

@@ -105,6 +105,12 @@ class Message(models.Model):
     error_code = models.CharField(max_length=50, blank=True, default="")
     error_detail = models.TextField(blank=True, default="")
     finish_reason = models.CharField(max_length=20, blank=True, default="")
+    fallback_note = models.CharField(
+        max_length=300,
+        blank=True,
+        default="",
+        help_text="Which server answered in place of the conversation's, as a sentence.",
+    )
     max_tokens = models.PositiveIntegerField(
         null=True, blank=True, help_text="Limit of its last request. Empty: none was sent."
     )
