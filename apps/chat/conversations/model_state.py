@@ -49,11 +49,18 @@ class ModelState:
         return state if state in MODEL_LABELS else "ready"
 
     @property
+    def _waits_for_download(self) -> bool:
+        server = self.target.server
+        return server.state == State.LOADING and server.facts.is_downloading
+
+    @property
     def label(self) -> str:
         """Label next to the name; "" if it is ready."""
         server = self.target.server
         if server.state == State.READY:
             return MODEL_LABELS.get(self.status, "")
+        if self._waits_for_download:
+            return f"downloading… {server.facts.downloaded}".rstrip()
         label = SERVER_LABELS.get(State(server.state), "")
         if server.state != State.LOADING or server.state_since is None:
             return label
@@ -63,6 +70,8 @@ class ModelState:
     def hint(self) -> str:
         """Sentence on the effect on a question; "" if it is ready."""
         server = self.target.server
+        if self._waits_for_download:
+            return f"{server.facts.error} You can send messages when it is complete."
         match self.status:
             case "ready":
                 return ""

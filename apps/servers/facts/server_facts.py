@@ -139,6 +139,10 @@ class ServerFacts:
     """Sentences for whoever runs the server."""
     error: str = ""
     """The reason why it is not ready, as a sentence."""
+    is_downloading: bool = False
+    """True while an embedded server waits for the download of its model; `error` says how far."""
+    downloaded: str = ""
+    """The share of that download, as in "43%"; empty while its size is not known."""
     sources: dict[str, str] = field(default_factory=dict)
     observed_unified: dict[str, Observation] = field(default_factory=dict)
     """By scope: a KV cache shared by all slots, as requests have shown it."""

@@ -21,6 +21,8 @@ class ServerSnapshot:
     kind: str = "llama-server"
     """The display name: "llama-swap"."""
     error: str = ""
+    is_downloading: bool = False
+    """True if it waits for the download of its model; `error` says how far it is."""
     slots: int = 1
     views: Sequence[SlotView] = ()
     waiting: int = 0
@@ -69,6 +71,7 @@ def take_snapshot(
         state="sleeping" if state == "asleep" else state,
         kind=server.get_kind_display(),
         error=health.error,
+        is_downloading=server.facts.is_downloading,
         slots=len(views) or server.slots,
         views=views,
         waiting=len(everyone[0].waiting) if everyone else 0,

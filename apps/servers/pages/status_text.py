@@ -32,6 +32,8 @@ def _not_ready(server: ServerSnapshot) -> list[str]:
     match server.state:
         case "unknown":
             return ["Not checked yet"]
+        case "loading" if server.is_downloading:
+            return [error]
         case "loading":
             return [f"Waiting: {server.kind} is loading {_join(server.loading) or 'its model'}"]
         case "unreachable":

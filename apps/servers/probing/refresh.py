@@ -28,6 +28,7 @@ from apps.servers import liveness
 from apps.servers.facts.server_facts import ServerFacts
 from apps.servers.models import Server, State
 from apps.servers.probing import discovery, refresh_lock
+from apps.servers.probing.embedded_download import show_download
 
 FRESH_FOR = timedelta(seconds=15)
 MODEL_LOADING = timedelta(seconds=1.5)
@@ -115,6 +116,7 @@ async def _probe_in_time(server: Server) -> ServerFacts:
 
 def _save(server: Server, facts: ServerFacts, started_at: datetime) -> Server:
     before = server.state
+    show_download(server, facts)
     if facts.state != before or server.state_since is None:
         server.state_since = started_at
     server.state, server.checked_at = facts.state, started_at
@@ -134,6 +136,7 @@ def _save(server: Server, facts: ServerFacts, started_at: datetime) -> Server:
             server.stored_facts = facts.to_json()
         else:  # the other facts stay: it will be the same server when it is back
             earlier.error = facts.error
+            earlier.is_downloading, earlier.downloaded = facts.is_downloading, facts.downloaded
             server.stored_facts = earlier.to_json()
         pause = pause_before_probe(server)
         server.next_check_at = started_at + pause if pause else None

@@ -79,6 +79,10 @@ def four(*boxes: SlotView, **more: object) -> ServerSnapshot:
         ),
         (ServerSnapshot(state="sleeping"), "Sleeping. The next request wakes it."),
         (ServerSnapshot(state="loading"), "Waiting: llama-server is loading its model."),
+        (
+            ServerSnapshot(state="loading", is_downloading=True, error="Downloading m: 43%."),
+            "Downloading m: 43%.",
+        ),
         (ServerSnapshot(state="unknown"), "Not checked yet."),
         (
             ServerSnapshot(
