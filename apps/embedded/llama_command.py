@@ -29,6 +29,8 @@ class Llama:
     models_at_once: int = 1
     preset_file: Path | None = None
     """Where the models are listed for a router; None: there is one model."""
+    missing: tuple[str, ...] = ()
+    """Names of models that have to be downloaded first."""
 
     @property
     def base_url(self) -> str:
@@ -43,6 +45,12 @@ class Llama:
 
 
 def command(llama: Llama, key_file: Path) -> Sequence[str | Path]:
+    if llama.missing:
+        server = "embeddings" if llama.embeddings else "chat"
+        return [
+            *(sys.executable, "-m", "apps.embedded.fetch_and_serve"),
+            *(server, "--port", str(llama.port)),
+        ]
     if llama.program.path is None:
         return _wheel(llama, key_file)
     return [llama.program.path, *_llama_server(llama, key_file), *llama.flags]

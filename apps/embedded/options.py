@@ -49,6 +49,15 @@ class Options:
         return self.data / "secrets"
 
     @property
+    def llama_key_file(self) -> Path:
+        return self.secrets / "llama-key"
+
+    @property
+    def models(self) -> Path:
+        """The folder of downloaded models."""
+        return self.data / "models"
+
+    @property
     def log(self) -> Path:
         return self.data / "logs" / "workbench.log"
 

