@@ -68,6 +68,7 @@ class RowRunner:
                 tokens=job.row_tokens,
                 label=job.name,
                 owner=job.owner,
+                latest=lambda: state.server or server,
             ) as held:
                 state.without_slot.discard(task)
                 state.writer.record(Started(row, job.model))

@@ -23,6 +23,9 @@ from apps.servers.services import refresh_server
 
 log = logging.getLogger(__name__)
 
+Address = tuple[str, bytes | str | None]
+"""Address and encrypted key."""
+
 CHECK_EVERY_SECONDS = 30.0
 
 REJECTED_KEY = "The API key was rejected. Update it under Servers."
@@ -31,6 +34,8 @@ REJECTED_KEY = "The API key was rejected. Update it under Servers."
 class ServerCheck:
     def __init__(self, state: PumpState) -> None:
         self._state = state
+        self._address: Address | None = None
+        """Where the rows of the jobs are sent."""
 
     async def check(self, *, max_age: timedelta = timedelta(seconds=CHECK_EVERY_SECONDS)) -> None:
         """Refresh the facts of the server; a rejected key pauses all jobs."""
@@ -42,6 +47,7 @@ class ServerCheck:
         with state.noting_full_disk():
             server = await refresh_server(server, max_age=max_age)
         state.server = server
+        self._address = self._address or _address(server)
         if server.state == State.UNAUTHORIZED:
             await state.refresh_jobs(finish=False)
             reason = server.facts.error or REJECTED_KEY
@@ -65,7 +71,8 @@ class ServerCheck:
         if server is None:
             return
         state.server = server
-        if _address(server) != _address(known):
+        if _address(server) != self._address:
+            self._address = _address(server)
             state.jobs.use_server(server)
             await self.check(max_age=timedelta(0))
 
@@ -184,5 +191,5 @@ class Watcher:
                 task.cancel()
 
 
-def _address(server: Server) -> tuple[str, bytes | str | None]:
+def _address(server: Server) -> Address:
     return server.base_url, server.encrypted_key

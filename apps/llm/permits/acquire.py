@@ -14,8 +14,9 @@ with many questions gets one slot before others get their first, and no more.
 import asyncio
 import json
 import logging
+import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 from redis.exceptions import RedisError
@@ -32,6 +33,10 @@ logger = logging.getLogger(__name__)
 # Should the message that a slot is free be lost, a waiter asks again after this; it is also how
 # soon rows notice that nobody is active any more.
 POLL_SECONDS = 0.25
+# A request that waits asks this often what is known of the server now.
+TERMS_SECONDS = 1.0
+NewTerms = Callable[[], Awaitable[SlotTerms]]
+
 # A person waits this long for a Redis that is away; then the request goes without a permit.
 REDIS_SECONDS = 2.0
 # A server that refuses and does not say for how long is paused for the first of these, and for
@@ -50,6 +55,7 @@ async def permit(
     person: int | None = None,
     owner: int | None = None,
     on_wait: Callable[[], object] | None = None,
+    new_terms: NewTerms | None = None,
 ) -> AsyncIterator[Permit]:
     """Hold one slot of a server; wait for it as long as it takes.
 
@@ -60,6 +66,7 @@ async def permit(
         person: the user who waits; people who are active have slots left free for them.
         owner: the user whose work it is, who may see the label.
         on_wait: called once if no slot is free at once.
+        new_terms: asked every second while the request waits.
 
     Raises:
         SlotTaken: from the body, in the lanes BATCH and IDLE.
@@ -74,10 +81,10 @@ async def permit(
     holder = permit_holder()
     try:
         if lane is Lane.INTERACTIVE:
-            await _acquire_for_person(holder, held, terms, on_wait)
+            await _acquire_for_person(holder, held, terms, on_wait, new_terms)
         else:
             held.holder = task
-            await _acquire(holder, held, terms, lane, on_wait)
+            await _acquire(holder, held, terms, lane, on_wait, new_terms)
         cancelled_before = task.cancelling()
         holder.register(held)
         try:
@@ -108,11 +115,23 @@ def _new_permit(
 
 
 async def _acquire_for_person(
-    holder: PermitHolder, held: Permit, terms: SlotTerms, on_wait: Callable[[], object] | None
+    holder: PermitHolder,
+    held: Permit,
+    terms: SlotTerms,
+    on_wait: Callable[[], object] | None,
+    new_terms: NewTerms | None,
 ) -> None:
     try:
         # A person who waits for a slot has an answer of Redis: this is not the limit for that.
-        await _acquire(holder, held, terms, Lane.INTERACTIVE, on_wait, redis_seconds=REDIS_SECONDS)
+        await _acquire(
+            holder,
+            held,
+            terms,
+            Lane.INTERACTIVE,
+            on_wait,
+            new_terms,
+            redis_seconds=REDIS_SECONDS,
+        )
     except (RedisError, OSError, TimeoutError) as error:
         logger.warning("A request goes without a permit, Redis does not answer: %s", error)
 
@@ -123,19 +142,19 @@ async def _acquire(
     terms: SlotTerms,
     lane: Lane,
     on_wait: Callable[[], object] | None,
+    new_terms: NewTerms | None,
     *,
     redis_seconds: float | None = None,
 ) -> None:
-    server_id = held.server_id
-    parts = ("", "people", f"limit:{terms.scope}", "models", f"turns:{terms.scope}")
-    keys = [permit_key(server_id, part) for part in parts]
-    arguments = [held.name, held.claim, json.dumps(terms.as_arguments())]
+    server_id, known_at = held.server_id, time.monotonic()
     if lane is not Lane.INTERACTIVE:
         await holder.subscribe(server_id)  # not to miss that the permit is revoked
     while True:
+        if new_terms is not None and time.monotonic() - known_at >= TERMS_SECONDS:
+            terms, known_at = await new_terms(), time.monotonic()
         slot_free = holder.slot_free(server_id)
         async with asyncio.timeout(redis_seconds):
-            refusal = (await holder.acquire(keys=keys, args=arguments)).decode()
+            refusal = await _ask(holder, held, terms)
         if not refusal:
             return
         _raise_for(refusal, lane)
@@ -148,6 +167,16 @@ async def _acquire(
         with suppress(TimeoutError):
             async with asyncio.timeout(POLL_SECONDS):
                 await slot_free.wait()
+
+
+async def _ask(holder: PermitHolder, held: Permit, terms: SlotTerms) -> str:
+    """Return why there is no slot now; "" if the permit is granted."""
+    held.claim = json.dumps(json.loads(held.claim) | {"scope": terms.scope})
+    parts = ("", "people", f"limit:{terms.scope}", "models", f"turns:{terms.scope}")
+    keys = [permit_key(held.server_id, part) for part in parts]
+    arguments = [held.name, held.claim, json.dumps(terms.as_arguments())]
+    refusal: bytes = await holder.acquire(keys=keys, args=arguments)
+    return refusal.decode()
 
 
 def _raise_for(refusal: str, lane: Lane) -> None:

@@ -1,17 +1,24 @@
 """Holds a server's slot for one request, and records on the server how the request ended."""
 
+import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from django.db import DatabaseError
+
 from apps.llm import errors
 from apps.llm.permits import Lane, Permit, SlotTerms, back_off, permit
+from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from apps.servers.observations import record_answer, record_error
 
 # An answer proves that the server works; more often than this it need not be recorded.
 ALIVE_SECONDS = 1.0
+
+# A person's place in the queue lapses soon after.
+READ_SECONDS = 1.0
 
 _alive_at: dict[int, float] = {}
 
@@ -43,11 +50,25 @@ async def hold_slot(
     person: int | None = None,
     owner: int | None = None,
     on_wait: Callable[[], object] | None = None,
+    latest: Callable[[], Server] | None = None,
 ) -> AsyncIterator[Permit]:
     """Hold one of a server's slots, and record on the server how the request ended.
 
-    Arguments and errors: see `apps.llm.permits.permit`.
+    A request that waits follows what people change meanwhile: `server` then has its new address,
+    key and width.
+
+    Args:
+        latest: the server as it is now, from a caller who reads that anyway; `server` stays.
+
+    Other arguments and errors: see `apps.llm.permits.permit`.
     """
+
+    async def new_terms() -> SlotTerms:
+        if latest is not None:
+            return slot_terms(latest(), model)
+        await _update(server)
+        return slot_terms(server, model)
+
     claim = permit(
         slot_terms(server, model),
         lane=lane,
@@ -56,6 +77,7 @@ async def hold_slot(
         person=person,
         owner=owner,
         on_wait=on_wait,
+        new_terms=new_terms,
     )
     async with claim as held:
         try:
@@ -66,6 +88,18 @@ async def hold_slot(
             raise
     if held.usage is not None and _is_due(server.pk):
         await record_answer(server)
+
+
+async def _update(server: Server) -> None:
+    """Bring a server in step with the database; as it was where that does not answer."""
+    try:
+        async with asyncio.timeout(READ_SECONDS):
+            stored = await in_db(Server.objects.filter(pk=server.pk).first)
+    except (DatabaseError, TimeoutError):
+        return
+    if stored is not None:  # else removed
+        for field in Server._meta.concrete_fields:
+            setattr(server, field.attname, getattr(stored, field.attname))
 
 
 async def _record_failure(server: Server, error: errors.LLMError, model: str) -> None:
