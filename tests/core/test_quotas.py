@@ -7,6 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pytest_django import Settings
 
 from apps.core import quotas
@@ -54,6 +56,34 @@ def test_hold_gives_its_place_back_after_an_error() -> None:
     for _ in range(5):
         with pytest.raises(ZeroDivisionError), hold(1, "previews"):
             raise ZeroDivisionError
+
+
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.integers(1, 2), st.sampled_from(["previews", "uploads"])),
+        max_size=20,
+    )
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_hold_never_gives_a_person_more_places_than_the_limit(
+    steps: list[tuple[bool, int, str]],
+) -> None:
+    places: dict[tuple[str, int], list[hold]] = {}
+    for takes, person, kind in steps:
+        mine = places.setdefault((kind, person), [])
+        if not takes:
+            for place in mine[:1]:
+                place.release()
+                mine.remove(place)
+        elif len(mine) < 2:
+            mine.append(hold(person, kind))
+        else:
+            with pytest.raises(LimitReached):
+                hold(person, kind)
+        assert quotas.held() == {key: len(held) for key, held in places.items() if held}
+    for place in [place for held in places.values() for place in held]:
+        place.release()
+    assert not quotas.held()
 
 
 def test_check_refuses_a_count_at_the_limit() -> None:
