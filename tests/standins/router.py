@@ -80,7 +80,7 @@ class Router(App):
         return Reply(200, {"success": True})
 
     async def _download_now(self, model: Model) -> None:
-        await asyncio.sleep(self.config.load_seconds)
+        await asyncio.sleep(self.config.load_seconds)  # a download takes its time
         if self.memory.state[model.id] == "downloading" and model.id in HUB:
             self.memory.state[model.id] = "unloaded"
         else:

@@ -45,9 +45,11 @@ class Spec:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> "Spec":
+        """Read a spec as any version has stored it: its results are shown whatever it lacks."""
         known = {name: int(data[name]) for name in ("longest", "asked_shots") if name in data}
         thinking = data.get("thinking")
-        return cls(list(data["labels"]), str(data["system"]), thinking=thinking, **known)
+        labels, system = list(data.get("labels", [])), str(data.get("system", ""))
+        return cls(labels, system, thinking=thinking, **known)
 
     def to_json(self) -> JsonObject:
         return asdict(self)

@@ -68,9 +68,9 @@ class Result:
     failures: list[tuple[str, int]] = field(default_factory=list)
     """Why rows failed, and how many for each reason."""
     asked_shots: int | None = None
+    """Examples of each label that were asked for; None: of a test from before that was kept."""
     thinking: str = ""
     """The setting in words."""
-    """Examples of each label that were asked for; None: of a test from before that was kept."""
 
     @property
     def has_calibration(self) -> bool:
