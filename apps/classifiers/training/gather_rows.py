@@ -119,8 +119,8 @@ def _hold_out(dataset: Dataset, rows: TrainingRows, seed: int) -> TrainingRows:
     again.test = _marked(again, Split.TEST)
     again.test_source = "20% of the rows, held out in the dataset"
     again.notes.append(
-        "The dataset had no test rows: a fifth of each label was marked as test in it, and judges "
-        "later runs too."
+        "The dataset had no test rows. 20% of each label is now marked as test in it, and later "
+        "runs are tested on it too."
     )
     return again
 

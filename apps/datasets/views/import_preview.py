@@ -22,11 +22,11 @@ from apps.files import (
 
 PREVIEW_ROWS = 8
 SEPARATORS = [
-    ("", "found"),
-    (",", "comma"),
-    (";", "semicolon"),
-    ("tab", "tab"),
-    ("|", "vertical bar"),
+    ("", "Detect automatically"),
+    (",", "Comma"),
+    (";", "Semicolon"),
+    ("tab", "Tab"),
+    ("|", "Vertical bar"),
     ("none", "None (one text per line)"),
 ]
 QUOTINGS = [

@@ -22,8 +22,9 @@ MEASURED = "measured"
 # Requests at once where nothing is known yet: the width is then measured from there.
 START_WIDTH = 4
 SLOTS_ADVICE = (
-    f"It does not report how many requests it works on at once. Jobs start with {START_WIDTH} and "
-    "measure what is fastest. Enter its slots to set the number yourself."
+    "This server does not report how many requests it works on at once. "
+    f"Jobs start with {START_WIDTH} and measure what is fastest. "
+    "Enter its slots to set the number yourself."
 )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from zlib import crc32
 
 from django.conf import settings
 from django.utils.timezone import localtime
@@ -40,6 +41,11 @@ class ModelRow:
     """The button of that action: "warm" or "power"."""
     actions: list[str]
 
+    @property
+    def key(self) -> str:
+        """For ids of the page: the same wherever the row stands, so the focus stays with it."""
+        return f"{crc32(self.id.encode()):x}"
+
 
 @dataclass(frozen=True)
 class FactRow:
@@ -63,7 +69,7 @@ def model_rows(server: Server, activities: Mapping[str, ModelActivity]) -> list[
         for name, activity in activities.items()
         if activity.action is Action.DOWNLOAD and name not in listed
     ]
-    for model in [*server.model_facts, *downloads]:
+    for model in [*downloads, *server.model_facts]:
         activity = activities.get(model.id)
         state = model.state
         running = _running(activity) if activity and not activity.error else ""
@@ -181,7 +187,7 @@ def fact_rows(server: Server) -> list[FactRow]:
     if limit := server.concurrency_limit:
         rows.append(FactRow("Max parallel requests", f"{limit[0]}", limit[1]))
     if settings.CHAT_DEVICE and server.from_settings and server.name == CHAT_SERVER:
-        rows.append(FactRow("Computes on", settings.CHAT_DEVICE, "reported when it was started"))
+        rows.append(FactRow("Computes on", settings.CHAT_DEVICE, "its log at the start"))
     if facts.build:
         rows.append(FactRow("Build", facts.build, "the server's /props"))
     for name, label in SWITCHES.items():

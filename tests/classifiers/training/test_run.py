@@ -277,7 +277,7 @@ def test_validation_rows_that_are_trained_on_are_said(alice: User) -> None:
 def test_rows_held_out_before_are_trained_on_with_another_test_dataset(alice: User) -> None:
     data = factories.dataset(alice)
     first = factories.newest(factories.trained(alice, data))
-    assert any("a fifth of each label was marked as test" in note for note in first.notes)
+    assert any("20% of each label is now marked as test" in note for note in first.notes)
     test = factories.dataset(alice, factories.rows(4, start=50), "Held")
     run = factories.newest(factories.trained(alice, data, test_dataset=test))
     assert (run.train_rows, run.metrics["rows"]) == (36, 12)

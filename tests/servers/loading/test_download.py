@@ -76,7 +76,7 @@ def test_a_download_that_failed_says_what_to_look_at(server: Server) -> None:
     task = done(server, "alice/none-GGUF", Action.DOWNLOAD)
     assert task.state == TaskState.FAILED
     assert task.error.startswith("alice/none-GGUF could not be downloaded. Does the repository")
-    # The server lists no such model: the page shows it all the same.
+    # The server lists no such model: the page shows it all the same, before what may be folded.
     (row,) = (r for r in model_rows(server, model_activities()[server.pk]) if r.error)
     assert (row.id, row.state, row.error) == ("alice/none-GGUF", "failed", task.error)
 

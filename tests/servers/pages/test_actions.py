@@ -49,9 +49,25 @@ def act(browser: Client, server: Server, action: str, model: str) -> Any:
 def shown(server: Server, viewer: User) -> str:
     """The first model of a server, as its card shows it."""
     row = model_rows(server, model_activities().get(server.pk, {}))[0]
-    return render_to_string(
-        "servers/_model.html", {"number": 1, "model": row, "pk": 1, "user": viewer}
+    return render_to_string("servers/_model.html", {"model": row, "pk": 1, "user": viewer})
+
+
+def test_a_row_keeps_its_ids_where_another_model_comes_before_it() -> None:
+    (alone,) = model_rows(Server(stored_facts={"models": [{"id": "b"}]}), {})
+    both = Server(stored_facts={"models": [{"id": "a"}, {"id": "b"}]})
+    assert [row.key == alone.key for row in model_rows(both, {})] == [False, True]
+
+
+def test_states_and_abilities_are_capitalised_and_delete_looks_dangerous(
+    swap: Server, carol: User
+) -> None:
+    swap.stored_facts["models"].insert(
+        0, {"id": "a", "state": "unloaded", "vision": True, "actions": ["load", "delete"]}
     )
+    page = shown(swap, carol)
+    assert ">Unloaded</span>" in page
+    assert ">Vision</span>" in page
+    assert page.count("button-danger") == 1
 
 
 def test_action_is_sent_to_the_worker(
