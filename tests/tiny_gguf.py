@@ -85,8 +85,14 @@ For each call return <tool_call>
 {%- if add_generation_prompt %}<assistant>{% endif %}"""
 
 
-def write_tiny_gguf(path: Path, *, embeddings: bool = False, template: str = CHAT_TEMPLATE) -> Path:
-    """Write the model and return its path; `embeddings` makes a mean-pooling one instead."""
+def write_tiny_gguf(
+    path: Path,
+    *,
+    embeddings: bool = False,
+    pooling: gguf.PoolingType = gguf.PoolingType.MEAN,
+    template: str = CHAT_TEMPLATE,
+) -> Path:
+    """Write the model and return its path; `embeddings` makes a pooling one instead."""
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
     writer.add_context_length(CONTEXT)
@@ -99,7 +105,7 @@ def write_tiny_gguf(path: Path, *, embeddings: bool = False, template: str = CHA
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(VOCABULARY)
     if embeddings:
-        writer.add_pooling_type(gguf.PoolingType.MEAN)
+        writer.add_pooling_type(pooling)
     add_tokenizer(writer, template)
     for name, weights in random_weights(embeddings=embeddings).items():
         writer.add_tensor(name, weights.astype(np.float32))

@@ -139,6 +139,9 @@ def make_default(request: HttpRequest, pk: int, data: DefaultIn) -> Any:
     """Make this server and model the default for a use: chat, embeddings or generation."""
     _staff(request)
     services.set_default(_get(pk), data.use, data.model)
+    if "fallback" in data.model_fields_set:
+        fallback = None if data.fallback is None else _get(data.fallback)
+        async_to_sync(services.set_fallback)(data.use, fallback, data.fallback_model)
     return _server_out(_get(pk))
 
 

@@ -69,6 +69,9 @@ class SlotsOut(Schema):
 class DefaultOut(Schema):
     use: str
     model: str
+    fallback: int | None
+    """Key of the server that stands in while this one does not answer."""
+    fallback_model: str
 
 
 class ServerOut(Schema):
@@ -117,6 +120,12 @@ class ServerPatch(Schema):
 class DefaultIn(Schema):
     use: Use
     model: str = Field("", max_length=300)
+    fallback: int | None = Field(
+        None,
+        description="Key of the server that stands in while this one does not answer; null: none. "
+        "Without this field it stays as it is.",
+    )
+    fallback_model: str = Field("", max_length=300)
 
 
 class ActionIn(Schema):
@@ -170,6 +179,14 @@ def server_out(server: Server, health: Health, busy: int) -> dict[str, Any]:
             "cap": limit[0] if limit else None,
             "cap_reason": limit[1] if limit else "",
         },
-        "defaults": [{"use": d.use, "model": d.model} for d in server.defaults.all()],
+        "defaults": [
+            {
+                "use": default.use,
+                "model": default.model,
+                "fallback": default.fallback_id,
+                "fallback_model": default.fallback_model,
+            }
+            for default in server.defaults.all()
+        ],
         "advice": server.advice,
     }

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import transaction
 
 from apps.llm.addresses import normalised_base_url
-from apps.servers.errors import NoServer
+from apps.servers.errors import FallbackRefused, NoServer
 from apps.servers.fallbacks import fallback_target, find_fallback, set_fallback
 from apps.servers.health import Health, aread_health, read_health
 from apps.servers.loading.activities import ModelActivity, model_activities, start_action
@@ -41,6 +41,7 @@ __all__ = [
     "FRESH_FOR",
     "LOAD_SECONDS",
     "Action",
+    "FallbackRefused",
     "Health",
     "ModelActivity",
     "NoServer",

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from apps.llm.client import Client, client_for
 from apps.servers.errors import NoServer
 from apps.servers.facts.server_facts import ModelFacts
@@ -64,6 +66,10 @@ def can_generate(server: Server, model: ModelFacts) -> bool:
 
 def set_default(server: Server, use: Use, model: str = "") -> None:
     """Make this server and model the default of a use; no model: the first that suits the use."""
+    stale = Q(fallback=server)
+    if use == Use.EMBEDDINGS:  # its fallback was compared with the old model
+        stale |= ~Q(server=server, model=model)
+    DefaultServer.objects.filter(stale, use=use).update(fallback=None, fallback_model="")
     DefaultServer.objects.update_or_create(use=use, defaults={"server": server, "model": model})
 
 

@@ -170,7 +170,10 @@ def test_server_api_shows_one_server(api: Client, server: Server) -> None:
     assert (shown["name"], shown["state"], shown["defaults"]) == (
         "Chat",
         "unknown",
-        [{"use": "chat", "model": ""}, {"use": "generation", "model": ""}],
+        [
+            {"use": use, "model": "", "fallback": None, "fallback_model": ""}
+            for use in ("chat", "generation")
+        ],
     )
     assert api.get("/api/v1/servers/0").status_code == 404
 
@@ -223,7 +226,7 @@ async def record_stall_and_close(server: Server) -> None:
 
 
 class TestDefaults:
-    def put(self, api: Client, server: Server, **body: str) -> Any:
+    def put(self, api: Client, server: Server, **body: str | int | None) -> Any:
         return api.put(
             f"/api/v1/servers/{server.pk}/defaults", body, content_type="application/json"
         )
@@ -231,9 +234,25 @@ class TestDefaults:
     def test_default_is_put_with_its_model(self, staff_api: Client) -> None:
         server = Server.objects.create(name="s", base_url="http://127.0.0.1:1/v1")
         answer = self.put(staff_api, server, use="embeddings", model="e5")
-        assert answer.json()["defaults"] == [{"use": "embeddings", "model": "e5"}]
+        (shown,) = answer.json()["defaults"]
+        assert (shown["use"], shown["model"], shown["fallback"]) == ("embeddings", "e5", None)
         self.put(staff_api, server, use="embeddings")
         assert DefaultServer.objects.get().model == ""
+
+    def test_fallback_is_set_kept_and_cleared(self, staff_api: Client, server: Server) -> None:
+        other = Server.objects.create(name="s", base_url="http://127.0.0.1:1/v1")
+        answer = self.put(staff_api, server, use="chat", fallback=other.pk, fallback_model="m")
+        (shown,) = (one for one in answer.json()["defaults"] if one["use"] == "chat")
+        assert (shown["fallback"], shown["fallback_model"]) == (other.pk, "m")
+        self.put(staff_api, server, use="chat", model="x")
+        assert DefaultServer.objects.get(use="chat").fallback == other
+        self.put(staff_api, server, use="chat", fallback=None)
+        assert DefaultServer.objects.get(use="chat").fallback is None
+
+    def test_the_default_is_no_fallback(self, staff_api: Client, server: Server) -> None:
+        answer = self.put(staff_api, server, use="chat", fallback=server.pk)
+        assert (answer.status_code, answer.json()["code"]) == (422, "fallback_refused")
+        assert self.put(staff_api, server, use="chat", fallback=0).status_code == 404
 
     def test_bad_input(self, staff_api: Client, server: Server) -> None:
         assert self.put(staff_api, server, use="cooking").status_code == 422

@@ -17,10 +17,11 @@ from apps.runtime.async_db import in_db
 from apps.servers import services
 from apps.servers.models import Server, State
 from apps.servers.pages import live
-from apps.servers.pages.choices import default_choices, parse_choice
+from apps.servers.pages.choices import UseChoice, default_choices, fallback_name, parse_choice
 from apps.servers.pages.forms import ServerForm
 
 ADMINS_ALONE = "Only admins can change servers."
+GONE = "This server no longer exists. Choose another."
 
 
 def _viewer(request: HttpRequest) -> User:
@@ -117,25 +118,52 @@ _STARTED = {
 
 @require_POST
 async def defaults(request: HttpRequest) -> HttpResponse:
-    """Set the default server and model of each use that the form has."""
+    """Set the default and the fallback of each use that the form has."""
     require_admin(request, ADMINS_ALONE)
     servers = await _servers()
     refused = {}
     for choice in default_choices(servers):
-        value = request.POST.get(choice.use, "")
-        if value in {"", choice.chosen}:
-            continue
-        chosen = parse_choice(value, servers)
-        if chosen is None:
-            refused[str(choice.use)] = "This server no longer exists. Choose another."
-            continue
-        server, model = chosen
-        await in_db(services.set_default, server, choice.use, model)
-        words = f"{choice.use.label}: {server.name}, {model or 'first available model'}."
-        messages.success(request, words)
+        if error := await _set_default(request, choice, servers):
+            refused[str(choice.use)] = error
+        elif error := await _set_fallback(request, choice, servers):
+            refused[fallback_name(choice.use)] = error
     if refused:
         return await _render_page(request, refused=refused, status=422)
     return redirect("servers:index")
+
+
+async def _set_default(request: HttpRequest, choice: UseChoice, servers: list[Server]) -> str:
+    """Return why the default cannot be set; "" if it is set, or not to be changed."""
+    value = request.POST.get(choice.use, "")
+    if value in {"", choice.chosen}:
+        return ""
+    chosen = parse_choice(value, servers)
+    if chosen is None:
+        return GONE
+    server, model = chosen
+    await in_db(services.set_default, server, choice.use, model)
+    words = f"{choice.use.label}: {server.name}, {model or 'first available model'}."
+    messages.success(request, words)
+    return ""
+
+
+async def _set_fallback(request: HttpRequest, choice: UseChoice, servers: list[Server]) -> str:
+    """Return why the fallback cannot be set; "" if it is set, or not to be changed."""
+    before = choice.fallback.chosen if choice.fallback else ""
+    value = request.POST.get(fallback_name(choice.use), before)
+    if value == before:
+        return ""
+    chosen = parse_choice(value, servers) if value else (None, "")
+    if chosen is None:
+        return GONE
+    server, model = chosen
+    try:
+        await services.set_fallback(choice.use, server, model)
+    except services.FallbackRefused as error:
+        return str(error)
+    named = f"{server.name}, {model or 'first available model'}" if server else "none"
+    messages.success(request, f"{choice.use.label}, fallback: {named}.")
+    return ""
 
 
 @require_POST
