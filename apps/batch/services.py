@@ -7,6 +7,7 @@ from apps.batch.jobs.dispatch import servers_to_wake, wake_pump
 from apps.batch.jobs.extend import add_rows, continue_refill, retry_failed_rows
 from apps.batch.jobs.job_servers import JobServer, servers_of
 from apps.batch.jobs.lifecycle import (
+    BatchOptions,
     cancel_batch,
     change_batch,
     create_batch,
@@ -44,6 +45,7 @@ from apps.batch.jobs.review import (
 from apps.batch.scheduler.concurrency_probe import ProbeResult
 
 __all__ = [
+    "BatchOptions",
     "JobServer",
     "ProbeResult",
     "Progress",

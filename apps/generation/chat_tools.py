@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from apps.batch.services import wake_pump
 from apps.core.tools import Arguments, ToolError
 from apps.generation import services
+from apps.generation.job_request import JobRequest
 from apps.generation.models import SavedRecipe
 from apps.generation.recipe import parse as recipes
 from apps.generation.recipe import targets
@@ -37,12 +38,15 @@ def _start(user: User, arguments: Arguments) -> str:
         )
     try:
         target = targets.requested_target(saved.server, saved.model)
-        job = services.create_job(
-            owner=user,
+        request = JobRequest(
             name=(arguments.get("name") or saved.name)[:200],
             rows=rows,
             seed=secrets.randbelow(MAX_SEED),
             recipe=recipes.parse(version.body, rows=rows),
+        )
+        job = services.create_job(
+            request,
+            owner=user,
             server=target.server,
             model=targets.stored_model(target),
             version=version,

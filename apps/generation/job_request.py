@@ -1,32 +1,28 @@
-"""A job as the page or the API asks for it."""
+"""A job as the page, the API or a chat model asks for it."""
 
 from dataclasses import dataclass
 
-from django.contrib.auth.models import User
-
-from apps.batch.services import wake_pump
 from apps.datasets.models import Dataset
-from apps.generation import services
-from apps.generation.models import Job
-from apps.generation.recipe import targets, versions
 from apps.generation.recipe.recipe import Recipe
 from apps.servers.models import Server
-from apps.servers.services import Target
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobRequest:
-    """Checked, but not yet whether its dataset exists."""
+    """Checked, but not yet whether its test dataset exists."""
 
     name: str
     rows: int
     seed: int
     recipe: Recipe
     refill: bool = False
+    """Go on until `rows` are accepted, quotas kept, or the yield is too low."""
     near: float | None = None
-    """See `services.create_job`, from 0 to 1."""
+    """Reject a row that has this share of its 5-grams in common with another."""
     meaning: float | None = None
+    """Reject a row whose embedding has this cosine with that of another."""
     test_dataset: int | None = None
+    """Reject a row that repeats a text of this dataset of the owner's."""
     width: int | None = None
     weight: int = 1
     daily_tokens: int | None = None
@@ -34,6 +30,10 @@ class JobRequest:
     """Every server with the same model works on it."""
     keep_recipe: bool = False
     """List the recipe among the person's own."""
+    for_dataset: Dataset | None = None
+    """The dataset that its rows are meant to make better ..."""
+    for_classifier: int | None = None
+    """... or the classifier."""
 
 
 @dataclass(frozen=True)
@@ -42,52 +42,3 @@ class RecipeModel:
 
     server: Server | None = None
     name: str = ""
-
-
-def submit(
-    request: JobRequest,
-    *,
-    owner: User,
-    target: Target,
-    recipe_model: RecipeModel,
-    for_dataset: Dataset | None = None,
-    for_classifier: int | None = None,
-) -> Job:
-    """Creates the job, saves its recipe as a version, and wakes the worker.
-
-    Raises:
-        Dataset.DoesNotExist: no such test dataset.
-        RecipeError: see `services.create_job`.
-    """
-    test_dataset = None
-    if request.test_dataset is not None:
-        test_dataset = Dataset.objects.owned_by(owner).get(pk=request.test_dataset)
-    job = services.create_job(
-        owner=owner,
-        name=request.name,
-        rows=request.rows,
-        seed=request.seed,
-        recipe=request.recipe,
-        server=target.server,
-        model=targets.stored_model(target),
-        refill=request.refill,
-        near=request.near,
-        meaning=request.meaning,
-        test_dataset=test_dataset,
-        width=request.width,
-        weight=request.weight,
-        daily_tokens=request.daily_tokens,
-        all_servers=request.all_servers,
-        for_dataset=for_dataset,
-        for_classifier=for_classifier,
-        version=lambda: versions.save_version(
-            owner=owner,
-            name=request.name,
-            recipe=request.recipe,
-            server=recipe_model.server,
-            model=recipe_model.name,
-            keep=request.keep_recipe,
-        ),
-    )
-    wake_pump(target.server.pk)
-    return job

@@ -10,123 +10,93 @@ from django.db import transaction
 from apps.batch import services as batches
 from apps.batch.errors import WrongState
 from apps.batch.models import Batch
-from apps.batch.services import create_batch
-from apps.datasets.models import Dataset
+from apps.batch.services import BatchOptions, create_batch
+from apps.generation.job_request import JobRequest, RecipeModel
 from apps.generation.models import Job, RecipeVersion, StoredRows
-from apps.generation.recipe.problems import Problem, RecipeError
-from apps.generation.recipe.prompts.prompt_size import prompt_tokens
-from apps.generation.recipe.recipe import MAX_SEED, Recipe
-from apps.generation.recipe.spec import HANDLER, Filters, Spec, change_filters, stored_rows_of
-from apps.generation.review.row_comparison import MEANING_ROWS
-from apps.generation.rows.seed_tables import (
-    load_tables,
-    load_test_table,
-    store_table,
-    with_stored_rows,
-)
-from apps.servers.models import Server, Use
-from apps.servers.services import NoServer, default_target
+from apps.generation.recipe import targets, versions
+from apps.generation.recipe.recipe import MAX_SEED
+from apps.generation.recipe.spec import HANDLER, change_filters, stored_rows_of
+from apps.generation.rows.job_sources import read_sources, store_spec
+from apps.servers.models import Server
+from apps.servers.services import Target
 
 LARGE_ROWS = 500
 LARGE_TOKENS = 200_000
 
+MakeVersion = Callable[[], RecipeVersion]
+
 
 def create_job(
+    request: JobRequest,
     *,
     owner: User,
-    name: str,
-    rows: int,
-    seed: int,
-    recipe: Recipe,
     server: Server,
     model: str = "",
-    refill: bool = False,
-    near: float | None = None,
-    meaning: float | None = None,
-    test_dataset: Dataset | None = None,
-    width: int | None = None,
-    weight: int = 1,
-    daily_tokens: int | None = None,
-    all_servers: bool = False,
-    version: RecipeVersion | Callable[[], RecipeVersion] | None = None,
-    for_dataset: Dataset | None = None,
-    for_classifier: int | None = None,
+    version: RecipeVersion | MakeVersion | None = None,
 ) -> Job:
     """Create a queued job with its pending rows. The caller wakes the pump.
 
     Args:
-        refill: go on until `rows` are accepted, quotas kept, or the yield is too low.
-        near: reject a row that has this share of its 5-grams in common with another.
-        meaning: reject a row whose embedding has this cosine with that of another.
-        test_dataset: reject a row that repeats one of its texts.
-        all_servers: every server with the same model works on it.
         version: of its recipe, or what makes it: a job that is refused leaves none.
-        for_dataset, for_classifier: what its rows are meant to make better.
 
     Raises:
+        Dataset.DoesNotExist: the owner has no such test dataset.
         RecipeError: the rows that a seed column names are not there, or rows cannot be compared by
             meaning.
     """
-    tables = load_tables(owner, recipe)
-    tests = None if test_dataset is None else load_test_table(test_dataset)
-    if meaning is not None:
-        others = [*tables.values()] if tests is None else [*tables.values(), tests]
-        _check_meaning(rows + sum(len(table.rows) for table in others))
-    tokens = prompt_tokens(recipe, tables)
+    sources = read_sources(request, owner)
     # What was read above may be large: nobody else who writes waits for it.
     with transaction.atomic():
-        stored = {name: store_table(owner, table, name) for name, table in tables.items()}
-        test_set = None
-        if test_dataset is not None and tests is not None:
-            test_set = store_table(owner, tests, test_dataset.name)
-        kept = with_stored_rows(recipe, stored)
-        spec = Spec(
-            kept,
-            seed,
-            recipe.system_message,
-            stored,
-            Filters(near, test_set, meaning),
-            tokens,
-        )
         batch = create_batch(
             owner=owner,
             server=server,
-            name=name,
+            name=request.name,
             model=model,
             handler=HANDLER,
-            spec=spec.as_dict(),
-            inputs=rows,  # a row's index says which it is: the recipe does the rest
-            weight=weight,
-            refill=refill,
-            width=width,
-            daily_tokens=daily_tokens,
-            all_servers=all_servers,
-            may_fall_back=True,
+            spec=store_spec(request, owner, sources).as_dict(),
+            inputs=request.rows,  # a row's index says which it is: the recipe does the rest
+            options=BatchOptions(
+                weight=request.weight,
+                refill=request.refill,
+                width=request.width,
+                daily_tokens=request.daily_tokens,
+                all_servers=request.all_servers,
+                may_fall_back=True,
+            ),
         )
         return Job.objects.create(
             owner=owner,
-            name=name,
+            name=request.name,
             batch=batch,
             version=version() if callable(version) else version,
-            test_dataset=test_dataset.name if test_dataset is not None else "",
-            for_dataset=for_dataset,
-            for_classifier=for_classifier,
+            test_dataset=sources.test_name,
+            for_dataset=request.for_dataset,
+            for_classifier=request.for_classifier,
         )
 
 
-def _check_meaning(texts: int) -> None:
-    """Check that texts can be compared by meaning, and not too many."""
-    try:
-        default_target(Use.EMBEDDINGS)
-    except NoServer as error:
-        message = f"Comparing by meaning needs an embedding server. {error}"
-        raise RecipeError([Problem(("meaning",), message)]) from error
-    if texts > MEANING_ROWS:
-        message = (
-            f"Comparing by meaning is limited to {MEANING_ROWS:,} texts, seed rows and test set "
-            f"included. This job has {texts:,}. Compare by text instead."
-        )
-        raise RecipeError([Problem(("meaning",), message)])
+def submit(request: JobRequest, *, owner: User, target: Target, recipe_model: RecipeModel) -> Job:
+    """Create the job, save its recipe as a version, and wake the worker.
+
+    Raises:
+        Dataset.DoesNotExist, RecipeError: see `create_job`.
+    """
+    job = create_job(
+        request,
+        owner=owner,
+        server=target.server,
+        model=targets.stored_model(target),
+        version=lambda: versions.save_version(
+            owner=owner,
+            name=request.name,
+            recipe=request.recipe,
+            server=recipe_model.server,
+            model=recipe_model.name,
+            keep=request.keep_recipe,
+        ),
+    )
+    batches.wake_pump(target.server.pk)
+    return job
 
 
 def is_large(batch: Batch) -> bool:
@@ -145,14 +115,11 @@ def duplicate(job: Job) -> Job:
         raise WrongState(
             "The model server of this job was removed. Start a new job with another one."
         )
-    copy = create_job(
-        owner=job.owner,
+    request = JobRequest(
         name=f"{job.name[:190]} (again)",
         rows=batch.wanted,
         seed=secrets.randbelow(MAX_SEED),
         recipe=spec.recipe,
-        server=batch.server,
-        model=batch.model,
         refill=batch.goal is not None,
         near=spec.filters.near,
         meaning=spec.filters.meaning,
@@ -160,9 +127,11 @@ def duplicate(job: Job) -> Job:
         weight=batch.weight,
         daily_tokens=batch.daily_tokens,
         all_servers=batch.all_servers,
-        version=job.version,
         for_dataset=job.for_dataset,
         for_classifier=job.for_classifier,
+    )
+    copy = create_job(
+        request, owner=job.owner, server=batch.server, model=batch.model, version=job.version
     )
     if spec.filters.test_set is not None:
         _copy_test_set(job, copy)

@@ -18,7 +18,7 @@ from apps.batch.handlers import (
 )
 from apps.batch.models import Batch
 from apps.batch.pump.pump import run_pump
-from apps.batch.services import create_batch
+from apps.batch.services import BatchOptions, create_batch
 from apps.batch.store import leases
 from apps.batch.store.leases import Lease
 from apps.llm.client import ChatRequest, close_clients
@@ -75,7 +75,7 @@ def make_batch(alice: User, server: Server) -> MakeBatch:
             handler=handler,
             spec=spec,
             inputs=rows,
-            weight=weight,
+            options=BatchOptions(weight=weight),
         )
 
     return make

@@ -22,6 +22,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.batch.models import Batch, BatchStatus, ItemStatus
+from apps.generation.job_request import JobRequest
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.services import create_job
@@ -85,7 +86,9 @@ def test_killed_at_random(alice: User, server: Server, tmp_path: Path) -> None:
         Server.objects.filter(pk=server.pk).update(base_url=plant.base_url, kv_unified=False)
         server.refresh_from_db()
         job = create_job(
-            owner=alice, name="Storm", rows=ROWS, seed=7, recipe=parse(RECIPE), server=server
+            JobRequest(name="Storm", rows=ROWS, seed=7, recipe=parse(RECIPE)),
+            owner=alice,
+            server=server,
         )
         storm = Storm(plant, job.batch, chance)
         wait_until(lambda: storm.accepted() > SLOTS, within=120, what="the start")

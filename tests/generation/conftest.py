@@ -9,6 +9,7 @@ from django.test import AsyncClient, Client
 from django.utils import timezone
 
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
+from apps.generation.job_request import JobRequest
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.services import create_job
@@ -27,11 +28,15 @@ async def _closed_connections() -> AsyncIterator[None]:
 
 def new_job(owner: User, server: Server, rows: int = 10, **recipe: Any) -> Job:
     return create_job(
+        JobRequest(
+            name="Reviews",
+            rows=rows,
+            seed=7,
+            recipe=parse(
+                {name: part for name, part in (REVIEWS | recipe).items() if name != "quotas"}
+            ),
+        ),
         owner=owner,
-        name="Reviews",
-        rows=rows,
-        seed=7,
-        recipe=parse({name: part for name, part in (REVIEWS | recipe).items() if name != "quotas"}),
         server=server,
     )
 

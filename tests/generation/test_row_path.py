@@ -12,6 +12,7 @@ from django.db import connections
 from apps.batch.models import Item, ItemStatus
 from apps.batch.pump import state as pump_state
 from apps.batch.pump.pump import run_pump
+from apps.generation.job_request import JobRequest
 from apps.generation.recipe.parse import parse
 from apps.generation.services import create_job
 from apps.runtime.async_db import in_db
@@ -72,14 +73,9 @@ async def test_a_row_is_read_in_one_sitting(
 ) -> None:
     monkeypatch.setattr(pump_state, "WATCH_SECONDS", 60.0)  # once a second, and not for a row
     job = await sync_to_async(create_job)(
+        JobRequest(name="Tickets", rows=2, seed=7, recipe=parse(TICKETS), near=0.8, width=1),
         owner=alice,
-        name="Tickets",
-        rows=2,
-        seed=7,
-        recipe=parse(TICKETS),
         server=writer_server,
-        near=0.8,
-        width=1,
     )
     with ModuleTrace() as trace:
         async with ThreadSensitiveContext():  # a thread of its own, which is traced

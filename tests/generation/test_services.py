@@ -11,6 +11,7 @@ from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset
 from apps.files import ExampleRow
 from apps.generation import services
+from apps.generation.job_request import JobRequest
 from apps.generation.models import Job, StoredRows
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.problems import RecipeError
@@ -31,14 +32,15 @@ def tests(alice: User) -> Dataset:
 
 
 def create(owner: User, server: Server, **values: Any) -> Job:
+    version = values.pop("version", None)
     given: dict[str, Any] = {"name": "J", "rows": 3, "seed": 5, "recipe": parse(SEEDED)} | values
-    return services.create_job(owner=owner, server=server, **given)
+    return services.create_job(JobRequest(**given), owner=owner, server=server, version=version)
 
 
 def test_seed_rows_and_test_rows_are_stored_with_the_job(
     alice: User, server: Server, tests: Dataset
 ) -> None:
-    job = create(alice, server, test_dataset=tests)
+    job = create(alice, server, test_dataset=tests.pk)
     assert job.test_dataset == "Tests"
     seeds = StoredRows.objects.get(pk=job.spec.stored["like"])
     assert (seeds.owner, seeds.count, seeds.rows) == (alice, 1, [{"text": "A seed."}])
@@ -86,7 +88,7 @@ def test_a_duplicate_asks_for_other_rows_in_the_same_way(
         server,
         refill=True,
         near=0.8,
-        test_dataset=tests,
+        test_dataset=tests.pk,
         width=2,
         weight=4,
         daily_tokens=999,
@@ -105,7 +107,7 @@ def test_a_duplicate_asks_for_other_rows_in_the_same_way(
 def test_a_duplicate_keeps_its_rows_when_the_first_job_and_the_dataset_go(
     alice: User, server: Server, tests: Dataset
 ) -> None:
-    job = create(alice, server, test_dataset=tests)
+    job = create(alice, server, test_dataset=tests.pk)
     tests.delete()
     copy = Job.objects.get(pk=services.duplicate(job).pk)
     services.delete(job)
@@ -129,7 +131,7 @@ def test_a_job_and_its_batch_have_one_name(alice: User, server: Server) -> None:
 
 
 def test_delete_leaves_nothing_behind(alice: User, server: Server, tests: Dataset) -> None:
-    job = create(alice, server, test_dataset=tests)
+    job = create(alice, server, test_dataset=tests.pk)
     services.delete(job)
     for model in (Job, Batch, StoredRows):
         assert not model.objects.exists()

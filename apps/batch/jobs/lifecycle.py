@@ -4,6 +4,7 @@ Decisions about a running job (refill, yield, daily limit) are in `job_policies`
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -17,6 +18,26 @@ from apps.core.json_types import JsonObject, JsonValue
 from apps.servers.models import Server
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOptions:
+    """How a job is worked on."""
+
+    weight: int = 1
+    refill: bool = False
+    """Replace rejected and failed rows until as many rows are accepted as there are inputs. A
+    replacement's input is a `RowOrigin`."""
+    tries: int = 5
+    """Max rows created per row wanted."""
+    width: int | None = None
+    """Max rows in parallel; None for all slots."""
+    daily_tokens: int | None = None
+    """Pause until tomorrow after this many tokens."""
+    all_servers: bool = False
+    """Every server with the same model works on it."""
+    may_fall_back: bool = False
+    """The fallback for generation works on it while the job's server is away."""
+
+
 @transaction.atomic
 def create_batch(
     *,
@@ -27,25 +48,12 @@ def create_batch(
     inputs: Iterable[JsonValue] | int,
     name: str = "",
     model: str = "",
-    weight: int = 1,
-    refill: bool = False,
-    tries: int = 5,
-    width: int | None = None,
-    daily_tokens: int | None = None,
-    all_servers: bool = False,
-    may_fall_back: bool = False,
+    options: BatchOptions = BatchOptions(),  # frozen
 ) -> Batch:
     """Create a queued job with one pending row per input. 100,000 rows take seconds.
 
     Args:
         inputs: one per row; or the number of rows, where the index of a row is all it needs.
-        refill: replace rejected and failed rows until as many rows are accepted as there are
-            inputs. A replacement's input is a `RowOrigin`.
-        tries: max rows created per row wanted.
-        width: max rows in parallel; None for all slots.
-        daily_tokens: pause until tomorrow after this many tokens.
-        all_servers: every server with the same model works on it.
-        may_fall_back: the fallback for generation works on it while `server` is away.
     """
     batch = Batch.objects.create(
         owner=owner,
@@ -54,19 +62,19 @@ def create_batch(
         model=model,
         handler=handler,
         spec=spec,
-        weight=weight,
-        tries=tries,
-        width=width,
-        daily_tokens=daily_tokens,
-        all_servers=all_servers,
-        may_fall_back=may_fall_back,
+        weight=options.weight,
+        tries=options.tries,
+        width=options.width,
+        daily_tokens=options.daily_tokens,
+        all_servers=options.all_servers,
+        may_fall_back=options.may_fall_back,
     )
     if isinstance(inputs, int):
         add_empty_items(batch, inputs)
         batch.total = inputs
     else:
         batch.total = add_items(batch, inputs)
-    batch.goal = batch.total if refill else None
+    batch.goal = batch.total if options.refill else None
     batch.save(update_fields=["total", "goal"])
     return batch
 

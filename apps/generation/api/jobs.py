@@ -13,7 +13,7 @@ from apps.generation import services
 from apps.generation.api.job_json import created, get_job_of, invalid, job_json
 from apps.generation.api.router import router
 from apps.generation.api.schemas import JobChanges, JobCreated, JobIn, JobOut
-from apps.generation.job_request import JobRequest, RecipeModel, submit
+from apps.generation.job_request import JobRequest, RecipeModel
 from apps.generation.models import Job
 from apps.generation.recipe import parse as recipes
 from apps.generation.recipe import targets
@@ -60,7 +60,7 @@ def create_job(request: HttpRequest, data: JobIn) -> Any:
         job_request, server = _job_request(data), _server(data)
         target = targets.requested_target(server, data.model)
         named = target.server if server is not None or data.model else None
-        job = submit(
+        job = services.submit(
             job_request,
             owner=owner(request),
             target=target,

@@ -1,5 +1,6 @@
 """The page of a new job: edit a recipe, queue the job."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -8,7 +9,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.core.api import owner as signed_in
 from apps.datasets.models import Dataset
-from apps.generation.job_request import RecipeModel, submit
+from apps.generation import services
+from apps.generation.job_request import RecipeModel
 from apps.generation.models import SavedRecipe
 from apps.generation.recipe import estimates, starters, targets, versions
 from apps.generation.recipe.columns import checks, seed_rows
@@ -35,13 +37,15 @@ def new(request: HttpRequest) -> HttpResponse:
     try:
         target = targets.target_of_choice(draft.target)
         model = RecipeModel(target.server, targets.stored_model(target))
-        job = submit(
-            job_request,
+        job = services.submit(
+            replace(
+                job_request,
+                for_dataset=datasets.filter(pk=key_of(draft.for_dataset)).first(),
+                for_classifier=key_of(draft.for_classifier) or None,
+            ),
             owner=owner,
             target=target,
             recipe_model=model if draft.target else RecipeModel(),
-            for_dataset=datasets.filter(pk=key_of(draft.for_dataset)).first(),
-            for_classifier=key_of(draft.for_classifier) or None,
         )
     except Dataset.DoesNotExist as error:
         raise Http404 from error

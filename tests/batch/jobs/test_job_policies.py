@@ -62,7 +62,7 @@ def make(alice: User, server: Server) -> Any:
             handler="tests.picky",
             spec=spec or {},
             inputs=[None] * rows,
-            **options,
+            options=services.BatchOptions(**options),
         )
 
     return sync_to_async(make_batch)

@@ -96,7 +96,7 @@ async def queued(owner: User, box: Box, rows: int, **options: bool | int) -> Bat
             handler="tests.echo",
             spec={},
             inputs=rows,
-            **options,  # type: ignore[arg-type]
+            options=services.BatchOptions(**options),  # type: ignore[arg-type]
         )
     )
 

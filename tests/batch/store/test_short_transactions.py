@@ -22,9 +22,10 @@ from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.batch.store import claims, job_writes, leases, row_events, row_writes
 from apps.batch.store.items import INSERT_ROWS
 from apps.core.models import ApiKey
-from apps.generation import services as services_of_jobs
+from apps.generation.job_request import JobRequest
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
+from apps.generation.rows import job_sources
 from apps.generation.services import create_job, delete
 from apps.servers.models import Server
 
@@ -64,7 +65,12 @@ def largest_transaction() -> Iterator[Callable[[], int]]:
 @pytest.fixture
 def large(alice: User, server: Server) -> Batch:
     return services.create_batch(
-        owner=alice, server=server, handler="tests.echo", spec={}, inputs=ROWS, refill=True
+        owner=alice,
+        server=server,
+        handler="tests.echo",
+        spec={},
+        inputs=ROWS,
+        options=services.BatchOptions(refill=True),
     )
 
 
@@ -98,7 +104,9 @@ def test_many_rows_are_changed_in_short_transactions(large: Batch, what: str) ->
 
 def test_a_job_is_deleted_in_short_transactions(alice: User, server: Server) -> None:
     recipe = parse({"prompt": "Write about {{ thing }}.", "attributes": {"thing": ["a", "b"]}})
-    job = create_job(owner=alice, name="Large", rows=ROWS, seed=1, recipe=recipe, server=server)
+    job = create_job(
+        JobRequest(name="Large", rows=ROWS, seed=1, recipe=recipe), owner=alice, server=server
+    )
     with largest_transaction() as largest:
         delete(job)
     assert not Job.objects.exists()
@@ -111,13 +119,13 @@ def test_seed_rows_are_read_before_the_transaction(
 ) -> None:
     """SQLite's begins with the lock: what only reads in it keeps others from writing."""
     inside = []
-    load_tables = services_of_jobs.load_tables
+    load_tables = job_sources.load_tables
 
     def noted(*args: Any) -> Any:
         inside.append(connection.in_atomic_block)
         return load_tables(*args)
 
-    monkeypatch.setattr(services_of_jobs, "load_tables", noted)
+    monkeypatch.setattr(job_sources, "load_tables", noted)
     body = {"name": "Job", "rows": 2, "recipe": {"prompt": "Write."}}
     _, token = ApiKey.issue(user=alice, name="tests")
     api = Client(headers={"authorization": f"Bearer {token}"})

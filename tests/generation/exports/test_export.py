@@ -17,6 +17,7 @@ from apps import files as dataset_files
 from apps.batch.models import Item, ItemStatus
 from apps.generation.exports.export import export
 from apps.generation.exports.formats import Format
+from apps.generation.job_request import JobRequest
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.services import create_job
@@ -73,7 +74,9 @@ ROW: dict[str, Any] = {
 
 @pytest.fixture
 def job(alice: User, server: Server) -> Job:
-    return create_job(owner=alice, name="T", rows=2, seed=7, recipe=parse(RECIPE), server=server)
+    return create_job(
+        JobRequest(name="T", rows=2, seed=7, recipe=parse(RECIPE)), owner=alice, server=server
+    )
 
 
 async def file(client: AsyncClient, job: Job, query: str, *outputs: dict[str, Any]) -> bytes:

@@ -17,6 +17,7 @@ from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.batch.pump.pump import run_pump
 from apps.generation.exports import to_dataset
 from apps.generation.exports.row_fields import full_row
+from apps.generation.job_request import JobRequest
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.review import restore
@@ -87,7 +88,9 @@ def job_of(
 ) -> Job:
     recipe = parse({"columns": columns, **recipe_parts})
     return create_job(
-        owner=alice, name="T", rows=rows, seed=7, recipe=recipe, server=server, refill=refill
+        JobRequest(name="T", rows=rows, seed=7, recipe=recipe, refill=refill),
+        owner=alice,
+        server=server,
     )
 
 

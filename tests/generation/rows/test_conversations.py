@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from apps.batch.models import ItemStatus
+from apps.generation.job_request import JobRequest
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.problems import RecipeError
@@ -26,7 +27,9 @@ ROW = {"person": "a student", "topic": "a crash", "question": SAID[0], "answer":
 def chat(alice: User, server: Server) -> Job:
     """A judged row of the ready recipe for conversations."""
     recipe = parse(BY_KEY["chat"].recipe)
-    job = create_job(owner=alice, name="C", rows=1, seed=1, recipe=recipe, server=server)
+    job = create_job(
+        JobRequest(name="C", rows=1, seed=1, recipe=recipe), owner=alice, server=server
+    )
     output = ROW | {"judge_reason": "Good.", "helpful": 5}
     asked, said = json.dumps(ASKED), json.dumps(SAID)
     finish(job, 0, ItemStatus.ACCEPTED, output=output, prompt=asked, raw=said)

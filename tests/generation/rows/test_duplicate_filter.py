@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.batch.models import Item, ItemStatus
+from apps.generation.job_request import JobRequest
 from apps.generation.models import Job, StoredRows
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.spec import Filters, Spec
@@ -84,7 +85,9 @@ def test_a_test_row_goes_before_all_and_without_a_threshold() -> None:
 @pytest.fixture
 def seeded(alice: User, server: Server) -> Job:
     return create_job(
-        owner=alice, name="S", rows=6, seed=1, recipe=parse(SEEDED), server=server, near=0.8
+        JobRequest(name="S", rows=6, seed=1, recipe=parse(SEEDED), near=0.8),
+        owner=alice,
+        server=server,
     )
 
 
@@ -95,7 +98,9 @@ class TestOfAJob:
     ) -> None:
         recipe = parse({"prompt": "Write."})
         job = await in_db(
-            lambda: create_job(owner=alice, name="J", rows=1, seed=1, recipe=recipe, server=server)
+            lambda: create_job(
+                JobRequest(name="J", rows=1, seed=1, recipe=recipe), owner=alice, server=server
+            )
         )
         assert await filter_for_job(job.batch_id, job.spec, {}) is None
 

@@ -19,6 +19,7 @@ from apps.batch.models import Item, ItemStatus
 from apps.batch.pump.pump import run_pump
 from apps.generation.exports import to_dataset
 from apps.generation.exports.row_fields import full_row
+from apps.generation.job_request import JobRequest
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.spec import Spec
@@ -62,13 +63,9 @@ async def work(server: Server) -> None:
 
 def job_of(alice: User, server: Server, rows: int, recipe: dict[str, Any] = MESSAGES) -> Job:
     return create_job(
+        JobRequest(name="Messages", rows=rows, seed=7, recipe=parse(recipe), refill=True),
         owner=alice,
-        name="Messages",
-        rows=rows,
-        seed=7,
-        recipe=parse(recipe),
         server=server,
-        refill=True,
     )
 
 

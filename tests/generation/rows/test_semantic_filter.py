@@ -13,6 +13,7 @@ from apps.batch.pump import post_processing
 from apps.datasets.services import create_dataset
 from apps.files import ExampleRow
 from apps.generation import services
+from apps.generation.job_request import JobRequest
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.problems import RecipeError
@@ -38,7 +39,9 @@ def job_of(owner: User, server: Server, texts: list[str], **values: Any) -> Job:
     """All rows are accepted and none was compared: as a worker leaves them that was killed."""
     given: dict[str, Any] = {"name": "Alike", "rows": len(texts), "seed": 1, "meaning": 0.999}
     recipe = parse(values.pop("recipe", PLAIN))
-    job = services.create_job(owner=owner, recipe=recipe, server=server, **(given | values))
+    job = services.create_job(
+        JobRequest(recipe=recipe, **(given | values)), owner=owner, server=server
+    )
     for index, text in enumerate(texts):
         finish(job, index, ItemStatus.ACCEPTED, output={"text": text}, fingerprint=f"{index}")
     return job
@@ -63,7 +66,7 @@ class TestInAJob:
         seeds = [{"name": "like", "kind": "seed", "rows": [{"text": "A seed"}], "keep": False}]
         column = {"name": "text", "kind": "text", "prompt": "Write a word."}
         recipe = {"columns": [*seeds, column]}
-        job = await in_db(lambda: job_of(alice, server, texts, recipe=recipe, test_dataset=real))
+        job = await in_db(lambda: job_of(alice, server, texts, recipe=recipe, test_dataset=real.pk))
         items = Item.objects.filter(batch_id=job.batch_id)
         await items.filter(index=5).aupdate(reviewed=True)
         await run_until_done(server)

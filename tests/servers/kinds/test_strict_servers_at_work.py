@@ -15,6 +15,7 @@ from apps.batch.pump.pump import run_pump
 from apps.chat.models import Message, Status
 from apps.classifiers.prediction import chat_tests
 from apps.classifiers.training import trainer
+from apps.generation.job_request import JobRequest
 from apps.generation.recipe.parse import parse
 from apps.generation.rows import personas
 from apps.generation.services import create_job
@@ -84,7 +85,9 @@ async def test_a_judge(alice: User, server: Server) -> None:
     ]
     recipe = parse({"columns": columns, "params": {"max_tokens": 60}})
     job = await in_db(
-        lambda: create_job(owner=alice, name="J", rows=2, seed=7, recipe=recipe, server=server)
+        lambda: create_job(
+            JobRequest(name="J", rows=2, seed=7, recipe=recipe), owner=alice, server=server
+        )
     )
     await run_pump(server.pk)
     rows = [item async for item in Item.objects.filter(batch=job.batch_id)]

@@ -9,6 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from apps.batch.models import Item, ItemStatus
+from apps.generation.job_request import JobRequest
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.services import create_job
@@ -107,7 +108,9 @@ def test_editing(browser: Client, job: Job) -> None:
 def test_long_texts_are_clipped_and_scores_shown(
     browser: Client, alice: User, server: Server
 ) -> None:
-    job = create_job(owner=alice, name="Long", rows=2, seed=1, recipe=parse(LONG), server=server)
+    job = create_job(
+        JobRequest(name="Long", rows=2, seed=1, recipe=parse(LONG)), owner=alice, server=server
+    )
     fields = job.spec.recipe.field_names
     output: dict[str, Any] = {
         **dict.fromkeys(fields, "x"),

@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from apps.batch.models import Batch, BatchStatus, ItemStatus
+from apps.generation.job_request import JobRequest
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.services import create_job
@@ -50,7 +51,9 @@ async def test_seed_rows_are_compared_with_as_many_rows(
     ]
     recipe = parse({"columns": columns})
     job = await in_db(
-        lambda: create_job(owner=alice, name="S", rows=9, seed=1, recipe=recipe, server=server)
+        lambda: create_job(
+            JobRequest(name="S", rows=9, seed=1, recipe=recipe), owner=alice, server=server
+        )
     )
     await in_db(accept, job, 9)
     lines = await lines_of(async_browser, job)

@@ -1,4 +1,4 @@
-"""A job as the page or the API asks for it."""
+"""A job as the page or the API submits it."""
 
 from dataclasses import replace
 
@@ -6,10 +6,11 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.datasets.models import Dataset
-from apps.generation.job_request import JobRequest, RecipeModel, submit
+from apps.generation.job_request import JobRequest, RecipeModel
 from apps.generation.models import Job, RecipeVersion
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.problems import RecipeError
+from apps.generation.services import submit
 from apps.servers.models import Server
 from apps.servers.services import Target
 from tests.generation.recipe.test_parse import REVIEWS
