@@ -4,6 +4,7 @@ from apps.embeddings.arrays import empty_array, take_rows
 from apps.embeddings.cache import (
     Embedder,
     EmbedStats,
+    Progress,
     embed,
     embed_texts,
     identify,
@@ -30,6 +31,7 @@ __all__ = [
     "OtherModel",
     "Preparation",
     "PreparedVectors",
+    "Progress",
     "TextsTooLarge",
     "TooFewDimensions",
     "Vectors",

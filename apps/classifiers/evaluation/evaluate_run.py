@@ -58,34 +58,45 @@ def evaluate(
         codes: (rows,), each row's label as a number, -1 without one.
         report: called with (done, total) steps; what it raises ends the work.
     """
-    train, test = rows.train, rows.test
-    logits, truth = fit.model.logits(vectors.test), codes[test]
-    said = fit.model.choose(logits)
-    found = metrics.classification_report(
-        logits, truth, labels, temperature=fit.model.temperature, predicted=said, unseen=rows.unseen
-    )
-    confused = confused_pairs.most_confused_pairs(truth, said, labels)
+    train = rows.train
+    truth = codes[rows.test]
+    found, confused = _measure_test_rows(rows, labels, truth, vectors, fit)
     report(1, STEPS)
     known, familiarity = collect_row_results(rows, codes, vectors, fit, seed=options.seed)
     report(2, STEPS)
     leaks = find_leaks(rows, labels, codes, vectors, known, seed=options.seed)
     report(3, STEPS)
-    if leaks.train_copies >= NAIVE_SCORE_FROM * train.sum():
-        _add_naive_accuracy(leaks, vectors, codes[train], fit, options, lambda: report(3, STEPS))
+    _add_naive_accuracy(leaks, vectors, codes[train], fit, options, lambda: report(3, STEPS))
     report(4, STEPS)
-    report_point = partial(_report_point, report)
     curve = learning_curve(
-        vectors, codes[train], truth, len(labels), fit, options, report=report_point
+        vectors,
+        codes[train],
+        truth,
+        len(labels),
+        fit,
+        options,
+        report=partial(_report_point, report),
     )
     return RunEvaluation(
         found,
-        with_texts(confused, rows),
+        confused,
         known,
         familiarity,
         leaks,
         curve,
         _notes(leaks, known, found, fit),
     )
+
+
+def _measure_test_rows(
+    rows: TrainingRows, labels: list[str], truth: Codes, vectors: RowVectors, fit: trainer.Fit
+) -> tuple[metrics.ClassificationReport, list[ConfusedTexts]]:
+    logits = fit.model.logits(vectors.test)
+    said = fit.model.choose(logits)
+    found = metrics.classification_report(
+        logits, truth, labels, temperature=fit.model.temperature, predicted=said, unseen=rows.unseen
+    )
+    return found, with_texts(confused_pairs.most_confused_pairs(truth, said, labels), rows)
 
 
 def _report_point(report: ReportProgress, step: int) -> None:
@@ -100,6 +111,9 @@ def _add_naive_accuracy(
     options: estimator.TrainerOptions,
     check: Callable[[], None],
 ) -> None:
+    """Measure what copies among the training rows flatter, where there are enough of them."""
+    if leaks.train_copies < NAIVE_SCORE_FROM * len(codes):
+        return
     leaks.grouped_accuracy = next(s.accuracy for s in fit.path if fit.C == s.C)
     leaks.naive_accuracy = trainer.naive_accuracy(
         vectors.train, codes, C=fit.C, options=options, check=check

@@ -7,7 +7,7 @@ from apps.classifiers.evaluation.row_results import RowResults
 from apps.classifiers.evaluation.row_texts import SHOWN_TEXT
 from apps.classifiers.run_results import CitedRow, LeakPair, Leaks
 from apps.classifiers.training.rows import RowVectors, TrainingRows
-from apps.similarity.cosine import MAX_COMPARISONS, NEAR, VERY_NEAR, find_nearest
+from apps.similarity.cosine import MAX_COMPARISONS, NEAR, VERY_NEAR, NearestRows, find_nearest
 
 Codes = NDArray[np.int64]
 
@@ -44,10 +44,7 @@ def find_leaks(
     copied[near.rows[near.is_near]] = True
     clean = ~copied
     right = known.test.correct
-    test_places, train_places = np.flatnonzero(test), np.flatnonzero(train)
     other = codes[test][near.rows] != codes[train][near.partner]
-    order = np.lexsort((-near.cosine, ~other))
-    shown = order[near.is_near[order]][:PAIRS_KEPT]
     labelled = rows.labelled
     return Leaks(
         copies=count_duplicates(groups[labelled]),
@@ -63,16 +60,24 @@ def find_leaks(
         accuracy_all=float(right.mean()),
         clean_rows=int(clean.sum()),
         accuracy_clean=float(right[clean].mean()) if clean.any() else None,
-        pairs=[
-            _pair(
-                rows,
-                test_places[near.rows[place]],
-                train_places[near.partner[place]],
-                float(near.cosine[place]),
-            )
-            for place in shown.tolist()
-        ],
+        pairs=_pairs(rows, near, other),
     )
+
+
+def _pairs(rows: TrainingRows, near: NearestRows, other: NDArray[np.bool_]) -> list[LeakPair]:
+    """Cite the near pairs: those with different labels (`other`) first, then the nearest."""
+    test_places, train_places = np.flatnonzero(rows.test), np.flatnonzero(rows.train)
+    order = np.lexsort((-near.cosine, ~other))
+    shown = order[near.is_near[order]][:PAIRS_KEPT]
+    return [
+        _pair(
+            rows,
+            test_places[near.rows[place]],
+            train_places[near.partner[place]],
+            float(near.cosine[place]),
+        )
+        for place in shown.tolist()
+    ]
 
 
 def _pair(rows: TrainingRows, test: int, train: int, cosine: float) -> LeakPair:

@@ -81,17 +81,30 @@ def classification_report(
         predicted: (n,) the predicted codes, if they are not those with the largest logit.
         unseen: number of further test rows whose labels were never trained.
     """
-    from sklearn.metrics import confusion_matrix, f1_score  # noqa: TID251
+    from sklearn.metrics import confusion_matrix  # noqa: TID251
 
-    raw, calibrated = softmax(logits), softmax(logits, temperature)
     codes = logits.argmax(axis=1).astype(np.int64) if predicted is None else predicted
+    raw, calibrated = softmax(logits), softmax(logits, temperature)
+    return ClassificationReport(
+        _metrics(raw, calibrated, truth, codes, labels, unseen),
+        label_metrics(truth, codes, labels),
+        confusion_matrix(truth, codes, labels=np.arange(len(labels))).tolist(),
+        reliability_bins(calibrated[np.arange(len(truth)), codes], codes == truth),
+    )
+
+
+def _metrics(
+    raw: Floats, calibrated: Floats, truth: Codes, codes: Codes, labels: list[str], unseen: int
+) -> Metrics:
+    """Measure probabilities (n, len(labels)), before and after calibration, and the codes (n,)."""
+    from sklearn.metrics import f1_score  # noqa: TID251
+
     rows = np.arange(len(truth))
     confidence, correct = calibrated[rows, codes], codes == truth
-    matrix = confusion_matrix(truth, codes, labels=np.arange(len(labels)))
-    right, support = int(correct.sum()), matrix.sum(axis=1)
+    right, support = int(correct.sum()), np.bincount(truth, minlength=len(labels))
     low, high = wilson_interval(right, len(truth))
     chance, chance_high = chance_calibration_error(confidence)
-    metrics = Metrics(
+    return Metrics(
         rows=len(truth),
         accuracy=right / len(truth),
         accuracy_low=low,
@@ -110,12 +123,6 @@ def classification_report(
         majority_baseline=float(support.max() / support.sum()),
         majority_label=labels[int(support.argmax())],
         random_baseline=float(((support / support.sum()) ** 2).sum()),
-    )
-    return ClassificationReport(
-        metrics,
-        label_metrics(truth, codes, labels),
-        matrix.tolist(),
-        reliability_bins(confidence, correct),
     )
 
 

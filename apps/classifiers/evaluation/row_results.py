@@ -30,6 +30,38 @@ MAX_BYTES = 2**32
 
 
 @dataclass(frozen=True, slots=True)
+class _Scores:
+    """What logits say of each row, see `PredictedRows`."""
+
+    predicted: NDArray[np.int32]
+    confidence: Floats
+    label_probability: Floats
+    margin: Floats
+    max_logit: Floats
+
+    @classmethod
+    def zeros(cls, count: int) -> Self:
+        numbers = (np.zeros(count, dtype=np.float32) for _ in range(4))
+        return cls(np.zeros(count, dtype=np.int32), *numbers)
+
+    def fill(
+        self, part: slice, logits: Floats, truth: Codes, temperature: float, favour: Floats | None
+    ) -> None:
+        """Compute the part of the rows that these logits (n, labels) and labels (n,) are of."""
+        rows = np.arange(len(logits))
+        probabilities = softmax(logits, temperature)
+        favoured = logits if favour is None else logits + favour
+        chances = probabilities if favour is None else softmax(favoured, temperature)
+        two = np.partition(chances, -2, axis=1)[:, -2:]
+        chosen = favoured.argmax(axis=1)
+        self.predicted[part] = chosen
+        self.confidence[part] = probabilities[rows, chosen]
+        self.label_probability[part] = np.where(truth >= 0, probabilities[rows, truth], 0)
+        self.margin[part] = two[:, 1] - two[:, 0]
+        self.max_logit[part] = logits.max(axis=1)
+
+
+@dataclass(frozen=True, slots=True)
 class PredictedRows:
     """Rows of one kind. Predictions are by a model that had not seen the row; all are (n,)."""
 
@@ -77,35 +109,21 @@ class PredictedRows:
         familiarity: (n,); None where only the largest logit is known.
         """
         count = len(index)
-        predicted = np.zeros(count, dtype=np.int32)
-        numbers = {
-            name: np.zeros(count, dtype=np.float32)
-            for name in ("confidence", "label_probability", "margin", "max_logit")
-        }
+        scores = _Scores.zeros(count)
         for start in range(0, count, CHUNK):
-            part = logits[start : start + CHUNK]
-            mine = slice(start, start + len(part))
-            probabilities = softmax(part, temperature)
-            favoured = part if favour is None else part + favour
-            chances = probabilities if favour is None else softmax(favoured, temperature)
-            two = np.partition(chances, -2, axis=1)[:, -2:]
-            labels = truth[mine]
-            chosen = favoured.argmax(axis=1)
-            predicted[mine] = chosen
-            numbers["confidence"][mine] = probabilities[np.arange(len(part)), chosen]
-            numbers["margin"][mine] = two[:, 1] - two[:, 0]
-            numbers["max_logit"][mine] = part.max(axis=1)
-            numbers["label_probability"][mine] = np.where(
-                labels >= 0, probabilities[np.arange(len(part)), labels], 0
-            )
+            part = slice(start, start + CHUNK)
+            scores.fill(part, logits[part], truth[part], temperature, favour)
         return cls(
             index=np.asarray(index, dtype=np.int64),
             source=np.asarray(source, dtype=np.int8),
             key=np.asarray(keys, dtype=np.uint64),
             truth=truth.astype(np.int32),
-            predicted=predicted,
-            familiarity=numbers["max_logit"] if familiarity is None else familiarity,
-            **numbers,
+            predicted=scores.predicted,
+            confidence=scores.confidence,
+            label_probability=scores.label_probability,
+            margin=scores.margin,
+            max_logit=scores.max_logit,
+            familiarity=scores.max_logit if familiarity is None else familiarity,
         )
 
 

@@ -16,6 +16,8 @@ from apps.embeddings.services import (
     Embedder,
     EmbedStats,
     Preparation,
+    PreparedVectors,
+    Progress,
     Vectors,
     batch_difference,
     delete_newer_than,
@@ -56,40 +58,31 @@ class EmbeddedTexts:
     stats: EmbedStats
 
 
+class ProgressReporter:
+    """Writes progress, not oftener than a person can read it, and sees a cancel."""
+
+    def __init__(self, held: HeldTask) -> None:
+        self._held = held
+        self._last = -PROGRESS_SECONDS
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - self._last < PROGRESS_SECONDS and done < total:
+            return
+        self._last = now
+        self._held.report(done, total)
+
+
 async def embed_rows(
     held: HeldTask, classifier: Classifier, rows: TrainingRows, preparation: Preparation
 ) -> EmbeddedTexts:
     """The vectors of all rows, and the rows that are too long for the model: left out or cut."""
     try:
-        reporter = ProgressReporter(held)
         target = await in_db(embedding_target, classifier)
         embedder = await identify(target, lane=Lane.BATCH, recheck=True)
         notes = _batch_notes(await batch_difference(embedder.target, lane=Lane.BATCH))
         newest = await in_db(newest_key)
-        stats = EmbedStats()
-
-        async def progress(done: int, total: int) -> None:
-            await in_db(reporter, done, total)
-
-        notices: dict[int, str] = {}
-        try:
-            prepared = await embed_prepared(
-                embedder, rows.texts, preparation, lane=Lane.BATCH, progress=progress, stats=stats
-            )
-            notices = prepared.shortened
-            skipped_rows = [_skipped(rows, place, notice) for place, notice in notices.items()]
-        except TextsTooLarge as error:
-            skipped_rows = [
-                _skipped(rows, place, str(reason)) for place, reason in error.problems.items()
-            ]
-            keep = np.ones(len(rows.texts), dtype=np.bool_)
-            keep[list(error.problems)] = False
-            rows = rows.only(keep)
-            if not rows.texts:
-                raise CannotTrain(str(error)) from error
-            prepared = await embed_prepared(
-                embedder, rows.texts, preparation, lane=Lane.BATCH, stats=stats
-            )
+        embedded = await _embed_fitting(embedder, rows, preparation, ProgressReporter(held))
         now = await identify(target, lane=Lane.BATCH, recheck=True)
         if now.fingerprint != embedder.fingerprint:
             await in_db(delete_newer_than, embedder.fingerprint, newest)
@@ -97,11 +90,45 @@ async def embed_rows(
                 "Another embedding model answered before all rows had their vectors. Train again "
                 "when it stays."
             )
-        rows.notes.extend(notes)
-        return EmbeddedTexts(embedder, prepared.vectors, rows, skipped_rows, stats)
+        embedded.rows.notes.extend(notes)
+        return embedded
     finally:
         await close_clients()
         await close_async_redis()
+
+
+async def _embed_fitting(
+    embedder: Embedder, rows: TrainingRows, preparation: Preparation, reporter: ProgressReporter
+) -> EmbeddedTexts:
+    """Embed the rows; if some are too long for the model and may not be cut, the others alone.
+
+    Raises:
+        CannotTrain: all rows are too long.
+    """
+    stats = EmbedStats()
+
+    async def progress(done: int, total: int) -> None:
+        await in_db(reporter, done, total)
+
+    async def embed(progress: Progress | None) -> PreparedVectors:
+        return await embed_prepared(
+            embedder, rows.texts, preparation, lane=Lane.BATCH, progress=progress, stats=stats
+        )
+
+    try:
+        prepared = await embed(progress)
+        notices = prepared.shortened
+        skipped_rows = [_skipped(rows, place, notice) for place, notice in notices.items()]
+    except TextsTooLarge as error:
+        problems = error.problems
+        skipped_rows = [_skipped(rows, place, str(why)) for place, why in problems.items()]
+        keep = np.ones(len(rows.texts), dtype=np.bool_)
+        keep[list(problems)] = False
+        rows = rows.only(keep)
+        if not rows.texts:
+            raise CannotTrain(str(error)) from error
+        prepared = await embed(None)
+    return EmbeddedTexts(embedder, prepared.vectors, rows, skipped_rows, stats)
 
 
 def _batch_notes(difference: float) -> list[str]:
@@ -131,18 +158,3 @@ def embedding_target(classifier: Classifier) -> llm.Target:
             "The embedding server of this classifier was removed. Train again with another one."
         )
     return llm.choose_target(classifier.server, classifier.model, llm.Use.EMBEDDINGS)
-
-
-class ProgressReporter:
-    """Writes progress, not oftener than a person can read it, and sees a cancel."""
-
-    def __init__(self, held: HeldTask) -> None:
-        self._held = held
-        self._last = -PROGRESS_SECONDS
-
-    def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self._last < PROGRESS_SECONDS and done < total:
-            return
-        self._last = now
-        self._held.report(done, total)

@@ -36,29 +36,42 @@ def gather_rows(
     rows = TrainingRows(train_oos=chosen.train_oos)
     rows.add(dataset, source=0)
     if classifier.test_dataset is not None:
-        rows = _without_own_test(dataset, rows)
-        rows.add(classifier.test_dataset, source=1)
-        rows.test = np.asarray(rows.sources) == 1
-        rows.test_source = f"the dataset “{classifier.test_dataset.name}”"
+        rows = _with_test_set(dataset, rows, classifier.test_dataset)
     elif (_marked(rows, Split.TEST) & rows.labelled).any():
-        rows.test = _marked(rows, Split.TEST)
-        rows.test_source = "rows marked as test"
-        validation = int((_marked(rows, Split.VALIDATION) & rows.labelled).sum())
-        if validation:
-            rows.notes.append(
-                f"{validation:,} validation rows are trained on: the test rows are enough to judge."
-            )
+        _judge_by_test_rows(rows)
     elif (_marked(rows, Split.VALIDATION) & rows.labelled).any():
-        rows.test = _marked(rows, Split.VALIDATION)
-        rows.test_source = "the rows the dataset marks as validation"
-        rows.notes.append(
-            "The dataset has no test rows: its validation rows are the test set of this run, and "
-            "none of them is trained on."
-        )
+        _judge_by_validation_rows(rows)
     else:
         rows = _hold_out(dataset, rows, seed)
     rows.test &= rows.labelled
     return rows
+
+
+def _with_test_set(dataset: Dataset, rows: TrainingRows, test_set: Dataset) -> TrainingRows:
+    rows = _without_own_test(dataset, rows)
+    rows.add(test_set, source=1)
+    rows.test = np.asarray(rows.sources) == 1
+    rows.test_source = f"the dataset “{test_set.name}”"
+    return rows
+
+
+def _judge_by_test_rows(rows: TrainingRows) -> None:
+    rows.test = _marked(rows, Split.TEST)
+    rows.test_source = "rows marked as test"
+    validation = int((_marked(rows, Split.VALIDATION) & rows.labelled).sum())
+    if validation:
+        rows.notes.append(
+            f"{validation:,} validation rows are trained on: the test rows are enough to judge."
+        )
+
+
+def _judge_by_validation_rows(rows: TrainingRows) -> None:
+    rows.test = _marked(rows, Split.VALIDATION)
+    rows.test_source = "the rows the dataset marks as validation"
+    rows.notes.append(
+        "The dataset has no test rows: its validation rows are the test set of this run, and "
+        "none of them is trained on."
+    )
 
 
 def _without_own_test(dataset: Dataset, rows: TrainingRows) -> TrainingRows:

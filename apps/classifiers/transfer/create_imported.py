@@ -14,6 +14,7 @@ from apps.classifiers.models import (
 )
 from apps.classifiers.prediction import predictor_file
 from apps.classifiers.prediction.model_check import warnings
+from apps.classifiers.prediction.predictor import ModelCard
 from apps.classifiers.transfer import imports
 from apps.servers.models import Use
 from apps.servers.services import default_target
@@ -38,8 +39,17 @@ def import_classifier(owner: User, data: bytes) -> tuple[Classifier, list[str]]:
         model=stored.card.embedding_model,
         options={"seed": 0, "balanced": False, **stored.card.preparation},
     )
-    now = timezone.now()
-    run = Run.objects.create(
+    run = _create_run(classifier, stored.card, told)
+    predictor_file.save(Path(settings.CLASSIFIERS_DIR), run.artefact, stored)
+    classifier.current = run
+    classifier.save(update_fields=["current"])
+    return classifier, warnings(stored.card, server)
+
+
+def _create_run(classifier: Classifier, card: ModelCard, told: imports.DisplayedFields) -> Run:
+    """Create the run of an imported classifier, as if it were trained now."""
+    now, gates = timezone.now(), told["gates"]
+    return Run.objects.create(
         classifier=classifier,
         number=1,
         status=Status.READY,
@@ -47,21 +57,17 @@ def import_classifier(owner: User, data: bytes) -> tuple[Classifier, list[str]]:
         finished=now,
         train_rows=told["train_rows"],
         metrics=told["metrics"],
-        thresholds=told["gates"] if set(told["gates"]) >= {"unsure", "kept"} else {},
+        thresholds=gates if set(gates) >= {"unsure", "kept"} else {},
         per_class=[
             dict.fromkeys(("precision", "recall", "f1")) | {"label": label, "support": 0}
-            for label in stored.card.labels
+            for label in card.labels
         ],
         embedding={
-            "model": stored.card.embedding_model,
-            "fingerprint": stored.card.embedding_fingerprint,
-            "dimensions": stored.card.dimensions,
+            "model": card.embedding_model,
+            "fingerprint": card.embedding_fingerprint,
+            "dimensions": card.dimensions,
             "imported": True,
         },
-        fit={"labels": len(stored.card.labels), "temperature": stored.card.temperature},
+        fit={"labels": len(card.labels), "temperature": card.temperature},
         notes=["Imported. The metrics come from the file and were not measured here."],
     )
-    predictor_file.save(Path(settings.CLASSIFIERS_DIR), run.artefact, stored)
-    classifier.current = run
-    classifier.save(update_fields=["current"])
-    return classifier, warnings(stored.card, server)

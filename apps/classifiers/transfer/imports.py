@@ -5,7 +5,7 @@ import binascii
 import json
 import zipfile
 from io import BytesIO
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from apps.classifiers.evaluation.metrics import Metrics
 from apps.classifiers.prediction.predictor import Predictor
 from apps.classifiers.prediction.predictor_file import MAX_LABELS, parse
 from apps.classifiers.transfer.exports import FORMAT
+from apps.core.json_types import JsonObject
 from apps.embeddings.services import Preparation
 
 MOST_BYTES = 200 * 1024**2
@@ -31,7 +32,16 @@ def check_size(size: int) -> None:
         raise BadFile(f"The file is larger than the limit of {MOST_BYTES // 1024**2} MB.")
 
 
-def read(data: bytes) -> tuple[Predictor, dict[str, Any]]:
+class DisplayedFields(TypedDict):
+    """What a card says besides; checked for its type alone."""
+
+    name: str
+    gates: dict[str, float]
+    metrics: JsonObject
+    train_rows: int
+
+
+def read(data: bytes) -> tuple[Predictor, DisplayedFields]:
     """The classifier in an exported .json or .npz, and what its card says besides.
 
     Raises:
@@ -114,7 +124,7 @@ def _check_card(card: dict[str, Any]) -> None:
     card["preparation"] = Preparation.read(dict(card["preparation"])).as_dict()
 
 
-def _displayed_fields(card: dict[str, Any]) -> dict[str, Any]:
+def _displayed_fields(card: dict[str, Any]) -> DisplayedFields:
     """Keep the fields that are only displayed, if they have the right type."""
     gates = card.get("gates")
     metrics = card.get("metrics")

@@ -99,8 +99,32 @@ def add_rows(
     Raises:
         ValueError: there would be too many labels.
     """
-    rejected: list[RejectedRow] = []
+    good, rejected = _check_rows(rows)
+    labels = {row["label"] for row in good} - {""}
+    description = description or f"{row_count(len(good))} added"
+    if len(good) <= CHUNK_ROWS:
+        with transaction.atomic():
+            now = lock_dataset(dataset)
+            check_label_count(now, labels)
+            return revise(dataset, now, description, _added(now, good), by=by), rejected
+
+    def plan(now: Dataset, _: dict[str, Any]) -> ChangePlan:
+        check_label_count(now, labels)
+        return ChangePlan(
+            description,
+            len(good),
+            lambda: (
+                _added(now, part, place * CHUNK_ROWS) for place, part in enumerate(chunks(good))
+            ),
+        )
+
+    return make_now(dataset, "add", {}, plan, by=by), rejected
+
+
+def _check_rows(rows: Sequence[ExampleRow]) -> tuple[list[dict[str, Any]], list[RejectedRow]]:
+    """Return the good rows as they are stored, and the others."""
     good: list[dict[str, Any]] = []
+    rejected: list[RejectedRow] = []
     for number, row in enumerate(rows, start=1):
         found = files.check_row(row, number, unlabelled=True)
         if isinstance(found, RejectedRow):
@@ -109,27 +133,10 @@ def add_rows(
         origin = found.origin or "added here"
         given = (found.text, found.label, found.split or "", origin, found.meta)
         good.append(dict(zip(ROW_FIELDS, given, strict=True)))
-    labels = {row["label"] for row in good} - {""}
-    description = description or f"{row_count(len(good))} added"
+    return good, rejected
 
-    def steps(now: Dataset, some: Sequence[dict[str, Any]], skipped: int = 0) -> list[Step]:
-        first = now.next_index + skipped
-        return [Step(first + place, None, row) for place, row in enumerate(some)]
 
-    if len(good) <= CHUNK_ROWS:
-        with transaction.atomic():
-            now = lock_dataset(dataset)
-            check_label_count(now, labels)
-            return revise(dataset, now, description, steps(now, good), by=by), rejected
-
-    def plan(now: Dataset, _: dict[str, Any]) -> ChangePlan:
-        check_label_count(now, labels)
-        return ChangePlan(
-            description,
-            len(good),
-            lambda: (
-                steps(now, some, place * CHUNK_ROWS) for place, some in enumerate(chunks(good))
-            ),
-        )
-
-    return make_now(dataset, "add", {}, plan, by=by), rejected
+def _added(now: Dataset, rows: Sequence[dict[str, Any]], skipped: int = 0) -> list[Step]:
+    """Return the steps that add rows at the end, `skipped` rows after it."""
+    first = now.next_index + skipped
+    return [Step(first + place, None, row) for place, row in enumerate(rows)]

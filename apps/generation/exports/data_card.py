@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from apps.batch.models import Batch
 from apps.batch.services import compute_progress, reports_cached_tokens, rows_of
+from apps.core.json_types import JsonObject
 from apps.generation.models import Job
 from apps.generation.review.reasons import label_of
 
@@ -10,7 +12,7 @@ from apps.generation.review.reasons import label_of
 def data_card(job: Job) -> dict[str, Any]:
     """The card as JSON."""
     batch, spec = job.batch, job.spec
-    progress_of_batch = compute_progress(batch)
+    progress = compute_progress(batch)
     return {
         "name": job.name,
         "made": job.created.isoformat(),
@@ -25,30 +27,41 @@ def data_card(job: Job) -> dict[str, Any]:
         "seed": spec.seed,
         "parameters": dict(spec.recipe.params),
         "fields": spec.recipe.field_names,
-        "counts": progress_of_batch.counts,
+        "counts": progress.counts,
         "rows_asked_for": batch.wanted,
         "rows_made": batch.total,
         "left_out": [
             {"status": status, "code": code, "reason": label_of(code), "rows": rows}
-            for status, code, rows in progress_of_batch.reasons
+            for status, code, rows in progress.reasons
         ],
-        "filters": {
-            "near_duplicates": spec.filters.near,
-            "near_duplicates_by_meaning": spec.filters.meaning,
-            "nothing_repeated_of": job.test_dataset or None,
-            "checks": [
-                {"column": column.name or "row", **check.to_json()}
-                for column in spec.recipe.written
-                for check in column.checks
-            ],
-        },
+        "filters": _filters(job),
         "edited_by_hand": rows_of(batch.pk).filter(edited__isnull=False).count(),
-        "tokens": {
-            "prompt": batch.prompt_tokens or None,
-            "cached": batch.cached_tokens if reports_cached_tokens(batch) else None,
-            "written": batch.completion_tokens or None,
-            "estimated": batch.estimated_tokens or None,
-        },
+        "tokens": _tokens(batch),
         "caution": "Models trained on synthetic text do worse on subjective tasks "
         "(Li et al. 2023, arXiv 2310.07849): test on real data.",
+    }
+
+
+def _filters(job: Job) -> JsonObject:
+    """Return what a row had to pass."""
+    spec = job.spec
+    return {
+        "near_duplicates": spec.filters.near,
+        "near_duplicates_by_meaning": spec.filters.meaning,
+        "nothing_repeated_of": job.test_dataset or None,
+        "checks": [
+            {"column": column.name or "row", **check.to_json()}
+            for column in spec.recipe.written
+            for check in column.checks
+        ],
+    }
+
+
+def _tokens(batch: Batch) -> JsonObject:
+    """Return the tokens of all requests; None for what the server did not report."""
+    return {
+        "prompt": batch.prompt_tokens or None,
+        "cached": batch.cached_tokens if reports_cached_tokens(batch) else None,
+        "written": batch.completion_tokens or None,
+        "estimated": batch.estimated_tokens or None,
     }

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from apps.batch.models import Item
 from apps.files.writers import CsvWriter, JsonlWriter, ParquetWriter, TableWriter
@@ -19,6 +19,8 @@ from apps.runtime.async_db import in_db
 Record = Mapping[str, Any]
 ToRecord = Callable[[Item], Record | None]
 """The record of a row; None for a row that is not in the file."""
+Pieces = Callable[[int | None], AsyncIterator[list[Item]]]
+"""Accepted rows in order, some at a time, up to the one with this index."""
 
 
 async def export(
@@ -42,27 +44,38 @@ async def export(
     Raises:
         ValueError: a row was edited during a Parquet export and no longer fits its column's type.
     """
-    spec = job.spec
-    number = _number_name(spec.recipe) if numbered else ""
-    pieces = partial(_pieces, job, spec, piece_rows)
-    to_record: ToRecord = partial(_record, spec, number)
-    last: int | None = None
+    pieces = partial(_pieces, job, job.spec, piece_rows)
+    number = _number_name(job.spec.recipe) if numbered else ""
+    plan = await _plan(job.spec, chosen, sides, number, pieces)
+    yield plan.writer.header()
+    async for items in pieces(plan.last):
+        yield await asyncio.to_thread(_encode, plan.writer, plan.to_record, items)
+    yield plan.writer.footer()
+
+
+class _Plan(NamedTuple):
+    """How the rows become a file."""
+
     writer: TableWriter
+    to_record: ToRecord
+    last: int | None = None
+    """Index of the last row in the file, if it cannot have later ones."""
+
+
+async def _plan(
+    spec: Spec, chosen: Format, sides: Sides | None, number: str, pieces: Pieces
+) -> _Plan:
     match chosen:
         case Format.CSV:
-            to_record = partial(_csv_record, spec, number)
             names = [*([number] if number else []), *spec.recipe.field_names]
-            writer = CsvWriter(names, plain_numbers=True)
+            return _Plan(CsvWriter(names, plain_numbers=True), partial(_csv_record, spec, number))
         case Format.PARQUET:
             last, writer = await _parquet_writer(spec, number, pieces)
+            return _Plan(writer, partial(_record, spec, number), last)
         case Format.CHAT:
-            to_record, writer = partial(_chat_record, spec, sides), JsonlWriter()
+            return _Plan(JsonlWriter(), partial(_chat_record, spec, sides))
         case Format.JSONL:
-            writer = JsonlWriter()
-    yield writer.header()
-    async for items in pieces(last):
-        yield await asyncio.to_thread(_encode, writer, to_record, items)
-    yield writer.footer()
+            return _Plan(JsonlWriter(), partial(_record, spec, number))
 
 
 def _encode(writer: TableWriter, to_record: ToRecord, items: Iterable[Item]) -> bytes:
@@ -84,7 +97,7 @@ async def _pieces(
 
 
 async def _parquet_writer(
-    spec: Spec, number: str, pieces: Callable[[int | None], AsyncIterator[list[Item]]]
+    spec: Spec, number: str, pieces: Pieces
 ) -> tuple[int | None, TableWriter]:
     """The index of the last row that was read for the types, and the writer."""
     from apps.generation.exports.parquet_types import (  # 40 MB: only where Parquet is written
