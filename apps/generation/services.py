@@ -16,7 +16,7 @@ from apps.generation.models import Job, RecipeVersion, StoredRows
 from apps.generation.recipe import targets, versions
 from apps.generation.recipe.recipe import MAX_SEED
 from apps.generation.recipe.spec import HANDLER, change_filters, stored_rows_of
-from apps.generation.rows.job_sources import read_sources, store_spec
+from apps.generation.rows.seed_tables import read_sources, store_spec
 from apps.servers.models import Server
 from apps.servers.services import Target
 
@@ -55,14 +55,7 @@ def create_job(
             handler=HANDLER,
             spec=store_spec(request, owner, sources).as_dict(),
             inputs=request.rows,  # a row's index says which it is: the recipe does the rest
-            options=BatchOptions(
-                weight=request.weight,
-                refill=request.refill,
-                width=request.width,
-                daily_tokens=request.daily_tokens,
-                all_servers=request.all_servers,
-                may_fall_back=True,
-            ),
+            options=_batch_options(request),
         )
         return Job.objects.create(
             owner=owner,
@@ -73,6 +66,17 @@ def create_job(
             for_dataset=request.for_dataset,
             for_classifier=request.for_classifier,
         )
+
+
+def _batch_options(request: JobRequest) -> BatchOptions:
+    return BatchOptions(
+        weight=request.weight,
+        refill=request.refill,
+        width=request.width,
+        daily_tokens=request.daily_tokens,
+        all_servers=request.all_servers,
+        may_fall_back=True,
+    )
 
 
 def submit(request: JobRequest, *, owner: User, target: Target, recipe_model: RecipeModel) -> Job:

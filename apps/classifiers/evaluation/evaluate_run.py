@@ -68,15 +68,8 @@ def evaluate(
     report(3, STEPS)
     _add_naive_accuracy(leaks, vectors, codes[train], fit, options, lambda: report(3, STEPS))
     report(4, STEPS)
-    curve = learning_curve(
-        vectors,
-        codes[train],
-        truth,
-        len(labels),
-        fit,
-        options,
-        report=partial(_report_point, report),
-    )
+    at_point = partial(_report_point, report)
+    curve = learning_curve(vectors, codes[train], truth, len(labels), fit, options, report=at_point)
     return RunEvaluation(
         found,
         confused,

@@ -1,7 +1,7 @@
 """Work of the pump on a row: its requests in order, and its outcome."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
@@ -9,7 +9,7 @@ from typing import cast
 from apps.batch.handlers import JobContext, RowInput, RowOrigin, RowOutcome, Verdict
 from apps.core.json_types import JsonObject
 from apps.generation.recipe.columns.seed_rows import Table
-from apps.generation.recipe.prompts.prompt_size import prompt_tokens
+from apps.generation.recipe.prompts.prompt_size import row_tokens_bound
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import answer_check
@@ -20,11 +20,8 @@ from apps.generation.rows.samplers import RowSeed
 from apps.llm.client import ChatRequest, Client, Message
 from apps.llm.events import Usage
 from apps.llm.resume import ResumableCompletion
-from apps.llm.thinking import Thinking, ThinkingSupport, describe_missing_answer, plan_thinking
+from apps.llm.thinking import Thinking, ThinkingSupport, describe_missing_answer
 from apps.runtime.async_db import in_db
-
-Tables = Mapping[str, Table]
-NO_TABLES: Tables = {}
 
 
 @dataclass
@@ -61,24 +58,16 @@ class GeneratedRow:
         return [request.question for request in self.requests]
 
 
-Advance = Callable[[Steps, Reply | None], Awaitable[RowRequest | Row]]
-
-
-def _advance(steps: Steps, reply: Reply | None) -> RowRequest | Row:
+def _next(steps: Steps, reply: Reply | None) -> RowRequest | Row:
     try:
         return next(steps) if reply is None else steps.send(reply)
     except StopIteration as end:
-        row: Row = end.value
-        return row
+        return cast(Row, end.value)
 
 
-async def advance_inline(steps: Steps, reply: Reply | None) -> RowRequest | Row:
+async def _advance(steps: Steps, reply: Reply | None, in_thread: bool) -> RowRequest | Row:
     """Run the steps up to the next request."""
-    return _advance(steps, reply)
-
-
-async def advance_in_thread(steps: Steps, reply: Reply | None) -> RowRequest | Row:
-    return await asyncio.to_thread(_advance, steps, reply)
+    return await asyncio.to_thread(_next, steps, reply) if in_thread else _next(steps, reply)
 
 
 async def generate_row(
@@ -89,7 +78,7 @@ async def generate_row(
     draft: ResumableCompletion | None = None,
     accepted: Sequence[str] = (),
     thinking: Thinking | None = None,
-    advance: Advance = advance_inline,
+    in_thread: bool = False,
 ) -> GeneratedRow:
     """Generate one row with the model.
 
@@ -97,8 +86,8 @@ async def generate_row(
         draft: the part that is generated already.
         accepted: first replies that a person accepted: they are not requested again.
         thinking: shared by all rows for one model.
-        advance: builds prompts and checks answers; `advance_in_thread` in a web process, whose
-            event loop they must not block.
+        in_thread: build prompts and check answers in a thread, for a web process: they must not
+            block its event loop.
 
     Raises:
         LLMError: the server did not answer in full.
@@ -106,7 +95,7 @@ async def generate_row(
     steps = row_steps(recipe, row_seed)
     draft, thinking = draft or ResumableCompletion(), thinking or Thinking()
     generated = GeneratedRow()
-    step = await advance(steps, None)
+    step = await _advance(steps, None, in_thread)
     while isinstance(step, RowRequest):
         done = len(generated.replies)
         generated.requests.append(step)
@@ -116,7 +105,7 @@ async def generate_row(
             reply, usage = await _send(step, client, model, draft, thinking)
             generated.usage += usage
         generated.replies.append(reply.text)
-        step = await advance(steps, reply)
+        step = await _advance(steps, reply, in_thread)
     generated.row = step
     return generated
 
@@ -206,26 +195,4 @@ def read_spec(data: JsonObject) -> Spec:
 
 
 def row_tokens(spec: Spec, thinking: ThinkingSupport) -> int:
-    return tokens_of(spec.recipe, thinking, spec.prompt_tokens)
-
-
-def tokens_of(
-    recipe: Recipe,
-    thinking: ThinkingSupport,
-    prompt: int | None = None,
-    tables: Tables = NO_TABLES,
-) -> int:
-    """Return the max tokens of a row's requests, answers included.
-
-    Args:
-        prompt: tokens of the prompts, if they are known.
-        tables: else the seed rows to count them.
-    """
-    plans = (
-        plan_thinking(thinking, request.thinking, request.reasoning_effort)
-        for request in recipe.requests
-    )
-    thoughts = sum(plan.extra_tokens for plan in plans)
-    prompt_size = prompt_tokens(recipe, tables) if prompt is None else prompt
-    # A repeated request is rare and not counted: it would halve the width of all rows.
-    return prompt_size + recipe.max_tokens + thoughts
+    return row_tokens_bound(spec.recipe, thinking, spec.prompt_tokens)

@@ -9,13 +9,12 @@ from typing import Any
 
 from apps.batch.handlers import RowOutcome
 from apps.generation.recipe.columns.seed_rows import Table
+from apps.generation.recipe.prompts.prompt_size import row_tokens_bound
 from apps.generation.recipe.recipe import Recipe
 from apps.generation.rows.generate_row import (
     GeneratedRow,
-    advance_in_thread,
     generate_row,
     outcome,
-    tokens_of,
 )
 from apps.generation.rows.samplers import RowSeed
 from apps.llm.errors import LLMError
@@ -55,7 +54,7 @@ async def generate_preview(
     chosen = Target(server, target.model)
     seeds = [RowSeed(at, seed, tables=tables or {}) for at in range(rows)]
     thinking = Thinking(server.facts_of(target.model).thinking)
-    tokens = await asyncio.to_thread(tokens_of, recipe, thinking.support, None, tables or {})
+    tokens = await asyncio.to_thread(row_tokens_bound, recipe, thinking.support, None, tables or {})
     previews = (_preview(chosen, recipe, row_seed, person, thinking, tokens) for row_seed in seeds)
     return list(await asyncio.gather(*previews))
 
@@ -85,7 +84,7 @@ async def _preview(
                 target.client,
                 target.model,
                 thinking=thinking,
-                advance=advance_in_thread,  # a template must not block the event loop
+                in_thread=True,  # a template must not block the event loop
             )
             seconds = time.monotonic() - started
             held.record_usage(generated.usage)

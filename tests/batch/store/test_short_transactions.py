@@ -25,7 +25,7 @@ from apps.core.models import ApiKey
 from apps.generation.job_request import JobRequest
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
-from apps.generation.rows import job_sources
+from apps.generation.rows import seed_tables
 from apps.generation.services import create_job, delete
 from apps.servers.models import Server
 
@@ -119,13 +119,13 @@ def test_seed_rows_are_read_before_the_transaction(
 ) -> None:
     """SQLite's begins with the lock: what only reads in it keeps others from writing."""
     inside = []
-    load_tables = job_sources.load_tables
+    load_tables = seed_tables.load_tables
 
     def noted(*args: Any) -> Any:
         inside.append(connection.in_atomic_block)
         return load_tables(*args)
 
-    monkeypatch.setattr(job_sources, "load_tables", noted)
+    monkeypatch.setattr(seed_tables, "load_tables", noted)
     body = {"name": "Job", "rows": 2, "recipe": {"prompt": "Write."}}
     _, token = ApiKey.issue(user=alice, name="tests")
     api = Client(headers={"authorization": f"Bearer {token}"})

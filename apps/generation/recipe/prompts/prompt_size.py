@@ -1,4 +1,4 @@
-"""Upper bound of the tokens of a row's prompts (pure).
+"""Upper bounds of the tokens of a row: of its prompts, and of all its requests.
 
 Where slots share one context, rows are admitted by it: a prompt longer than its bound would end the
 answers of everyone.
@@ -14,10 +14,34 @@ from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.prompts import templates
 from apps.generation.recipe.prompts.budget import MAX_PROMPT
 from apps.generation.recipe.recipe import Recipe
+from apps.llm.thinking import ThinkingSupport, plan_thinking
 from apps.llm.token_bound import ASCII_CHARACTERS, max_tokens_of
 
 DRAWN = 40  # tokens of a number, a date, an identifier
 MOST = MAX_PROMPT // ASCII_CHARACTERS
+NO_TABLES: Mapping[str, Table] = {}
+
+
+def row_tokens_bound(
+    recipe: Recipe,
+    thinking: ThinkingSupport,
+    prompt: int | None = None,
+    tables: Mapping[str, Table] = NO_TABLES,
+) -> int:
+    """Return the max tokens of a row's requests, answers and thoughts included.
+
+    Args:
+        prompt: tokens of the prompts, if they are known.
+        tables: else the seed rows to count them.
+    """
+    plans = (
+        plan_thinking(thinking, request.thinking, request.reasoning_effort)
+        for request in recipe.requests
+    )
+    thoughts = sum(plan.extra_tokens for plan in plans)
+    prompt_size = prompt_tokens(recipe, tables) if prompt is None else prompt
+    # A repeated request is rare and not counted: it would halve the width of all rows.
+    return prompt_size + recipe.max_tokens + thoughts
 
 
 def prompt_tokens(recipe: Recipe, tables: Mapping[str, Table]) -> int:
