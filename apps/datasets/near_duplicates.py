@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, TypedDict
 
 from django.db import transaction
 
@@ -40,6 +40,22 @@ class PairRows:
         return self.row.label != self.other.label
 
 
+class SearchStatus(TypedDict, total=False):
+    """A search of a dataset; pages, API and `Dataset.near` hold it."""
+
+    state: Literal["running", "failed", "done"]
+    done: int
+    """Texts embedded, of `total`, while it runs."""
+    total: int
+    error: str
+    """Of one that failed."""
+    model: str
+    """Of one that is done, like those that follow."""
+    version: int
+    found: int
+    threshold: float
+
+
 def is_search_available() -> bool:
     """Return True if a room with vectors has registered a handler for the search."""
     return work.is_registered(NEAR_DUPLICATE_SEARCH)
@@ -53,14 +69,14 @@ def start_search(dataset: Dataset) -> bool:
     )
 
 
-def search_status(dataset: Dataset) -> dict[str, Any]:
-    """Return the `state` of the last search, with its progress, its error or its result."""
+def search_status(dataset: Dataset) -> SearchStatus:
+    """Return the state of the last search; {} before the first."""
     task = work.find(NEAR_DUPLICATE_SEARCH, dataset.pk)
     if task is not None and task.is_active:
         return {"state": "running", "done": task.done, "total": task.total}
     if task is not None and task.state == TaskState.FAILED:
         return {"state": "failed", "error": task.error}
-    found: dict[str, Any] = dataset.near
+    found: SearchStatus = dataset.near
     return found if found.get("state") == "done" else {}
 
 
@@ -87,13 +103,9 @@ def store_near_duplicates(
         batch_size=2_000,
     )
     Dataset.objects.filter(pk=ref.dataset_id).update(
-        near={
-            "state": "done",
-            "model": model,
-            "version": ref.version,
-            "found": len(pairs),
-            "threshold": threshold,
-        }
+        near=SearchStatus(
+            state="done", model=model, version=ref.version, found=len(pairs), threshold=threshold
+        )
     )
 
 

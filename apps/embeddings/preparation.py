@@ -6,12 +6,13 @@ has a longest text. What is cached is always the whole vector of the text as it 
 truncation costs nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
 
+from apps.core.json_types import JsonObject, JsonValue
 from apps.embeddings import arrays
 from apps.embeddings.cache import Embedder, EmbedStats, Progress, embed
 from apps.embeddings.errors import TextsTooLarge, TooFewDimensions
@@ -36,16 +37,17 @@ class Preparation:
     """Texts too long for the model: reject, cut, or use the mean of the vectors of their parts."""
 
     @classmethod
-    def read(cls, options: dict[str, Any]) -> Self:
+    def read(cls, options: Mapping[str, JsonValue]) -> Self:
         """Read stored options; missing or unknown ones keep their default."""
-        long_texts = options.get("long_texts")
+        long_texts: Any = options.get("long_texts")
+        dimensions: Any = options.get("dimensions") or 0
         return cls(
             prefix=str(options.get("prefix") or ""),
-            dimensions=int(options.get("dimensions") or 0),
+            dimensions=int(dimensions),
             long_texts=long_texts if long_texts in LONG_TEXTS else "reject",
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         return {
             "prefix": self.prefix,
             "dimensions": self.dimensions,

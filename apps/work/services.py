@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from django.utils.module_loading import import_string
 from kombu.exceptions import OperationalError
 
+from apps.core.json_types import JsonObject
 from apps.work.errors import LeaseLost, TaskCancelled
 from apps.work.lease import MAX_ATTEMPTS, HeldTask, claim
 from apps.work.models import Task, TaskState
@@ -50,7 +51,7 @@ def enqueue(
     subject: object,
     *,
     owner: User | None = None,
-    options: dict[str, Any] | None = None,
+    options: JsonObject | None = None,
     send: bool = True,
     repeat: bool = True,
 ) -> Task | None:
@@ -85,7 +86,7 @@ def start_here(
     subject: object,
     *,
     owner: User | None = None,
-    options: dict[str, Any] | None = None,
+    options: JsonObject | None = None,
     repeat: bool = True,
 ) -> HeldTask | None:
     """Queue work and claim it for this process; None as `enqueue`. A worker resumes it if we die.

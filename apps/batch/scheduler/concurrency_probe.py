@@ -6,13 +6,22 @@ tokens/s of a row. Rows differ in length, so counting finished rows in a few sec
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 STEP_SECONDS = 3.0
 STEP_ROWS = 3
 MAX_STEP_SECONDS = 30.0
 # A few rows give rough figures: fewer slots are used only if they are clearly faster.
 CLEARLY_FASTER = 1.1
+
+
+class ProbeJson(TypedDict):
+    """A `ProbeResult` as it is stored."""
+
+    model: str
+    slots: int
+    rates: dict[str, float]
+    best: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +34,11 @@ class ProbeResult:
     best: int
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "ProbeResult":
+    def from_json(cls, data: ProbeJson) -> "ProbeResult":
         rates = {int(width): rate for width, rate in data["rates"].items()}
         return cls(data["model"], data["slots"], rates, data["best"])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ProbeJson:
         rates = {str(width): rate for width, rate in self.rates.items()}
         return {"model": self.model, "slots": self.slots, "rates": rates, "best": self.best}
 

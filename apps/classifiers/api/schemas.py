@@ -1,13 +1,13 @@
 """Bodies of requests and answers of the classifier routes."""
 
 from datetime import datetime
-from typing import Any
 
 from ninja import Field, Schema
 
 from apps.classifiers.evaluation.thresholds.decision import MIN_KEPT_SHARE
 from apps.classifiers.prediction import predict as prediction_predict
 from apps.classifiers.training.label_rules import RareLabels
+from apps.core.json_types import JsonObject
 from apps.embeddings.services import LongTexts
 
 
@@ -76,7 +76,7 @@ class NewestRun(Schema):
 
     version: int
     status: str
-    metrics: dict[str, Any]
+    metrics: JsonObject
     notes: list[str]
 
 
@@ -87,13 +87,13 @@ class ClassifierOut(ClassifierRow):
     run: RunRef
     error: str
     progress: Progress
-    metrics: dict[str, Any]
-    per_class: list[dict[str, Any]]
+    metrics: JsonObject
+    per_class: list[JsonObject]
     confusion: Confusion
     notes: list[str]
-    left_out: list[dict[str, Any]]
-    options: dict[str, Any]
-    versions: dict[str, Any]
+    left_out: list[JsonObject]
+    options: JsonObject
+    versions: JsonObject
     newest: NewestRun
 
 

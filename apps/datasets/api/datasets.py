@@ -124,7 +124,7 @@ def list_rejected(request: HttpRequest, pk: int, limit: int = 100, after: str | 
 
 
 @router.get("/datasets/{int:pk}/report")
-def get_report(request: HttpRequest, pk: int) -> dict[str, Any]:
+def get_report(request: HttpRequest, pk: int) -> Any:
     """Duplicates, conflicts, leaks, labels with few rows or much alike, of the present version."""
     dataset = get_mine(request, pk)
     return dict(services.report(dataset)) | {"near": near_duplicates.search_status(dataset)}

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from apps import files
+from apps.core.json_types import JsonObject
 from apps.datasets.models import Upload
 from apps.files import ColumnMapping, FormatError, Layout, Quoting, ReadOptions
 
@@ -14,15 +15,16 @@ class ImportOptions:
     mapping: ColumnMapping
     read: ReadOptions = field(default_factory=ReadOptions)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> "ImportOptions":
-        read = ReadOptions(**value["read"])
+    def from_json(cls, value: JsonObject) -> "ImportOptions":
+        stored: Any = value
+        read = ReadOptions(**stored["read"])
         if read.quoting is not None:
             read = replace(read, quoting=Quoting(read.quoting))
-        return cls(value["name"], ColumnMapping(**value["mapping"]), read)
+        return cls(stored["name"], ColumnMapping(**stored["mapping"]), read)
 
 
 def check_files(upload: Upload, options: ImportOptions) -> list[Layout]:

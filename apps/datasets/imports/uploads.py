@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apps import files as apps_files
 from apps.datasets.errors import UploadTooLarge
-from apps.datasets.models import DatasetState, TaskKind, Upload
+from apps.datasets.models import DatasetState, TaskKind, Upload, UploadedPart
 from apps.datasets.rows.removal import queue_removal
 from apps.work import services as work
 from apps.work.models import ACTIVE, TaskState
@@ -40,7 +40,7 @@ def store_upload(*, owner: User, files: "Sequence[File[bytes]]") -> Upload:
             before = upload.size
             _store(upload, place, file)
             split = apps_files.split_of_file_name(name) if len(files) > 1 else None
-            parts.append({"name": name, "size": upload.size - before, "split": split or ""})
+            parts.append(UploadedPart(name=name, size=upload.size - before, split=split or ""))
         if len(files) > 1:
             upload.parts = parts
         upload.save(force_insert=True)

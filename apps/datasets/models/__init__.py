@@ -12,7 +12,7 @@ from apps.datasets.models.datasets import (
 )
 from apps.datasets.models.queues import Queue, QueueItem
 from apps.datasets.models.task_kinds import TaskKind
-from apps.datasets.models.uploads import Upload, UploadState
+from apps.datasets.models.uploads import Upload, UploadedPart, UploadState
 
 __all__ = [
     "Change",
@@ -29,4 +29,5 @@ __all__ = [
     "TaskKind",
     "Upload",
     "UploadState",
+    "UploadedPart",
 ]

@@ -3,12 +3,13 @@
 import uuid
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, TypedDict
 
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from apps.core.json_types import JsonObject
 from apps.core.models import Owned, OwnedQuerySet
 from apps.datasets.models.datasets import Dataset
 from apps.work import services as work
@@ -21,6 +22,15 @@ class UploadState(models.TextChoices):
     IMPORTING = "importing"
     DONE = "done"
     FAILED = "failed"
+
+
+class UploadedPart(TypedDict):
+    """One of the files, as `Upload.parts` holds it."""
+
+    name: str
+    size: int
+    split: str
+    """Empty: a column holds it, or nothing."""
 
 
 _STATES = {
@@ -66,9 +76,8 @@ class Upload(Owned):
         return Path(settings.UPLOADS_DIR) / (f"{self.id}-{place}" if place else str(self.id))
 
     @property
-    def files(self) -> list[dict[str, Any]]:
-        """List each file's "name", "size" and "split" (empty: a column holds it, or nothing)."""
-        return self.parts or [{"name": self.file_name, "size": self.size, "split": ""}]
+    def files(self) -> list[UploadedPart]:
+        return self.parts or [UploadedPart(name=self.file_name, size=self.size, split="")]
 
     @property
     def state(self) -> UploadState:
@@ -76,7 +85,7 @@ class Upload(Owned):
         return found or UploadState.WAITING
 
     @property
-    def import_options(self) -> dict[str, Any]:
+    def import_options(self) -> JsonObject:
         """Return the options of its import; {} before one was started."""
         return self.task.options if self.task else {}
 

@@ -13,6 +13,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from apps.core.json_types import JsonObject
 from apps.datasets.errors import BeingChanged
 from apps.datasets.models import Change, Dataset, Revision, TaskKind
 from apps.datasets.rows import steps
@@ -76,7 +77,7 @@ def create_change(
     """
     with transaction.atomic():
         steps.lock_dataset(dataset)
-        options = {"change": kind, "args": args}
+        options: JsonObject = {"change": kind, "args": args}
         task = work.enqueue(TaskKind.CHANGE, dataset.pk, owner=by, options=options, send=send)
         if task is None:
             raise BeingChanged

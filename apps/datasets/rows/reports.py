@@ -40,10 +40,16 @@ class LabelCount(TypedDict):
     count: int
 
 
+class ReportedLimit(TypedDict):
+    model: str
+    tokens: int
+    characters: int
+
+
 class Report(TypedDict):
     version: int
-    limit: dict[str, Any] | None
-    """The embedding model's: {"model", "tokens", "characters"}."""
+    limit: ReportedLimit | None
+    """The embedding model's."""
     repeated: int
     """Rows whose text was there before."""
     duplicate_rows: int
@@ -193,7 +199,7 @@ def _is_number(label: str) -> bool:
     return True
 
 
-def _as_json(limit: hooks.TextLimit | None) -> dict[str, Any] | None:
+def _as_json(limit: hooks.TextLimit | None) -> ReportedLimit | None:
     if limit is None:
         return None
     return {"model": limit.model, "tokens": limit.tokens, "characters": limit.characters}

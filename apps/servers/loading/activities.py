@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
+from apps.core.json_types import JsonObject
 from apps.servers.loading.load_model import Action, check_action
 from apps.servers.loading.task_kind import MODEL_ACTION
 from apps.servers.models import Server
@@ -53,7 +54,7 @@ def start_action(server: Server, model: str, action: Action) -> None:
             for other in (Action.LOAD, Action.WARM):
                 if task := _find(server, model, other):
                     work.cancel(task)
-        options = {"server": server.pk, "model": model, "action": action.value}
+        options: JsonObject = {"server": server.pk, "model": model, "action": action.value}
         work.enqueue(MODEL_ACTION, _subject(server, model, action), options=options)
 
 
