@@ -59,6 +59,17 @@ def test_the_card_shows_why_a_download_failed(
     assert "Unreachable" in shown
 
 
+def test_the_first_page_says_why_a_download_failed(
+    browser: Client, embedded: Server, data: Path
+) -> None:
+    tell(embedded, data, FAILED)
+    embedded.defaults.create(use="chat")
+    browser.get("/servers/cards/")
+
+    shown = visible_text(browser.get("/chat/").content.decode())
+    assert "offline The repository alice/models has no file m.gguf." in shown
+
+
 async def test_the_chat_page_shows_the_progress(embedded: Server, data: Path) -> None:
     tell(embedded, data, HALF)
     state = ModelState(Target(await refresh_server(embedded), ""))
