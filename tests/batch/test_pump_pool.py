@@ -1,6 +1,7 @@
 """All pumps of one process: many servers side by side, woken, shared, started again."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -14,13 +15,14 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from apps.batch import pump_heartbeat, pump_pool, services
 from apps.batch.jobs.progress import NO_WORKER
-from apps.batch.models import Batch, BatchStatus, ItemStatus
+from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.batch.pump import state as pump_state
 from apps.batch.pump_pool import PumpPool
 from apps.batch.services import wake_pump
 from apps.batch.store import job_writes
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State
+from bench.stream import paced_server
 from tests.batch.conftest import MakeBatch, until_stored
 from tests.llama_process import LlamaProcess
 
@@ -53,27 +55,39 @@ async def servers_like(llama: LlamaProcess, number: int) -> list[Server]:
     return found
 
 
-async def queued(owner: User, server: Server, rows: int, **spec: Any) -> Batch:
+async def queued(
+    owner: User, server: Server, rows: int, *, width: int | None = None, **spec: Any
+) -> Batch:
     return await in_db(
         lambda: services.create_batch(
-            owner=owner, server=server, handler="tests.echo", spec=spec, inputs=rows
+            owner=owner, server=server, handler="tests.echo", spec=spec, inputs=rows, width=width
         )
     )
 
 
-async def test_ten_servers_are_worked_on_at_the_same_time_by_one_process(
-    alice: User, llama: LlamaProcess
-) -> None:
-    servers = await servers_like(llama, 10)
-    jobs = [await queued(alice, server, 400, max_tokens=20) for server in servers]
+async def test_ten_servers_get_equal_shares_of_one_process(alice: User) -> None:
+    rows = 30
+    with paced_server() as url:
+        jobs = []
+        for at in range(10):
+            server = Server(name=f"Server {at}", base_url=url, parallel=2, state=State.UNKNOWN)
+            await server.asave()
+            jobs.append(await queued(alice, server, 400, width=2, max_tokens=15))
 
-    def fewest() -> int:
-        return min(job.items.filter(status=ItemStatus.ACCEPTED).count() for job in jobs)
+        def finished() -> list[int]:
+            found = Counter(
+                Item.objects.filter(status=ItemStatus.ACCEPTED).values_list("batch", flat=True)
+            )
+            return [found[job.pk] for job in jobs]
 
-    async with running():
-        await until_stored(lambda: fewest() >= 20)
-        finished = [(await in_db(services.compute_progress, job)).finished for job in jobs]
-    assert max(finished) <= 4 * min(finished), finished
+        async with running():
+            await until_stored(lambda: min(finished()) > 0)
+            before = await in_db(finished)
+            await until_stored(lambda: sum(finished()) - sum(before) >= rows * len(jobs))
+            after = await in_db(finished)
+    shares = [end - start for start, end in zip(before, after, strict=True)]
+    mean = sum(shares) / len(shares)
+    assert all(abs(share - mean) <= 0.1 * mean for share in shares), shares
 
 
 async def test_a_job_that_is_queued_meanwhile_starts_at_once(
