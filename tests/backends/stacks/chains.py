@@ -48,6 +48,21 @@ http {{
 """
 
 
+def nginx_before(upstream: str, folder: Path) -> tuple[ProgramProcess, str]:
+    """Return an nginx in front of `upstream`, and its own root. Skips the test without nginx."""
+    port = free_port()
+    root = f"http://127.0.0.1:{port}"
+    config = folder / "nginx.conf"
+    config.write_text(NGINX.format(folder=folder, port=port, root=upstream))
+    nginx = ProgramProcess(
+        [command("nginx"), "-p", str(folder), "-c", str(config), "-e", "stderr"],
+        ready_url=f"{root}/health",
+        folder=folder,
+        name="nginx",
+    )
+    return nginx, root
+
+
 @contextmanager
 def _litellm_over_swap(folder: Path, models: ModelFiles) -> Iterator[Backend]:
     swap, swap_root = llama_swap(folder, {"models": swap_models(models)})
@@ -84,17 +99,8 @@ def _litellm_over_swap(folder: Path, models: ModelFiles) -> Iterator[Backend]:
 @contextmanager
 def _nginx_over_router(folder: Path, models: ModelFiles) -> Iterator[Backend]:
     router, router_root = preset_router(folder, models)
-    port = free_port()
-    root = f"http://127.0.0.1:{port}"
-    config = folder / "nginx.conf"
-    config.write_text(NGINX.format(folder=folder, port=port, root=router_root))
-    nginx = ProgramProcess(
-        [command("nginx"), "-p", str(folder), "-c", str(config), "-e", "stderr"],
-        ready_url=f"{root}/health",
-        folder=folder,
-        name="nginx",
-    )
-    with router, nginx, Relay(port) as relay:
+    nginx, root = nginx_before(router_root, folder)
+    with router, nginx, Relay(int(root.rsplit(":", 1)[1])) as relay:
         yield Backend(
             OVER_ROUTER,
             "router",
