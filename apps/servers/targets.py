@@ -79,10 +79,12 @@ def default_target(use: Use) -> Target:
     Raises:
         NoServer: none is set.
     """
-    default = DefaultServer.objects.select_related("server").filter(use=use).first()
-    if default is not None:
-        return choose_target(default.server, default.model, use)
-    raise NoServer(f"No server set for {use.label.lower()}. Choose one under Servers.")
+    try:
+        default = DefaultServer.objects.select_related("server").get(use=use)
+    except DefaultServer.DoesNotExist:
+        message = f"No server set for {use.label.lower()}. Choose one under Servers."
+        raise NoServer(message) from None
+    return choose_target(default.server, default.model, use)
 
 
 def choose_target(server: Server, model: str = "", use: Use | None = None) -> Target:

@@ -103,7 +103,10 @@ class Conversation(Owned):
         What it refers to is fetched when it is needed: a join of all of it costs more, and a
         conversation with the default server and no prompt has none of it.
         """
-        return cls.objects.owned_by(user).filter(pk=pk).order_by().first()
+        try:
+            return cls.objects.owned_by(user).get(pk=pk)
+        except cls.DoesNotExist:
+            return None
 
 
 class Share(Owned):
