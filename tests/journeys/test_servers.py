@@ -152,7 +152,7 @@ def test_a_server_is_added_used_and_removed(page: Page, router: Standin) -> None
     expect(judge.get_by_role("button", name="Unload")).to_be_focused()
     expect(server.get_by_role("listitem").filter(has_text="Free")).to_have_count(5)
     judge.get_by_role("button", name="Unload").press("Enter")
-    expect(judge).to_contain_text("unloaded")
+    expect(judge).to_contain_text("Unloaded")
     assert router.states == {"chat-14b": "loaded", "judge-4b": "unloaded"}
 
     generation = page.get_by_label("Generation")
