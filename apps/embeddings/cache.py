@@ -23,7 +23,7 @@ from apps.llm import errors
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State, Use
-from apps.servers.services import Target, choose_target, refresh_server
+from apps.servers.services import Target, choose_target, find_fallback, refresh_server
 
 LOOKUP_HASHES = 900  # SQLite's older limit is 999 parameters a statement
 SAVE_DELAY_SECONDS = 0.05  # later saves wait until the answer is on its way
@@ -54,6 +54,8 @@ async def identify(
 ) -> Embedder:
     """Identify the model behind a target, by two fixed texts that are embedded from time to time.
 
+    While the default server is away, its fallback is used if it gives the same vectors.
+
     Args:
         recheck: embed them now, however recent the last check is.
 
@@ -62,16 +64,37 @@ async def identify(
         LLMError: the server failed.
     """
     server = await refresh_server(target.server)
+    if server.state == State.UNREACHABLE:
+        away = Embedder(_named(server, target.model), "")
+        if (other := await _find_fallback(away, lane=lane)) is not None:
+            return other
     if server.state != State.READY:
         kind = {State.LOADING: errors.Loading, State.UNAUTHORIZED: errors.Unauthorized}
         reason = server.facts.error or "The embedding server is not ready. Try again in a moment."
         raise kind.get(State(server.state), errors.Unreachable)(reason)
-    # A target chosen before the first probe of the server has no model name.
-    unnamed = target.model in {"", "default"}
-    model = choose_target(server, use=Use.EMBEDDINGS).model if unnamed else target.model
-    known = Target(server, model)
-    reported = server_fingerprint(server, model)
+    known = _named(server, target.model)
+    reported = server_fingerprint(server, known.model)
     return Embedder(known, await canary.fingerprint(known, reported, lane=lane, recheck=recheck))
+
+
+def _named(server: Server, model: str) -> Target:
+    """A target with its model's name; one chosen before the first probe of the server has none."""
+    unnamed = model in {"", "default"}
+    return choose_target(server, "" if unnamed else model, Use.EMBEDDINGS)
+
+
+async def _find_fallback(embedder: Embedder, *, lane: Lane) -> Embedder | None:
+    """The fallback of an embedder whose server is away; None if there is none with its vectors."""
+    own = embedder.target
+    other = await find_fallback(Use.EMBEDDINGS, own.server)
+    if other is None:
+        return None
+    reported = server_fingerprint(own.server, own.model)
+    # Vectors are known by the name of the model where they were first seen.
+    found = await canary.fingerprint(other, reported, lane=lane, name=own.model)
+    if embedder.fingerprint and found != embedder.fingerprint:
+        return None
+    return Embedder(other, found)
 
 
 def server_fingerprint(server: Server, model: str) -> str:
@@ -132,7 +155,21 @@ async def embed(
     unseen = _first_texts(texts, inverse, known, len(hashes))
     expires = retention.expiry_date(lasting=lasting)
     work = _EmbedCall(embedder, lane, hashes, vectors, progress, stats or EmbedStats(), expires)
-    await work.run(unseen, save_later=save_later)
+    try:
+        await work.run(unseen, save_later=save_later)
+    except errors.Unreachable:
+        other = await _find_fallback(embedder, lane=lane)
+        if other is None:
+            raise
+        return await embed(
+            other,
+            texts,
+            lane=lane,
+            progress=progress,
+            stats=stats,
+            save_later=save_later,
+            lasting=lasting,
+        )
     if work.problems:
         raise TextsTooLarge(
             {

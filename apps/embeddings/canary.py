@@ -28,12 +28,15 @@ TRUSTED_SECONDS = 60.0
 _checked: dict[tuple[object, ...], tuple[str, float]] = {}
 
 
-async def fingerprint(target: Target, reported: str, *, lane: Lane, recheck: bool = False) -> str:
+async def fingerprint(
+    target: Target, reported: str, *, lane: Lane, recheck: bool = False, name: str = ""
+) -> str:
     """The fingerprint of the model that answers at `target` now.
 
     Args:
         reported: the fingerprint by the server's facts about the model.
         recheck: embed the texts now, however recent the last check is.
+        name: the model's name where it was first seen, if it has another here.
 
     Raises:
         LLMError: the server failed.
@@ -43,7 +46,7 @@ async def fingerprint(target: Target, reported: str, *, lane: Lane, recheck: boo
     found, until = _checked.get(key, ("", 0.0))
     if recheck or not found or time.monotonic() >= until:
         vectors = await _vectors(target, lane)
-        found = await in_db(_recognise, target.model, reported, vectors)
+        found = await in_db(_recognise, name or target.model, reported, vectors)
         _checked[key] = (found, time.monotonic() + TRUSTED_SECONDS)
     return found
 
