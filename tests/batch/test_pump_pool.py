@@ -60,7 +60,12 @@ async def queued(
 ) -> Batch:
     return await in_db(
         lambda: services.create_batch(
-            owner=owner, server=server, handler="tests.echo", spec=spec, inputs=rows, width=width
+            owner=owner,
+            server=server,
+            handler="tests.echo",
+            spec=spec,
+            inputs=rows,
+            options=services.BatchOptions(width=width),
         )
     )
 
