@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from django.utils.module_loading import import_string
 
-from apps.core.json_types import JsonObject, JsonValue
+from apps.core.schemas.json_types import JsonObject, JsonValue
 from apps.llm.events import Usage
 from apps.llm.resume import ResumableCompletion
 from apps.llm.thinking import NOT_REPORTED, ThinkingSupport

@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from apps.batch.handlers import RowOrigin
 from apps.core.fields import OrderedJSONField
-from apps.core.json_types import JsonValue
 from apps.core.models import Owned, OwnedQuerySet
+from apps.core.schemas.json_types import JsonValue
 from apps.servers.models import Server
 
 

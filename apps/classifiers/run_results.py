@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
-from apps.core.json_types import JsonObject
+from apps.core.schemas.json_types import JsonObject
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

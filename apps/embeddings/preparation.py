@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from apps.core.json_types import JsonObject, JsonValue
+from apps.core.schemas.json_types import JsonObject, JsonValue
 from apps.embeddings import arrays
 from apps.embeddings.cache import Embedder, EmbedStats, Progress, embed
 from apps.embeddings.errors import TextsTooLarge, TooFewDimensions

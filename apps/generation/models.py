@@ -3,8 +3,8 @@ from django.utils.functional import cached_property
 
 from apps.batch.models import Batch
 from apps.core.fields import OrderedJSONField
-from apps.core.json_types import JsonObject
 from apps.core.models import Owned, OwnedQuerySet
+from apps.core.schemas.json_types import JsonObject
 from apps.datasets.models import Dataset
 from apps.generation.recipe.spec import Spec
 from apps.servers.models import Server

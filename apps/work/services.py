@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from django.utils.module_loading import import_string
 from kombu.exceptions import OperationalError
 
-from apps.core.json_types import JsonObject
+from apps.core.schemas.json_types import JsonObject
 from apps.work.errors import LeaseLost, TaskCancelled
 from apps.work.lease import MAX_ATTEMPTS, HeldTask, claim
 from apps.work.models import Task, TaskState

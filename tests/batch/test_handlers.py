@@ -16,7 +16,7 @@ from apps.batch.handlers import (
     find_handler,
     register_handler,
 )
-from apps.core.json_types import JsonValue
+from apps.core.schemas.json_types import JsonValue
 from apps.llm.client import Client
 from apps.llm.events import Usage
 from apps.llm.thinking import NOT_REPORTED, ThinkingSupport

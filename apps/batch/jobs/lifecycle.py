@@ -14,7 +14,7 @@ from django.utils import timezone
 from apps.batch.errors import WrongState
 from apps.batch.models import ACTIVE, Batch, BatchStatus, Item
 from apps.batch.store.items import INSERT_ROWS, add_empty_items, add_items
-from apps.core.json_types import JsonObject, JsonValue
+from apps.core.schemas.json_types import JsonObject, JsonValue
 from apps.servers.models import Server
 
 

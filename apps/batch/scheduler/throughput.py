@@ -31,7 +31,7 @@ class Point:
     def to_json(self) -> PointJson:
         return [round(value, 2) for value in astuple(self)]
 
-    def beside(self, other: "Point") -> "Point":
+    def combined_with(self, other: "Point") -> "Point":
         """Return the work of two servers in one interval."""
         return Point(
             self.start,
@@ -57,7 +57,7 @@ def append_point(points: Sequence[Point], point: Point) -> list[Point]:
     The point of another server in the same interval is added to the last one.
     """
     if points and point.start < points[-1].start + SAME_INTERVAL_SECONDS:
-        return [*points[:-1], points[-1].beside(point)]
+        return [*points[:-1], points[-1].combined_with(point)]
     longer = [*points, point]
     if len(longer) <= MAX_POINTS:
         return longer

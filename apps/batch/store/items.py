@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from apps.batch.models import Batch, Item
-from apps.core.json_types import JsonValue
+from apps.core.schemas.json_types import JsonValue
 from apps.runtime.bulk_insert import bulk_insert, insert_numbered
 
 INSERT_ROWS = 2000  # of one transaction: others write meanwhile

@@ -7,7 +7,7 @@ from django.db.models import CharField, Max, Q
 from django.db.models.functions import MD5
 
 from apps.batch.models import ACTIVE, OPEN, Batch, BatchServer, Item, ItemStatus
-from apps.core.json_types import JsonObject
+from apps.core.schemas.json_types import JsonObject
 from apps.servers.models import Server
 
 

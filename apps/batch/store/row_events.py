@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from apps.batch.handlers import RowOutcome
-from apps.core.json_types import JsonValue
+from apps.core.schemas.json_types import JsonValue
 from apps.llm.events import Usage
 
 

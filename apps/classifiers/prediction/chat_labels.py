@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from apps.batch.handlers import JobContext, RowInput, RowOutcome, Verdict
-from apps.core.json_types import JsonObject, JsonValue
+from apps.core.schemas.json_types import JsonObject, JsonValue
 from apps.llm.client import ChatRequest, Completion
 from apps.llm.thinking import (
     Thinking,

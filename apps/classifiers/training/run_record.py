@@ -20,7 +20,7 @@ from apps.classifiers.training.embed_rows import EmbeddedRows, EmbeddedTexts
 from apps.classifiers.training.estimator import LIBRARY_VERSION
 from apps.classifiers.training.rows import TrainingRows
 from apps.classifiers.training.trainer import Fit
-from apps.core.json_types import JsonObject
+from apps.core.schemas.json_types import JsonObject
 from apps.embeddings.services import Preparation
 
 RunFields = dict[str, Any]

@@ -14,7 +14,7 @@ from apps.classifiers.evaluation.metrics import Metrics
 from apps.classifiers.prediction.predictor import Predictor
 from apps.classifiers.prediction.predictor_file import MAX_LABELS, parse
 from apps.classifiers.transfer.exports import FORMAT
-from apps.core.json_types import JsonObject
+from apps.core.schemas.json_types import JsonObject
 from apps.embeddings.services import Preparation
 
 MOST_BYTES = 200 * 1024**2

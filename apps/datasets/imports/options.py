@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from apps import files
-from apps.core.json_types import JsonObject
+from apps.core.schemas.json_types import JsonObject
 from apps.datasets.models import Upload
 from apps.files import ColumnMapping, FormatError, Layout, Quoting, ReadOptions
 

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from apps.core.json_types import JsonObject
 from apps.core.models import Owned, OwnedQuerySet
+from apps.core.schemas.json_types import JsonObject
 from apps.datasets.models.datasets import Dataset
 from apps.work import services as work
 from apps.work.models import Task, TaskState

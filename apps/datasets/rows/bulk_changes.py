@@ -13,7 +13,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from apps.core.json_types import JsonObject
+from apps.core.schemas.json_types import JsonObject
 from apps.datasets.errors import BeingChanged
 from apps.datasets.models import Change, Dataset, Revision, TaskKind
 from apps.datasets.rows import steps

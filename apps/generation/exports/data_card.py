@@ -4,7 +4,7 @@ from typing import Any
 
 from apps.batch.models import Batch
 from apps.batch.services import compute_progress, reports_cached_tokens, rows_of
-from apps.core.json_types import JsonObject
+from apps.core.schemas.json_types import JsonObject
 from apps.generation.models import Job
 from apps.generation.review.reasons import label_of
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from apps.core.json_types import JsonObject
+from apps.core.schemas.json_types import JsonObject
 from apps.generation.recipe.columns import schemas
 from apps.generation.recipe.columns.base import Column
 from apps.generation.recipe.columns.choices import Choice

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from apps.core.json_types import JsonObject
+from apps.core.schemas.json_types import JsonObject
 from apps.generation.recipe import parse as recipes
 from apps.generation.recipe.recipe import Recipe
 

@@ -13,7 +13,7 @@ import numpy as np
 from django.db import transaction
 
 from apps.batch import services as batches
-from apps.core.json_types import JsonObject
+from apps.core.schemas.json_types import JsonObject
 from apps.generation.models import Job
 from apps.generation.recipe.spec import Filters, change_filters
 from apps.generation.review.near_duplicates import compare_rows

@@ -7,7 +7,7 @@ from functools import partial
 from typing import cast
 
 from apps.batch.handlers import JobContext, RowInput, RowOrigin, RowOutcome, Verdict
-from apps.core.json_types import JsonObject
+from apps.core.schemas.json_types import JsonObject
 from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.prompts.prompt_size import row_tokens_bound
 from apps.generation.recipe.recipe import Recipe

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from apps.core.json_types import JsonValue
+from apps.core.schemas.json_types import JsonValue
 from apps.generation.recipe.columns.base import Column
 from apps.generation.recipe.columns.choices import Choice, Options
 from apps.generation.recipe.columns.sampled import Date, Expression, Number, Uuid

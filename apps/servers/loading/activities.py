@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from apps.core.json_types import JsonObject
+from apps.core.schemas.json_types import JsonObject
 from apps.servers.loading.load_model import Action, check_action
 from apps.servers.loading.task_kind import MODEL_ACTION
 from apps.servers.models import Server

@@ -160,7 +160,7 @@ class WidthSearch:
         self._grows = False
         enough, between = self._enough()
         if between is None:
-            self._settle(enough, now)
+            self._conclude(enough, now)
         else:
             self.width = between
         return True
@@ -181,7 +181,7 @@ class WidthSearch:
         self.is_settled, self._grows, self._rates = False, True, {}
         self._warm_up(now)
 
-    def _settle(self, width: int, now: float) -> None:
+    def _conclude(self, width: int, now: float) -> None:
         if self.reason == FIRST or not self._is_careful:
             self.reason = LARGEST if width == MAX_WIDTH else FOUND
         self._settled_rate = self._rates[width] / width
