@@ -3,8 +3,8 @@
 Each server is a real llama.cpp with 8 slots behind `bench.paced_relay`, which passes a token on
 every 30 ms: the slots are as busy as with a model that people use, and the CPU is not the limit.
 
-- `one`: a part of the rows on one server alone;
-- `three`: all rows on three;
+- `one`: a part of the rows on one server alone, after a short job;
+- `three`: all rows on three, after a short job;
 - `kill and add`: a job starts on three; one is killed, and then a fourth one added.
 
 Run: `.venv/bin/python -m bench.pool [--rows 2000]`. Nothing else should be running, except with
@@ -30,8 +30,10 @@ from tests.tiny_gguf import write_tiny_gguf
 from tests.waiting import until
 
 SLOTS, PACE_MS = 8, 30
-PART = 5
-"""The job on one server, and the one with a kill, have a fifth of the rows."""
+PART = 3
+"""The job on one server, and the one with a kill, have a third of the rows."""
+WARM_UP_ROWS = 60
+"""Of a job before each measurement: in it the width of new servers is measured, once."""
 RATE_BAR = 2.8
 RECIPE: dict[str, Any] = {
     "prompt": "Write about a {{ thing }}.",
@@ -100,6 +102,10 @@ class Pool:
         await self.check(job, rows)
         return rows / seconds
 
+    async def warm_up(self, server: int, *, all_servers: bool) -> None:
+        rows = 3 * WARM_UP_ROWS if all_servers else WARM_UP_ROWS
+        await self._workbench.ended(await self.queue(rows, server, all_servers=all_servers))
+
     async def rows_by_server(self, job: int) -> Counter[str]:
         shown = await self._workbench.shown(job)
         return Counter({found["name"]: found["rows"] for found in shown["servers"]})
@@ -151,9 +157,11 @@ async def measure(stack: Stack, boxes: list[Box], rows: int, *, only_kill_and_ad
         if only_kill_and_add:
             await pool.add_all(boxes[1:3])
             return await pool.kill_and_add(rows, first, boxes[1], boxes[3])
+        await pool.warm_up(first, all_servers=False)
         print("one")
         one = await pool.rate(rows // PART, first, all_servers=False)
         await pool.add_all(boxes[1:3])
+        await pool.warm_up(first, all_servers=True)
         print("three")
         three = await pool.rate(rows, first, all_servers=True)
         verdict("three / one", three / one, RATE_BAR)
