@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tests.backends.programs import command
 from tests.backends.stacks.llama_servers import KEY
 from tests.llama_process import free_port
 from tests.tiny_gguf import write_tiny_gguf
+from tests.waiting import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loop_closed")]
 REPOSITORY = "alice/tiny-GGUF"
@@ -71,6 +73,12 @@ async def test_a_model_is_downloaded_with_progress_used_and_deleted(
     await run_action(server, MODEL, Action.WARM)
     assert server.facts_of(MODEL).state == "loaded"
     await run_action(server, MODEL, Action.UNLOAD)
+
+    async def is_unloaded() -> bool:  # its process takes a moment to end
+        await refresh_server(server, max_age=timedelta(0))
+        return server.facts_of(MODEL).state == "unloaded"
+
+    await until(is_unloaded, what="the end of the model's process")
     await run_action(server, MODEL, Action.DELETE)
     assert server.model(MODEL) is None
 
