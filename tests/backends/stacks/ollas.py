@@ -78,6 +78,7 @@ def _two_servers(folder: Path, models: ModelFiles) -> Iterator[Backend]:
                 embeddings="embed",
                 stated={"parallel": 4},
                 slots=4,
+                keeps_chats_together=False,
                 forgotten=(f"{root}/v1", "This is Olla. Use its full address"),
                 relay=relay,
                 serving=[ServingProcess(one_root), ServingProcess(two_root)],
