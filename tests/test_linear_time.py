@@ -6,8 +6,8 @@ Each is given text of one unit again and again, once and four times as long. CPU
 import io
 import itertools
 import json
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,14 +25,9 @@ from apps.core.text import markdown
 from apps.core.text.storable import to_storable
 from apps.llm.failures import error_text
 from apps.mcp import results
+from tests.cpu_time import GROWTH, growth_problem
 
 SIZE = 4_000  # characters
-GROWTH = 4
-# Of a linear function; a quadratic one takes 16 times as long. What is faster than the floor at the
-# larger size would have to grow a hundredfold before anybody met it.
-MOST_RATIO = 9.0
-FLOOR_SECONDS = 0.02
-TRIES = 6
 
 UNITS = [
     *("http://a", "http://a.b\n", "https://a.b/(", "www.", "a@", "a@b.c ", "a.b ", "mailto:a@b"),
@@ -102,24 +97,12 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def seconds(function: Callable[[str], Any], text: str) -> float:
-    began = time.thread_time()
-    function(text)
-    return time.thread_time() - began
-
-
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_time_grows_with_the_text_alone(name: str) -> None:
     function = FUNCTIONS[name]
     grown = []
     for what, short, long in texts():
         function(what)  # compiles what is compiled once
-        takes, took = [], []
-        for _ in range(TRIES):
-            takes.append(seconds(function, long))
-            took.append(seconds(function, short))
-            if min(takes) < max(FLOOR_SECONDS, MOST_RATIO * min(took)):
-                break
-        else:
-            grown.append(f"{what!r}: {min(took):.3f} s, four times as long {min(takes):.3f} s")
+        if problem := growth_problem(partial(function, short), partial(function, long)):
+            grown.append(f"{what!r}: {problem}")
     assert grown == []

@@ -6,7 +6,6 @@ Large ones are built sparse or compressed, as an attacker would.
 import gzip
 import io
 import json
-import time
 import tracemalloc
 import zipfile
 from collections.abc import Iterator
@@ -31,18 +30,17 @@ from apps.datasets.imports import importing
 from apps.datasets.models import Dataset, Example, Rejection, Upload
 from apps.files import ColumnMapping, FormatError
 from apps.files.readers import excel_workbook
+from tests.cpu_time import bounded_cpu
 
 pytestmark = pytest.mark.django_db
 
-SECONDS = 5.0  # of CPU; most take well under one
 MEGABYTES = 40
 
 
 @pytest.fixture(autouse=True)
 def _quick() -> Iterator[None]:
-    begun = time.process_time()
-    yield
-    assert time.process_time() - begun < SECONDS
+    with bounded_cpu():
+        yield
 
 
 @pytest.fixture

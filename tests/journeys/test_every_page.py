@@ -5,7 +5,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -241,17 +240,8 @@ def test_every_page_passes_axe_in_light_and_dark(
     assert not said, "\n".join(said)
 
 
-@dataclass(frozen=True)
-class Load:
-    """What a page costs that is opened for the first time."""
-
-    kib: float
-    """Script and style, compressed."""
-    cpu_seconds: float
-    """Of the page's main thread, however busy the machine is."""
-
-
-def first_load(context: BrowserContext, url: str, ready: Callable[[Page], None]) -> Load:
+def first_load_kib(context: BrowserContext, url: str, ready: Callable[[Page], None]) -> float:
+    """Return the KiB of script and style, compressed, of a page that is opened for the first time."""
     page = context.new_page()
     session = context.new_cdp_session(page)
     kinds: dict[str, str] = {}
@@ -263,15 +253,12 @@ def first_load(context: BrowserContext, url: str, ready: Callable[[Page], None])
     )
     session.send("Network.enable")
     session.send("Network.clearBrowserCache")
-    session.send("Performance.enable", {"timeDomain": "threadTicks"})
     page.goto(url)
     ready(page)
-    metrics = session.send("Performance.getMetrics")["metrics"]
-    spent = {metric["name"]: metric["value"] for metric in metrics}
     page.close()
     loaded = [size for key, size in sizes.items() if kinds.get(key) in {"Script", "Stylesheet"}]
     assert len(loaded) > 2
-    return Load(round(sum(loaded) / 1024, 1), round(spent["TaskDuration"], 2))
+    return round(sum(loaded) / 1024, 1)
 
 
 def can_be_gone_on_with(page: Page) -> None:
@@ -295,12 +282,11 @@ def test_first_load_stays_within_its_budget(
     `-rP` prints what it is.
     """
     long = import_chat(page, tmp_path, "A hundred", 100)
-    loads = {"100 messages": first_load(page.context, long, can_be_gone_on_with)}
+    loads = {"100 messages": first_load_kib(page.context, long, can_be_gone_on_with)}
     numbers = {room: number for (room, name), number in rooms.items() if name == "pk"}
     for pattern in FIRST_PAGES:
         address = pattern.format(**numbers)
-        loads[address] = first_load(page.context, address, is_there)
+        loads[address] = first_load_kib(page.context, address, is_there)
     for what, load in loads.items():
-        sys.stdout.write(f"{what}: {load.kib} KiB, {load.cpu_seconds} s\n")
-    assert max(load.kib for load in loads.values()) <= BUDGET_KIB
-    assert loads["100 messages"].cpu_seconds <= 2  # of a busy machine
+        sys.stdout.write(f"{what}: {load} KiB\n")
+    assert max(loads.values()) <= BUDGET_KIB

@@ -3,7 +3,7 @@
 import csv
 import io
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from apps import files
 from apps.files import ColumnMapping, ExampleRow, LineCounts, Quoting, ReadOptions, RejectedRow
 from apps.files.readers.quoting import split_rows
+from tests.cpu_time import GROWTH, growth_problem
 
 QUICK = settings(max_examples=60, deadline=None)
 SEPARATORS = [",", ";", "\t"]
@@ -209,13 +210,11 @@ def test_a_person_can_say_that_lines_in_quotes_are_one_cell() -> None:
     ['a,"\n', 'z","y\n', '"a,"a,"a,"a\n', '"\n', 'a""b,"c""d\n', '"' * 40 + "\n", '""a,"b\n'],
 )
 def test_time_grows_with_the_file_alone(line: str) -> None:
-    def spent(count: int) -> float:
-        begun = time.process_time()
+    def split(count: int) -> None:
         for _ in split_rows(['x,"y\n', *[line] * count], ",", quoting=Quoting.AUTO, width=2):
             pass
-        return time.process_time() - begun
 
-    assert spent(16_000) < 16 * spent(2_000) + 0.1
+    assert growth_problem(partial(split, 4_000), partial(split, GROWTH * 4_000)) == ""
 
 
 @pytest.mark.django_db

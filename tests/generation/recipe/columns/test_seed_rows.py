@@ -1,7 +1,7 @@
 """Seed rows, from whatever they were pasted as."""
 
-import time
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from apps.generation.recipe.columns.passages import passages
 from apps.generation.recipe.columns.seed_rows import Table, field_names, read_text, table_of
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.problems import RecipeError
+from tests.cpu_time import GROWTH, growth_problem
 
 
 def seed_table(source: dict[str, Any]) -> Table:
@@ -135,13 +136,8 @@ def test_nothing_of_a_document_is_lost_and_no_passage_too_long(
 
 
 def test_a_document_of_one_long_line_is_cut_in_linear_time() -> None:
-    def seconds(size: int) -> float:
-        start = time.process_time()
-        passages("word " * size)
-        return time.process_time() - start
-
-    seconds(10_000)
-    assert seconds(400_000) < 20 * max(seconds(40_000), 0.005)
+    short, long = ("word " * size for size in (100_000, GROWTH * 100_000))
+    assert growth_problem(partial(passages, short), partial(passages, long)) == ""
 
 
 @pytest.mark.parametrize(

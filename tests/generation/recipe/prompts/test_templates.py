@@ -1,6 +1,5 @@
 """Prompt templates: what they may do, and that they can do nothing else."""
 
-import time
 import tracemalloc
 
 import pytest
@@ -9,6 +8,7 @@ from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.prompts.budget import MAX_PROMPT
 from apps.generation.recipe.prompts.names import check_name
 from apps.generation.recipe.prompts.templates import check, check_expression, evaluate, render
+from tests.cpu_time import bounded_cpu
 
 COLUMNS = ["product", "sentiment"]
 VALUES = {"product": "kettle", "sentiment": "positive"}
@@ -129,12 +129,11 @@ ENDLESS = [
 
 @pytest.mark.parametrize("source", ESCAPES + ENDLESS, ids=lambda source: source[:40])
 def test_neither_reaches_out_nor_runs_on(source: str) -> None:
-    start = time.process_time()
-    with pytest.raises(RecipeError):
-        check(source, COLUMNS)
-    with pytest.raises(RecipeError):
-        render(source, VALUES)
-    assert time.process_time() - start < 2
+    with bounded_cpu():
+        with pytest.raises(RecipeError):
+            check(source, COLUMNS)
+        with pytest.raises(RecipeError):
+            render(source, VALUES)
 
 
 def test_a_prompt_that_comes_out_huge_is_cut_short() -> None:
@@ -219,10 +218,8 @@ def test_expressions_that_are_refused(source: str, sentence: str) -> None:
     ],
 )
 def test_expressions_that_cannot_be_worked_out(source: str, sentence: str) -> None:
-    start = time.process_time()
-    with pytest.raises(RecipeError, match=sentence):
+    with bounded_cpu(), pytest.raises(RecipeError, match=sentence):
         evaluate(source, NUMBERS)
-    assert time.process_time() - start < 0.5
 
 
 @pytest.mark.parametrize(
@@ -239,10 +236,8 @@ def test_an_expression_neither_reaches_out_nor_runs_on(source: str) -> None:
         check_expression(source, COLUMNS)
         evaluate(source, VALUES)
 
-    start = time.process_time()
-    with pytest.raises(RecipeError):
+    with bounded_cpu(), pytest.raises(RecipeError):
         use()
-    assert time.process_time() - start < 2
 
 
 def test_what_is_no_text_is_written_as_json() -> None:
@@ -326,10 +321,8 @@ LONG = {"a": "x" * 20_000, "many": ["y" * 20_000] * 1_000, "parts": list(range(1
     ids=lambda source: source[:30],
 )
 def test_no_template_runs_on_over_long_texts(source: str) -> None:
-    start = time.process_time()
-    with pytest.raises(RecipeError):
+    with bounded_cpu(), pytest.raises(RecipeError):
         render(source, LONG)
-    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize(
