@@ -241,7 +241,7 @@ def test_every_page_passes_axe_in_light_and_dark(
 
 
 def first_load_kib(context: BrowserContext, url: str, ready: Callable[[Page], None]) -> float:
-    """Return the KiB of script and style, compressed, of a page that is opened for the first time."""
+    """Return the KiB of script and style, compressed, that a first visit of a page loads."""
     page = context.new_page()
     session = context.new_cdp_session(page)
     kinds: dict[str, str] = {}
