@@ -1,8 +1,9 @@
-// The chat page: follows answers while they are generated, and handles the composer.
+// The chat page: follows answers while they are generated, and keeps the end in view.
 
 import { Announcer } from "./screen_reader.js";
 import { AnswerStream } from "./answer_stream.js";
 import "./message_actions.js";
+import "./composer.js";
 import "./attachments.js";
 import "./keyboard.js";
 import "./list.js";
@@ -135,83 +136,15 @@ document.addEventListener("htmx:afterSettle", () => {
   if (document.querySelector("[data-answer-fields]")) import("./structured_output.js");
 });
 
-// --- The composer -----------------------------------------------------------------------------
+// --- The composer ------------------------------------------------------------------------------
 
+// The composer shows Send or Stop, and sends what waits: it is told how many answers are written.
 function showState() {
-  if (!composer) return;
-  composer.querySelector("[data-send]").hidden = live.size > 0;
-  composer.querySelector("[data-stop]").hidden = live.size === 0;
+  document.dispatchEvent(new CustomEvent("chat:answering", { detail: { count: live.size } }));
 }
 
-function fit() {
-  if (CSS.supports("field-sizing", "content")) return;
-  input.style.height = "auto";
-  input.style.height = `${input.scrollHeight}px`;
-}
-
-if (composer) {
-  const draft = `draft:${input.dataset.draft}`;
-  input.value ||= localStorage.getItem(draft) ?? "";
-  fit();
-
-  input.addEventListener("input", () => {
-    localStorage.setItem(draft, input.value);
-    fit();
-  });
-  input.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    if (input.value.trim() && !live.size) composer.requestSubmit();
-  });
-  composer.querySelector("[data-stop]").addEventListener("click", stop);
-  // A first question's draft goes when its conversation is there: if it is refused, it is not lost.
-  const begun = sessionStorage.getItem("begun");
-  sessionStorage.removeItem("begun");
-  if (begun && composer.hasAttribute("hx-post")) {
-    for (const kind of ["draft", "files"]) localStorage.removeItem(`${kind}:${begun}`);
-  }
-  composer.addEventListener("submit", () => {
-    stick(true);
-    if (!composer.hasAttribute("hx-post")) sessionStorage.setItem("begun", input.dataset.draft);
-  });
-  // A conversation may have gone on in another window: the server is told what this one shows.
-  composer.addEventListener("htmx:configRequest", ({ target, detail }) => {
-    const last = [...document.querySelectorAll("#thread .question, #thread .answer")].at(-1);
-    if (target === composer) detail.parameters.after = last?.id.split("-")[1] ?? "";
-  });
-  composer.addEventListener("htmx:afterRequest", (event) => {
-    // What was refused is swapped in, so htmx calls it successful: the text stays.
-    if (event.target !== composer || !event.detail.successful || event.detail.xhr.status >= 400) return;
-    document.getElementById("refused").replaceChildren();
-    input.value = "";
-    localStorage.removeItem(draft);
-    fit();
-    input.focus();
-  });
-  for (const suggestion of document.querySelectorAll("[data-suggestion]")) {
-    suggestion.addEventListener("click", () => {
-      input.value = suggestion.textContent.trim();
-      composer.requestSubmit();
-    });
-  }
-
-  const preset = document.querySelector("[data-preset]");
-  const presetText = document.querySelector("[data-preset-text]");
-  const none = presetText?.textContent.trim();
-  const showPreset = () => {
-    presetText.textContent = preset.selectedOptions[0].dataset.text ?? none;
-  };
-  preset?.addEventListener("change", showPreset);
-  if (preset) showPreset();
-  // A browser that goes back brings back what was picked, but not what the page said of it.
-  window.addEventListener("load", () => {
-    for (const name of ["model", "preset"]) {
-      const picked = composer.querySelector(`select[name=${name}]`);
-      if (picked?.value) picked.dispatchEvent(new Event("change", { bubbles: true }));
-    }
-  });
-  if (matchMedia("(hover: hover)").matches) input.focus();
-}
+document.addEventListener("chat:stop", stop);
+composer?.addEventListener("submit", () => stick(true));
 
 // What a search found is shown in the middle, else the end. Messages get their height only when
 // they come near, so it takes a few frames until the place is right.
