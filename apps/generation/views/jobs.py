@@ -21,7 +21,7 @@ from apps.generation.recipe.starters import STARTERS
 from apps.generation.review.job_status import job_status
 from apps.generation.review.reasons import label_of
 from apps.generation.review.restore import can_restore, unparsed_reply
-from apps.generation.review.row_filter import FILTERS, RowFilter
+from apps.generation.row_search.row_filter import FILTERS, RowFilter
 from apps.generation.rows import preview
 from apps.generation.rows.conversations import Sides, last_reply, messages_of
 from apps.generation.views.row_review import thresholds

@@ -14,7 +14,7 @@ from apps.generation.recipe.columns.judge import Criterion, Judge
 from apps.generation.recipe.spec import Spec
 from apps.generation.review import restore, similar_rows
 from apps.generation.review.reasons import label_of
-from apps.generation.review.row_filter import FILTERS, RowFilter
+from apps.generation.row_search.row_filter import FILTERS, RowFilter
 from apps.generation.views.jobs import jobs_of
 from apps.generation.views.row_review.review import decide
 

@@ -6,7 +6,7 @@ import pytest
 
 from apps.batch.models import Batch, BatchStatus, Item
 from apps.generation.models import Job
-from apps.generation.review.row_filter import ALL, FILTERS, NEWEST, RowFilter, RowPage
+from apps.generation.row_search.row_filter import ALL, FILTERS, NEWEST, RowFilter, RowPage
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
