@@ -1,5 +1,5 @@
 # Two commands matter: `make run` and `make test`. Both set up what they need.
-.PHONY: help run test test-postgres test-pythons check format lock audit clean
+.PHONY: help run test test-postgres test-pythons screenshots check format lock audit clean
 .DEFAULT_GOAL := help
 PYTHON_BIN := .venv/bin/python
 ARGS ?=
@@ -37,6 +37,11 @@ check:  ## Format, lint, types, Django's own checks, migrations
 	.venv/bin/lint-imports --no-logo
 	$(PYTHON_BIN) -m djlint --check --quiet templates
 	$(PYTHON_BIN) manage.py makemigrations --check --dry-run # Django's checks come first, as always
+
+screenshots:  ## Take the pictures of every page in docs/img; ARGS="chat job" for some
+	@scripts/setup test
+	@chromium="$$(scripts/chromium)" && \
+		WORKBENCH_CHROMIUM="$$chromium" exec $(PYTHON_BIN) -m tests.screenshots docs/img $(ARGS)
 
 format:  ## Format the code and mend what the linter can
 	@scripts/setup test

@@ -1,0 +1,86 @@
+"""Pictures of every page: typical, empty, long and wrong; wide and narrow, light and dark.
+
+`python -m tests.screenshots FOLDER [NAME ...]`: into the folder; of the pages whose names begin so.
+A whole workbench is started and filled for it.
+"""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.journeys.conftest import arrive
+from tests.screenshots.sample_data import fill
+from tests.stack import Stack
+
+
+@dataclass(frozen=True)
+class Look:
+    width: int
+    height: int
+    scheme: Literal["light", "dark"]
+
+    @property
+    def name(self) -> str:
+        return f"{self.width}-{self.scheme}"
+
+
+WIDE, WIDE_DARK = Look(1440, 900, "light"), Look(1440, 900, "dark")
+NARROW, NARROW_DARK = Look(390, 844, "light"), Look(390, 844, "dark")
+LOOKS = (WIDE, WIDE_DARK, NARROW, NARROW_DARK)
+# Of a workbench in which nobody has done anything.
+EMPTY = {
+    f"{name}-empty": f"/{name}/"
+    for name in ("chat", "datasets", "classify", "generate", "servers", "tools")
+}
+WRONG = {"not-found": "/chat/999999/"}
+SETTLED_MS = 700  # charts and what is fetched after the page
+
+
+def take(page: Page, folder: Path, pages: Mapping[str, str], wanted: tuple[str, ...]) -> None:
+    for name, address in pages.items():
+        if wanted and not name.startswith(wanted):
+            continue
+        for look in LOOKS:
+            page.set_viewport_size({"width": look.width, "height": look.height})
+            page.emulate_media(color_scheme=look.scheme, reduced_motion="reduce")
+            page.goto(address)
+            page.wait_for_timeout(SETTLED_MS)
+            page.screenshot(path=folder / f"{name}-{look.name}.png")
+
+
+def log_in(browser: Browser, stack: Stack) -> Page:
+    page = browser.new_context(base_url=stack.url).new_page()
+    page.goto(stack.login_url)
+    arrive(page, r"/chat/")
+    return page
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*")
+    chosen = parser.parse_args()
+    chosen.folder.mkdir(parents=True, exist_ok=True)
+    names = tuple(chosen.names)
+    with (
+        Stack() as stack,
+        sync_playwright() as playwright,
+        tempfile.TemporaryDirectory() as uploads,
+    ):
+        program = os.environ.get("WORKBENCH_CHROMIUM") or None
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = log_in(browser, stack)
+        take(page, chosen.folder, EMPTY, names)
+        sample = fill(page, Path(uploads))
+        take(page, chosen.folder, {**sample.pages, **WRONG}, names)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
