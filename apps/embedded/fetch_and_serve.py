@@ -9,13 +9,20 @@ import argparse
 import contextlib
 import os
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 from apps.embedded.errors import StartError
 from apps.embedded.llama_command import command
 from apps.embedded.llama_setup import chat_llama, embeddings_llama
 from apps.embedded.options import from_settings
-from apps.runtime.download_progress import DownloadProgress, progress_file, write_progress
+from apps.runtime.download_progress import (
+    DownloadProgress,
+    progress_file,
+    read_progress,
+    write_progress,
+)
 
 SERVERS = {"chat": chat_llama, "embeddings": embeddings_llama}
 
@@ -33,9 +40,16 @@ def main() -> int:
         _tell(file, DownloadProgress(model=args.server, error=str(error)))
         sys.stderr.write(f"{error}\n")
         return 1
-    file.unlink(missing_ok=True)
+    _tell_start(file)
     argv = command(llama, options.llama_key_file)
     os.execv(argv[0], tuple(argv))  # noqa: S606 - our llama.cpp, or the program that a person installed
+
+
+def _tell_start(file: Path) -> None:
+    """Tell that the model starts; not again where it was started and has ended since."""
+    progress = read_progress(file)
+    if progress is not None and not progress.started_at:
+        _tell(file, replace(progress, started_at=time.time(), error=""))
 
 
 def _tell(file: Path, progress: DownloadProgress) -> None:

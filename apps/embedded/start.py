@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import time
 from collections.abc import Callable, Mapping
 
 from apps.embedded import checks, database, services
@@ -63,21 +64,24 @@ def _chat(options: Options, say: Say) -> Llama:
     llama = chat_llama(options, port=free_port())
     if llama.program.path is not None:
         say(f"Chat runs on {llama.program.path}, which computes on {llama.program.device}.")
-    _announce_download(options, llama, say)
+    _announce(options, llama, say)
     return llama
 
 
 def _embeddings(options: Options, say: Say) -> Llama:
     llama = embeddings_llama(options, port=free_port())
-    _announce_download(options, llama, say)
+    _announce(options, llama, say)
     return llama
 
 
-def _announce_download(options: Options, llama: Llama, say: Say) -> None:
+def _announce(options: Options, llama: Llama, say: Say) -> None:
+    """Tell the pages why the server will not answer yet: it downloads its model, or starts."""
     if llama.missing:
         say(f"Downloading {', '.join(llama.missing)}. The Servers page shows the progress.")
         progress = DownloadProgress(model=llama.missing[0])
-        write_progress(progress_file(options.data, llama.port), progress)
+    else:
+        progress = DownloadProgress(model="the model", started_at=time.time())
+    write_progress(progress_file(options.data, llama.port), progress)
 
 
 async def _run(options: Options, parts: services.Parts, say: Say, announce: Say) -> None:

@@ -1,4 +1,4 @@
-"""The progress of an embedded model server's download, from its process to the pages.
+"""The progress of an embedded model server's download and start, from its process to the pages.
 
 A small file in the data folder, named by the port at which the server will answer. Redis would be
 one more thing for that process to wait for.
@@ -24,18 +24,23 @@ class DownloadProgress:
     error: str = ""
     """The reason why the server cannot start, as sentences; empty while all goes well."""
 
+    started_at: float = 0.0
+    """When the server's own process started, in seconds since 1970; 0 before that."""
+
     @property
-    def amount(self) -> str:
-        """As in "43%"; "" while the size is not known."""
-        return f"{100 * self.done // self.total}%" if self.total else ""
+    def share(self) -> float | None:
+        """In whole hundredths, rounded down; None while the size is not known."""
+        return 100 * self.done // self.total / 100 if self.total else None
 
     def __str__(self) -> str:
         """As in "Downloading alice/models:qwen.gguf: 43% (1.2 of 2.8 GB)"."""
-        if not self.total:
+        if self.started_at:
+            return f"Starting {self.model}"
+        if self.share is None or not self.total:
             return f"Downloading {self.model}"
         unit, size = ("GB", 1e9) if self.total >= 1e9 else ("MB", 1e6)
         sizes = f"{self.done / size:.1f} of {self.total / size:.1f} {unit}"
-        return f"Downloading {self.model}: {self.amount} ({sizes})"
+        return f"Downloading {self.model}: {self.share:.0%} ({sizes})"
 
 
 def progress_file(data: Path, port: int) -> Path:

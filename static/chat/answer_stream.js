@@ -97,8 +97,9 @@ export class AnswerStream {
   }
 
   // A server that does not say how far it is: then the seconds tell that somebody is at work.
-  loading({ share }) {
+  loading({ share, reason }) {
     if (this.said()) return;
+    if (reason) return this.say(reason, share);
     if (share !== undefined) return this.say(`Loading the model: ${Math.round(share * 100)}%`, share);
     this.loadingSince ??= performance.now();
     const tell = () => {

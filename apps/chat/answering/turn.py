@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from apps.chat.answering import prefill
 from apps.chat.answering.outcome import Outcome, save
+from apps.chat.answering.wait_for_start import wait_for_start
 from apps.chat.models import THOUGHT_TOO_LONG, Status, ToolCall
 from apps.chat.prompt.branch import BETWEEN, UNSAVED, messages_of_round, split_at_calls
 from apps.chat.prompt.build import PromptInput, for_answer
@@ -136,8 +137,10 @@ class Turn:
         await prefill.join(prompt.conversation, prompt.messages[-1].content)
         server = await llm.refresh_server(prompt.server, max_age=FACTS_AGE)
         prompt = self.prompt = replace(prompt, server=server)
-        if server.state == State.UNREACHABLE:
+        if server.state == State.UNREACHABLE or server.facts.is_downloading:
             prompt = await self._fall_back(prompt) or prompt
+        server = await wait_for_start(prompt.server, self.log)
+        prompt = self.prompt = replace(prompt, server=server)
         done = max((call.round for call in prompt.previous_calls), default=0)
         await self._resume_answer(prompt)
         for number in itertools.count(done + 1):

@@ -60,7 +60,8 @@ class ModelState:
         if server.state == State.READY:
             return MODEL_LABELS.get(self.status, "")
         if self._waits_for_download:
-            return f"downloading… {server.facts.downloaded}".rstrip()
+            share = server.facts.downloaded
+            return "downloading…" if share is None else f"downloading… {share:.0%}"
         label = SERVER_LABELS.get(State(server.state), "")
         if server.state != State.LOADING or server.state_since is None:
             return label
@@ -71,7 +72,7 @@ class ModelState:
         """Sentence on the effect on a question; "" if it is ready."""
         server = self.target.server
         if self._waits_for_download:
-            return f"{server.facts.error} You can send messages when it is complete."
+            return f"{server.facts.error} Your message is sent when it is complete."
         match self.status:
             case "ready":
                 return ""

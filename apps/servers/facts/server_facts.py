@@ -141,8 +141,10 @@ class ServerFacts:
     """The reason why it is not ready, as a sentence."""
     is_downloading: bool = False
     """True while an embedded server waits for the download of its model; `error` says how far."""
-    downloaded: str = ""
-    """The share of that download, as in "43%"; empty while its size is not known."""
+    downloaded: float | None = None
+    """The share of that download, 0 to 1; None while its size is not known."""
+    is_starting: bool = False
+    """True while an embedded server has its model, and does not answer yet."""
     sources: dict[str, str] = field(default_factory=dict)
     observed_unified: dict[str, Observation] = field(default_factory=dict)
     """By scope: a KV cache shared by all slots, as requests have shown it."""

@@ -1,5 +1,6 @@
-"""Shows the download of an embedded server's model while the server does not answer yet."""
+"""Shows the download and start of an embedded server while it does not answer yet."""
 
+import time
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -9,6 +10,9 @@ from apps.servers.facts.server_facts import ServerFacts
 from apps.servers.models import Server, State
 
 LOOPBACK = "127.0.0.1"
+# After this time, a server that does not answer has not started. Loading takes longer, but
+# llama.cpp answers meanwhile.
+START_SECONDS = 60.0
 
 
 def show_download(server: Server, facts: ServerFacts) -> None:
@@ -23,5 +27,9 @@ def show_download(server: Server, facts: ServerFacts) -> None:
     if progress.error:
         facts.error = progress.error
         return
+    if progress.started_at and time.time() - progress.started_at > START_SECONDS:
+        return
     facts.state, facts.error = State.LOADING, f"{progress}."
-    facts.is_downloading, facts.downloaded = True, progress.amount
+    facts.is_starting = bool(progress.started_at)
+    facts.is_downloading = not facts.is_starting
+    facts.downloaded = progress.share if facts.is_downloading else None

@@ -137,6 +137,7 @@ def _save(server: Server, facts: ServerFacts, started_at: datetime) -> Server:
         else:  # the other facts stay: it will be the same server when it is back
             earlier.error = facts.error
             earlier.is_downloading, earlier.downloaded = facts.is_downloading, facts.downloaded
+            earlier.is_starting = facts.is_starting
             server.stored_facts = earlier.to_json()
         pause = pause_before_probe(server)
         server.next_check_at = started_at + pause if pause else None

@@ -1,18 +1,22 @@
 """Questions to a model that is not loaded yet wait for it, and say so."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import AsyncClient
 
 from apps.chat.models import Message, Status
 from apps.runtime.async_db import in_db
+from apps.runtime.download_progress import DownloadProgress, progress_file, write_progress
 from apps.servers.models import DefaultServer, Server, Use
 from apps.servers.services import refresh_server
 from tests.chat.conftest import Event, ask, events_of, read_events, text_of
 from tests.chat.tools.tool_server import ToolServer, create_tool_server, say
+from tests.conftest import create_server
 from tests.llama_process import LlamaProcess
 from tests.standins import Model, Standin
 
@@ -103,3 +107,67 @@ async def test_a_router_says_how_far_it_is(alice_api: AsyncClient, llama: LlamaP
         _, answer = await ask(alice_api)
         names = {event.name for event in await events_of(alice_api, answer)}
         assert "loading" not in names
+
+
+@pytest.fixture
+def embedded(tiny_model: Path, tmp_path: Path, settings: Any) -> LlamaProcess:
+    """The process that `make run` will start once its model has been downloaded."""
+    settings.DATA_DIR = tmp_path
+    process = LlamaProcess(tiny_model)
+    server = Server(name="Chat server", base_url=process.base_url, from_settings=True)
+    server.set_key(process.api_key)
+    server.save()
+    DefaultServer.objects.create(use=Use.CHAT, server=server)
+    tell(process, tmp_path, done=40, total=100)
+    return process
+
+
+def tell(process: LlamaProcess, data: Path, **progress: Any) -> None:
+    told = DownloadProgress(model="alice/models:m.gguf", **progress)
+    write_progress(progress_file(data, process.port), told)
+
+
+async def test_a_model_that_is_being_downloaded_is_waited_for(
+    alice_api: AsyncClient, embedded: LlamaProcess, tmp_path: Path
+) -> None:
+    _, answer = await ask(alice_api)
+    events = read_events(await alice_api.get(f"/api/v1/answers/{answer}/events"))
+    (*_, told) = [event async for event in until(events, "loading")]
+    assert told == {
+        "reason": "Downloading alice/models:m.gguf: 40% (0.0 of 0.0 MB).",
+        "share": 0.4,
+    }
+    tell(embedded, tmp_path, done=100, total=100, started_at=time.time())
+    (*_, told) = [event async for event in until(events, "loading")]
+    assert told == {"reason": "Starting alice/models:m.gguf."}
+    try:
+        await asyncio.to_thread(embedded.start)
+        assert [event async for event in events][-1].name == "done"
+    finally:
+        embedded.kill()
+    assert (await Message.objects.aget(pk=answer)).status == Status.COMPLETE
+
+
+async def test_a_failed_download_ends_the_wait_with_its_reason(
+    alice_api: AsyncClient, embedded: LlamaProcess, tmp_path: Path
+) -> None:
+    _, answer = await ask(alice_api)
+    events = read_events(await alice_api.get(f"/api/v1/answers/{answer}/events"))
+    assert [event async for event in until(events, "loading")]
+    tell(embedded, tmp_path, error="The repository alice/models has no file m.gguf.")
+    last = [event async for event in events][-1]
+    assert (last["code"], last["detail"]) == (
+        "unreachable",
+        "The repository alice/models has no file m.gguf.",
+    )
+
+
+async def test_the_fallback_answers_during_a_download(
+    alice_api: AsyncClient, embedded: LlamaProcess, llama: LlamaProcess
+) -> None:
+    other = await in_db(create_server, llama, "Small box")
+    await DefaultServer.objects.aupdate(fallback=other)
+    _, answer = await ask(alice_api)
+    assert text_of(await events_of(alice_api, answer))
+    saved = await Message.objects.aget(pk=answer)
+    assert "This answer came from “Small box”." in saved.fallback_note

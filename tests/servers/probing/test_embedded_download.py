@@ -1,5 +1,6 @@
 """An embedded server whose model is still being downloaded, on the pages and in the API."""
 
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -75,13 +76,13 @@ async def test_the_chat_page_shows_the_progress(embedded: Server, data: Path) ->
     state = ModelState(Target(await refresh_server(embedded), ""))
 
     assert state.label == "downloading… 43%"
-    assert state.hint == f"{SENTENCE} You can send messages when it is complete."
+    assert state.hint == f"{SENTENCE} Your message is sent when it is complete."
     assert state.poll_seconds == 2
 
 
 async def test_the_end_of_the_download_is_seen(embedded: Server, data: Path) -> None:
     tell(embedded, data, HALF)
-    assert (await refresh_server(embedded)).facts.downloaded == "43%"
+    assert (await refresh_server(embedded)).facts.downloaded == 0.43
     for path in (data / "downloads").iterdir():
         path.unlink()
     server = await refresh_server(embedded, max_age=timedelta(0))
@@ -89,6 +90,18 @@ async def test_the_end_of_the_download_is_seen(embedded: Server, data: Path) -> 
     assert server.state == State.UNREACHABLE
     assert not server.facts.is_downloading
     assert "Downloading" not in server.facts.error
+
+
+@pytest.mark.parametrize(("seconds_ago", "state"), [(1, State.LOADING), (61, State.UNREACHABLE)])
+async def test_a_started_server_is_loading_for_a_minute_at_most(
+    embedded: Server, data: Path, seconds_ago: float, state: State
+) -> None:
+    tell(embedded, data, DownloadProgress(model="m", started_at=time.time() - seconds_ago))
+    server = await refresh_server(embedded)
+
+    assert server.state == state
+    assert server.facts.is_starting is (state == State.LOADING)
+    assert (server.facts.error == "Starting m.") is (state == State.LOADING)
 
 
 async def test_servers_that_people_added_are_not_ours(embedded: Server, data: Path) -> None:
