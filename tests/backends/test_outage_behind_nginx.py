@@ -18,13 +18,17 @@ from tests.backends.workbench import Workbench, workbench_of
 from tests.llama_process import LlamaProcess
 from tests.tiny_gguf import write_tiny_gguf
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loop_closed")]
-
 log = logging.getLogger(__name__)
 
 ROWS = 300
 OUTAGE_SECONDS = float(os.environ.get("WORKBENCH_TEST_OUTAGE_SECONDS", "8"))
 RESUMED_WITHIN = 10.0  # seconds
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("loop_closed"),
+    pytest.mark.timeout(300 + OUTAGE_SECONDS),
+]
 
 
 @pytest.fixture
