@@ -96,3 +96,43 @@ def item_of(job: Job, index: int) -> Item:
 def message_of(client: Client, address: str, form: dict[str, Any]) -> str:
     """Post a form; return the page that follows."""
     return client.post(address, form, follow=True).content.decode()
+
+
+JUDGED: dict[str, Any] = {
+    "columns": [
+        {"name": "topic", "kind": "category", "values": ["billing", "crash"]},
+        {"name": "text", "kind": "text", "prompt": "A ticket on {{ topic }}."},
+        {
+            "name": "judge",
+            "kind": "judge",
+            "criteria": [{"name": "quality", "description": "Is it good?", "at_least": 2}],
+        },
+    ]
+}
+ROWS: list[tuple[str, str, int | None]] = [
+    ("billing", "Ein Überschuss.", 3),
+    ("crash", 'It said "topic": "billing" and froze.', 1),
+    ("billing", "Text of mine.", 5),
+    ("crash", "Nothing.", None),
+]
+
+
+@pytest.fixture
+def judged(alice: User, server: Server) -> Job:
+    """Four accepted rows, the last without a score."""
+    job = new_job(alice, server, 4)
+    Batch.objects.filter(pk=job.batch_id).update(
+        status="done", spec={**job.batch.spec, "recipe": JUDGED}
+    )
+    for index, (topic, text, score) in enumerate(ROWS):
+        scores = {} if score is None else {"judge_reason": "So.", "quality": score}
+        output = {"topic": topic, "text": text, **scores}
+        finish(job, index, ItemStatus.ACCEPTED, output=output)
+    return Job.objects.select_related("batch").get(pk=job.pk)
+
+
+def set_fingerprints(job: Job) -> None:
+    """Give the rows of a job what a sample is drawn by."""
+    for item in Item.objects.filter(batch_id=job.batch_id):
+        item.fingerprint = f"{item.index:032}"
+        item.save(update_fields=["fingerprint"])

@@ -1,49 +1,13 @@
 """Rows by the values of their columns, by text and by score."""
 
-from typing import Any
-
 import pytest
-from django.contrib.auth.models import User
 
-from apps.batch.models import Batch, Item, ItemStatus
+from apps.batch.models import Item, ItemStatus
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.row_search.columns import FilterColumn, filter_columns
 from apps.generation.row_search.row_filter import RowFilter, sorts
-from apps.servers.models import Server
-from tests.generation.conftest import finish, new_job
-
-JUDGED: dict[str, Any] = {
-    "columns": [
-        {"name": "topic", "kind": "category", "values": ["billing", "crash"]},
-        {"name": "text", "kind": "text", "prompt": "A ticket on {{ topic }}."},
-        {
-            "name": "judge",
-            "kind": "judge",
-            "criteria": [{"name": "quality", "description": "Is it good?", "at_least": 2}],
-        },
-    ]
-}
-ROWS: list[tuple[str, str, int | None]] = [
-    ("billing", "Ein Überschuss.", 3),
-    ("crash", 'It said "topic": "billing" and froze.', 1),
-    ("billing", "Text of mine.", 5),
-    ("crash", "Nothing.", None),
-]
-
-
-@pytest.fixture
-def judged(alice: User, server: Server) -> Job:
-    """Four accepted rows, the last without a score."""
-    job = new_job(alice, server, 4)
-    Batch.objects.filter(pk=job.batch_id).update(
-        status="done", spec={**job.batch.spec, "recipe": JUDGED}
-    )
-    for index, (topic, text, score) in enumerate(ROWS):
-        scores = {} if score is None else {"judge_reason": "So.", "quality": score}
-        output = {"topic": topic, "text": text, **scores}
-        finish(job, index, ItemStatus.ACCEPTED, output=output)
-    return Job.objects.select_related("batch").get(pk=job.pk)
+from tests.generation.conftest import JUDGED, finish
 
 
 def found(job: Job, **query: str) -> list[int]:
