@@ -25,6 +25,10 @@ class BadFile(Exception):
     """The file cannot be used. The message says why."""
 
 
+class UnknownLabel(Exception):
+    """The classifier was not trained on this label; the message names those it knows."""
+
+
 class TooLarge(Exception):
     """The file is larger than an upload may be."""
 

@@ -1,5 +1,6 @@
 """Making, training and removing classifiers."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from django.conf import settings
@@ -8,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from apps.classifiers.errors import NotReady
+from apps.classifiers.errors import NotReady, UnknownLabel
 from apps.classifiers.evaluation import row_results
 from apps.classifiers.evaluation.thresholds.decision import Thresholds
 from apps.classifiers.evaluation.thresholds.tuning import thresholds_for
@@ -23,6 +24,7 @@ from apps.classifiers.models import (
 from apps.classifiers.prediction import file_queue, predictor_file
 from apps.classifiers.training.label_rules import LabelOptions, check_dataset
 from apps.classifiers.transfer import convert
+from apps.core.schemas.json_types import JsonObject
 from apps.datasets.models import Dataset
 from apps.embeddings.services import Preparation
 from apps.servers.models import Server, Use
@@ -128,17 +130,32 @@ def set_pinned(classifier: Classifier, pinned: bool) -> None:
 
 
 @transaction.atomic
-def set_thresholds(run: Run, *, unsure: float, kept: float) -> Thresholds:
+def set_thresholds(
+    run: Run, *, unsure: float, kept: float, by_label: Mapping[str, float] | None = None
+) -> Thresholds:
     """The thresholds of this run, and of those to come.
+
+    Args:
+        by_label: minimum confidence of single labels; None keeps those there are.
 
     Raises:
         NoRowResults: nothing is known of this run's rows, so `kept` means nothing.
+        UnknownLabel: the run was not trained on a label of `by_label`.
     """
     known = row_results.load(Path(settings.CLASSIFIERS_DIR), run.artefact)
-    chosen = thresholds_for(known.train, unsure=unsure, kept=kept, labels=len(run.per_class))
+    trained = [entry["label"] for entry in run.per_class]
+    if unknown := sorted(set(by_label or ()) - set(trained)):
+        raise UnknownLabel(f"No label “{unknown[0]}”. Labels: {', '.join(trained[:20])}.")
+    kept_labels = Thresholds.read(run.thresholds).by_label if by_label is None else by_label
+    chosen = thresholds_for(
+        known.train, unsure=unsure, kept=kept, labels=len(trained), by_label=kept_labels
+    )
     Run.objects.filter(pk=run.pk).update(thresholds=chosen.as_dict())
     classifier = Classifier.objects.select_for_update().get(pk=run.classifier_id)
-    classifier.options["gates"] = {"unsure": unsure, "kept": kept}
+    gates: JsonObject = {"unsure": unsure, "kept": kept}
+    if kept_labels:
+        gates["labels"] = dict(kept_labels)
+    classifier.options["gates"] = gates
     classifier.save(update_fields=["options"])
     return chosen
 

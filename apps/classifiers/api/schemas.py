@@ -1,6 +1,7 @@
 """Bodies of requests and answers of the classifier routes."""
 
 from datetime import datetime
+from typing import Annotated
 
 from ninja import Field, Schema
 
@@ -130,6 +131,11 @@ class ThresholdsOut(Schema):
         ge=MIN_KEPT_SHARE,
         le=1,
         description="Share of in-scope texts to keep. The rest is `none_of_these`.",
+    )
+    labels: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = Field(
+        None,
+        description="Minimum confidence of single labels, in place of `unsure`. Without it, those "
+        "that are set stay; {} removes them.",
     )
 
 

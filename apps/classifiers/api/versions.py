@@ -10,7 +10,7 @@ from apps.classifiers.api.schemas import (
     RunRef,
     ThresholdsOut,
 )
-from apps.classifiers.errors import NoRowResults
+from apps.classifiers.errors import NoRowResults, UnknownLabel
 from apps.classifiers.models import Status as RunStatus
 from apps.core.api import ApiError, NotFound
 
@@ -22,10 +22,14 @@ def set_thresholds(request: HttpRequest, pk: int, data: ThresholdsOut) -> Any:
     if classifier.current is None:
         raise ApiError(409, "not_ready", "This classifier is not trained yet.")
     try:
-        chosen = services.set_thresholds(classifier.current, unsure=data.unsure, kept=data.kept)
+        chosen = services.set_thresholds(
+            classifier.current, unsure=data.unsure, kept=data.kept, by_label=data.labels
+        )
+    except UnknownLabel as error:
+        raise ApiError(422, "invalid", str(error)) from error
     except NoRowResults as error:
         raise ApiError(409, "no_evidence", str(error)) from error
-    return {"unsure": chosen.unsure, "kept": chosen.kept}
+    return {"unsure": chosen.unsure, "kept": chosen.kept, "labels": dict(chosen.by_label)}
 
 
 @router.post("/classifiers/{int:pk}/runs/{int:number}/promote", response={200: RunRef})

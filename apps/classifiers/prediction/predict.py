@@ -151,7 +151,9 @@ async def classify(
         Prediction(
             judgement.top,
             judgement.score,
-            ready.thresholds.decide(judgement.top[0].confidence, judgement.score),
+            ready.thresholds.decide(
+                judgement.top[0].confidence, judgement.score, judgement.top[0].label
+            ),
             prepared.shortened.get(place, ""),
         )
         for place, judgement in enumerate(judged)

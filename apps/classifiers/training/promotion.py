@@ -16,7 +16,7 @@ from apps.classifiers.training.embed_rows import EmbeddedRows
 from apps.classifiers.training.rows import TrainingRows
 
 
-def choose_thresholds(run: Run, results: RowResults, labels: int) -> decision.Thresholds:
+def choose_thresholds(run: Run, results: RowResults, labels: list[str]) -> decision.Thresholds:
     """Return the person's choice, which holds for every run, else the suggested thresholds."""
     chosen = run.classifier.options.get("gates") or {}
     known, out_of_scope = results.train, results.out_of_scope
@@ -25,8 +25,16 @@ def choose_thresholds(run: Run, results: RowResults, labels: int) -> decision.Th
         kept = tuning.best_kept_share(known.familiarity, out_of_scope.familiarity)
     unsure = chosen.get("unsure")
     if unsure is None:
-        unsure = decision.default_min_confidence(labels, balanced=bool(run.options.get("balanced")))
-    return tuning.thresholds_for(known, unsure=float(unsure), kept=float(kept), labels=labels)
+        balanced = bool(run.options.get("balanced"))
+        unsure = decision.default_min_confidence(len(labels), balanced=balanced)
+    of_labels = chosen.get("labels") or {}
+    return tuning.thresholds_for(
+        known,
+        unsure=float(unsure),
+        kept=float(kept),
+        labels=len(labels),
+        by_label={label: float(of_labels[label]) for label in labels if label in of_labels},
+    )
 
 
 def held_back_notes(run: Run, results: RowResults, labels: list[str]) -> list[str]:

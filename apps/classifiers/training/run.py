@@ -164,7 +164,7 @@ class Training:
         )
         predictor_file.save(folder, self.run.artefact, stored)
         row_results.save(folder, self.run.artefact, evaluation.row_results)
-        chosen = choose_thresholds(self.run, evaluation.row_results, len(data.labels))
+        chosen = choose_thresholds(self.run, evaluation.row_results, data.labels)
         held_back = held_back_notes(self.run, evaluation.row_results, data.labels)
         self._finish(
             goes_live=not held_back,

@@ -36,7 +36,7 @@ class DisplayedFields(TypedDict):
     """What a card says besides; checked for its type alone."""
 
     name: str
-    gates: dict[str, float]
+    gates: JsonObject
     metrics: JsonObject
     train_rows: int
 
@@ -131,11 +131,7 @@ def _displayed_fields(card: dict[str, Any]) -> DisplayedFields:
     trained = card.get("trained_on")
     return {
         "name": str(card.get("name") or "Imported classifier")[:200],
-        "gates": {
-            name: float(gates[name])
-            for name in ("unsure", "kept", "max_logit")
-            if isinstance(gates, dict) and _is_number(gates.get(name))
-        },
+        "gates": _thresholds(gates if isinstance(gates, dict) else {}),
         "metrics": {
             name: value
             for name, value in (metrics.items() if isinstance(metrics, dict) else ())
@@ -150,6 +146,18 @@ def _displayed_fields(card: dict[str, Any]) -> DisplayedFields:
         if isinstance(trained, dict) and type(trained.get("rows")) is int and trained["rows"] >= 0
         else 0,
     }
+
+
+def _thresholds(gates: dict[str, Any]) -> JsonObject:
+    found: JsonObject = {
+        name: float(gates[name])
+        for name in ("unsure", "kept", "max_logit")
+        if _is_number(gates.get(name))
+    }
+    labels = gates.get("labels")
+    if isinstance(labels, dict) and all(map(_is_number, labels.values())):
+        found["labels"] = {str(label)[:LONGEST_LABEL]: float(labels[label]) for label in labels}
+    return found
 
 
 def _is_number(value: object) -> bool:

@@ -32,6 +32,14 @@ def test_decide_gives_the_reason_for_no_answer(
     assert Thresholds(0.5, 0.99, 2.0).decide(confidence, max_logit) == gate
 
 
+def test_a_label_with_its_own_threshold_is_decided_by_it() -> None:
+    chosen = Thresholds(0.5, 0.99, 2.0, by_label={"spam": 0.9, "ham": 0.1})
+    found = [chosen.decide(0.6, 5.0, label) for label in ("spam", "ham", "other")]
+    assert found == [Refusal.UNSURE, Refusal.NOTHING, Refusal.NOTHING]
+    assert chosen.decide(0.2, 5.0, "ham") == Refusal.NOTHING
+    assert chosen.decide(0.95, 1.0, "spam") == Refusal.NONE_OF_THESE
+
+
 def test_outcomes_count_answered_right_unsure_and_none() -> None:
     found = outcomes.apply_thresholds(
         SURE,
@@ -165,6 +173,7 @@ def test_they_survive_json() -> None:
         Thresholds(0.4, 1.0, -np.inf),
         Thresholds(0.4, 0.97, -np.inf, -2.5),
         Thresholds(0.4, 1.0, -np.inf, -np.inf),
+        Thresholds(0.4, 1.0, by_label={"spam": 0.9}),
     ):
         assert Thresholds.read(json.loads(json.dumps(chosen.as_dict()))) == chosen
     assert Thresholds.read({}) == Thresholds()

@@ -154,6 +154,23 @@ def test_the_gates_are_served(api: Client, made: Classifier) -> None:
     assert {row["gate"] for row in rows} == {"none of these"}
 
 
+def test_thresholds_of_single_labels_are_served(api: Client, made: Classifier) -> None:
+    path = f"/api/v1/classifiers/{made.pk}/gates"
+
+    def put(**body: object) -> Any:
+        sent = json.dumps({"unsure": 0, "kept": 1, **body})
+        return api.put(path, sent, content_type="application/json")
+
+    assert put(labels={"hello": 1}).json() == {"unsure": 0, "kept": 1, "labels": {"hello": 1}}
+    assert put().json()["labels"] == {"hello": 1}
+    answered = labelled(api, finished(api, made, send(api, made, MANY)))
+    assert {row["gate"] for row in answered if row["label"] == "hello"} == {"unsure"}
+    assert {row["gate"] for row in answered if row["label"] != "hello"} <= {""}
+    assert put(labels={"nowhere": 1}).status_code == 422
+    assert put(labels={"hello": 2}).status_code == 422
+    assert put(labels={}).json()["labels"] == {}
+
+
 @pytest.mark.parametrize(
     ("content", "form", "status", "says"),
     [

@@ -17,6 +17,8 @@ from tests.classifiers.training.test_label_rules import PLAIN, rows
 
 pytestmark = pytest.mark.django_db
 
+LABELS = ["card", "rate", "hello"]
+
 
 @pytest.fixture
 def run(alice: User) -> Run:
@@ -48,31 +50,33 @@ def results(out_of_scope: int = 0) -> RowResults:
 
 
 def test_choose_thresholds_without_a_choice_are_the_usual_ones(run: Run) -> None:
-    found = choose_thresholds(run, results(), 3)
+    found = choose_thresholds(run, results(), LABELS)
     assert (found.unsure, found.kept) == (0.5, 0.99)
-    assert choose_thresholds(run, results(), 2).unsure == 0.6
+    assert choose_thresholds(run, results(), LABELS[:2]).unsure == 0.6
     run.options = {"balanced": True}
-    assert choose_thresholds(run, results(), 3).unsure == 0
+    assert choose_thresholds(run, results(), LABELS).unsure == 0
 
 
 def test_choose_thresholds_by_the_out_of_scope_rows(run: Run) -> None:
-    assert choose_thresholds(run, results(60), 3).kept > 0.99
+    assert choose_thresholds(run, results(60), LABELS).kept > 0.99
 
 
 def test_choose_thresholds_keeps_what_a_person_chose(run: Run) -> None:
-    run.classifier.options = {"gates": {"unsure": 0.7, "kept": 0.9}}
-    found = choose_thresholds(run, results(60), 3)
-    assert (found.unsure, found.kept) == (0.7, 0.9)
+    run.classifier.options = {
+        "gates": {"unsure": 0.7, "kept": 0.9, "labels": {"card": 0.8, "gone": 0.9}}
+    }
+    found = choose_thresholds(run, results(60), LABELS)
+    assert (found.unsure, found.kept, found.by_label) == (0.7, 0.9, {"card": 0.8})
 
 
 def test_held_back_notes_are_empty_without_a_live_version(run: Run) -> None:
-    assert held_back_notes(run, results(), ["card", "rate", "hello"]) == []
+    assert held_back_notes(run, results(), LABELS) == []
 
 
 @pytest.mark.parametrize("pinned", [True, False])
 def test_held_back_notes_are_empty_if_nothing_can_be_compared(run: Run, pinned: bool) -> None:
     Classifier.objects.update(current=run, pinned=pinned)  # its row results are on no disk
-    assert held_back_notes(run, results(), ["card", "rate", "hello"]) == []
+    assert held_back_notes(run, results(), LABELS) == []
 
 
 def test_out_of_scope_notes_name_the_labels() -> None:

@@ -349,6 +349,10 @@ def test_the_program_in_the_archive_repeats_the_score(
         program.replace("client = ", 'card["gates"]["max_logit"] = 1e9\nclient = ', 1)
     )
     assert "(none of these)" in labelled().stdout
+    (tmp_path / "predict.py").write_text(
+        program.replace("client = ", 'card["gates"]["labels"] = {"hello": 1}\nclient = ', 1)
+    )
+    assert "(unsure)" in labelled().stdout
 
 
 @pytest.mark.django_db(transaction=True)

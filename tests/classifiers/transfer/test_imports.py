@@ -137,6 +137,8 @@ def test_read_survives_a_changed_byte(place: int, value: int) -> None:
         ({"name": "x" * 300}, "name", "x" * 200),
         ({"gates": "open"}, "gates", {}),
         ({"gates": {"unsure": True, "kept": "0.9"}}, "gates", {}),
+        ({"gates": {"labels": {"a": 0.9}}}, "gates", {"labels": {"a": 0.9}}),
+        ({"gates": {"labels": {"a": "high"}}}, "gates", {}),
         ({"metrics": []}, "metrics", {}),
         ({"metrics": {"accuracy": "high", "other": 1}}, "metrics", {"majority_label": ""}),
         ({"trained_on": {"rows": -1}}, "train_rows", 0),

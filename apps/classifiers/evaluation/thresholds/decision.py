@@ -7,7 +7,8 @@ ones, the largest logit). How familiar a text is does not follow from how likely
 two labels one is always likely.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
@@ -48,6 +49,8 @@ class Thresholds:
     """Largest logit below which it says "none of these", where it knows no familiarity."""
     familiar: float | None = None
     """Familiarity below which it says so; None for one that knows the largest logit only."""
+    by_label: Mapping[str, float] = field(default_factory=dict)
+    """Labels with a minimum confidence of their own, in place of `unsure`."""
 
     @classmethod
     def read(cls, stored: dict[str, Any]) -> Self:
@@ -58,17 +61,20 @@ class Thresholds:
             float(stored["kept"]),
             _finite_or_open(stored.get("max_logit")),
             _finite_or_open(stored["familiar"]) if "familiar" in stored else None,
+            {label: float(least) for label, least in stored.get("labels", {}).items()},
         )
 
-    def as_dict(self) -> dict[str, float | None]:
+    def as_dict(self) -> dict[str, Any]:
         """For JSON, which has no infinity."""
-        found: dict[str, float | None] = {
+        found: dict[str, Any] = {
             "unsure": self.unsure,
             "kept": self.kept,
             "max_logit": _finite_or_none(self.max_logit),
         }
         if self.familiar is not None:
             found["familiar"] = _finite_or_none(self.familiar)
+        if self.by_label:
+            found["labels"] = dict(self.by_label)
         return found
 
     @property
@@ -76,13 +82,18 @@ class Thresholds:
         """The score below which it says "none of these"."""
         return self.max_logit if self.familiar is None else self.familiar
 
-    def decide(self, confidence: float, score: float) -> Refusal:
+    def min_confidence(self, label: str) -> float:
+        """The confidence below which this label is not given."""
+        return self.by_label.get(label, self.unsure)
+
+    def decide(self, confidence: float, score: float, label: str = "") -> Refusal:
         """Args:
         score: the familiarity, or the largest logit of one that knows no other.
+        label: the most likely one; its own threshold counts where it has one.
         """
         if score < self.limit:
             return Refusal.NONE_OF_THESE
-        return Refusal.UNSURE if confidence < self.unsure else Refusal.NOTHING
+        return Refusal.UNSURE if confidence < self.min_confidence(label) else Refusal.NOTHING
 
 
 def _finite_or_none(value: float) -> float | None:

@@ -1,5 +1,7 @@
 """Choose thresholds from rows that the model had not seen. Pure numpy."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,15 +16,23 @@ FEW_OUT_OF_SCOPE, MANY_OUT_OF_SCOPE = 10, 50
 KEPT_SHARE_WITH_SOME, KEPT_SHARE_WITH_MANY = 0.97, 0.95
 
 
-def thresholds_for(known: PredictedRows, *, unsure: float, kept: float, labels: int) -> Thresholds:
-    """The gates that keep this share of rows like the known ones.
+def thresholds_for(
+    known: PredictedRows,
+    *,
+    unsure: float,
+    kept: float,
+    labels: int,
+    by_label: Mapping[str, float] | None = None,
+) -> Thresholds:
+    """The thresholds that keep this share of rows like the known ones.
 
     Args:
         known: in-scope rows, judged by a model that had not seen them.
+        by_label: minimum confidence of single labels, in place of `unsure`.
     """
     # Of two labels the largest logit says how sure it is, and nothing of out_of_scope.
     logit = score_limit(known.max_logit, kept) if labels > 2 else -float("inf")
-    return Thresholds(unsure, kept, logit, score_limit(known.familiarity, kept))
+    return Thresholds(unsure, kept, logit, score_limit(known.familiarity, kept), by_label or {})
 
 
 def tuning_rows(out_of_scope: int, *, seed: int = 0) -> NDArray[np.bool_]:
