@@ -3,9 +3,10 @@
 
 /* global uPlot */
 
-const FONT = "12px system-ui, sans-serif";
+const FONT = "12px Inter, system-ui, sans-serif";
 const AWAY = 12; // pixels from the pointer to the tip
 const LOW = 2; // tips
+const darkSystem = matchMedia("(prefers-color-scheme: dark)");
 const drawn = new Set();
 let known = null;
 
@@ -14,16 +15,21 @@ export function colours() {
   return known ??= read();
 }
 
+// A token is `light-dark(#…, #…)`: uPlot and canvases take one colour, not a pair.
 function read() {
   const style = getComputedStyle(document.documentElement);
-  const get = (name) => style.getPropertyValue(`--${name}`).trim();
+  const isDark = style.colorScheme === "dark" || (style.colorScheme !== "light" && darkSystem.matches);
+  const get = (name) => {
+    const [light, dark = light] = style.getPropertyValue(`--${name}`).match(/#\w+/g);
+    return isDark ? dark : light;
+  };
   return {
-    text: get("text"), quiet: get("text-2"), line: get("line"), strong: get("line-strong"), surface: get("surface"),
-    ground: get("surface-2"), accent: get("accent"), good: get("good"), warn: get("warn"), bad: get("bad"),
+    text: get("text"), quiet: get("text-2"), line: get("line"), strong: get("line-2"), sheet: get("sheet"),
+    fill: get("fill"), accent: get("accent"), good: get("good"), warn: get("warn"), bad: get("bad"),
   };
 }
 
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+darkSystem.addEventListener("change", () => {
   known = null;
   for (const chart of drawn) chart.redraw();
 });

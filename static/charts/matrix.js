@@ -43,7 +43,7 @@ export function makeMatrix(element, { labels, support, cells }, section) {
     return {
       size: () => room,
       values: (_, places) => places.map((at) => shortened(labels[order[at]], Math.floor((room - 12) / LETTER))),
-      font: "11px system-ui, sans-serif", grid: { show: false }, border: { show: true, width: 1, stroke: ink("line") },
+      font: "11px Inter, system-ui, sans-serif", grid: { show: false }, border: { show: true, width: 1, stroke: ink("line") },
     };
   };
   const chart = makeChart(element, {
@@ -81,11 +81,11 @@ function paint(chart, cells, place, support, worst) {
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
-  Object.assign(ctx, { font: `${11 * ratio}px system-ui, sans-serif`, textAlign: "center", textBaseline: "middle", lineWidth: 2 * ratio, strokeStyle: c.surface });
+  Object.assign(ctx, { font: `${11 * ratio}px Inter, system-ui, sans-serif`, textAlign: "center", textBaseline: "middle", lineWidth: 2 * ratio, strokeStyle: c.sheet });
   for (const [truth, said, count] of cells) {
     const [x, y] = [chart.valToPos(place[said], "x", true), chart.valToPos(place[truth], "y", true)];
     const share = count / support[truth];
-    ctx.fillStyle = truth === said ? mix(c.strong, c.ground, share) : mix(c.bad, mix(c.bad, c.surface, 0.22), share / worst);
+    ctx.fillStyle = truth === said ? mix(c.strong, c.fill, share) : mix(c.bad, mix(c.bad, c.sheet, 0.22), share / worst);
     ctx.fillRect(x - across / 2 + gap, y - down / 2 + gap, across - 2 * gap, down - 2 * gap);
     if (!written) continue;
     ctx.fillStyle = c.text;

@@ -26,7 +26,7 @@ function copyLast() {
 }
 
 function find() {
-  const drawer = document.getElementById("conversations");
+  const drawer = document.getElementById("list");
   if (getComputedStyle(drawer).display === "none") drawer.showPopover();
   document.getElementById("find").focus();
 }
@@ -107,7 +107,7 @@ function commands() {
   ]) {
     if (lastOf(selector)) found.push({ label, act: () => lastOf(selector).click() });
   }
-  for (const item of document.querySelectorAll(".menu-item, .sidebar .nav-link")) {
+  for (const item of document.querySelectorAll(".menu-item, .rail .rail-link[href]")) {
     found.push({ label: item.textContent.trim(), act: () => item.click() });
   }
   return found;

@@ -39,9 +39,9 @@ form?.addEventListener("keydown", (event) => {
 });
 
 // Where the list is in a drawer, whoever chose a part of it wants to see that part.
-const drawer = document.getElementById("conversations");
+const drawer = document.getElementById("list");
 const part = new URLSearchParams(location.search);
-if (drawer && (part.has("tag") || part.has("archived")) && matchMedia("(max-width: 900px)").matches) {
+if (drawer && (part.has("tag") || part.has("archived")) && matchMedia("(max-width: 1099px)").matches) {
   drawer.showPopover();
 }
 

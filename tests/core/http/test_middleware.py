@@ -38,7 +38,7 @@ async def test_a_request_goes_to_a_thread_once(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.django_db(transaction=True)
 async def test_static_files_are_served() -> None:
-    answer = await AsyncClient().get("/static/core/workbench.css")
+    answer = await AsyncClient().get("/static/core/tokens.css")
     assert answer.status_code == 200
     assert answer["X-Content-Type-Options"] == "nosniff"
 
