@@ -37,12 +37,3 @@ document.addEventListener("htmx:afterSwap", ({ detail }) => {
   field.focus();
   field.setSelectionRange(field.value.length, field.value.length);
 });
-
-// What was told goes away by itself; an offer to undo stays a while longer.
-let leaving = 0;
-document.addEventListener("htmx:oobAfterSwap", ({ detail }) => {
-  if (detail.target.id !== "toast") return;
-  clearTimeout(leaving);
-  const patience = document.querySelector("#toast [data-undo]") ? 20_000 : 4_000;
-  leaving = setTimeout(() => document.getElementById("toast")?.replaceChildren(), patience);
-});

@@ -1,7 +1,11 @@
-// Shared by every page: errors of fragments, confirmations, polling and tabs.
+// Shared by every page: errors of fragments, confirmations, polling, tabs and the scroll position.
+
+import "./toast.js";
+import "./form_errors.js";
 
 // Statuses whose body explains the error and when to retry.
 const IN_WORDS = new Set([408, 413, 422, 429, 503, 507]);
+const main = document.getElementById("main");
 
 document.addEventListener("htmx:responseError", (event) => {
   const { xhr } = event.detail;
@@ -20,7 +24,7 @@ function say(text) {
   spoken.className = "notice notice-bad";
   spoken.setAttribute("role", "alert");
   spoken.textContent = text;
-  document.getElementById("main").prepend(spoken);
+  (main.querySelector(".page") ?? main).prepend(spoken);
 }
 
 // A form with data-confirm asks before it is sent.
@@ -41,6 +45,22 @@ for (const tabs of document.querySelectorAll(".tabs")) {
   const open = tabs.querySelector("[aria-current]");
   if (open) tabs.scrollLeft = open.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - open.offsetWidth) / 2;
 }
+
+// Keys that scroll go to the document, which does not scroll where the sheet does.
+const STEPS = { PageDown: 0.9, PageUp: -0.9, " ": 0.9, ArrowDown: 0.06, ArrowUp: -0.06, Home: -1e6, End: 1e6 };
+document.addEventListener("keydown", (event) => {
+  const step = STEPS[event.key];
+  if (!step || event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (document.activeElement === document.body) main?.scrollBy({ top: step * main.clientHeight });
+});
+
+// Going back shows the place one came from: browsers remember the document's alone.
+const place = `scroll:${location.pathname}${location.search}`;
+const [navigation] = performance.getEntriesByType("navigation");
+if (main && navigation?.type !== "navigate") main.scrollTop = Number(sessionStorage.getItem(place));
+addEventListener("pagehide", () => {
+  if (main) sessionStorage.setItem(place, String(Math.round(main.scrollTop)));
+});
 
 // What somebody was writing is not for who uses this browser after them.
 document.addEventListener("submit", ({ target }) => {
