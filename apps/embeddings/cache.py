@@ -66,7 +66,7 @@ async def identify(
     server = await refresh_server(target.server)
     if server.state == State.UNREACHABLE:
         away = Embedder(_named(server, target.model), "")
-        if (other := await _find_fallback(away, lane=lane)) is not None:
+        if (other := await _find_fallback(away, lane=lane, recheck=recheck)) is not None:
             return other
     if server.state != State.READY:
         kind = {State.LOADING: errors.Loading, State.UNAUTHORIZED: errors.Unauthorized}
@@ -83,7 +83,9 @@ def _named(server: Server, model: str) -> Target:
     return choose_target(server, "" if unnamed else model, Use.EMBEDDINGS)
 
 
-async def _find_fallback(embedder: Embedder, *, lane: Lane) -> Embedder | None:
+async def _find_fallback(
+    embedder: Embedder, *, lane: Lane, recheck: bool = False
+) -> Embedder | None:
     """The fallback of an embedder whose server is away; None if there is none with its vectors."""
     own = embedder.target
     other = await find_fallback(Use.EMBEDDINGS, own.server)
@@ -91,7 +93,7 @@ async def _find_fallback(embedder: Embedder, *, lane: Lane) -> Embedder | None:
         return None
     reported = server_fingerprint(own.server, own.model)
     # Vectors are known by the name of the model where they were first seen.
-    found = await canary.fingerprint(other, reported, lane=lane, name=own.model)
+    found = await canary.fingerprint(other, reported, lane=lane, recheck=recheck, name=own.model)
     if embedder.fingerprint and found != embedder.fingerprint:
         return None
     return Embedder(other, found)

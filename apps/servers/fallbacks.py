@@ -29,6 +29,21 @@ def fallback_target(use: Use, server: Server) -> Target | None:
     return choose_target(default.fallback, default.fallback_model, use)
 
 
+def fallback_notice(use: Use, server: Server | None = None) -> str:
+    """The sentence for pages while a fallback stands in, by the last checks; "" if none does.
+
+    Args:
+        server: what the page uses; None: the default.
+    """
+    rows = DefaultServer.objects.select_related("server", "fallback")
+    default = rows.filter(use=use, server__state=State.UNREACHABLE).first()
+    if default is None or default.fallback is None or server not in {None, default.server}:
+        return ""
+    if default.fallback.state == State.UNREACHABLE:
+        return ""
+    return f"“{default.server}” does not answer. {use.label} come from “{default.fallback}”."
+
+
 async def find_fallback(use: Use, server: Server) -> Target | None:
     """Like `fallback_target`, with fresh facts; None too if it does not answer either."""
     target = await in_db(fallback_target, use, server)

@@ -5,7 +5,12 @@ from django.db import transaction
 
 from apps.llm.addresses import normalised_base_url
 from apps.servers.errors import FallbackRefused, NoServer
-from apps.servers.fallbacks import fallback_target, find_fallback, set_fallback
+from apps.servers.fallbacks import (
+    fallback_notice,
+    fallback_target,
+    find_fallback,
+    set_fallback,
+)
 from apps.servers.health import Health, aread_health, read_health
 from apps.servers.loading.activities import ModelActivity, model_activities, start_action
 from apps.servers.loading.load_model import (
@@ -57,6 +62,7 @@ __all__ = [
     "choose_target",
     "configure_servers",
     "default_target",
+    "fallback_notice",
     "fallback_target",
     "find_fallback",
     "hold_slot",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gguf import PoolingType
 
 from apps.embeddings import canary
 from apps.embeddings.cache import embed_texts, identify
@@ -19,6 +20,7 @@ from apps.servers.models import DefaultServer, Server, Use
 from apps.servers.services import Target, default_target
 from tests.conftest import create_server
 from tests.llama_process import LlamaProcess
+from tests.tiny_gguf import write_tiny_gguf
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -63,6 +65,27 @@ async def test_the_fallback_embeds_for_a_killed_server(llama_embeddings: LlamaPr
     assert np.array_equal(await embed(away, "one"), first), "from the cache of the same model"
     assert np.allclose(await embed(away, "two"), second)
     assert await Embedding.objects.acount() == 2
+
+
+async def test_a_fallback_that_changed_its_model_is_not_mixed_in(
+    llama_embeddings: LlamaProcess, tmp_path: Path
+) -> None:
+    """It was compared when it was set; what it serves now has to be compared too."""
+    other = write_tiny_gguf(tmp_path / "other.gguf", embeddings=True, pooling=PoolingType.LAST)
+    with (
+        LlamaProcess(model_of(llama_embeddings), embeddings=True) as big,
+        LlamaProcess(other, embeddings=True) as small,
+    ):
+        target = await set_up(big, small)
+        embedder = await identify(target)
+        await embed(target, "one")
+        big.kill()
+        with pytest.raises(Unreachable):
+            await embed(target, "two")
+        await Server.objects.filter(name="Big box").aupdate(next_check_at=None, checked_at=None)
+        now = await identify(await in_db(default_target, Use.EMBEDDINGS))
+        assert now.fingerprint != embedder.fingerprint, "a classifier refuses this one"
+    assert await Embedding.objects.acount() == 1
 
 
 async def test_without_a_fallback_it_fails(llama_embeddings: LlamaProcess) -> None:

@@ -90,7 +90,7 @@ async def embed_rows(
                 "Another embedding model answered before all rows had their vectors. Train again "
                 "when it stays."
             )
-        embedded.rows.notes.extend(notes)
+        embedded.rows.notes.extend(notes + _fallback_notes(target, embedder, now))
         return embedded
     finally:
         await close_clients()
@@ -129,6 +129,14 @@ async def _embed_fitting(
             raise CannotTrain(str(error)) from error
         prepared = await embed(None)
     return EmbeddedTexts(embedder, prepared.vectors, rows, skipped_rows, stats)
+
+
+def _fallback_notes(target: llm.Target, *used: Embedder) -> list[str]:
+    others = {str(one.target.server) for one in used if one.target.server != target.server}
+    return [
+        f"“{target.server}” did not answer. Embeddings came from “{other}”, with the same vectors."
+        for other in sorted(others)
+    ]
 
 
 def _batch_notes(difference: float) -> list[str]:
