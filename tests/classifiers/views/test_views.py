@@ -148,7 +148,7 @@ def test_pages_ask_the_same_number_of_queries(
         Run.objects.create(classifier=made, number=number, status=Status.CANCELLED)
         with django_assert_num_queries(4):
             browser.get("/classify/")
-        with django_assert_num_queries(5):
+        with django_assert_num_queries(6):
             browser.get(f"/classify/{made.pk}/")
 
 
