@@ -49,8 +49,12 @@ def response(
         held: the reserved stream, released when it ends.
         turn: JSON of a new turn, sent as the first event.
     """
+    return response_of(_body(answer, after, turn, held))
+
+
+def response_of(body: AsyncIterator[bytes]) -> StreamingHttpResponse:
     return StreamingHttpResponse(
-        _body(answer, after, turn, held),
+        body,
         content_type=MEDIA_TYPE,
         headers={"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"},
     )

@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponseBase
 from ninja import Field, Router, Schema, Status
 
-from apps.chat.answering import sse
+from apps.chat.answering import sse, typeset
 from apps.chat.api.schemas import (
     MessageOut,
     RegeneratedOut,
@@ -39,14 +39,21 @@ def read_answer(request: HttpRequest, pk: int) -> Any:
 
 
 @router.get("/answers/{pk}/events")
-def answer_events(request: HttpRequest, pk: int, after: str | None = None) -> HttpResponseBase:
+def answer_events(
+    request: HttpRequest, pk: int, after: str | None = None, html: bool = False
+) -> HttpResponseBase:
     """Stream server-sent events: a snapshot, or what came after a position, then live events.
 
-    The position is the `id` of an event, as `?after=` or as the header `Last-Event-ID`.
+    The position is the `id` of an event, as `?after=` or as the header `Last-Event-ID`. With `html`
+    the text comes rendered: `typeset` events in place of `token` and `reasoning`, from a snapshot
+    on whatever the position.
     """
     position = sse.parse_position(request.headers.get("Last-Event-ID") or after)
     answer = get_answer(request, pk, with_turn=False)
-    return sse.response(answer, sse.reserve_stream(request), position)
+    held = sse.reserve_stream(request)
+    if html:
+        return sse.response_of(typeset.body(answer, held))
+    return sse.response(answer, held, position)
 
 
 @router.post("/answers/{pk}/stop", response=MessageOut)

@@ -77,6 +77,7 @@ def _block_math(state: StateBlock, first: int, last: int, silent: bool) -> bool:
         source = state.src[start + 2 : state.eMarks[line]].rstrip()
         token.content = source.removesuffix(closing).strip()
         token.block = True
+        token.map = [first, line + 1]
     state.line = line + 1
     return True
 

@@ -21,17 +21,19 @@ from pygments.lexer import Lexer  # type: ignore[import-untyped]
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
-from apps.core.text import formulas, links
+from apps.core.text import formulas, links, tasks
 
 TAGS = {
     "a", "blockquote", "br", "code", "del", "em", "figcaption", "figure", "h1", "h2", "h3", "h4",
-    "h5", "h6", "hr", "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th",
+    "h5", "h6", "hr", "input", "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th",
     "thead", "tr", "ul",
 }  # fmt: skip
 ATTRIBUTES = {
     "a": {"href", "title"},
     "code": {"class"},
-    "figure": {"class"},
+    "figure": {"class", "tabindex"},
+    "input": {"aria-label", "checked", "disabled"},
+    "li": {"class"},
     "ol": {"start"},
     "pre": {"tabindex"},
     "span": {"class"},
@@ -82,6 +84,26 @@ def _render(text: str) -> str:
     return "".join(f'<div class="part">{_clean(part, known)}</div>' for part in _parts(tokens))
 
 
+def blocks_of(text: str, known: EnvType, parser: MarkdownIt | None = None) -> list[str]:
+    """Return the HTML of each block of a text.
+
+    Args:
+        known: where links' addresses are looked up, and those of this text are added.
+        parser: `make_parser()` with more rules.
+    """
+    tokens = (parser or _parser).parse(text, known)
+    return [_clean(block, known).strip() for block in _blocks(tokens)]
+
+
+def _blocks(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    block: list[Token] = []
+    for token in tokens:
+        block.append(token)
+        if token.level == 0 and token.nesting <= 0:
+            yield block
+            block = []
+
+
 def _parts(tokens: Sequence[Token]) -> Iterator[list[Token]]:
     part: list[Token] = []
     size = 0
@@ -97,10 +119,15 @@ def _parts(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def _clean(tokens: Sequence[Token], known: EnvType) -> str:
+    return sanitised(_parser.renderer.render(tokens, _parser.options, known))
+
+
+def sanitised(html: str) -> str:
     return nh3.clean(
-        _parser.renderer.render(tokens, _parser.options, known),
+        html,
         tags=TAGS,
         attributes=ATTRIBUTES,
+        tag_attribute_values={"input": {"type": {"checkbox"}}},
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
         set_tag_attribute_values={"a": {"target": "_blank"}},
@@ -119,12 +146,19 @@ def _image_as_link(
 def _code(
     self: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType
 ) -> str:
-    """A block of code: its language above it, and reachable by keys, because it may scroll."""
     token = tokens[index]
     language = (token.info.split() or [""])[0]
+    is_coloured = len(token.content) <= COLOURED_CHARACTERS
+    return code_block(language, coloured(language if is_coloured else "", token.content))
+
+
+def code_block(language: str, code: str) -> str:
+    """A block of code: its language above it, and reachable by keys, because it may scroll.
+
+    Args:
+        code: HTML.
+    """
     shown = nh3.clean_text(language[:30])
-    lexer = _lexer(language) if len(token.content) <= COLOURED_CHARACTERS else None
-    code = highlight(token.content, lexer, _formatter) if lexer else nh3.clean_text(token.content)
     kind = f' class="language-{shown}"' if shown else ""
     return (
         f'<figure class="code"><figcaption>{shown}</figcaption>'
@@ -132,10 +166,16 @@ def _code(
     )
 
 
+def coloured(language: str, code: str) -> str:
+    """Return code as HTML, with its colours as classes if the language is known."""
+    lexer = _lexer(language)
+    return str(highlight(code, lexer, _formatter)) if lexer else nh3.clean_text(code)
+
+
 @lru_cache(maxsize=128)
 def _lexer(language: str) -> Lexer | None:
     try:
-        return get_lexer_by_name(language) if language else None
+        return get_lexer_by_name(language, stripnl=False, ensurenl=False) if language else None
     except ClassNotFound:
         return None
 
@@ -151,7 +191,20 @@ def _cell(
     return self.renderToken(tokens, index, options, env)
 
 
-def _make_parser() -> MarkdownIt:
+def _table_open(
+    self: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType
+) -> str:
+    """A table scrolls sideways in a box of its own, which keys can reach."""
+    return f'<figure class="table" tabindex="0">{self.renderToken(tokens, index, options, env)}'
+
+
+def _table_close(
+    self: RendererHTML, tokens: list[Token], index: int, options: OptionsDict, env: EnvType
+) -> str:
+    return f"{self.renderToken(tokens, index, options, env).rstrip()}</figure>\n"
+
+
+def make_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False})
     parser.enable(["table", "strikethrough"])
     links.use(parser)
@@ -159,9 +212,12 @@ def _make_parser() -> MarkdownIt:
     parser.add_render_rule("image", _image_as_link)
     parser.add_render_rule("fence", _code)
     parser.add_render_rule("code_block", _code)
+    tasks.use(parser)
+    parser.add_render_rule("table_open", _table_open)
+    parser.add_render_rule("table_close", _table_close)
     parser.add_render_rule("td_open", _cell)
     parser.add_render_rule("th_open", _cell)
     return parser
 
 
-_parser = _make_parser()
+_parser = make_parser()

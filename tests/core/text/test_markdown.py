@@ -37,7 +37,10 @@ PAYLOADS = [
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("before", ["", "Text\n\n", "- ", "> ", "`", "```\n"])
 def test_nothing_runs_and_nothing_calls_home(payload: str, before: str) -> None:
-    html = render(before + payload)
+    assert_nothing_runs(render(before + payload))
+
+
+def assert_nothing_runs(html: str) -> None:
     tags = re.findall(r"<\s*([a-z0-9]+)([^>]*)>", html, re.IGNORECASE)
     assert not {name for name, _ in tags} & {
         *("script", "img", "svg", "iframe", "form", "style", "base", "meta", "object", "math"),
