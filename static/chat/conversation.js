@@ -2,6 +2,7 @@
 
 import { Announcer } from "./screen_reader.js";
 import { AnswerStream } from "./answer_stream.js";
+import { stick, toEnd } from "./follow_end.js";
 import "./message_actions.js";
 import "./composer.js";
 import "./attachments.js";
@@ -16,8 +17,6 @@ const composer = document.querySelector("[data-composer]");
 const input = composer?.querySelector("textarea");
 const live = new Map(); // article -> AnswerStream
 const announcer = new Announcer(document.querySelector("[data-announce]"));
-let stuck; // to the end of the thread
-stick(true);
 
 // --- The thread -------------------------------------------------------------------------------
 
@@ -41,32 +40,6 @@ function ended(answer) {
   live.delete(answer.article);
   announcer.ended(answer);
   showState();
-}
-
-// At the end, the end stays in view. Elsewhere the browser keeps what is being read in its place
-// while parts above it get their height.
-function stick(isAtEnd) {
-  if (isAtEnd === stuck) return;
-  stuck = isAtEnd;
-  scroller?.classList.toggle("at-end", stuck);
-}
-
-function toEnd() {
-  if (scroller && stuck) scroller.scrollTop = scroller.scrollHeight;
-}
-
-// The thread grows under a reader at its end: messages get their height when they come near, a
-// formula is higher than its source was, lines break elsewhere when a phone is turned. Only who
-// scrolls up has left the end, so growing between a scroll and its event is not taken for leaving.
-let place = 0;
-scroller?.addEventListener("scroll", () => {
-  const isAtEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 48;
-  stick(isAtEnd || (stuck && scroller.scrollTop >= place));
-  place = scroller.scrollTop;
-}, { passive: true });
-if (scroller) {
-  const sizes = new ResizeObserver(toEnd);
-  for (const element of [scroller, scroller.firstElementChild]) sizes.observe(element);
 }
 
 // Who works by keys stays where he was when the thread is drawn anew: at the button of that name.
@@ -101,7 +74,8 @@ document.addEventListener("htmx:afterSettle", () => {
 });
 
 document.addEventListener("htmx:afterSwap", (event) => {
-  if (event.detail.target.id === "thread" || event.detail.target.classList.contains("answer")) {
+  const { target } = event.detail;
+  if (target.id === "thread" || target.matches(".answer, [data-state]")) {
     followNew();
     toEnd();
   }

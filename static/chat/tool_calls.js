@@ -4,28 +4,21 @@
 // same while it happens, after a reload and when the answer has ended.
 
 export class Calls {
-  constructor(article) {
+  // Cards are put before `foot`.
+  constructor(article, foot) {
     this.article = article;
-    this.first = article.querySelector("[data-text]");
+    this.foot = foot;
     this.states = new Map(); // call -> the state that its card shows or fetches
     this.busy = new Set();
   }
 
-  // Takes all cards away; returns where text goes then.
-  clear() {
-    for (const element of this.article.querySelectorAll(".call, [data-more-text]")) element.remove();
-    this.states.clear();
-    return this.first;
-  }
-
-  // Shows news of a call. `text` is where text goes now; returns where it goes from now on.
-  show(call, text) {
+  // Shows news of a call.
+  show(call) {
     const known = this.states.get(call.id);
     this.states.set(call.id, call.state);
-    if (known === call.state) return text;
-    if (known === undefined) text = this.place(call, text);
+    if (known === call.state) return;
+    if (known === undefined) this.place(call);
     this.fetch(call.id);
-    return text;
   }
 
   // Whether one of them is in this state.
@@ -33,22 +26,14 @@ export class Calls {
     return [...this.states.values()].includes(state);
   }
 
-  place(call, text) {
+  place(call) {
     const card = document.createElement("details");
     card.className = "call";
     card.id = `call-${call.id}`;
     const summary = document.createElement("summary");
     summary.textContent = call.name;
     card.append(summary);
-    if (text !== this.first && !text.hasChildNodes()) { // another call of the same round
-      text.before(card);
-      return text;
-    }
-    const more = document.createElement("div");
-    more.className = "live-text prose";
-    more.dataset.moreText = "";
-    text.after(card, more);
-    return more;
+    this.foot.before(card);
   }
 
   async fetch(id) {

@@ -19,7 +19,8 @@ from apps.llm.thinking import ThinkingSetting, parse_thinking
 def answer(request: HttpRequest, pk: int) -> HttpResponse:
     """Render one answer: the page asks for it when the events have ended.
 
-    Other parts of the page that depend on its end come along; if its prompt was cut, the thread.
+    `part=end`: only what is below its text, which the page has. Other parts of the page that
+    depend on its end come along; if its prompt was cut, the thread.
     """
     found = get_answer(request, pk)
     conversation = get_conversation(request, found.conversation_id)
@@ -29,6 +30,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponse:
     context |= {"item": view_of(found), "message": found}
     if found.status == Status.FAILED:  # perhaps because its server is offline
         context |= model_state.fresh_model_context(conversation)
+    context["is_text_kept"] = found.is_finished and request.GET.get("part") == "end"
     context["title_may_change"] = found.is_finished and titles.may_change(conversation)
     return render(request, "chat/thread/_answer_finished.html", context)
 
