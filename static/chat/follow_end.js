@@ -62,7 +62,9 @@ document.addEventListener("selectionchange", () => {
   if (!selection.isCollapsed && scroller?.contains(selection.anchorNode) && writing) stick(false);
 });
 document.addEventListener("keydown", (event) => {
-  if (event.target.closest?.("input, textarea, select, dialog, [popover]") || event.altKey || event.ctrlKey || event.metaKey) return;
+  const isTyping = event.target.value && event.target.matches("input, textarea, select");
+  if (isTyping || event.target.closest?.("dialog, [popover]")) return;
+  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
   if (event.key === "ArrowUp" || event.key === "PageUp" || event.key === "Home") stick(false);
   else if (event.key === "End" && scroller) {
     event.preventDefault();

@@ -25,9 +25,11 @@ export class LiveBlocks {
     for (const block of this.blocks.splice(stay)) remove(block);
     if (inside) change(this.blocks[first], inside);
     for (const html of blocks.slice(known)) this.append(html);
-    this.finished = finished;
     for (const block of this.blocks.slice(first)) complete(block);
     this.showCaret();
+    if (this.finished === finished) return;
+    this.finished = finished;
+    this.container.dataset.finished = finished;
   }
 
   append(html) {

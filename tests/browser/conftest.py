@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
-from tests.browser.teller import CALLED, OTHER, TEXT, Teller
+from apps.core.text import markdown
+from tests.browser.teller import CALLED, OTHER, TEXT, THOUGHT, Teller
 from tests.journeys.conftest import PATIENCE
 from tests.journeys.conftest import chromium as chromium
 from tests.journeys.conftest import logged_in as logged_in
@@ -15,21 +16,47 @@ from tests.stack import Stack
 
 OTHER_QUESTION = "Something else, please."
 
-# What an answer that is being written shows, put together as its events were; and a watch over it:
-# after every change it must be the beginning of a text that the model says.
+# What an answer shows, block by block, without what scripts add to a block; and a watch over what
+# is being written: a finished block must be one of a text that the model says, and stay as it is.
 WATCH = """
 window.wrong = [];
+window.clean = (element) => {
+  const copy = element.cloneNode(true);
+  for (const added of copy.querySelectorAll(".code-buttons, .table-buttons")) added.remove();
+  for (const seen of copy.querySelectorAll("[data-seen]")) seen.removeAttribute("data-seen");
+  const bundles = copy.querySelectorAll(":scope > .bundle");
+  for (const bundle of bundles) bundle.replaceWith(...bundle.childNodes);
+  const caret = / class="caret"| caret(?=")/;
+  return [...copy.children].map((block) => block.outerHTML.replace(caret, "")).join("");
+};
+window.asBlocks = (html) => {
+  const element = document.createElement("div");
+  element.innerHTML = html;
+  return clean(element);
+};
 window.live = (article = document.querySelector("article[data-events]")) =>
-  [...article?.querySelectorAll("[data-text], [data-more-text]") ?? []]
-    .map((part) => [...part.querySelectorAll(":scope > * > *")].map((piece, n) =>
-      (n ? (piece.className === "goes-on" ? "\\n" : "\\n\\n") : "") + piece.textContent).join(""))
-    .filter((part) => part).join("\\n\\n");
+  [...article?.querySelectorAll("[data-text]") ?? []].map(clean).filter((part) => part).join("");
+const finished = new Map();
+const html = (block) => {
+  const around = document.createElement("div");
+  around.append(block.cloneNode(true));
+  return clean(around);
+};
+window.changed = () => [...finished]
+  .filter(([block, was]) => block.isConnected && html(block) !== was)
+  .map(([block]) => block.outerHTML);
 new MutationObserver(() => {
-  for (const article of document.querySelectorAll("article[data-events]")) {
-    const shown = live(article);
-    if (!TEXTS.some((text) => text.startsWith(shown))) wrong.push(shown.slice(-200));
+  for (const part of document.querySelectorAll("article[data-events] [data-finished]")) {
+    const blocks = [...part.querySelectorAll(":scope > .bundle > *")];
+    for (const block of blocks.slice(0, Number(part.dataset.finished))) {
+      if (finished.has(block)) continue;
+      finished.set(block, html(block));
+      if (!TEXTS.map(asBlocks).some((text) => text.includes(html(block)))) wrong.push(html(block));
+    }
   }
-}).observe(document, {subtree: true, childList: true, characterData: true});
+}).observe(document, {
+  subtree: true, childList: true, attributes: true, attributeFilter: ["data-finished"],
+});
 """
 
 
@@ -79,14 +106,16 @@ def open_device(
         )
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
-        texts = json.dumps([TEXT, OTHER, "\n\n".join(CALLED)])
+        texts = json.dumps([markdown.render(text) for text in (TEXT, OTHER, THOUGHT, *CALLED)])
         context.add_init_script(f"const TEXTS = {texts};{WATCH}")
         context.on("weberror", lambda error: problems.append(str(error.error)))
         context.on("console", lambda line: problems.append(line.text) if is_problem(line) else None)
         return context
 
     yield device
-    wrong = [tab.evaluate("wrong") for context in contexts for tab in context.pages]
+    wrong = [
+        tab.evaluate("[...wrong, ...changed()]") for context in contexts for tab in context.pages
+    ]
     for context in contexts:
         context.close()
     assert problems == []

@@ -17,6 +17,7 @@ from redis import Redis
 from apps.chat.streaming.events import Snapshot, StreamEvent, replay
 from apps.chat.streaming.redis_writer import stream_key
 from apps.core.text import markdown
+from apps.core.text.live_markdown import LiveMarkdown
 from tests.browser.conftest import OTHER_QUESTION, OpenDevice
 from tests.browser.teller import CALLED, OTHER, TEXT, THOUGHT, Teller, beginning, pieces
 from tests.browser.wire import Wire
@@ -45,8 +46,15 @@ def begin(page: Page, text: str = "Tell me.") -> None:
 
 
 def wait_for(page: Page, text: str) -> None:
-    """Waits until the live answer shows this."""
-    page.wait_for_function("(text) => live() === text", arg=text)
+    """Waits until the live answer shows this, typeset as far as it is written."""
+    page.wait_for_function("(html) => live() === asBlocks(html)", arg=typeset(text))
+
+
+def typeset(text: str) -> str:
+    written = LiveMarkdown()
+    written.add(text)
+    written.render()
+    return "".join(written.blocks + written.open)
 
 
 def wait_for_end(page: Page) -> None:
@@ -76,18 +84,15 @@ def check(page: Page, text: str, thought: str | None = THOUGHT) -> None:
     saved = newest(page)
     assert saved["content"] == text
     article = page.locator(FINISHED).last
-    assert article.locator("[data-message-text]").inner_html() == rendered(page, text)
+    assert article.locator("[data-message-text]").evaluate("clean") == rendered(page, text)
     if thought is not None:
         assert saved["reasoning"] == thought
-        assert article.locator(".reasoning .prose").inner_html() == rendered(page, thought)
+        assert article.locator(".reasoning .prose").evaluate("clean") == rendered(page, thought)
 
 
 def rendered(page: Page, text: str) -> Any:
-    """A Markdown text as a browser writes down its HTML."""
-    written = (
-        "(html) => { const t = document.createElement('div'); t.innerHTML = html; return %s; }"
-    )
-    return page.evaluate(written % "t.innerHTML", markdown.render(text))
+    """A Markdown text as a browser writes down its HTML, without what is between blocks."""
+    return page.evaluate("asBlocks", markdown.render(text))
 
 
 @pytest.fixture
@@ -169,7 +174,7 @@ def test_a_connection_that_died_in_silence(far_page: Page, teller: Teller, wire:
     wire.silence()
     teller.allowed = math.inf
     wait_in_page(far_page, lambda: not teller.open)
-    assert far_page.evaluate("live()") == beginning(50)
+    wait_for(far_page, beginning(50))
     far_page.evaluate("window.dispatchEvent(new Event('online'))")
     wait_for_end(far_page)
     check(far_page, TEXT)
@@ -297,7 +302,7 @@ def check_called(tab: Page) -> None:
     """The newest answer has run its call and gone on."""
     wait_for_end(tab)
     expect(tab.locator(".call-done")).to_have_count(1)
-    said = [part.inner_html() for part in tab.locator(f"{FINISHED} [data-message-text]").all()]
+    said = [part.evaluate("clean") for part in tab.locator(f"{FINISHED} [data-message-text]").all()]
     assert said == [rendered(tab, text) for text in CALLED]
     saved = newest(tab)
     assert (saved["status"], saved["content"]) == ("complete", "\n\n".join(CALLED))
@@ -350,7 +355,9 @@ def test_import_search_and_export(page: Page, tmp_path: Path) -> None:
     expect(page.locator("article.found")).to_contain_text("Question 4: xylophone")
     check(page, TEXT, thought=None)
     expected = rendered(page, TEXT)
-    shown = [part.inner_html() for part in page.locator(f"{FINISHED} [data-message-text]").all()]
+    shown = [
+        part.evaluate("clean") for part in page.locator(f"{FINISHED} [data-message-text]").all()
+    ]
     assert shown == [expected] * 3
 
 

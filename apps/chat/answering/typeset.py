@@ -188,5 +188,5 @@ class Typesetter:
         return [*found, _event(event.event, **data)]
 
 
-def _event(name: str, **data: Any) -> StreamEvent:
+def _event(name: str, /, **data: Any) -> StreamEvent:
     return StreamEvent(0, name, compact_json(data))

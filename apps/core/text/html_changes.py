@@ -1,4 +1,4 @@
-"""What to change in a page that shows one HTML so that it shows another, which goes on from it. Pure.
+"""What to change in a page so that it shows another HTML, which goes on from the first. Pure.
 
 An answer grows at its end: what stands before that stays in the page, with what a reader has
 selected there. For sanitised HTML alone: each element is closed, and what is text is escaped.
@@ -128,5 +128,3 @@ def _common(old: str, new: str) -> int:
         else:
             high = middle - 1
     return low
-
-

@@ -25,7 +25,8 @@ from apps.core.text import formulas, links, tasks
 
 TAGS = {
     "a", "blockquote", "br", "code", "del", "em", "figcaption", "figure", "h1", "h2", "h3", "h4",
-    "h5", "h6", "hr", "input", "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th",
+    "h5", "h6", "hr", "input",
+    "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th",
     "thead", "tr", "ul",
 }  # fmt: skip
 ATTRIBUTES = {

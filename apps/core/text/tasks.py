@@ -34,9 +34,7 @@ def _boxes(state: StateCore) -> None:
             text.children.insert(0, box)
 
 
-def _render_box(
-    self: object, tokens: list[Token], index: int, options: object, env: object
-) -> str:
+def _render_box(self: object, tokens: list[Token], index: int, options: object, env: object) -> str:
     is_done = tokens[index].meta["done"]
     name, mark = ("Done", " checked") if is_done else ("To do", "")
     return f'<input type="checkbox" aria-label="{name}" disabled{mark}> '

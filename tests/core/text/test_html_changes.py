@@ -90,9 +90,7 @@ def test_a_page_that_follows_the_changes_shows_the_text(name: str, size: int) ->
         ('<p title="a>b">a</p>', '<p title="a>b">ab</p>', Change((), 1, "b", "")),
     ],
 )  # fmt: skip
-def test_a_change_begins_where_the_texts_differ(
-    old: str, new: str, found: Change | None
-) -> None:
+def test_a_change_begins_where_the_texts_differ(old: str, new: str, found: Change | None) -> None:
     assert change(old, new) == found
 
 

@@ -58,15 +58,24 @@ Total of $5 and $6.
 SAMPLES = {
     "answer": ANSWER,
     "headings": "# a\n## b\nText\n===\nText\n---\n#no\n\nx\n# y",
-    "lists": "- a\n- b\n\n- c\n\n  d\n\n1. x\n2. y\n10) z\n\n\nText\n+ p\n  1. q\n\n      code\n\nend",
+    "lists": (
+        "- a\n- b\n\n- c\n\n  d\n\n1. x\n2. y\n10) z\n\n\nText\n+ p\n  1. q\n\n      code\n\nend"
+    ),
     "lazy": "> a\nb\n\n> c\n- d\ne\n\n    code\n\n    more\n\nx",
-    "formulas": "$$\na\n# b\n\nc\n\n$$ x $$\ntext $$y$$ z\n\\[\nq\n\\]\nw \\(u\\)\n\n- $$\n  k\n  $$\n",
+    "formulas": (
+        "$$\na\n# b\n\nc\n\n$$ x $$\ntext $$y$$ z\n\\[\nq\n\\]\nw \\(u\\)\n\n- $$\n  k\n  $$\n"
+    ),
     "formula over a heading": "a\n$$\nb\n# c\nd\n$$\ne\n\n$$\nnever",
     "tables": "a | b\n--|--\n1 | 2\n\n| h |\n|---|\n| x |\n# no row\n| only |\n\n|a|\n|b|",
     "fences": "````\n```\nin\n````\n```js\nopen",
-    "indented fences": "- ```py\n  x = 1\n  ```\n- b\n\n  ```\n  c\n\n  d\n  ```\n\nx\n  ```\n  y\n  ```\nz",
+    "indented fences": (
+        "- ```py\n  x = 1\n  ```\n- b\n\n  ```\n  c\n\n  d\n  ```\n\nx\n  ```\n  y\n  ```\nz"
+    ),
     "breaks": "a  \nb\\\nc\n* * *\n- - -\n__bold__ and _thin_\n",
-    "addresses": "[a]: https://example.org \"x\"\n\nSee [a] and https://b.org/c(d).\n\n[b]:\nhttps://x.y\n'a\nb'\n\n[b]",
+    "addresses": (
+        '[a]: https://example.org "x"\n\nSee [a] and https://b.org/c(d).\n\n'
+        "[b]:\nhttps://x.y\n'a\nb'\n\n[b]"
+    ),
     "lines of Windows": "a\r\n\r\n- b\r\n- c\r\n\r\n```\r\nx\r\n```\r\ny",
     "letters": "Zażółć 👩‍👩‍👧‍👦 e\u0301\n\n中文**也**可以\n\n\tcode\n",
     "html": "<b>x</b>\n\n<div>\n\n&amp; &lt;\n\n<!-- c -->",
@@ -113,7 +122,25 @@ def test_the_pieces_that_a_text_comes_in_make_no_difference(name: str) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_no_finished_block_changes_in_nonsense(seed: int) -> None:
     chance = random.Random(seed)
-    marks = ["# ", "- ", "1. ", "> ", "```", "$$", "|", "---", "\n", "\n\n", "  ", "    ", "a", "*", "`", "[", "]: b"]
+    marks = [
+        "# ",
+        "- ",
+        "1. ",
+        "> ",
+        "```",
+        "$$",
+        "|",
+        "---",
+        "\n",
+        "\n\n",
+        "  ",
+        "    ",
+        "a",
+        "*",
+        "`",
+        "[",
+        "]: b",
+    ]
     text = "".join(chance.choices(marks, k=60))
     live, finished = LiveMarkdown(), list[str]()
     for letter in text:
