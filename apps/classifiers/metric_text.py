@@ -5,8 +5,9 @@ from typing import Any
 
 from apps.classifiers.run_results import CurvePoint
 
-# Below, even a perfectly calibrated model shows 7 % on average, and 1 in 20 more than 11 %.
-MIN_ROWS_FOR_CALIBRATION = 50
+# Below, a perfectly calibrated model shows several percent by chance, and so does a learning curve.
+MIN_ROWS_FOR_CALIBRATION = 100
+TOP_BIN = 0.95  # of confidence: nearly all rows are in it, and nearly all of them right
 SMALL_GAIN = 0.01
 
 
@@ -53,4 +54,25 @@ def describe_calibration(metrics: Mapping[str, Any]) -> str:
         f"The calibration error is the mean gap between confidence and accuracy; single ranges of "
         f"confidence may be further off. Chance alone does not explain it: {chance}, rarely more "
         f"than {high:.1%}."
+    )
+
+
+def summarise_calibration(
+    metrics: Mapping[str, Any], reliability: Sequence[Mapping[str, Any]]
+) -> str:
+    """Judge calibration in a word, and tell how often one confidence was right."""
+    error, high = metrics.get("ece"), metrics.get("ece_expected_high")
+    rows = sum(entry["count"] for entry in reliability)
+    if error is None or not rows:
+        return ""
+    lead = sum(entry["count"] * (entry["confidence"] - entry["accuracy"]) for entry in reliability)
+    if high is not None and error <= high:
+        verdict = "Good."
+    else:
+        verdict = "Overconfident." if lead > 0 else "Underconfident."
+    below_top = [entry for entry in reliability if entry["confidence"] < TOP_BIN]
+    shown = max(below_top or reliability, key=lambda entry: entry["count"])
+    return (
+        f"{verdict} Answers with {shown['confidence']:.0%} confidence were right "
+        f"{shown['accuracy']:.0%} of the time."
     )

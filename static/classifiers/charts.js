@@ -1,11 +1,10 @@
-// Charts of a training run: confusion matrix, reliability diagram and learning curve.
+// Charts of a version: reliability diagram and learning curve.
 
 import { axis, colours, ink, makeChart, percents, readByKeys } from "../charts/charts.js";
-import { makeMatrix } from "../charts/matrix.js";
 
 /* global uPlot */
 
-const makers = { matrix: makeMatrix, reliability: makeReliability, curve: makeCurve };
+const makers = { reliability: makeReliability, curve: makeCurve };
 const drawn = new WeakSet();
 
 async function draw(section) {
@@ -14,7 +13,7 @@ async function draw(section) {
   const answer = await fetch(section.dataset.charts, { headers: { Accept: "application/json" } });
   if (!answer.ok) return;
   const data = await answer.json();
-  for (const element of section.querySelectorAll("[data-chart]")) makers[element.dataset.chart](element, data, section);
+  for (const element of section.querySelectorAll("[data-chart]")) makers[element.dataset.chart](element, data);
 }
 
 function drawAll() {

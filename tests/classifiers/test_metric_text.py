@@ -67,5 +67,32 @@ def test_an_imported_run_knows_no_more_than_its_number() -> None:
 
 
 def test_a_list_of_runs_says_no_more_of_calibration_than_its_headline() -> None:
-    few, enough = (Run(metrics={"rows": rows, "ece": 0.05}) for rows in (49, 50))
+    few, enough = (Run(metrics={"rows": rows, "ece": 0.05}) for rows in (99, 100))
     assert (few.ece, enough.ece) == (None, 0.05)
+
+
+def reliability(*bins: tuple[int, float, float]) -> list[dict[str, float]]:
+    return [{"count": n, "confidence": said, "accuracy": right} for n, said, right in bins]
+
+
+@pytest.mark.parametrize(
+    ("error", "bins", "says"),
+    [
+        (
+            0.02,
+            [(40, 0.85, 0.83), (900, 0.99, 0.99)],
+            "Good. Answers with 85% confidence were right 83%",
+        ),
+        (0.2, [(40, 0.85, 0.6)], "Overconfident. Answers with 85%"),
+        (0.2, [(40, 0.6, 0.9)], "Underconfident. Answers with 60%"),
+        (0.02, [], ""),
+        (None, [(40, 0.6, 0.9)], ""),
+    ],
+)
+def test_summarise_calibration_gives_a_verdict_and_an_example(
+    error: float | None, bins: list[tuple[int, float, float]], says: str
+) -> None:
+    metrics = {"ece": error, "ece_expected_high": 0.1}
+    found = metric_text.summarise_calibration(metrics, reliability(*bins))
+    assert found.startswith(says)
+    assert bool(found) == bool(says)

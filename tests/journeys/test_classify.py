@@ -46,21 +46,20 @@ def test_csv_to_prediction(page: Page, questions: Path) -> None:
     page.get_by_role("button", name="Train classifier").click()
     expect(page).to_have_url(re.compile(r"/classify/\d+/"))
     expect(main).to_contain_text("Tested on 18 held-out rows", timeout=90_000)
-    matrix = page.locator("[data-chart=matrix]")
-    expect(matrix.locator("canvas")).to_be_visible()
-    matrix.locator(".u-over").hover(position={"x": 4, "y": 4})  # the first label, for itself
-    expect(matrix.locator(".chart-tip")).to_contain_text(re.compile(r"correct: \d+ of 6 rows"))
-    reliability = page.locator("[data-chart=reliability]")
-    reliability.press("ArrowRight")
-    reliability.press("ArrowRight")
-    expect(reliability.locator(".chart-tip")).to_contain_text("accuracy")
-
     page.get_by_role("textbox", name="Text").fill("My card still has not come in the post")
     likeliest = page.get_by_test_id("prediction").locator(".bar").first
     expect(likeliest).to_contain_text("card_arrival")
 
+    # What is tried stays while another version is trained, and so does the live one.
     page.get_by_role("button", name="Train again").click()
-    history = page.get_by_role("region", name="Runs").get_by_role("row")
+    expect(main).to_contain_text("Version 2 is being trained")
+    page.get_by_role("textbox", name="Text").fill("My card still has not come in the post")
+    expect(likeliest).to_contain_text("card_arrival")
+    expect(main).to_contain_text("Version 2 is live", timeout=90_000)
+    expect(page.get_by_role("textbox", name="Text")).to_have_value(re.compile("in the post"))
+    page.get_by_role("link", name="Ship").click()
+    page.get_by_role("link", name="Versions", exact=True).click()
+    history = page.get_by_role("region", name="Versions").get_by_role("row")
     expect(history).to_have_count(3)
-    expect(history.nth(1)).to_contain_text("Ready", timeout=90_000)
+    expect(history.nth(1)).to_contain_text("Live")
     expect(history.nth(1).get_by_role("cell").nth(6)).to_have_text("0")

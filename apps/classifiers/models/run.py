@@ -160,6 +160,11 @@ class Run(BackgroundRecord):
         return metric_text.describe_calibration(self.metrics)
 
     @property
+    def calibration_summary(self) -> str:
+        """The verdict on calibration, with the commonest confidence as an example."""
+        return metric_text.summarise_calibration(self.metrics, self.reliability)
+
+    @property
     def has_calibration(self) -> bool:
         return bool(self.metrics.get("rows", 0) >= metric_text.MIN_ROWS_FOR_CALIBRATION)
 

@@ -101,7 +101,7 @@ def target_choices() -> list[tuple[str, str]]:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def chat_tests_page(request: HttpRequest, pk: int) -> HttpResponse:
-    context = run_page(request, pk, "chat")
+    context = run_page(request, pk, "ship", "chat")
     run: Run | None = context["run"]
     if run is None:
         return render(request, "classifiers/evaluation/chat_models.html", context)
@@ -143,7 +143,7 @@ def _start(run: Run, form: ChatTestForm) -> bool:
 @require_safe
 def chat_test_list(request: HttpRequest, pk: int) -> HttpResponse:
     """The results alone; the page asks again while a test is running."""
-    context = run_page(request, pk, "chat")
+    context = run_page(request, pk, "ship", "chat")
     return render(request, "classifiers/evaluation/_chat_model_tests.html", context | _results(pk))
 
 
@@ -164,7 +164,7 @@ def remove_chat_test(request: HttpRequest, pk: int, test: int) -> HttpResponse:
 
 
 def _get(request: HttpRequest, pk: int, test: int) -> ChatTest:
-    run_page(request, pk, "chat")
+    run_page(request, pk, "ship", "chat")
     return get_object_or_404(ChatTest.objects.select_related("batch"), pk=test, run__classifier=pk)
 
 

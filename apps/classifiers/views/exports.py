@@ -27,7 +27,7 @@ from apps.servers.services import NoServer
 
 @require_safe
 def exports(request: HttpRequest, pk: int) -> HttpResponse:
-    context = run_page(request, pk, "export")
+    context = run_page(request, pk, "ship", "export")
     run: Run | None = context["run"]
     if run is not None:
         context |= {"snippet": script.snippet(_base_url(run)), **_context(run)}

@@ -32,7 +32,7 @@ REFUSED = (
 @require_http_methods(["GET", "HEAD", "POST"])
 @limited("readings")
 def files(request: HttpRequest, pk: int) -> HttpResponse:
-    context = run_page(request, pk, "files")
+    context = run_page(request, pk, "ship", "files")
     classifier: Classifier = context["classifier"]
     status = 200
     if request.method == "POST":
@@ -59,7 +59,7 @@ def files(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def file_list(request: HttpRequest, pk: int) -> HttpResponse:
     """The list alone; the page asks again while one of them is being worked."""
-    context = run_page(request, pk, "files")
+    context = run_page(request, pk, "ship", "files")
     context |= _files(context["classifier"])
     return render(request, "classifiers/prediction/_file_list.html", context)
 

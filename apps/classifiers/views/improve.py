@@ -23,7 +23,7 @@ WORDS = {
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def improve(request: HttpRequest, pk: int) -> HttpResponse:
-    context = run_page(request, pk, "improve")
+    context = run_page(request, pk, "improve", "queue")
     run: Run | None = context["run"]
     if run is None:
         return render(request, "classifiers/evaluation/improve.html", context)

@@ -18,7 +18,7 @@ HOVER_TEXT = 160  # characters
 
 @require_safe
 def row_map(request: HttpRequest, pk: int) -> HttpResponse:
-    context = run_page(request, pk, "map")
+    context = run_page(request, pk, "improve", "map")
     if run := context["run"]:
         context |= _placed(run)
     return render(request, "classifiers/evaluation/map.html", context)
@@ -78,7 +78,7 @@ def _columns(run: Run, known: RowResults) -> dict[str, Any]:
 
 @require_safe
 def duplicates(request: HttpRequest, pk: int) -> HttpResponse:
-    context = run_page(request, pk, "duplicates")
+    context = run_page(request, pk, "improve", "duplicates")
     run: Run | None = context["run"]
     if run is not None and not run.leaks:
         context["problem"] = "This version has no duplicate check. Train again to create it."

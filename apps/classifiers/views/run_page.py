@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db.models import F
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 
@@ -24,14 +25,14 @@ EXPECTED = (
 
 
 def get_classifier(request: HttpRequest, pk: int) -> Classifier:
-    mine = Classifier.objects.owned_by(request.user)
+    mine = Classifier.objects.owned_by(request.user).annotate(live_number=F("current__number"))
     return get_object_or_404(mine.select_related("dataset", "test_dataset", "server"), pk=pk)
 
 
-def run_page(request: HttpRequest, pk: int, tab: str) -> dict[str, Any]:
-    """The context of a page about one run: the one asked for, else the one that answers.
+def run_page(request: HttpRequest, pk: int, tab: str, part: str = "") -> dict[str, Any]:
+    """The context of a page about one run: the one asked for, else the live one.
 
-    `run` is None while there is none that is ready.
+    `run` is None while there is none that is ready. A tab may have several parts.
     """
     classifier = get_classifier(request, pk)
     number = parse_number(request.GET.get("run"))
@@ -40,7 +41,7 @@ def run_page(request: HttpRequest, pk: int, tab: str) -> dict[str, Any]:
         run: Run | None = get_object_or_404(ready, number=number)
     else:
         run = ready.filter(pk=classifier.current_id or 0).first() or ready.first()
-    return {"classifier": classifier, "run": run, "tab": tab}
+    return {"classifier": classifier, "run": run, "tab": tab, "part": part}
 
 
 def get_run(request: HttpRequest, pk: int, number: int) -> Run:

@@ -31,7 +31,7 @@ class ThresholdsForm(forms.Form):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def thresholds(request: HttpRequest, pk: int) -> HttpResponse:
-    context = run_page(request, pk, "thresholds")
+    context = run_page(request, pk, "decide")
     run: Run | None = context["run"]
     if run is None:
         return render(request, "classifiers/prediction/thresholds.html", context)

@@ -1,5 +1,6 @@
 """Classify one text from the page."""
 
+from time import perf_counter
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -29,8 +30,9 @@ async def try_text(request: HttpRequest, pk: int) -> HttpResponse:
         try:
             if problems := text_checks.check_texts([text]):
                 raise BadArtefact(problems[0])
+            started = perf_counter()
             (prediction,) = await predict.load_and_predict(classifier, [text], top=TOP)
-            context["prediction"] = prediction
+            context |= {"prediction": prediction, "seconds": perf_counter() - started}
         except EXPECTED as error:
             context["error"] = str(error)
     return await in_db(render, request, "classifiers/prediction/_prediction.html", context)

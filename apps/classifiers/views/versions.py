@@ -43,10 +43,11 @@ class ChangedRow:
 
 @require_safe
 def versions(request: HttpRequest, pk: int) -> HttpResponse:
-    context = run_page(request, pk, "versions")
+    context = run_page(request, pk, "ship", "versions")
     classifier: Classifier = context["classifier"]
-    ready = list(classifier.runs.filter(status=Status.READY).for_lists()[:RUNS_SHOWN])
-    context |= {"runs": ready, "pinned": classifier.pinned}
+    runs = list(classifier.runs.for_lists().select_related("task")[:RUNS_SHOWN])
+    ready = [run for run in runs if run.status == Status.READY]
+    context |= {"all_runs": runs, "runs": ready, "pinned": classifier.pinned}
     if ready:
         newest = ready[0]
         waits = newest.pk != classifier.current_id

@@ -44,9 +44,11 @@ def test_classifier_is_created_from_the_form(
     assert "Queued" in page
     factories.train(factories.newest(made))
     fragment = browser.get(f"/classify/{made.pk}/progress/").content.decode()
-    assert 'hx-trigger="every' not in fragment
-    for words in ("Accuracy", "Try a text", "By label", "/predict", "Train again"):
-        assert words in fragment
+    assert 'hx-trigger="load"' in fragment
+    page = browser.get(f"/classify/{made.pk}/").content.decode()
+    assert 'hx-trigger="every' not in page
+    for words in ("Accuracy", "Try a text", "Weakest labels", "Version 1 is live", "Train again"):
+        assert words in page
     assert "Topics" in browser.get("/classify/").content.decode()
     charts = browser.get(f"/classify/{made.pk}/runs/1/charts/").json()
     assert charts["labels"] == ["card", "hello", "rate"]
@@ -146,9 +148,9 @@ def test_pages_ask_the_same_number_of_queries(
     for number in range(2, 10):
         factories.classifier(alice, made.dataset)
         Run.objects.create(classifier=made, number=number, status=Status.CANCELLED)
-        with django_assert_num_queries(4):
-            browser.get("/classify/")
         with django_assert_num_queries(6):
+            browser.get("/classify/")
+        with django_assert_num_queries(8):
             browser.get(f"/classify/{made.pk}/")
 
 
@@ -159,6 +161,7 @@ def test_what_it_confuses_leads_to_rows_for_it(browser: Client, alice: User) -> 
     run.confused_pairs = [
         {"label": "card", "predicted": "rate", "count": 2, "support": 4, "texts": ["a & b"]}
     ]
+    run.confusion = [[2, 0, 2], [0, 4, 0], [0, 0, 4]]
     run.save()
     page = browser.get(f"/classify/{made.pk}/").content.decode()
     link = html.unescape(re.findall(r'href="(/generate/new/[^"]*)"', page)[0])

@@ -1,0 +1,68 @@
+"""{% classify_list %}: the classifiers and datasets beside every page of Classify."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import template
+from django.db.models import OuterRef, Subquery
+from django.template.context import RequestContext
+
+from apps.classifiers.models import ACTIVE, LARGE_FIELDS, Classifier, Run, Status
+from apps.datasets.models import Dataset
+
+register = template.Library()
+
+SHOWN = 200  # of each kind, the newest
+
+
+@dataclass(frozen=True, slots=True)
+class ListRow:
+    """A row of the list: its name, a line about it, and its state as a mark."""
+
+    pk: int
+    name: str
+    line: str
+    state: str = ""
+    """live, training, failed or empty."""
+
+
+@register.inclusion_tag("classifiers/_list.html", takes_context=True)
+def classify_list(context: RequestContext) -> dict[str, Any]:
+    user = context["request"].user
+    classifier, dataset = context.get("classifier"), context.get("dataset")
+    return {
+        "classifiers": [_classifier_row(one) for one in _classifiers(user)],
+        "datasets": [_dataset_row(one) for one in Dataset.objects.owned_by(user)[:SHOWN]],
+        "classifier_pk": classifier.pk if isinstance(classifier, Classifier) else None,
+        "dataset_pk": dataset.pk if isinstance(dataset, Dataset) else None,
+    }
+
+
+def _classifiers(user: Any) -> Any:
+    newest = Run.objects.filter(classifier=OuterRef("pk")).order_by("-number")
+    return (
+        Classifier.objects.owned_by(user)
+        .select_related("current")
+        .annotate(status=Subquery(newest.values("status")[:1]))
+        .defer(*(f"current__{name}" for name in LARGE_FIELDS))[:SHOWN]
+    )
+
+
+def _classifier_row(one: Any) -> ListRow:
+    live: Run | None = one.current
+    if one.status in ACTIVE:
+        return ListRow(one.pk, one.name, "Training", "training")
+    if live is None:
+        failed = one.status == Status.FAILED
+        line = "Training failed" if failed else "Not trained"
+        return ListRow(one.pk, one.name, line, "failed" if failed else "")
+    labels = live.fit.get("labels")
+    parts = [f"{live.accuracy:.1%}" if live.accuracy is not None else "", "live"]
+    parts.insert(1, f"{labels:,} labels" if labels else "")
+    return ListRow(one.pk, one.name, " · ".join(filter(None, parts)), "live")
+
+
+def _dataset_row(one: Dataset) -> ListRow:
+    labels = len([label for label in one.label_counts if label])
+    what = f"{labels:,} label{'' if labels == 1 else 's'}" if labels else "unlabelled"
+    return ListRow(one.pk, one.name, f"{one.rows:,} row{'' if one.rows == 1 else 's'} · {what}")
