@@ -31,6 +31,8 @@ class ChatRequest:
     tool_choice: str = ""
     """"auto", "none" or "required"; empty: the server's default, which is "auto"."""
     parallel_tool_calls: bool | None = None
+    session: str = ""
+    """Names the conversation for Olla, which keeps it on the server with its cache."""
 
     def continued_from(self, text: str, tokens: int) -> "ChatRequest":
         """The request for the rest of an answer that begins with `text`, `tokens` long."""

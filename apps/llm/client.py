@@ -41,6 +41,9 @@ __all__ = [
 ]
 
 
+OLLA_SESSION = "X-Olla-Session-ID"
+
+
 class Client(ServerConnection):
     """One server, seen from one event loop. Get it with `client_for`."""
 
@@ -161,7 +164,9 @@ class Client(ServerConnection):
         # Not through `chat.completions.create`: checking every argument against its type takes a
         # millisecond, three times as long as all the rest of the SDK's work.
         return await self.open_post(
-            "/chat/completions", request.body(progress=self.endpoint.tells_progress)
+            "/chat/completions",
+            request.body(progress=self.endpoint.tells_progress),
+            headers={OLLA_SESSION: request.session} if request.session else {},
         )
 
 

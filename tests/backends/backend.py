@@ -58,8 +58,6 @@ class Backend:
     unified: bool | None = None
     forgotten: tuple[str, str] | None = None
     """The address without a part of it, and words of the advice that follows."""
-    keeps_chats_together: bool = True
-    """False: a chat's requests may go to several servers, and find their cache by luck."""
     gone_code: str = "unreachable"
     """Code of a chat's error while `victim` is away."""
     cut_code: str = "cut_off"

@@ -7,6 +7,7 @@ from typing import Any
 from tests.standins.web import App, Forward, Reply, Request
 
 OLLA = "/olla/openai"
+BALANCER = "/olla/proxy"
 
 
 class Olla(App):
@@ -17,16 +18,17 @@ class Olla(App):
             return Reply(200, {"status": "healthy"})
         if wait := self._over_the_limit():
             return Reply(429, "Too Many Requests\n", {"retry-after": str(int(wait) + 1)})
-        if request.path == f"{OLLA}/v1/models":
+        path = request.path.replace(BALANCER, OLLA, 1)
+        if path == f"{OLLA}/v1/models":
             names = [m.id for m in self.config.models]
             items = [{"id": n, "object": "model", "created": 0, "owned_by": "olla"} for n in names]
             return Reply(200, {"object": "list", "data": items})
-        if request.method == "POST" and request.path.startswith(f"{OLLA}/v1/"):
+        if request.method == "POST" and path.startswith(f"{OLLA}/v1/"):
             model = self.memory.model(str(request.json.get("model", "")))
             if model is None:
                 return Reply(404, "No openai endpoints available\n")
             headers = {"x-olla-endpoint": "gpu", "x-olla-backend-type": "llamacpp"}
-            return Forward(request.path.removeprefix(OLLA), model, headers)
+            return Forward(path.removeprefix(OLLA), model, headers)
         return Reply(404, "404 page not found\n")
 
     def gone(self, reason: str) -> Reply:

@@ -111,6 +111,7 @@ class App:
             "model": request.json.get("model") or request.query.get("model", ""),
             "status": 0,
             "fields": sorted(request.json),
+            "session": request.headers.get("x-olla-session-id", ""),
         }
         self.asked.append(noted)
         work = asyncio.create_task(self._respond(request, send, noted))

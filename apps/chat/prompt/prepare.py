@@ -89,7 +89,12 @@ def prepare(
     _append_answer_start(messages, params, prompt_input.answer_start)
     response_format = prompt_input.response_format
     request = ChatRequest(
-        target.model, messages, max_tokens, params, response_format and dict(response_format)
+        target.model,
+        messages,
+        max_tokens,
+        params,
+        response_format and dict(response_format),
+        session=f"workbench-chat-{prompt_input.conversation}" if server.kind == Kind.OLLA else "",
     )
     if offered and prompt_input.offer.tools:
         request = replace(

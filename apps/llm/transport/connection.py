@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MAX_REFUSED_FIELDS = 12
 # In the pool, found to be closed one after the other by one request.
 MAX_CLOSED_CONNECTIONS = 8
+NO_HEADERS: Mapping[str, str] = {}
 
 
 class ServerConnection:
@@ -92,7 +93,9 @@ class ServerConnection:
                 options={"timeout": timeouts.NATIVE_SECONDS},
             )
 
-    async def open_post(self, path: str, body: Mapping[str, Any]) -> httpx2.Response:
+    async def open_post(
+        self, path: str, body: Mapping[str, Any], *, headers: Mapping[str, str] = NO_HEADERS
+    ) -> httpx2.Response:
         """Send a request without the fields that this server refuses for the model.
 
         A server that refuses fields names them: the request is sent again without them, and that
@@ -104,7 +107,7 @@ class ServerConnection:
         while True:
             sent = without(body, refused) if refused else body
             try:
-                response = await self._open("POST", path, sent)
+                response = await self._open("POST", path, sent, headers)
             except Exception as error:
                 status = getattr(error, "status_code", None)
                 if status not in {400, 422} or len(refused) > MAX_REFUSED_FIELDS:
@@ -121,7 +124,11 @@ class ServerConnection:
             return response
 
     async def _open(
-        self, method: str, url: str, body: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        url: str,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> httpx2.Response:
         """Send a request; return its response, unread.
 
@@ -137,7 +144,12 @@ class ServerConnection:
         while True:
             try:
                 stream = await sdk.open_stream(
-                    self._sdk, method, url, body, first_byte=timeouts.FIRST_BYTE_SECONDS
+                    self._sdk,
+                    method,
+                    url,
+                    body,
+                    headers=headers,
+                    first_byte=timeouts.FIRST_BYTE_SECONDS,
                 )
             except Exception as error:
                 if not retries or not sdk.was_disconnected(error):

@@ -84,6 +84,7 @@ async def open_stream(
     url: str,
     body: Mapping[str, Any] | None,
     *,
+    headers: Mapping[str, str],
     first_byte: float,
 ) -> httpx2.Response:
     """Send a request; return its response with the body unread, for a `ResponseReader`.
@@ -111,6 +112,7 @@ async def open_stream(
             "Content-Type": "application/json",
             "User-Agent": sdk.user_agent,
             **sdk.auth_headers,
+            **headers,
         },
         timeout=httpx2.Timeout(None, connect=timeouts.CONNECT_SECONDS),
     )

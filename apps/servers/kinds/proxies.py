@@ -16,8 +16,8 @@ OLLA_ADVICE = (
     "response_header_timeout for jobs."
 )
 STICKY_ADVICE = (
-    "With several servers behind it, turn on its sticky sessions: a prompt is cached only at the "
-    "server that read it."
+    "With several servers behind it, turn on its sticky sessions, which keep each chat on the "
+    "server that has cached its prompt. Olla 0.0.26 knows them under /olla/proxy/v1 alone."
 )
 LITELLM_ADVICE = (
     "LiteLLM hides which server answers, its slots and the speed of the model. Add the servers "
@@ -47,14 +47,17 @@ def is_olla(base_url: str) -> bool:
 
 
 async def olla_address(client: Client) -> str | None:
-    """The address of Olla's OpenAI route, if an Olla's address was given without its path."""
+    """The address of Olla's balancing route, if an Olla's address was given without its path.
+
+    Not that of /olla/openai: it knows no sticky sessions.
+    """
     try:
         health = await client.get("/internal/health")
-        listing = await client.get("/olla/openai/v1/models")
+        listing = await client.get("/olla/proxy/v1/models")
     except errors.LLMError:
         return None
     if isinstance(health, dict) and isinstance(listing, dict) and "data" in listing:
-        return f"{client.endpoint.root}/olla/openai/v1"
+        return f"{client.endpoint.root}/olla/proxy/v1"
     return None
 
 

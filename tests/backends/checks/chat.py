@@ -30,8 +30,6 @@ async def three_turns(backend: Backend, workbench: Workbench) -> None:
         assert usage["completion_tokens"] == 16
         assert usage["ttft_ms"] > 0
         cached.append((usage["cached_tokens"] or 0) / usage["prompt_tokens"])
-    if not backend.keeps_chats_together:
-        return
     # All of the turn before but its last tokens; the question of this one is new.
     assert cached[1] > 0.4, cached
     assert cached[2] > 0.6, cached

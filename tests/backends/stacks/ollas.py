@@ -41,7 +41,7 @@ def olla(folder: Path, roots: dict[str, str], **limits: int) -> tuple[ProgramPro
         "proxy": {
             "engine": "olla",
             "load_balancer": "least-connections",
-            "sticky_sessions": {"enabled": True, "key_sources": ["session_header", "prefix_hash"]},
+            "sticky_sessions": {"enabled": True, "key_sources": ["session_header"]},
         },
         "discovery": {
             "type": "static",
@@ -74,13 +74,15 @@ def _two_servers(folder: Path, models: ModelFiles) -> Iterator[Backend]:
             yield Backend(
                 NAME,
                 "olla",
-                f"{root}/olla/openai/v1",
+                f"{root}/olla/proxy/v1",
                 embeddings="embed",
                 stated={"parallel": 4},
                 slots=4,
-                keeps_chats_together=False,
                 forgotten=(f"{root}/v1", "This is Olla. Use its full address"),
                 relay=relay,
+                faults={
+                    "unknown model": "it answers as if the servers were gone, under /olla/proxy"
+                },
                 serving=[ServingProcess(one_root), ServingProcess(two_root)],
                 victim=process,
             )

@@ -193,7 +193,7 @@ class TestProxies:
         with Standin("olla", llama) as olla:
             facts = await facts_of(f"{olla.root_url}/v1")
         assert facts.state == State.UNREACHABLE
-        assert facts.error == f"This is Olla. Use its full address: {olla.base_url}"
+        assert facts.error == f"This is Olla. Use its full address: {olla.root_url}/olla/proxy/v1"
 
     async def test_litellm(self, llama: LlamaProcess) -> None:
         info = {"mode": "embedding", "max_input_tokens": 512, "supports_vision": False}
