@@ -13,17 +13,25 @@ from apps.chat.views import (
     tools,
     transfer,
 )
+from apps.chat.views.composer import library as composer_library
+from apps.chat.views.composer import menus
 
 app_name = "chat"
 urlpatterns = [
     path("", conversation.index, name="index"),
     path("new/", conversation.start, name="create"),
-    path("model/", settings.new_chat_model, name="model_selection"),
+    path("prompts/", composer_library.prompts_page, name="prompts"),
+    path("prompts/find/", composer_library.find, name="find_prompts"),
+    path("prompts/<int:pk>/", composer_library.save, name="save_prompt"),
+    path("prompts/<int:pk>/delete/", composer_library.delete, name="delete_prompt"),
+    path("presets/<int:pk>/", composer_library.rename_preset, name="rename_preset"),
+    path("presets/<int:pk>/delete/", composer_library.delete_preset, name="remove_preset"),
     path("older/", library.older, name="older_chats"),
     path("find/", library.find, name="search"),
     path("bulk/", library.bulk, name="bulk"),
     path("attachments/", attachments.attach, name="attach"),
     path("attachments/<int:pk>/", attachments.attachment, name="attachment"),
+    path("attachments/<int:pk>/text/", attachments.attachment_text, name="attachment_text"),
     path("attachments/<int:pk>/remove/", attachments.detach, name="detach"),
     path("preferences/", preferences.preferences, name="preferences"),
     path("import/", transfer.import_page, name="import"),
@@ -51,6 +59,10 @@ urlpatterns = [
     path("<int:pk>/settings/preset/", settings.apply_preset, name="apply_preset"),
     path("<int:pk>/settings/preset/save/", settings.save_preset, name="save_preset"),
     path("<int:pk>/settings/preset/delete/", settings.delete_preset, name="delete_preset"),
+    path("<int:pk>/chips/", menus.show_chips, name="chips"),
+    path("<int:pk>/menus/<str:name>/", menus.menu, name="composer_menu"),
+    path("<int:pk>/set/<str:name>/", menus.change, name="composer_change"),
+    path("<int:pk>/favourite/", menus.favourite, name="favourite_model"),
     path("<int:pk>/model/", settings.model, name="model"),
     path("<int:pk>/tools/", tools.tools, name="tools"),
     path("calls/<int:pk>/", tools.call, name="tool_call"),

@@ -1,7 +1,9 @@
 // Attachments of the next message: chosen, pasted or dropped. Each is uploaded at once, so that its
-// size in tokens is known before the message is sent. Until then it is kept with the draft.
+// size in tokens is known before the message is sent. Until then it is kept with the draft. A long
+// text that is pasted becomes a file, whose menu puts it into the field after all.
 
 const form = document.querySelector("[data-composer]");
+const LONG = 4000; // characters of a pasted text that becomes a file
 const place = form?.querySelector("[data-attachments]");
 const chooser = form?.querySelector("[data-files]");
 const room = document.querySelector(".chat-room");
@@ -9,20 +11,50 @@ const room = document.querySelector(".chat-room");
 const refused = document.getElementById("refused");
 const draft = `files:${form?.querySelector("textarea").dataset.draft}`;
 
+const input = form?.querySelector("textarea");
+const camera = form?.querySelector("[data-camera]");
+
+const fileIds = () => [...place.querySelectorAll("[name=attachment]")].map((field) => field.value);
+
 function keep() {
-  const ids = [...place.querySelectorAll("[name=attachment]")].map((field) => field.value);
+  const ids = fileIds();
   if (ids.length) localStorage.setItem(draft, ids.join(" "));
   else localStorage.removeItem(draft);
 }
 
+// For a message that waits: the files leave the composer, and come back when it is edited.
+export function takeFiles() {
+  const ids = fileIds();
+  place.replaceChildren();
+  keep();
+  return ids;
+}
+
+export function giveFiles(ids) {
+  const all = [...fileIds(), ...ids];
+  if (all.length) localStorage.setItem(draft, all.join(" "));
+  return bringBack();
+}
+
 // Who is to read the files: whether it sees pictures is said beside them.
-function reader() {
-  const asked = [["conversation", place.dataset.conversation ?? ""]];
-  for (const name of ["model", "preset"]) {
-    const choice = form.querySelector(`select[name=${name}]`);
-    if (choice) asked.push([name, choice.value]);
-  }
-  return asked;
+const reader = () => [["conversation", place.dataset.conversation]];
+
+const asFile = (text) => new File([text], "Pasted text.txt", { type: "text/plain" });
+
+async function pasteAsFile() {
+  const text = await navigator.clipboard.readText().catch(() => "");
+  if (text) return add([asFile(text)]);
+  refused.innerHTML = inNotice(null, "The clipboard has no text, or the browser does not allow reading it.");
+}
+
+async function asText(button) {
+  const chip = button.closest("[data-attachment]");
+  const answer = await fetch(button.dataset.asText).catch(() => null);
+  if (!answer?.ok) return;
+  input.setRangeText(await answer.text(), input.selectionStart, input.selectionEnd, "end");
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+  input.focus();
+  chip.querySelector("[data-remove]").click();
 }
 
 // Shows what waits with the draft: after a reload, and anew for another model.
@@ -63,7 +95,7 @@ async function add(files) {
 
 // Some refusals are a sentence, others the notice with it.
 function inNotice(answer, text) {
-  if (!answer.headers.get("Content-Type")?.startsWith("text/plain")) return text;
+  if (answer && !answer.headers.get("Content-Type")?.startsWith("text/plain")) return text;
   const notice = document.createElement("p");
   notice.className = "notice notice-warn";
   notice.textContent = text;
@@ -93,8 +125,19 @@ if (place) {
     chooser.value = "";
     await add(files);
   });
-  form.querySelector("textarea").addEventListener("paste", (event) => {
-    const files = [...event.clipboardData.files];
+  form.querySelector("[data-photo]").addEventListener("click", () => camera.click());
+  camera.addEventListener("change", () => add([...camera.files]));
+  form.querySelector("[data-paste-file]").addEventListener("click", pasteAsFile);
+  for (const item of form.querySelectorAll("#composer-add [role=menuitem]")) {
+    item.addEventListener("click", () => item.closest("[popover]").hidePopover());
+  }
+  place.addEventListener("click", ({ target }) => {
+    const button = target.closest("[data-as-text]");
+    if (button) asText(button);
+  });
+  input.addEventListener("paste", (event) => {
+    const text = event.clipboardData.getData("text/plain");
+    const files = text.length > LONG ? [asFile(text)] : [...event.clipboardData.files];
     if (!files.length) return;
     event.preventDefault();
     add(files);
@@ -118,8 +161,8 @@ if (place) {
     if (event.target === form && successful && xhr.status !== 422) place.replaceChildren();
     keep();
   });
-  form.addEventListener("change", (event) => event.target.matches("select") && bringBack());
-  // The panel has changed the conversation's model.
+  // The model has changed: by its chip, or in the panel.
+  document.addEventListener("chat:settings-changed", bringBack);
   document.addEventListener("htmx:oobAfterSwap", ({ detail }) => {
     if (detail.target.id === "model-state") bringBack();
   });

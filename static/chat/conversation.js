@@ -5,6 +5,8 @@ import { AnswerStream } from "./answer_stream.js";
 import { stick, toEnd } from "./follow_end.js";
 import "./message_actions.js";
 import "./composer.js";
+import "./chips.js";
+import "./prompts.js";
 import "./attachments.js";
 import "./keyboard.js";
 import "./list.js";

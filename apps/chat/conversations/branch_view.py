@@ -13,14 +13,37 @@ CONTEXT_MESSAGES = 4  # before a message that was searched for
 
 
 @dataclass(frozen=True)
+class AnswerCard:
+    """One of several answers that stand next to each other."""
+
+    message: Message
+
+    @property
+    def model(self) -> str:
+        """Name of its model; "" while only the server knows it."""
+        settings = self.message.answer_request.settings
+        return self.message.model or (settings.model if settings else "")
+
+    @property
+    def server(self) -> int | None:
+        """Key of the server that was chosen for it; None for the chat's own."""
+        settings = self.message.answer_request.settings
+        return settings.server if settings else None
+
+    @property
+    def preset(self) -> str:
+        return self.message.answer_request.preset
+
+
+@dataclass(frozen=True)
 class MessageView:
     """A message on the page, with its siblings."""
 
     message: Message
     siblings: Sequence[int]
     is_last: bool = False
-    compared_with: Message | None = None
-    """The answer next to it."""
+    cards: Sequence[AnswerCard] = ()
+    """This answer and those next to it, in order; empty if it stands alone."""
     is_first_answer: bool = False
     """True if no earlier prompt could be in the server's cache."""
 
@@ -67,13 +90,13 @@ class Branch:
         messages = messages.prefetch_related("attachments", "tool_calls")
         by_id = {message.pk: message for message in messages.live()}
         leaf = self.conversation.active_leaf_id
-        compared = _compared_answers(by_id.values(), set(self.parents))
+        compared = _compared_answers(by_id.values())
         return [
             MessageView(
                 by_id[pk],
                 siblings[self.parents[pk]],
                 is_last=pk == leaf,
-                compared_with=compared.get(pk),
+                cards=compared.get(pk, ()),
                 is_first_answer=self.parents[pk] == self.path[0],
             )
             for pk in part
@@ -121,9 +144,24 @@ def view_of(message: Message) -> MessageView:
     )
 
 
-def _compared_answers(messages: Iterable[Message], existing: set[int]) -> dict[int, Message]:
-    """Return the answers that some messages are compared with, by message."""
-    others = {m.pk: other for m in messages if (other := m.request.get("beside")) in existing}
-    found = Message.objects.filter(pk__in=others.values()).live() if others else []
-    by_id = {message.pk: message for message in found}
-    return {pk: by_id[other] for pk, other in others.items() if other in by_id}
+def _compared_answers(messages: Iterable[Message]) -> dict[int, list[AnswerCard]]:
+    """Return the answers that stand next to each other, by the one on the branch."""
+    shown = {m.pk: m for m in messages if "beside" in m.request}
+    if not shown:
+        return {}
+    others = Message.objects.filter(
+        parent__in={m.parent_id for m in shown.values()}, deleted_at=None
+    ).exclude(pk__in=shown)
+    found = others.prefetch_related("tool_calls").order_by("pk").live()
+    groups = {pk: sorted([m, *_next_to(m, found)], key=_key) for pk, m in shown.items()}
+    return {pk: [AnswerCard(m) for m in group] for pk, group in groups.items() if len(group) > 1}
+
+
+def _key(message: Message) -> int:
+    return message.pk
+
+
+def _next_to(answer: Message, siblings: Iterable[Message]) -> list[Message]:
+    """Return the answer that this one is compared with, and the others that are."""
+    first = answer.request["beside"]
+    return [other for other in siblings if first in (other.pk, other.request.get("beside"))]

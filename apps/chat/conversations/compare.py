@@ -50,6 +50,7 @@ def keep(answer: Message) -> None:
     for other in Message.objects.filter(parent_id=answer.parent_id, request__has_key="beside"):
         other.request = replace(other.answer_request, compared_with=None).to_json()
         other.save(update_fields=["request"])
+    Conversation.objects.filter(pk=answer.conversation_id).update(other_models=[])
     if (settings := answer.answer_request.settings) is not None:
         Conversation.objects.filter(pk=answer.conversation_id).update(
             server=Server.objects.filter(pk=settings.server or 0).first(),

@@ -93,16 +93,6 @@ def parse_model_key(key: str) -> tuple[Server | None, str]:
     return server, model[:300]
 
 
-def model_of_new_chat(preset: Preset, key: str) -> tuple[Server | None, str]:
-    """Return the server and model of a new conversation: the form's, else the preset's.
-
-    Raises:
-        ModelNotAvailable: no such server.
-    """
-    server, model = parse_model_key(key)
-    return (server, model) if server is not None else (preset.server, preset.model)
-
-
 def _check_new_servers(servers: Sequence[Server]) -> None:
     """Check servers that were never checked, all at once: their models are not known."""
     unseen = [server for server in servers if server.checked_at is None]
@@ -164,10 +154,27 @@ def save_as(name: str, conversation: Conversation, owner: User) -> Preset:
 
 def apply(preset: Preset, conversation: Conversation) -> None:
     """Copy a preset's settings. Without a system prompt it keeps the current one, and its cache."""
+    conversation.preset = preset if preset.pk else None
     conversation.server, conversation.model = preset.server, preset.model
     conversation.params, conversation.response_format = preset.params, preset.response_format
     if preset.system_prompt is not None:
         conversation.system_prompt = preset.system_prompt
     conversation.save(
-        update_fields=["server", "model", "params", "response_format", "system_prompt"]
+        update_fields=["preset", "server", "model", "params", "response_format", "system_prompt"]
     )
+
+
+def is_changed(preset: Preset, conversation: Conversation) -> bool:
+    """Return True if a conversation no longer has the settings of its preset."""
+    given = (preset.server_id, preset.model, preset.params, preset.response_format)
+    current = (
+        conversation.server_id,
+        conversation.model,
+        conversation.params,
+        conversation.response_format,
+    )
+    has_other_prompt = (
+        preset.system_prompt_id is not None
+        and preset.system_prompt_id != conversation.system_prompt_id
+    )
+    return given != current or has_other_prompt

@@ -7,7 +7,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import models
 
-from apps.chat.models.presets import SystemPrompt
+from apps.chat.models.presets import Preset, SystemPrompt
 from apps.chat.models.stored_json import SamplingParams, ToolSettings
 from apps.core.models import Owned, OwnedQuerySet
 from apps.servers.models import Server
@@ -39,6 +39,19 @@ class ConversationQuerySet(OwnedQuerySet["Conversation"]):
         return super().owned_by(user).exclude(deleted_at=None)
 
 
+class ConversationManager(models.Manager["Conversation"]):
+    """Starts without drafts, so that no list, search or export has one."""
+
+    def get_queryset(self) -> ConversationQuerySet:
+        return ConversationQuerySet(self.model, using=self._db).filter(is_draft=False)
+
+    def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> ConversationQuerySet:
+        return self.get_queryset().owned_by(user)
+
+    def deleted_by(self, user: AbstractBaseUser | AnonymousUser) -> ConversationQuerySet:
+        return self.get_queryset().deleted_by(user)
+
+
 class Conversation(Owned):
     """A chat of one person with a model. `active_leaf` is the last message of the active branch."""
 
@@ -60,6 +73,20 @@ class Conversation(Owned):
     response_format = models.JSONField(
         default=dict, blank=True, help_text="As in the OpenAI API. Empty: free text."
     )
+    preset = models.ForeignKey(
+        Preset,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The preset that was applied last; its settings were copied.",
+    )
+    other_models = models.JSONField(
+        default=list, blank=True, help_text="Keys of models that answer next to the first."
+    )
+    is_draft = models.BooleanField(
+        default=False, help_text="Holds the settings of its owner's next chat; has no messages."
+    )
     active_leaf = models.ForeignKey(
         "Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
@@ -72,10 +99,16 @@ class Conversation(Owned):
     )
     deleted_at = models.DateTimeField(null=True, blank=True)
 
-    objects = ConversationQuerySet.as_manager()
+    objects = ConversationManager()
+    drafts = ConversationQuerySet.as_manager()
 
     class Meta:
         ordering = ["-updated", "-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner"], condition=models.Q(is_draft=True), name="chat_one_draft"
+            )
+        ]
         indexes = [
             models.Index(fields=["owner", "-updated", "-id"], name="chat_conversation_list"),
             models.Index(

@@ -46,6 +46,36 @@ class SystemPrompt(Owned):
         return self.name if self.version == 1 else f"{self.name} (version {self.version})"
 
 
+class PromptQuerySet(OwnedQuerySet["Prompt"]):
+    def latest_versions(self) -> Self:
+        """Return the newest version of each name."""
+        newer = models.Q(
+            owner_id=models.OuterRef("owner_id"),
+            name=models.OuterRef("name"),
+            version__gt=models.OuterRef("version"),
+        )
+        return self.filter(~models.Exists(Prompt.objects.filter(newer)))
+
+
+class Prompt(Owned):
+    """One version of a message that a person writes often; `{{name}}` in it is a variable."""
+
+    name = models.CharField(max_length=60)
+    version = models.PositiveIntegerField(default=1)
+    text = models.TextField()
+
+    objects = PromptQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "-version"]
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "name", "version"], name="chat_prompt_version")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Preset(Owned):
     """A model, a system prompt and sampling parameters under one name.
 
@@ -85,6 +115,9 @@ class Preferences(models.Model):
     )
     prefill_drafts = models.BooleanField(
         default=True, help_text="Send drafts to the model server while they are typed."
+    )
+    favourite_models = models.JSONField(
+        default=list, blank=True, help_text="Keys of models, as in a conversation's other_models."
     )
 
     def __str__(self) -> str:

@@ -1,6 +1,5 @@
 """Attachments: uploaded before their question is sent, shown to their owner alone."""
 
-from contextlib import suppress
 from typing import IO, cast
 
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
@@ -9,9 +8,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.chat.attachments import image_tokens, receive
 from apps.chat.attachments.file_text import BadAttachment
-from apps.chat.conversations import presets, services
+from apps.chat.conversations import services
 from apps.chat.models import Attachment, AttachmentKind, Conversation
-from apps.chat.views.lookups import get_conversation, get_preset
+from apps.chat.views.lookups import get_chat_or_draft
 from apps.core.api import owner
 from apps.servers import services as llm
 
@@ -60,6 +59,13 @@ def detach(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_safe
+def attachment_text(request: HttpRequest, pk: int) -> HttpResponse:
+    """Return the text of a file, which the composer puts into the message instead."""
+    found = get_object_or_404(Attachment.objects.owned_by(owner(request)), pk=pk)
+    return HttpResponse(found.text, content_type="text/plain; charset=utf-8")
+
+
+@require_safe
 def attachment(request: HttpRequest, pk: int) -> FileResponse:
     """Return the file. Only images are shown in the page, and nothing of a file may run."""
     found = get_object_or_404(Attachment.objects.owned_by(owner(request)), pk=pk)
@@ -81,17 +87,10 @@ def attachment(request: HttpRequest, pk: int) -> FileResponse:
 
 
 def _target(request: HttpRequest) -> llm.Target | None:
-    """Return the model that will process the files: the conversation's, or the form's."""
+    """Return the model that will process the files: the chat's, else the default."""
     fields = request.POST if request.method == "POST" else request.GET
     pk = fields.get("conversation", "")
-    if pk.isdecimal():
-        found = get_conversation(request, int(pk))
-    else:
-        preset = get_preset(request, fields.get("preset", ""))
-        found = Conversation(server=preset.server, model=preset.model)
-        with suppress(presets.ModelNotAvailable):
-            server, model = presets.parse_model_key(fields.get("model", ""))
-            found.server, found.model = server or found.server, model or found.model
+    found = get_chat_or_draft(request, int(pk)) if pk.isdecimal() else Conversation()
     try:
         return services.target_of(found)
     except llm.NoServer:

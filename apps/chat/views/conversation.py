@@ -7,41 +7,32 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.chat.answering import prefill, titles
-from apps.chat.conversations import library, model_state, presets, services
+from apps.chat.composer import drafts, several, starters
+from apps.chat.conversations import library, model_state
 from apps.chat.conversations.branch_view import Branch, MessageView, window
-from apps.chat.conversations.system_prompts import list_system_prompts
 from apps.chat.errors import ChatError
-from apps.chat.models import TITLE_LENGTH, Conversation, Preset
+from apps.chat.models import TITLE_LENGTH, Conversation
+from apps.chat.views.composer.menus import composer_context
 from apps.chat.views.library import sidebar_context
-from apps.chat.views.lookups import get_conversation, get_preset, get_prompt
+from apps.chat.views.lookups import get_conversation
 from apps.chat.views.thread import refuse, replace_thread, thread_context, whole_thread
 from apps.core.api import owner
 
 TITLE_POLLS = 8
-
-# Topics that the built-in demo model knows, and one that any model can do.
-SUGGESTIONS = (
-    "How do I connect my own server?",
-    "What is the prompt cache?",
-    "What is macro F1?",
-    "Write a positive review of a toaster as JSON.",
-)
 
 
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
     """Render an empty conversation."""
     deleted = _just_deleted(request)
+    draft = drafts.draft_of(owner(request))
     context = sidebar_context(request) | {
-        "prompts": list_system_prompts(owner(request)),
-        "presets": Preset.objects.owned_by(owner(request)),
-        "servers": presets.model_choices(),
-        "suggestions": SUGGESTIONS,
-        "selected_prompt": request.GET.get("prompt", ""),
         "deleted": deleted,
         "deleted_count": library.count_deleted_with(deleted) if deleted else 0,
     }
-    context |= model_state.model_context(Conversation(), reverse("chat:model_selection"))
+    context |= model_state.model_context(draft)
+    context |= composer_context(draft, context.get("target"))
+    context |= starters.start_page(draft, context.get("target"))
     return render(request, "chat/index.html", context)
 
 
@@ -54,34 +45,15 @@ def _just_deleted(request: HttpRequest) -> Conversation | None:
 
 @require_POST
 def start(request: HttpRequest) -> HttpResponse:
-    """Start a conversation with its first question."""
-    content = request.POST.get("content", "")
-    preset = get_preset(request, request.POST.get("preset", ""))
-    prompt = get_prompt(request, request.POST.get("system_prompt", ""))
+    """Start a chat with its first message, and with the settings of the draft."""
+    draft = drafts.draft_of(owner(request))
+    content, files = request.POST.get("content", ""), request.POST.getlist("attachment")
     try:
-        server, model = presets.model_of_new_chat(preset, request.POST.get("model", ""))
-        services.clean_question(content)
+        started = drafts.start_chat(draft, content, files=files)
     except ChatError as error:
         messages.error(request, str(error))
         return redirect("chat:index")
-    conversation = services.open_conversation(
-        owner=owner(request),
-        server=server,
-        model=model,
-        system_prompt=prompt or preset.system_prompt,
-        params=preset.sampling,
-        response_format=preset.response_format,
-    )
-    try:
-        services.ask(conversation, content, files=request.POST.getlist("attachment"))
-    except ChatError as error:
-        conversation.delete()
-        messages.error(request, str(error))
-        return redirect("chat:index")
-    except Exception:
-        conversation.delete()
-        raise
-    return redirect("chat:conversation", conversation.pk)
+    return redirect("chat:conversation", started.pk)
 
 
 @require_safe
@@ -91,6 +63,7 @@ def conversation(request: HttpRequest, pk: int) -> HttpResponse:
     target = int(key) if key.isdecimal() else None
     branch = Branch.active(found)
     context = sidebar_context(request) | thread_context(branch, window(branch, target=target))
+    context |= composer_context(found, context.get("target"))
     if target is not None and target not in branch.path:
         context["elsewhere"] = found.messages.filter(pk=target, deleted_at=None).first()
     return render(request, "chat/conversation.html", context)
@@ -115,11 +88,13 @@ def ask(request: HttpRequest, pk: int) -> HttpResponse:
     if request.POST.get("after", last := str(found.active_leaf_id or "")) != last:
         return replace_thread(whole_thread(request, pk, status=409, changed_elsewhere=True))
     try:
-        question, answer = services.ask(
+        question, (answer, *others) = several.ask(
             found, request.POST.get("content", ""), files=request.POST.getlist("attachment")
         )
     except ChatError as error:
         return refuse(request, error)
+    if others:
+        return replace_thread(whole_thread(request, pk))
     views = [MessageView(question, [question.pk]), MessageView(answer, [answer.pk])]
     return render(request, "chat/thread/_messages.html", {"conversation": found, "views": views})
 
@@ -154,5 +129,7 @@ def title(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     """Delete a conversation; the next page offers Undo."""
-    library.delete(Conversation.objects.filter(pk=get_conversation(request, pk).pk))
+    library.delete(
+        Conversation.objects.owned_by(owner(request)).filter(pk=get_conversation(request, pk).pk)
+    )
     return redirect(f"{reverse('chat:index')}?removed={pk}")

@@ -3,10 +3,23 @@
 from django.http import HttpRequest
 
 from apps.chat.lookups import get_answer, get_conversation, get_message
-from apps.chat.models import Preset, SystemPrompt
-from apps.core.api import get_owned
+from apps.chat.models import Conversation, Preset, SystemPrompt
+from apps.core.api import get_owned, owner
 
-__all__ = ["get_answer", "get_conversation", "get_message", "get_preset", "get_prompt"]
+__all__ = [
+    "get_answer",
+    "get_chat_or_draft",
+    "get_conversation",
+    "get_message",
+    "get_preset",
+    "get_prompt",
+]
+
+
+def get_chat_or_draft(request: HttpRequest, pk: int) -> Conversation:
+    """Return a chat, or the row with the settings of the next one."""
+    draft = Conversation.drafts.owned_by(owner(request)).filter(pk=pk, is_draft=True).first()
+    return draft or get_conversation(request, pk)
 
 
 def get_preset(request: HttpRequest, key: str) -> Preset:

@@ -2,11 +2,9 @@
 
 import json
 from typing import Any
-from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.chat.conversations import model_state, presets, system_prompts
@@ -16,7 +14,7 @@ from apps.chat.prompt import params_form, response_format
 from apps.chat.prompt.build import chosen_model
 from apps.chat.prompt.prepare import answer_limit
 from apps.chat.views import tools
-from apps.chat.views.lookups import get_conversation, get_preset, get_prompt
+from apps.chat.views.lookups import get_chat_or_draft, get_preset, get_prompt
 from apps.core.api import owner
 from apps.core.schemas.json_schemas import BadSchema
 from apps.llm.thinking import thinking_choices
@@ -26,7 +24,7 @@ from apps.servers import services as llm
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings(request: HttpRequest, pk: int) -> HttpResponse:
     """Render the panel, or on POST save one change of it."""
-    found = get_conversation(request, pk)
+    found = get_chat_or_draft(request, pk)
     if request.method != "POST":
         return _panel(request, found)
     try:
@@ -45,7 +43,7 @@ def settings(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def answer_fields(request: HttpRequest, pk: int) -> HttpResponse:
     """Set the fields of structured answers; none: free text."""
-    found = get_conversation(request, pk)
+    found = get_chat_or_draft(request, pk)
     try:
         found.response_format = response_format.parse_form(request.POST.get("schema", ""))
     except BadSchema as error:
@@ -59,7 +57,7 @@ def answer_fields(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def check_prompt(request: HttpRequest, pk: int) -> HttpResponse:
     """Render the parts of a system prompt that change from day to day, while it is typed."""
-    get_conversation(request, pk)
+    get_chat_or_draft(request, pk)
     changing = changing_parts(request.POST.get("text", ""))
     return render(request, "chat/settings/_uncached_parts.html", {"changing": changing})
 
@@ -67,30 +65,15 @@ def check_prompt(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def model(request: HttpRequest, pk: int) -> HttpResponse:
     """Render the model's name and state for the head of the page."""
-    found = get_conversation(request, pk)
+    found = get_chat_or_draft(request, pk)
     return render(
         request, "chat/composer/_model_status.html", model_state.fresh_model_context(found)
     )
 
 
-@require_safe
-def new_chat_model(request: HttpRequest) -> HttpResponse:
-    """Render the same for the model or preset selected for a new conversation."""
-    key, preset = request.GET.get("model", ""), request.GET.get("preset", "")
-    draft = Conversation()
-    try:
-        draft.server, draft.model = presets.model_of_new_chat(get_preset(request, preset), key)
-    except presets.ModelNotAvailable as error:
-        return render(request, "chat/composer/_model_selected.html", {"no_server": str(error)})
-    url = f"{reverse('chat:model_selection')}?{urlencode({'model': key, 'preset': preset})}"
-    return render(
-        request, "chat/composer/_model_selected.html", model_state.fresh_model_context(draft, url)
-    )
-
-
 @require_POST
 def apply_preset(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_conversation(request, pk)
+    found = get_chat_or_draft(request, pk)
     presets.apply(get_preset(request, request.POST.get("preset", "0")), found)
     return _panel(request, found, saved="Preset applied.")
 
@@ -98,7 +81,7 @@ def apply_preset(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def save_preset(request: HttpRequest, pk: int) -> HttpResponse:
     """Save the settings of the conversation as a preset."""
-    found = get_conversation(request, pk)
+    found = get_chat_or_draft(request, pk)
     try:
         saved = presets.save_as(request.POST.get("name", ""), found, owner(request))
     except presets.NoName as error:
@@ -109,7 +92,7 @@ def save_preset(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def delete_preset(request: HttpRequest, pk: int) -> HttpResponse:
     """Delete a preset. Conversations keep their settings."""
-    found = get_conversation(request, pk)
+    found = get_chat_or_draft(request, pk)
     preset = get_preset(request, request.POST.get("preset", "0"))
     preset.delete()
     return _panel(request, found, saved=f"Preset “{preset}” deleted.")
@@ -118,7 +101,7 @@ def delete_preset(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def write_prompt(request: HttpRequest, pk: int) -> HttpResponse:
     """Save a new version of a system prompt, and use it in this conversation."""
-    found = get_conversation(request, pk)
+    found = get_chat_or_draft(request, pk)
     name, text = request.POST.get("name", "").strip()[:100], request.POST.get("text", "").strip()
     if not name or not text:
         return _render_result(

@@ -11,7 +11,7 @@ from apps.chat.errors import ChatError
 from apps.chat.models import MAX_ROUNDS, Conversation, ToolCall, mark_orphans_interrupted
 from apps.chat.prompt.prepare import supports_tools
 from apps.chat.tools import settings as tool_settings
-from apps.chat.views.lookups import get_conversation
+from apps.chat.views.lookups import get_chat_or_draft
 from apps.chat.views.thread import refuse, replace_thread, whole_thread
 from apps.core.api import get_owned
 from apps.servers import services as llm
@@ -56,7 +56,7 @@ def run_again(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def tools(request: HttpRequest, pk: int) -> HttpResponse:
     """Save one change of the tools."""
-    found = get_conversation(request, pk)
+    found = get_chat_or_draft(request, pk)
     use = {
         name.removeprefix(USE): str(value)
         for name, value in request.POST.items()

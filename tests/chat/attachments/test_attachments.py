@@ -12,8 +12,9 @@ from django.utils import timezone
 
 from apps.chat.attachments import receive
 from apps.chat.attachments.file_text import MAX_CHARACTERS, BadAttachment
-from apps.chat.conversations import branches, presets, services
-from apps.chat.models import Attachment, Conversation, Message, Preset, Role
+from apps.chat.composer.drafts import draft_of
+from apps.chat.conversations import branches, services
+from apps.chat.models import Attachment, Conversation, Message, Role
 from apps.chat.prompt import build
 from apps.chat.prompt.prepare import prepare
 from apps.runtime.async_db import in_db
@@ -152,7 +153,7 @@ def test_no_token_for_a_picture_on_a_blind_model(browser: Client, demo_server: S
     assert "does not support images" in html
 
 
-def test_a_picture_is_judged_by_the_model_that_is_chosen(
+def test_a_picture_is_judged_by_the_model_of_the_next_chat(
     alice: User, bobs_browser: Client, browser: Client, demo_server: Server
 ) -> None:
     facts = {"models": [{"id": "blind", "vision": False}]}
@@ -160,19 +161,27 @@ def test_a_picture_is_judged_by_the_model_that_is_chosen(
         name="Other", base_url="http://127.0.0.1:8/v1", state=State.READY, stored_facts=facts,
         checked_at=timezone.now(),
     )  # fmt: skip
-    preset = Preset.objects.create(owner=alice, name="Blind", server=other, model="blind")
+    draft = draft_of(alice)
     address, picture = reverse("chat:attach"), upload(alice, "a.png", PNG)
-    chosen = {"model": presets.key_of(other.pk, "blind"), "preset": ""}
-    for asked, is_blind in (
-        ({"model": "", "preset": ""}, False), (chosen, True), ({"preset": preset.pk}, True),
-        ({"preset": preset.pk, "model": presets.key_of(demo_server.pk, "workbench-demo")}, False),
-        ({"model": "0 gone"}, False),
-    ):  # fmt: skip
-        shown = browser.get(address, {"id": picture.pk} | asked).content.decode()
-        assert ("does not support images" in shown) is is_blind, asked
-    sent = browser.post(address, {"file": file("b.png", PNG)} | chosen)
+    asked = {"id": picture.pk, "conversation": draft.pk}
+    assert "does not support images" not in browser.get(address, asked).content.decode()
+    draft.server, draft.model = other, "blind"
+    draft.save()
+    assert "does not support images" in browser.get(address, asked).content.decode()
+    sent = browser.post(address, {"file": file("b.png", PNG), "conversation": draft.pk})
     assert "does not support images" in sent.content.decode()
-    assert bobs_browser.get(address, {"preset": preset.pk}).status_code == 404
+    assert bobs_browser.get(address, asked).status_code == 404
+
+
+def test_text_of_a_file_goes_back_into_the_message(
+    alice: User, browser: Client, bobs_browser: Client
+) -> None:
+    found = upload(alice, "Pasted text.txt", "Naïve\ntext.".encode())
+    address = reverse("chat:attachment_text", args=[found.pk])
+    assert browser.get(address).content.decode() == "Naïve\ntext."
+    assert bobs_browser.get(address).status_code == 404
+    waiting = browser.get(reverse("chat:attach"), {"id": found.pk}).content.decode()
+    assert f'data-as-text="{address}"' in waiting
 
 
 def with_files(owner: User, *files: Attachment) -> Message:

@@ -8,15 +8,11 @@ from django.test import AsyncClient, Client
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.chat.conversations import presets
+from apps.chat.composer.drafts import draft_of
 from apps.chat.conversations.model_state import ModelState
-from apps.chat.models import Preset
 from apps.servers import services as llm
 from apps.servers.models import Kind, Server, State
 from tests.chat.conftest import ask, events_of
-from tests.markup import visible_text
-
-CHOSEN = "/chat/model/"
 
 
 @pytest.fixture
@@ -55,36 +51,20 @@ def test_model_state_has_status_and_label_of_each_state(
     assert bool(state.hint) == (status != "ready")
 
 
-def test_the_one_that_is_picked(browser: Client, demo_server: Server, other: Server) -> None:
-    html = browser.get(reverse("chat:index")).content.decode()
-    assert "qwen · not loaded" in visible_text(html)
-    head = browser.get(CHOSEN, {"model": presets.key_of(other.pk, "qwen")}).content.decode()
+def test_the_state_of_the_model_of_the_next_chat(
+    alice: User, bobs_browser: Client, browser: Client, demo_server: Server, other: Server
+) -> None:
+    draft = draft_of(alice)
+    address = reverse("chat:model", args=[draft.pk])
+    assert ">workbench-demo</span>" in browser.get(address).content.decode()
+    draft.server, draft.model = other, "qwen"
+    draft.save()
+    head = browser.get(address).content.decode()
     assert ">qwen</span>" in head
     assert "not loaded" in head
-    assert "workbench-demo" not in head
     assert "every 5s" in head
-    assert "built-in demo model" not in head
-    back = browser.get(CHOSEN, {"model": ""}).content.decode()
-    assert ">workbench-demo</span>" in back
-    assert "built-in demo model" in back
-
-
-def test_the_presets_own(
-    alice: User, bob: User, browser: Client, demo_server: Server, other: Server
-) -> None:
-    preset = Preset.objects.create(owner=alice, name="Phi", server=other, model="phi")
-    assert ">phi</span>" in browser.get(CHOSEN, {"preset": preset.pk}).content.decode()
-    both = {"preset": preset.pk, "model": presets.key_of(other.pk, "qwen")}
-    assert ">qwen</span>" in browser.get(CHOSEN, both).content.decode()
-    browser.force_login(bob)
-    assert browser.get(CHOSEN, {"preset": preset.pk}).status_code == 404
-
-
-def test_model_state_page_takes_an_unknown_server_and_refuses_post(
-    browser: Client, demo_server: Server
-) -> None:
-    assert "No server" in browser.get(CHOSEN, {"model": "999 x"}).content.decode()
-    assert browser.post(CHOSEN).status_code == 405
+    assert browser.post(address).status_code == 405
+    assert bobs_browser.get(address).status_code == 404
 
 
 @pytest.mark.django_db(transaction=True)

@@ -47,8 +47,8 @@ def test_a_question_that_is_refused_leaves_no_conversation(
 
 def test_chat_page_shows_starters_and_the_demo_notice(browser: Client, demo_server: Server) -> None:
     html = browser.get(reverse("chat:index")).content.decode()
-    assert "How can I help?" in html
-    assert "You are a patient teacher. Explain step by step." in html
+    assert "What are you working on?" in html
+    assert "What is the prompt cache?" in html
     assert "This is the built-in demo model" in html
 
 
