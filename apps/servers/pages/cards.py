@@ -77,6 +77,11 @@ class Card:
     """It can download models."""
 
     @property
+    def state_label(self) -> str:
+        """The word for the state, the same as everywhere: "offline", "key rejected"."""
+        return str(State(self.state).label).lower() if self.state in State.values else self.state
+
+    @property
     def lists_names_only(self) -> bool:
         """True for a proxy that reports nothing about its models but their names."""
         return not any(

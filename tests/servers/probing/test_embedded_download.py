@@ -57,7 +57,7 @@ def test_the_card_shows_why_a_download_failed(
     shown = visible_text(browser.get("/servers/cards/").content.decode())
 
     assert "The repository alice/models has no file m.gguf." in shown
-    assert "Unreachable" in shown
+    assert "Offline" in shown
 
 
 def test_the_first_page_says_why_a_download_failed(
