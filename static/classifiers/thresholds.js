@@ -1,125 +1,257 @@
-// The two thresholds, evaluated in the browser while a slider moves: the rows are few and load once.
+// Decide: the point on the curve and the thresholds of labels, evaluated in the browser while they move.
+// Nothing acts before it is saved.
 
-import { axis, colours, ink, makeChart, percents, readByKeys } from "../charts/charts.js";
+import { axis, colours, ink, makeChart, percents } from "../charts/charts.js";
 
 /* global uPlot */
-
-const FEWEST = 10; // answers: the share of right ones among fewer says nothing
 
 const form = document.querySelector("[data-thresholds]");
 if (form) start(form);
 
 async function start(form) {
-  const unsure = form.elements.unsure;
-  const kept = form.elements.kept;
-  write(unsure, kept);
   const answer = await fetch(form.dataset.thresholds, { headers: { Accept: "application/json" } });
   if (!answer.ok) return;
   const data = await answer.json();
-  const saved = [unsure.value, kept.value].join();
-  const gates = () => ({ unsure: Number(unsure.value), limit: limitOf(data, Number(kept.value)) });
-  const repaint = makeCurve(document.querySelector("[data-chart=gates]"), data, gates);
-  const update = () => {
-    write(unsure, kept);
-    show(form, data, gates());
-    form.querySelector("[data-threshold=changed]").hidden = [unsure.value, kept.value].join() === saved;
-    repaint();
-  };
-  form.addEventListener("input", update);
-  update();
+  const page = new Page(form, data);
+  form.addEventListener("input", (event) => page.moved(event.target));
+  form.addEventListener("dblclick", (event) => page.reset(event.target));
+  form.addEventListener("reset", () => setTimeout(() => page.discarded()));
+  for (const preset of form.querySelectorAll(".preset")) preset.addEventListener("click", () => page.move(Number(preset.dataset.kept)));
+  form.querySelector("[data-more-labels]")?.addEventListener("click", ({ target }) => {
+    document.getElementById(target.getAttribute("aria-controls")).hidden = false;
+    target.remove();
+  });
+  page.show();
 }
 
-function write(unsure, kept) {
-  document.getElementById("threshold-unsure-value").textContent = percent(Number(unsure.value), 0);
-  const turned = 1 - Number(kept.value);
-  document.getElementById("threshold-kept-value").textContent = turned < 0.001 ? "none" : percent(turned, 1);
+class Page {
+  constructor(form, data) {
+    this.form = form;
+    this.data = data;
+    this.kept = form.elements.kept;
+    this.strictness = form.querySelector("[data-strictness]");
+    this.strictness.value = this.strictness.defaultValue = 1 - this.kept.value;
+    this.unsure = form.elements.unsure;
+    this.lines = [...form.querySelectorAll("tr[data-label]")];
+    this.own = new Set(this.lines.filter((line) => !("default" in line.dataset)));
+    this.saved = { own: new Set(this.own), kept: this.kept.value, text: this.text() };
+    this.curve = curveOf(data);
+    this.repaint = makeCurve(form.querySelector("[data-chart=decide]"), this.curve, () => this.step(), (step) => this.move(data.steps[step]), this.presetSteps());
+  }
+
+  presetSteps() {
+    return [...this.form.querySelectorAll(".preset")].map(({ dataset }) => this.data.steps.findIndex((kept) => Math.abs(kept - dataset.kept) < 1e-6));
+  }
+
+  step() {
+    let best = 0;
+    for (const [at, kept] of this.data.steps.entries()) if (Math.abs(kept - this.kept.value) < Math.abs(this.data.steps[best] - this.kept.value)) best = at;
+    return best;
+  }
+
+  move(kept) {
+    this.kept.value = kept.toFixed(4);
+    this.strictness.value = 1 - kept;
+    this.show();
+  }
+
+  moved(input) {
+    if (input === this.strictness) this.kept.value = (1 - input.value).toFixed(4);
+    const line = input.closest("tr[data-label]");
+    if (line) {
+      if (input.value === this.unsure.value) this.own.delete(line);
+      else this.own.add(line);
+    }
+    this.show();
+  }
+
+  reset(target) {
+    const line = target.closest?.("tr[data-label]");
+    if (!line) return;
+    this.own.delete(line);
+    this.show();
+  }
+
+  discarded() {
+    this.own = new Set(this.saved.own);
+    this.kept.value = this.saved.kept;
+    this.show();
+  }
+
+  text() {
+    return [this.kept.value, this.unsure.value, ...[...this.own].map((line) => `${line.dataset.label}:${slider(line).value}`).sort()].join();
+  }
+
+  // The minimum confidence of each label.
+  least() {
+    const found = [];
+    for (const line of this.lines) found[line.dataset.label] = Number(this.own.has(line) ? slider(line).value : this.unsure.value);
+    return found;
+  }
+
+  show() {
+    for (const line of this.lines) this.showLine(line);
+    this.unsure.nextElementSibling.textContent = percent(this.unsure.value);
+    document.querySelector("#default-tick option").value = this.unsure.value;
+    const step = this.step();
+    const found = measure(this.data.rows, step, this.least());
+    for (const line of this.lines) {
+      const [said, right, support] = found.labels[line.dataset.label] ?? [0, 0, 0];
+      line.querySelector("[data-precision]").textContent = share(right, said);
+      line.querySelector("[data-recall]").textContent = share(right, support);
+    }
+    this.form.querySelector("[data-all-precision]").textContent = share(found.right, found.answered);
+    this.form.querySelector("[data-all-recall]").textContent = share(found.right, found.rows);
+    this.showPoint(step);
+    this.showDeclined(found);
+    this.repaint();
+  }
+
+  showLine(line) {
+    const own = this.own.has(line);
+    const input = slider(line);
+    line.toggleAttribute("data-default", !own);
+    if (own) input.name = input.id;
+    else {
+      input.removeAttribute("name");
+      input.value = this.unsure.value;
+    }
+    input.nextElementSibling.textContent = percent(input.value);
+  }
+
+  showPoint(step) {
+    const [lost, caught] = this.curve[step];
+    const of = this.data.out_of_scope.length ? "caught" : "of mistakes declined";
+    let name = "Custom";
+    for (const preset of this.form.querySelectorAll(".preset")) {
+      const here = Math.abs(preset.dataset.kept - this.data.steps[step]) < 1e-6;
+      preset.setAttribute("aria-pressed", here);
+      if (here) name = preset.querySelector("strong").textContent;
+    }
+    const text = `${name}: ${caught === null ? "–" : percent(caught)} ${of}, ${percent(lost, 1)} lost`;
+    document.getElementById("point").textContent = text;
+    this.strictness.setAttribute("aria-valuetext", text);
+  }
+
+  showDeclined(found) {
+    const declined = found.rows - found.answered;
+    const count = (number) => number.toLocaleString("en");
+    const told = this.form.querySelector("[data-declined]");
+    told.textContent = `${count(declined)} of ${count(found.rows)} ${told.dataset.declined} ${declined === 1 ? "is" : "are"} declined.`;
+    this.form.querySelector("[data-declined-wrong]").textContent = declined ? `${count(found.wrong - (found.answered - found.right))} of them had a wrong label.` : "";
+    const changed = this.text() !== this.saved.text;
+    this.form.querySelector("[data-discard]").hidden = !changed;
+    this.form.querySelector("[data-save]").disabled = !changed;
+  }
 }
 
-// The score below which a text is turned away, for a share of in-scope texts to keep.
-function limitOf(data, kept) {
-  let best = data.limits[0];
-  for (const step of data.limits) if (Math.abs(step[0] - kept) < Math.abs(best[0] - kept)) best = step;
-  return best[1] === null ? -Infinity : best[1];
+function slider(line) {
+  return line.querySelector("input");
 }
 
-function pass(rows, unsure, limit) {
-  const found = { rows: rows.length, answered: 0, right: 0, unsure: 0, none: 0 };
-  for (const [confidence, score, right] of rows) {
-    if (score < limit) found.none += 1;
-    else if (confidence < unsure) found.unsure += 1;
-    else { found.answered += 1; found.right += right; }
+// What gets a label, by label too: [given, right, rows that have it].
+function measure(rows, step, least) {
+  const found = { rows: rows.length, answered: 0, right: 0, wrong: 0, labels: [] };
+  const of = (label) => found.labels[label] ??= [0, 0, 0];
+  for (const [truth, predicted, confidence, passes] of rows) {
+    of(truth)[2] += 1;
+    const right = truth === predicted;
+    found.wrong += !right;
+    if (step < passes || confidence < least[predicted]) continue;
+    found.answered += 1;
+    of(predicted)[0] += 1;
+    if (!right) continue;
+    found.right += 1;
+    of(predicted)[1] += 1;
   }
   return found;
 }
 
-function show(form, data, { unsure, limit }) {
-  const found = pass(data.rows, unsure, limit);
-  const strange = pass(data.strange, unsure, limit);
-  const put = (name, text) => { form.querySelector(`[data-threshold=${name}]`).textContent = text; };
-  put("coverage", share(found.answered, found.rows));
-  put("precision", share(found.right, found.answered));
-  put("unsure", found.unsure.toLocaleString("en"));
-  put("none", found.none.toLocaleString("en"));
-  put("recall", share(strange.rows - strange.answered, strange.rows));
+// Of each step: the share of in-scope rows lost, and of out-of-scope rows caught (else of mistakes declined).
+function curveOf({ steps, rows, out_of_scope: outside }) {
+  const others = outside.length ? outside : rows.filter(([truth, predicted]) => truth !== predicted);
+  const rejected = (all, step) => (all.length ? all.filter((row) => step < row[3]).length / all.length : null);
+  return steps.map((_, step) => [rejected(rows, step) ?? 0, rejected(others, step)]);
 }
 
-// Every value of the first slider, fewest answers first: coverage, precision, the value.
-function curve(data, limit) {
-  const points = [];
-  for (let at = 99; at >= 0; at -= 1) {
-    const found = pass(data.rows, at / 100, limit);
-    if (found.answered >= FEWEST) points.push([found.answered / found.rows, found.right / found.answered, at / 100]);
-  }
-  return points;
-}
-
-function makeCurve(element, data, gates) {
-  let points = [];
-  let here = [];
-  const work = () => {
-    const { unsure, limit } = gates();
-    const found = pass(data.rows, unsure, limit);
-    points = curve(data, limit);
-    here = found.answered ? [found.answered / found.rows, found.right / found.answered] : [];
-    return [points.map((point) => point[0]), points.map((point) => point[1])];
-  };
-  const lowest = () => Math.floor(20 * Math.min(1, ...points.map((point) => point[1]))) / 20;
-  const tell = ({ cursor: { idx } }) => {
-    const point = points[idx];
-    return point ? `threshold ${percent(point[2], 0)}\n${percent(point[0], 1)} labelled\n${percent(point[1], 1)} of those correct` : "";
-  };
+function makeCurve(element, curve, step, choose, presets) {
+  // Strictest first in the data; the chart goes from nothing lost to the most.
+  const points = curve.map(([lost, caught], at) => ({ lost, caught: caught ?? 0, at })).reverse();
+  const most = Math.max(0.01, points.at(-1).lost);
+  const steepest = points.find((point) => point.caught > 0)?.caught ?? 0;
+  const bottom = steepest > 0.3 ? Math.floor(10 * (steepest - 0.05)) / 10 : 0;
+  const top = Math.min(1, Math.ceil(10 * (points.at(-1).caught + 0.02)) / 10);
+  const here = () => curve[step()];
   const chart = makeChart(element, {
-    tell,
-    padding: [14, 22, 0, 0],
-    cursor: { y: false },
-    scales: { x: { time: false, range: () => [0, 1] }, y: { range: () => [Math.min(lowest(), 0.95), 1] } },
+    tell: () => "",
+    padding: [14, 14, 0, 0],
+    cursor: { x: false, y: false },
+    scales: { x: { time: false, range: () => [0, most] }, y: { range: () => [bottom, Math.max(top, bottom + 0.1)] } },
     axes: [
-      axis({ label: "labelled (coverage)", size: 24, space: 60, values: percents }),
-      axis({ label: "correct (precision)", size: 56, space: 40, values: percents }),
+      axis({ label: "in-scope texts lost", size: 24, space: 60, values: percents }),
+      axis({ label: element.getAttribute("aria-label").split(" against ")[1], size: 56, space: 40, values: percents }),
     ],
-    series: [{}, { stroke: ink("accent"), width: 2, points: { show: true, size: 5, fill: ink("accent") } }],
-    plugins: [{ hooks: { draw: (chart) => ring(chart, here) } }],
-  }, work());
-  readByKeys(element, chart);
-  return () => chart.setData(work());
+    series: [{}, { stroke: ink("accent"), width: 2, fill: ink("accent", "14"), points: { show: false } }],
+    plugins: [{ hooks: { draw: (chart) => { for (const at of presets) paintRing(chart, curve[at], bottom); paintPoint(chart, here(), bottom); } } }],
+  }, [points.map((point) => point.lost), points.map((point) => point.caught)]);
+  drag(chart, (lost) => {
+    let best = points[0];
+    for (const point of points) if (Math.abs(point.lost - lost) < Math.abs(best.lost - lost)) best = point;
+    choose(best.at);
+  });
+  return () => chart.redraw(false);
 }
 
-// Where the sliders are.
-function ring({ ctx, valToPos }, [x, y]) {
-  if (x === undefined) return;
+// A finger or the mouse anywhere on the chart takes the point along.
+function drag(chart, to) {
+  const { over } = chart;
+  over.style.touchAction = "pan-y";
+  const at = (event) => to(chart.posToVal(event.clientX - over.getBoundingClientRect().left, "x"));
+  over.addEventListener("pointerdown", (event) => {
+    over.setPointerCapture(event.pointerId);
+    at(event);
+  });
+  over.addEventListener("pointermove", (event) => {
+    if (over.hasPointerCapture(event.pointerId)) at(event);
+  });
+}
+
+// Where a preset is.
+function paintRing({ ctx, valToPos }, [lost, caught], bottom) {
+  if (caught !== null && caught < bottom) return;
   ctx.save();
-  ctx.strokeStyle = colours().text;
+  ctx.strokeStyle = colours().accent;
+  ctx.fillStyle = colours().surface;
   ctx.lineWidth = 2 * uPlot.pxRatio;
   ctx.beginPath();
-  ctx.arc(valToPos(x, "x", true), valToPos(y, "y", true), 8 * uPlot.pxRatio, 0, 2 * Math.PI);
+  ctx.arc(valToPos(lost, "x", true), valToPos(caught ?? 0, "y", true), 4 * uPlot.pxRatio, 0, 2 * Math.PI);
+  ctx.fill();
   ctx.stroke();
   ctx.restore();
 }
 
-function share(part, whole) {
-  return whole ? percent(part / whole, 1) : "–";
+function paintPoint({ ctx, bbox, valToPos }, [lost, caught], bottom) {
+  const [x, y] = [valToPos(lost, "x", true), valToPos(Math.max(bottom, caught ?? 0), "y", true)];
+  const ratio = uPlot.pxRatio;
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = colours().accent;
+  ctx.lineWidth = ratio;
+  ctx.setLineDash([3 * ratio, 3 * ratio]);
+  ctx.beginPath();
+  ctx.moveTo(bbox.left, y);
+  ctx.lineTo(x, y);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  ctx.beginPath();
+  ctx.arc(x, y, 7 * ratio, 0, 2 * Math.PI);
+  ctx.fill();
+  ctx.restore();
 }
 
-function percent(value, digits) {
+function share(part, whole) {
+  return whole ? percent(part / whole) : "–";
+}
+
+function percent(value, digits = 0) {
   return `${(100 * value).toFixed(digits)}%`;
 }

@@ -97,9 +97,9 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     expect(main).to_contain_text(re.compile(r"Version 2 is significantly better\s+.McNemar"))
     expect(main).to_contain_text("Based on 90 shared test rows")
     page.get_by_role("button", name="Make live").click()
-    expect(main).to_contain_text("Version 1 is now live")
+    expect(page.get_by_text("Version 1 is now live")).to_be_visible()
     page.get_by_role("button", name="Make live").click()
-    expect(main).to_contain_text("Version 2 is now live")
+    expect(page.get_by_text("Version 2 is now live")).to_be_visible()
 
     # A file: every row comes back.
     go(page, "Ship", "Label a file")
@@ -116,13 +116,17 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
 
     # The thresholds: nothing is certain enough for 100 %.
     go(page, "Decide")
-    expect(page.locator("[data-chart=gates] canvas").first).to_be_visible()
-    page.get_by_label(re.compile("unsure")).fill("1")
-    expect(page.locator("[data-threshold=coverage]")).to_have_text(
-        re.compile(r"^\s*\d\.?\d?%|^\s*0")
-    )
+    expect(page.locator("[data-chart=decide] canvas").first).to_be_visible()
+    page.get_by_role("button", name="Balanced").click()
+    expect(page.locator("#point")).to_contain_text("Balanced:")
+    page.get_by_label("Strictness").press("ArrowRight")
+    expect(page.locator("#point")).to_contain_text("Custom:")
+    page.get_by_role("button", name="Discard").click()
+    expect(page.get_by_role("button", name="Save thresholds")).to_be_disabled()
+    page.get_by_label("All other labels").fill("1")
+    expect(page.locator("[data-declined]")).to_have_text(re.compile(r"^\d+ of 72 training rows"))
     page.get_by_role("button", name="Save thresholds").click()
-    expect(main).to_contain_text("Thresholds saved")
+    expect(page.get_by_text("Thresholds saved")).to_be_visible()
     go(page, "Results")
     arrive(page, r"/classify/\d+/$")
     page.get_by_role("textbox", name="Text").fill(POSTED)

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from apps.classifiers.errors import BadArtefact, BadFile, NoRowResults
@@ -30,7 +31,12 @@ def exports(request: HttpRequest, pk: int) -> HttpResponse:
     context = run_page(request, pk, "ship", "export")
     run: Run | None = context["run"]
     if run is not None:
-        context |= {"snippet": script.snippet(_base_url(run)), **_context(run)}
+        path = reverse("api-1:predict", kwargs={"pk": pk})
+        context |= {
+            "snippet": script.snippet(_base_url(run)),
+            "predict_url": request.build_absolute_uri(path),
+            **_context(run),
+        }
         if context["waiting"]:
             queue_conversion(run)
     return render(request, "classifiers/transfer/exports.html", context)

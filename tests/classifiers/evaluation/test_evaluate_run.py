@@ -89,10 +89,10 @@ def test_out_of_scope_rows_are_never_a_label(browser: Client, alice: User) -> No
     )
     assert run.thresholds["kept"] == 0.99
     page = browser.get(f"/classify/{made.pk}/thresholds/").content.decode()
-    assert "of 6 out-of-scope rows" in page
+    assert "and 6 out-of-scope rows" in one_line(page)
     assert "AUROC" in page
     assert "Too few rows for a reliable value" in page
-    assert len(browser.get(f"/classify/{made.pk}/runs/1/gates/").json()["strange"]) == 6
+    assert len(browser.get(f"/classify/{made.pk}/runs/1/gates/").json()["out_of_scope"]) == 6
 
 
 def test_thresholds_are_chosen_by_some_rows_and_confirmed_by_others(
@@ -101,12 +101,10 @@ def test_thresholds_are_chosen_by_some_rows_and_confirmed_by_others(
     strange = [ExampleRow(f"zebra quantum {number} ~~~", "oos") for number in range(21)]
     made = factories.trained(alice, factories.dataset(alice, factories.rows() + strange))
     page = browser.get(f"/classify/{made.pk}/thresholds/")
-    assert page.context["passed"].rows == factories.newest(made).train_rows
-    assert page.context["confirmed"].rows == factories.newest(made).metrics["rows"]
-    assert page.context["passed"].out_of_scope == 10
-    assert page.context["confirmed"].out_of_scope == 11
-    assert "11 other out-of-scope rows" in page.content.decode()
-    assert len(browser.get(f"/classify/{made.pk}/runs/1/gates/").json()["strange"]) == 10
+    assert page.context["measured"].rows == factories.newest(made).train_rows
+    assert page.context["measured"].out_of_scope == 11
+    assert "11 out-of-scope rows that did not set the default" in one_line(page.content.decode())
+    assert len(browser.get(f"/classify/{made.pk}/runs/1/gates/").json()["out_of_scope"]) == 11
 
 
 def test_run_without_familiarity_uses_its_logits(
@@ -129,7 +127,7 @@ def test_run_without_familiarity_uses_its_logits(
     url = f"/classify/{made.pk}/try/"
     assert "None of these" in factories.post(browser, url, {"text": "hello"}).content.decode()
     page = f"/classify/{made.pk}/thresholds/"
-    assert browser.get(page).context["confirmed"].none == run.metrics["rows"]
+    assert browser.get(page).context["measured"].none == run.train_rows
     assert browser.post(page, {"unsure": "0", "kept": "1"}).status_code == 302
     assert "None of these" not in factories.post(browser, url, {"text": "hello"}).content.decode()
 
@@ -159,10 +157,13 @@ def test_the_rows_behind_the_gates(browser: Client, made: Classifier, settings: 
     run = factories.newest(made)
     known = row_results.load(settings.CLASSIFIERS_DIR, run.artefact)
     assert len(data["rows"]) == run.train_rows
-    assert sum(right for _, _, right in data["rows"]) == known.train.correct.sum()
-    limits = [limit for _, limit in data["limits"]]
-    assert limits[-1] is None
-    assert limits[:-1] == sorted(limits[:-1], reverse=True)
+    right = sum(truth == predicted for truth, predicted, _, _ in data["rows"])
+    assert right == known.train.correct.sum()
+    last = len(data["steps"]) - 1
+    assert all(step <= last for *_, step in data["rows"])  # the last lets everything through
+    rejected = [sum(step < passes for *_, passes in data["rows"]) for step in range(last + 1)]
+    assert rejected == sorted(rejected, reverse=True)
+    assert rejected[0] > rejected[-1] == 0
 
 
 def test_the_map_shows_every_text(browser: Client, made: Classifier) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apps.classifiers.evaluation.row_results import PredictedRows
 from apps.classifiers.evaluation.thresholds import decision, outcomes, score_limit, tuning
 from apps.classifiers.evaluation.thresholds.decision import Refusal, Thresholds
 
@@ -186,3 +187,22 @@ def test_those_of_an_older_run_go_by_its_logit() -> None:
     new = Thresholds.read({"unsure": 0.5, "kept": 0.99, "max_logit": 2.0, "familiar": -3.0})
     assert new.decide(0.9, -2.9) == Refusal.NOTHING
     assert new.decide(0.9, -3.1) == Refusal.NONE_OF_THESE
+
+
+def test_label_outcomes_count_what_gets_each_label() -> None:
+    rows = PredictedRows.from_logits(
+        index=range(6),
+        source=[0] * 6,
+        keys=range(6),
+        truth=np.asarray([0, 0, 0, 1, 1, 1]),
+        logits=np.asarray([[3, 0], [1, 0], [0, 1], [0, 3], [0, 3], [2, 0]], dtype=np.float32),
+        temperature=1.0,
+    )
+    ham, spam = outcomes.label_outcomes(rows, ["ham", "spam"], Thresholds(0, 1))
+    assert (ham.label, ham.precision, ham.recall) == ("ham", 2 / 3, 2 / 3)
+    assert (spam.precision, spam.recall) == (2 / 3, 2 / 3)
+    strict = Thresholds(0, 1, by_label={"spam": 0.9})
+    spam, ham = outcomes.label_outcomes(rows, ["ham", "spam"], strict)
+    assert (spam.label, spam.own, spam.precision, spam.recall) == ("spam", True, 1.0, 2 / 3)
+    (never, *_) = outcomes.label_outcomes(rows, ["ham", "spam"], Thresholds(1, 1))
+    assert (never.precision, never.recall) == (None, 0.0)

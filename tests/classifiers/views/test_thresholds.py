@@ -18,7 +18,9 @@ def made(alice: User) -> Classifier:
 def test_thresholds_works(browser: Client, made: Classifier) -> None:
     page = browser.get(f"/classify/{made.pk}/thresholds/")
     assert page.status_code == 200
-    assert (page.context["passed"].rows, page.context["confirmed"].rows) == (30, 6)
+    assert page.context["measured"].rows == 30  # 6 test rows say too little
+    assert "training rows in cross-validation" in page.content.decode()
+    assert "No out-of-scope rows" in page.content.decode()
 
 
 def test_thresholds_are_stored_with_the_run_and_the_classifier(
@@ -56,5 +58,45 @@ def test_threshold_rows_hold_one_entry_for_each_training_row(
 ) -> None:
     data = browser.get(f"/classify/{made.pk}/runs/1/gates/").json()
     assert len(data["rows"]) == 30
+    assert all(truth == predicted for truth, predicted, _, _ in data["rows"])
+    assert data["out_of_scope"] == []
+    assert (data["steps"][0], data["steps"][-1]) == (0.8, 1.0)
     assert browser.get(f"/classify/{made.pk}/runs/2/gates/").status_code == 404
     assert browser.post(f"/classify/{made.pk}/runs/1/gates/").status_code == 405
+
+
+def test_thresholds_of_labels_are_saved_and_come_first(browser: Client, made: Classifier) -> None:
+    url = f"/classify/{made.pk}/thresholds/"
+    data = {"unsure": "0.5", "kept": "1", "label-1": "0.9"}
+    assert browser.post(url, data).status_code == 302
+    label = factories.newest(made).per_class[1]["label"]
+    assert factories.newest(made).thresholds["labels"] == {label: 0.9}
+    first = browser.get(url).context["labels"][0]["outcome"]
+    assert (first.label, first.threshold, first.own) == (label, 0.9, True)
+    browser.post(url, {"unsure": "0.5", "kept": "1"})
+    assert "labels" not in factories.newest(made).thresholds
+
+
+@pytest.mark.parametrize("data", [{"label-9": "0.5"}, {"label-0": "2"}, {"label-x": "1"}])
+def test_thresholds_of_unknown_labels_are_refused(
+    browser: Client, made: Classifier, data: dict[str, str]
+) -> None:
+    url = f"/classify/{made.pk}/thresholds/"
+    assert browser.post(url, {"unsure": "0.5", "kept": "1", **data}).status_code == 422
+
+
+def test_presets_tell_what_they_do_to_the_measured_rows(browser: Client, made: Classifier) -> None:
+    presets = browser.get(f"/classify/{made.pk}/thresholds/").context["presets"]
+    assert [preset.name for preset in presets] == ["Off", "Lenient", "Balanced", "Strict"]
+    assert presets[0].lost == 0
+    assert [preset.lost for preset in presets] == sorted(preset.lost for preset in presets)
+
+
+def test_the_lower_half_of_a_threshold_is_not_offered_for_two_labels(
+    browser: Client, made: Classifier
+) -> None:
+    run = factories.newest(made)
+    assert 'min="0.33"' in browser.get(f"/classify/{made.pk}/thresholds/").content.decode()
+    run.options = {"balanced": True}
+    run.save()
+    assert 'min="0.00"' in browser.get(f"/classify/{made.pk}/thresholds/").content.decode()

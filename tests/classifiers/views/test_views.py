@@ -50,6 +50,9 @@ def test_classifier_is_created_from_the_form(
     for words in ("Accuracy", "Try a text", "Weakest labels", "Version 1 is live", "Train again"):
         assert words in page
     assert "Topics" in browser.get("/classify/").content.decode()
+    assert f"/api/v1/classifiers/{made.pk}/predict" in (
+        browser.get(f"/classify/{made.pk}/export/").content.decode()
+    )
     charts = browser.get(f"/classify/{made.pk}/runs/1/charts/").json()
     assert charts["labels"] == ["card", "hello", "rate"]
     assert sum(count for _, _, count in charts["cells"]) == 6

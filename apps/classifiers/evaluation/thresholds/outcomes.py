@@ -1,10 +1,12 @@
 """Measure thresholds on rows whose answer is known. Pure numpy."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.classifiers.evaluation.row_results import PredictedRows
 from apps.classifiers.evaluation.thresholds.decision import Thresholds
 
 Floats = NDArray[np.float32]
@@ -46,12 +48,17 @@ def apply_thresholds(
     right: NDArray[np.bool_],
     gates: Thresholds,
     *,
+    least: Floats | None = None,
     out_of_scope_confidence: Floats | None = None,
     out_of_scope_score: Floats | None = None,
 ) -> ThresholdOutcome:
-    """The rows behind the gates, and the out-of-scope ones where there are some."""
+    """The rows behind the thresholds, and the out-of-scope ones where there are some.
+
+    Args:
+        least: (n,) the minimum confidence of each in-scope row, by its label; None: of all alike.
+    """
     none = score < gates.limit
-    unsure = ~none & (confidence < gates.unsure)
+    unsure = ~none & (confidence < (gates.unsure if least is None else least))
     answered = ~none & ~unsure
     out_of_scope = caught = 0
     if out_of_scope_confidence is not None and out_of_scope_score is not None:
@@ -67,6 +74,48 @@ def apply_thresholds(
         none=int(none.sum()),
         out_of_scope=out_of_scope,
         caught=caught,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LabelOutcome:
+    """What thresholds leave of one label."""
+
+    label: str
+    threshold: float
+    own: bool
+    """It has a threshold of its own."""
+    precision: float | None
+    """Share of the rows that get this label and have it; None if none gets it."""
+    recall: float | None
+    """Share of its rows that get it; None without such rows."""
+
+
+def label_outcomes(
+    rows: PredictedRows, labels: Sequence[str], chosen: Thresholds
+) -> list[LabelOutcome]:
+    """Precision and recall of each label once texts are declined, those with own thresholds first.
+
+    Then come the least precise, where a threshold helps most.
+    """
+    least = np.asarray([chosen.min_confidence(label) for label in labels], dtype=np.float32)
+    given = (rows.familiarity >= chosen.limit) & (rows.confidence >= least[rows.predicted])
+    size = len(labels)
+    said = np.bincount(rows.predicted[given], minlength=size)
+    right = np.bincount(rows.predicted[given & rows.correct], minlength=size)
+    support = np.bincount(rows.truth[rows.truth >= 0], minlength=size)
+    found = [
+        LabelOutcome(
+            label,
+            chosen.min_confidence(label),
+            label in chosen.by_label,
+            int(right[at]) / int(said[at]) if said[at] else None,
+            int(right[at]) / int(support[at]) if support[at] else None,
+        )
+        for at, label in enumerate(labels)
+    ]
+    return sorted(
+        found, key=lambda one: (not one.own, 2 if one.precision is None else one.precision)
     )
 
 
