@@ -1,6 +1,7 @@
 from django.urls import path
 
-from apps.generation.views import editor, job_actions, job_exports, jobs, preview
+from apps.generation.views import editor, job_actions, job_exports, jobs, preview, recipes
+from apps.generation.views.job_page import judge_rows, rows, tabs
 from apps.generation.views.row_review import cards, diversity, review, thresholds
 
 app_name = "generation"
@@ -10,12 +11,21 @@ urlpatterns = [
     path("preview/", preview.preview, name="preview"),
     path("check/", editor.check, name="check"),
     path("personas/", preview.write_personas, name="personas"),
-    path("recipes/<int:pk>/delete/", editor.delete_saved_recipe, name="delete_recipe"),
-    path("<int:pk>/", jobs.job, name="job"),
-    path("<int:pk>/progress/", jobs.progress, name="progress"),
+    path("recipes/", recipes.index, name="recipes"),
+    path("recipes/<int:pk>/", recipes.saved_recipe, name="saved_recipe"),
+    path("recipes/<int:pk>/rename/", recipes.rename, name="rename_recipe"),
+    path("recipes/<int:pk>/delete/", recipes.delete, name="delete_recipe"),
+    path("<int:pk>/", tabs.job, name="job"),
+    path("<int:pk>/progress/", tabs.progress, name="progress"),
     path("<int:pk>/course/", jobs.throughput, name="throughput"),
-    path("<int:pk>/rows/", jobs.rows, name="rows"),
-    path("<int:pk>/rows/<int:index>/", jobs.row, name="row"),
+    path("<int:pk>/rows/", tabs.rows, name="rows"),
+    path("<int:pk>/quality/", tabs.quality, name="quality"),
+    path("<int:pk>/use/", tabs.use, name="use"),
+    path("<int:pk>/recipe/", tabs.recipe, name="recipe"),
+    path("<int:pk>/rows/judge/", judge_rows.judge_rows, name="judge_rows"),
+    path("<int:pk>/rows/export/", judge_rows.export_rows, name="export_rows"),
+    path("<int:pk>/rows/new/", rows.new_rows, name="new_rows"),
+    path("<int:pk>/rows/<int:index>/", rows.row, name="row"),
     path("<int:pk>/review/", review.page, name="review"),
     path("<int:pk>/review/<int:index>/", review.judge, name="review_row"),
     path("<int:pk>/cards/", cards.page, name="cards"),

@@ -28,11 +28,18 @@ def different_words(text: str, other: str) -> list[Stretch]:
     matcher = SequenceMatcher(None, _bare(others), _bare(words), autojunk=False)
     for tag, _, _, low, high in matcher.get_opcodes():
         if low < high:
-            found.append(Stretch("".join(words[low:high]), tag != "equal"))
+            found += _stretches("".join(words[low:high]), differs=tag != "equal")
     compared = sum(len(stretch.text) for stretch in found)
     if compared < len(text):
         found.append(Stretch(text[compared:], False))
     return found
+
+
+def _stretches(text: str, *, differs: bool) -> list[Stretch]:
+    """The space after words that differ is not marked."""
+    words = text.rstrip() if differs else text
+    space = text[len(words) :]
+    return [Stretch(words, differs), *([Stretch(space, False)] if space else [])]
 
 
 def _bare(words: list[str]) -> list[str]:

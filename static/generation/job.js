@@ -1,5 +1,5 @@
-// Notifies people who asked for it when the job has ended. The buttons are replaced while the job
-// runs, so the listeners are on the document.
+// Notifies people who asked for it when the job has ended. The parts of the page are replaced while
+// the job runs, so the listeners are on the document.
 
 const ENDED = ["done", "failed", "cancelled", "paused"];
 let wanted = false;
@@ -14,8 +14,8 @@ document.addEventListener("htmx:afterSettle", () => {
   const progress = document.getElementById("progress");
   if (wanted && ENDED.includes(progress.dataset.status)) {
     wanted = false;
-    const rows = progress.querySelector(".progress-head .number")?.textContent.trim() ?? "";
-    new Notification(document.getElementById("job-name").textContent.trim(), { body: `${progress.dataset.status}: ${rows}` });
+    const body = `${progress.dataset.status}: ${progress.dataset.done}`;
+    new Notification(document.getElementById("job-name").textContent.trim(), { body });
   }
   offer();
 });

@@ -43,10 +43,11 @@ def test_schema_to_dataset_to_classifier(page: Page) -> None:
     page.get_by_role("button", name="Start job").click()
     expect(page).to_have_url(re.compile(r"/generate/\d+/"))
     progress = page.get_by_role("region", name="Progress")
-    expect(progress).to_contain_text(f"{ROWS} of {ROWS} rows", timeout=90_000)
-    expect(progress).to_contain_text("Done")
+    expect(progress.locator("#accepted")).to_have_text(f"{ROWS}", timeout=90_000)
+    expect(page.locator("#job-tag")).to_have_text("Done", timeout=30_000)
 
-    page.reload()  # of a job that has ended it is open
+    page.reload()  # a job that has ended opens on what can be done with it
+    page.get_by_text("Choose dataset").click()
     page.get_by_label("Label", exact=True).select_option("sentiment")
     page.get_by_role("button", name="Create dataset", exact=True).click()
     expect(page).to_have_url(re.compile(r"/datasets/\d+/"))
@@ -62,6 +63,7 @@ def test_notification_appears_when_a_job_has_ended(page: Page) -> None:
     page.add_init_script(RECORD)
     job = in_browser(page.context, "post", "/api/v1/jobs", ENDLESS)
     page.goto(f"/generate/{job['id']}/")
+    page.locator("#job-menu > summary").click()
     tell = page.get_by_role("button", name="Notify me")
     tell.click()
     expect(tell).to_be_hidden()

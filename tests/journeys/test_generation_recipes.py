@@ -21,8 +21,7 @@ ENDED = re.compile(r"Done|Failed")
 def queue(page: Page) -> None:
     page.get_by_role("button", name="Start job").click()
     expect(page).to_have_url(re.compile(r"/generate/\d+/$"))
-    badge = page.get_by_role("region", name="Progress").locator(".badge").first
-    expect(badge).to_have_text(ENDED, timeout=120_000)
+    expect(page.locator("#job-tag")).to_have_text(ENDED, timeout=120_000)
 
 
 def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
@@ -49,12 +48,12 @@ def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
     expect(page.locator(".estimate")).to_contain_text("12 rows")
     queue(page)
     progress = page.get_by_role("region", name="Progress")
-    expect(progress).to_contain_text("12 of 12 rows")
+    expect(progress).to_contain_text("of 12 accepted")
 
-    page.get_by_role("link", name="Review rows").click()
+    page.locator("#review-rows").click()
     arrive(page, r"/review/")
     review = page.get_by_role("region", name="Row under review")
-    heading = review.get_by_role("heading").first
+    heading = review.get_by_role("heading", name=re.compile(r"^Row \d"))
     expect(heading).to_have_text("Row 1")
     page.keyboard.press("a")
     expect(heading).not_to_have_text("Row 1")
@@ -77,6 +76,12 @@ def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
     expect(review).to_contain_text("Original:")
 
     # The same with cards: what is rejected stays in sight and can be taken back.
+    page.get_by_role("link", name="Back to the rows").click()
+    states = page.get_by_role("navigation", name="Rows by state")
+    states.get_by_role("link", name="All", exact=True).click()
+    expect(states.get_by_role("link", name="All", exact=True)).to_have_attribute(
+        "aria-current", "true"
+    )
     page.get_by_role("link", name="Cards").click()
     arrive(page, r"/cards/")
     first, second = page.get_by_role("article").nth(0), page.get_by_role("article").nth(1)
@@ -93,8 +98,9 @@ def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
     page.keyboard.press("Escape")
     expect(second.get_by_role("textbox")).to_have_count(0)
 
-    page.get_by_role("navigation").get_by_role("link", name="Generate").click()
-    page.get_by_role("link", name="Reviews by sentiment").first.click()
+    jobs = page.get_by_role("navigation", name="Jobs")
+    jobs.get_by_role("link", name="Reviews by sentiment").first.click()
+    page.get_by_text("Download rows", exact=True).click()
     use = page.get_by_role("button", name="CSV (safe for spreadsheets)")
     with page.expect_download() as download:
         use.click()
@@ -153,15 +159,17 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     size = page.get_by_role("region", name="Size and sampling")
     size.get_by_label("Max tokens").fill("60")
     queue(page)
+    job = page.url
     progress = page.get_by_role("region", name="Progress")
-    expect(progress).to_contain_text("6 of 6 rows")
-    page.get_by_role("button", name="Measure").first.click()
+    expect(progress).to_contain_text("of 6 accepted")
+    page.get_by_role("link", name="Quality").click()
+    page.get_by_role("button", name="Measure diversity").click()
     diversity = page.get_by_role("region", name="Diversity", exact=True)
     expect(diversity).to_contain_text("seed rows")
 
     # The slider says at once what it would do, and nothing is lost.
     near = page.get_by_role("region", name="Near-duplicates")
-    near.get_by_role("button", name="Measure").click()
+    near.get_by_role("button", name="Compare rows").click()
     slider = near.get_by_role("slider")
     expect(near).to_contain_text("would be rejected")
     expect(near.locator("canvas")).to_be_visible()
@@ -173,8 +181,8 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     slider.fill("101")
     expect(said).to_contain_text("No rows would be rejected")
 
-    page.reload()
-    job = page.url
+    page.get_by_role("link", name="Use", exact=True).click()
+    page.get_by_text("Test rows", exact=True).click()
     page.get_by_label("Real dataset (with test rows)").select_option(label="post (16 test rows)")
     page.get_by_role("button", name="Train 3 classifiers").click()
     verdict = re.compile("The synthetic rows (help|hurt)|No (clear )?difference")
@@ -185,7 +193,7 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
 
     # Back to the classifier whose mistakes began it: the rows are added, and it learns from them.
     page.goto(job)
-    page.get_by_role("button", name="Add to “post” and train again").click()
+    page.get_by_role("button", name=re.compile(r"Add \d+ rows and train")).click()
     arrive(page, r"/classify/\d+/")
     expect(main).to_contain_text("“post”: ")
     expect(main).to_contain_text("Tested on 16 held-out rows", timeout=TRAINING)
@@ -222,7 +230,7 @@ def test_what_the_editor_has_no_field_for_is_kept_and_files_that_are_no_text_are
     page.get_by_label("Rows", exact=True).last.fill("1")
     page.get_by_label("Thinking").last.select_option("1024")
     queue(page)
-    page.get_by_role("link", name="Duplicate and edit").click()
+    page.get_by_role("link", name="New job like this").first.click()
     arrive(page, r"/generate/new/")
     expect(page.get_by_label("Thinking").last).to_have_value("1024")
     page.get_by_role("button", name="Edit as JSON").click()

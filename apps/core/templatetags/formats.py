@@ -4,9 +4,11 @@ Where nothing was measured they show a dash. Django hands them "" for a key that
 in the metrics of a run that has not ended.
 """
 
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from django import template
+from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from apps.core.text import markdown as safe_markdown
@@ -53,6 +55,30 @@ def duration(seconds: Measured) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+@register.filter
+def rough_duration(seconds: Measured) -> str:
+    """An estimate: 3.2 -> 5 s, 95 -> 2 min, 4000 -> 1.1 h."""
+    if seconds is None or seconds == "":
+        return DASH
+    if seconds < 60:
+        return f"{max(5, 5 * round(seconds / 5))} s"
+    if seconds < 3600:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+@register.filter
+def day(moment: datetime) -> str:
+    """today 14:05, yesterday, 18 Nov; another year with its number."""
+    local, today = timezone.localtime(moment), timezone.localdate()
+    if local.date() == today:
+        return f"today {local:%H:%M}"
+    if local.date() == today - timedelta(days=1):
+        return "yesterday"
+    shown = f"{local.day} {local:%b}"
+    return shown if local.year == today.year else f"{shown} {local.year}"
 
 
 @register.filter

@@ -1,5 +1,7 @@
 """A job's rows as a download, for the page and the API alike."""
 
+from collections.abc import Collection
+
 from django.http import StreamingHttpResponse
 
 from apps.generation.exports.export import export
@@ -15,12 +17,14 @@ def export_response(
     user: str | None = None,
     assistant: str | None = None,
     numbered: bool = False,
+    indices: Collection[int] | None = None,
 ) -> StreamingHttpResponse:
     """The accepted rows, streamed.
 
     Args:
         user, assistant: of conversations the two fields, see `Sides.asked_for`.
         numbered: with each row's number.
+        indices: of the only rows that are wanted; None: all.
 
     Raises:
         RecipeError: there is no such field.
@@ -28,7 +32,7 @@ def export_response(
     sides = Sides.asked_for(job.spec.recipe, user, assistant)
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in job.name)
     return StreamingHttpResponse(
-        export(job, chosen, sides, numbered=numbered),
+        export(job, chosen, sides, numbered=numbered, indices=indices),
         headers={
             "Content-Type": chosen.content_type,
             "Content-Disposition": f'attachment; filename="{name[:80]}{chosen.suffix}"',

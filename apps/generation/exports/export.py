@@ -1,7 +1,7 @@
 """The accepted rows of a job as a file."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ async def export(
     sides: Sides | None = None,
     *,
     numbered: bool = False,
+    indices: Collection[int] | None = None,
     piece_rows: int = PIECE_ROWS,
 ) -> AsyncIterator[bytes]:
     """Yields the accepted rows as a file, in order, in pieces: memory does not grow with the job.
@@ -40,11 +41,12 @@ async def export(
 
     Args:
         numbered: with each row's number on the pages as the first field.
+        indices: of the only rows that are wanted; None: all.
 
     Raises:
         ValueError: a row was edited during a Parquet export and no longer fits its column's type.
     """
-    pieces = partial(_pieces, job, job.spec, piece_rows)
+    pieces = partial(_pieces, job, job.spec, piece_rows, indices)
     number = _number_name(job.spec.recipe) if numbered else ""
     plan = await _plan(job.spec, chosen, sides, number, pieces)
     yield plan.writer.header()
@@ -84,11 +86,11 @@ def _encode(writer: TableWriter, to_record: ToRecord, items: Iterable[Item]) -> 
 
 
 async def _pieces(
-    job: Job, spec: Spec, piece_rows: int, last: int | None
+    job: Job, spec: Spec, piece_rows: int, indices: Collection[int] | None, last: int | None
 ) -> AsyncIterator[list[Item]]:
     """Complete rows up to the one with the index `last`: later ones are left out."""
     after = -1
-    while items := await in_db(accepted_rows, job, after, piece_rows):
+    while items := await in_db(accepted_rows, job, after, piece_rows, indices):
         known = [item for item in items if last is None or item.index <= last]
         yield [item for item in known if is_complete(spec, item)]
         if len(known) < len(items):

@@ -1,6 +1,6 @@
 """The fields of a job's rows."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from apps.batch.handlers import RowOrigin, RowValues
 from apps.batch.models import Item, ItemStatus
@@ -42,9 +42,13 @@ def is_complete(spec: Spec, item: Item) -> bool:
     return all(name in row or name in optional for name in recipe.field_names)
 
 
-def accepted_rows(job: Job, after: int, limit: int = PIECE_ROWS) -> list[Item]:
-    """The next accepted rows behind the index `after`."""
+def accepted_rows(
+    job: Job, after: int, limit: int = PIECE_ROWS, indices: Collection[int] | None = None
+) -> list[Item]:
+    """The next accepted rows behind the index `after`, of all or of some."""
     accepted = rows_of(job.batch_id).filter(status=ItemStatus.ACCEPTED, code="", index__gt=after)
+    if indices is not None:
+        accepted = accepted.filter(index__in=indices)
     fields = accepted.only("index", "input", "output", "edited", "prompt", "raw")
     return list(fields.order_by("index")[:limit])
 

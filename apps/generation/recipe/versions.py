@@ -10,6 +10,8 @@ from apps.generation.recipe.recipe import Recipe
 from apps.servers.models import Server
 
 MAX_LISTED = 30
+MAX_LIBRARY = 200
+MAX_VERSIONS = 100
 
 
 @transaction.atomic
@@ -42,6 +44,19 @@ def save_version(
 
 def saved_recipes_of(owner: User | AnonymousUser) -> QuerySet[SavedRecipe]:
     """The recipes that a person listed, with `newest` and `number` of their newest version."""
-    kept = SavedRecipe.objects.owned_by(owner).filter(kept=True).select_related("server")
-    counted = kept.annotate(newest=Max("versions__pk"), number=Max("versions__number"))
-    return counted.order_by("-newest")[:MAX_LISTED]
+    return _with_newest(owner).filter(kept=True)[:MAX_LISTED]
+
+
+def all_recipes_of(owner: User | AnonymousUser) -> QuerySet[SavedRecipe]:
+    """The recipes that a person listed, then those that only a job left."""
+    return _with_newest(owner).order_by("-kept", "-newest")[:MAX_LIBRARY]
+
+
+def _with_newest(owner: User | AnonymousUser) -> QuerySet[SavedRecipe]:
+    found = SavedRecipe.objects.owned_by(owner).select_related("server")
+    counted = found.annotate(newest=Max("versions__pk"), number=Max("versions__number"))
+    return counted.filter(newest__isnull=False).order_by("-newest")
+
+
+def newest_version(saved_id: int) -> RecipeVersion | None:
+    return RecipeVersion.objects.filter(saved=saved_id).first()

@@ -6,6 +6,7 @@ from apps.batch import services as batches
 from apps.batch.handlers import find_handler
 from apps.batch.models import ACTIVE, Batch, BatchStatus, ItemStatus
 from apps.batch.services import ProbeResult
+from apps.generation.figures.time_left import time_left
 from apps.generation.models import Job
 from apps.generation.review.reasons import label_of
 from apps.llm.permits import batch_wait_reason, describe_backoff
@@ -32,6 +33,7 @@ def job_status(job: Job) -> dict[str, Any]:
         "reason": batches.wait_reason(batch),
         "servers": batches.servers_of(batch),
         "progress": progress,
+        "time_left": time_left(progress, batch.active_seconds),
         "extra": max(0, accepted - progress.wanted) if batch.goal is not None else 0,
         "done": min(accepted, progress.wanted) if batch.goal is not None else progress.finished,
         # Of a job that refills the bar ends where its goal is, or where its tries are.
@@ -68,7 +70,7 @@ def describe_probe(probe: ProbeResult, fixed: int | None) -> str:
     if probe.limit is not None:
         return (
             f"{measured} Best: {probe.best} in parallel, which is now used. You can change this "
-            "under “Recipe and settings”."
+            "under “Limits”."
         )
     return f"{measured} Best: all slots."
 

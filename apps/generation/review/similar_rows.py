@@ -1,9 +1,12 @@
 """Looking through a job's rows: which is next, and what it resembles."""
 
+import time
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from apps.batch.models import Item, ItemStatus
 from apps.batch.services import rows_of
@@ -13,12 +16,16 @@ from apps.generation.recipe.prompts.budget import to_text
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import answer_check
 from apps.similarity.minhash import HASHES, Signature, jaccard_similarity, minhash_signature
+from apps.similarity.word_diff import Stretch, different_words
 
 LOOKED_UP = 20_000  # by their signatures: 5 MB
 COMPARED = 200  # by their texts
 NEIGHBOURS = 3
 LEAST_SHARE = 0.05
 SAMPLE = 1_000
+SHOWN = 1_200  # characters of a similar row
+KEPT_FROM = 2_000  # accepted rows
+KEPT_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class SimilarRow:
     index: int
     text: str
     share: float
+    stretches: list[Stretch]
+    """The text, cut by which words differ from the row it is compared with."""
 
 
 @dataclass(frozen=True)
@@ -91,26 +100,56 @@ def find_similar_rows(spec: Spec, item: Item) -> SimilarRows:
         .exclude(fingerprint=None)
         .order_by("fingerprint")  # a hash: by chance, straight from the index
     )
-    minhashes = others.exclude(minhash=None).values_list("pk", "minhash")[:LOOKED_UP]
-    kept = [(pk, bytes(minhash)) for pk, minhash in minhashes if minhash]
+    keys, signatures = _signatures(item.batch_id)
     unknown = list(others.filter(minhash=None).values_list("pk", flat=True)[:COMPARED])
-    read = others.filter(pk__in=[*_most_similar(signature, kept), *unknown])
+    read = others.filter(pk__in=[*_most_similar(signature, keys, signatures), *unknown])
     found = []
     for other in read.only("index", "output", "edited"):
         other_text = _text_of(spec, other)
-        found.append(SimilarRow(other.index, other_text, jaccard_similarity(text, other_text)))
-    found.sort(key=lambda neighbour: neighbour.share, reverse=True)
-    alike = [neighbour for neighbour in found[:NEIGHBOURS] if neighbour.share > LEAST_SHARE]
-    return SimilarRows(alike, len(kept) + len(unknown))
+        found.append((jaccard_similarity(text, other_text), other.index, other_text))
+    found.sort(reverse=True)
+    alike = [
+        SimilarRow(index, other, share, different_words(other[:SHOWN], text))
+        for share, index, other in found[:NEIGHBOURS]
+        if share > LEAST_SHARE
+    ]
+    own = keys.count(item.pk)
+    return SimilarRows(alike, len(keys) - own + len(unknown))
 
 
-def _most_similar(signature: Signature, kept: list[tuple[int, bytes]]) -> list[int]:
-    """The keys of the signatures that agree with this one most."""
-    if not kept:
-        return []
+def _signatures(batch_id: int) -> tuple[list[int], NDArray[np.uint16]]:
+    """The signatures of the accepted rows that have one, with the keys of the rows.
+
+    Those of a large job are kept for a minute: reading 20,000 takes longer than comparing them. A
+    row that is no longer accepted is then left out when it is read.
+    """
+    accepted = rows_of(batch_id).filter(status=ItemStatus.ACCEPTED).count()
+    if accepted <= KEPT_FROM:
+        return _read_signatures(batch_id)
+    return _kept_signatures(batch_id, int(time.time() // KEPT_SECONDS))
+
+
+@lru_cache(maxsize=2)
+def _kept_signatures(batch_id: int, moment: int) -> tuple[list[int], NDArray[np.uint16]]:
+    return _read_signatures(batch_id)
+
+
+def _read_signatures(batch_id: int) -> tuple[list[int], NDArray[np.uint16]]:
+    rows = rows_of(batch_id).filter(status=ItemStatus.ACCEPTED).exclude(fingerprint=None)
+    found = rows.exclude(minhash=None).order_by("fingerprint").values_list("pk", "minhash")
+    kept = [(pk, bytes(minhash)) for pk, minhash in found[:LOOKED_UP] if minhash]
     array = np.frombuffer(b"".join(minhash for _, minhash in kept), dtype=np.uint16)
-    shares = (array.reshape(-1, HASHES) == signature).mean(axis=1)
-    return [kept[at][0] for at in np.argsort(-shares, kind="stable")[: 4 * NEIGHBOURS].tolist()]
+    return [pk for pk, _ in kept], array.reshape(-1, HASHES)
+
+
+def _most_similar(
+    signature: Signature, keys: list[int], signatures: NDArray[np.uint16]
+) -> list[int]:
+    """The keys of the signatures that agree with this one most."""
+    if not keys:
+        return []
+    shares = (signatures == signature).mean(axis=1)
+    return [keys[at] for at in np.argsort(-shares, kind="stable")[: 4 * NEIGHBOURS].tolist()]
 
 
 def _text_of(spec: Spec, item: Item) -> str:

@@ -32,7 +32,8 @@ one state, accepted rows that no person has looked at."""
 
 MAX_SEARCH = 200  # characters
 NO_SCORE = 1_000_000
-_FINISHED = (NEWEST, UNSEEN, ItemStatus.ACCEPTED, ItemStatus.REJECTED, ItemStatus.FAILED)
+FINISHED = (NEWEST, UNSEEN, ItemStatus.ACCEPTED, ItemStatus.REJECTED, ItemStatus.FAILED)
+"""Filters whose rows are all finished."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 
@@ -54,13 +55,13 @@ class RowFilter:
     @classmethod
     def of(cls, job: Job, query: Mapping[str, str]) -> "RowFilter":
         """Read the filter of an address; default: newest rows of an active job, else all rows."""
-        name, active = query.get("status", ""), job.batch.status in ACTIVE
+        name = query.get("status", "")
         if name not in FILTERS:
-            name = NEWEST if active else ALL
+            name = NEWEST if job.batch.status in ACTIVE else ALL
         recipe = job.spec.recipe
         sort = query.get("sort", "")
         if sort not in sorts(recipe):
-            sort = NEWEST if active and name in _FINISHED else ""
+            sort = ""
         chosen = tuple(
             (column.name, value)
             for column in filter_columns(recipe)

@@ -4,14 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.core.api import owner as signed_in
 from apps.datasets.models import Dataset
 from apps.generation import services
 from apps.generation.job_request import RecipeModel
-from apps.generation.models import SavedRecipe
 from apps.generation.recipe import estimates, starters, targets, versions
 from apps.generation.recipe.columns import checks, seed_rows
 from apps.generation.recipe.problems import RecipeError
@@ -96,10 +95,3 @@ def check(request: HttpRequest) -> HttpResponse:
     draft.name = draft.name or "Check"
     draft.read()
     return render(request, "generation/editor/_problems.html", draft.feedback())
-
-
-@require_POST
-def delete_saved_recipe(request: HttpRequest, pk: int) -> HttpResponse:
-    """Deletes a saved recipe with its versions; jobs keep their own copy."""
-    get_object_or_404(SavedRecipe.objects.owned_by(signed_in(request)), pk=pk).delete()
-    return redirect("generation:index")

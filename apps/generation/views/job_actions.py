@@ -88,9 +88,9 @@ def limits(request: HttpRequest, pk: int) -> HttpResponse:
         text = request.POST.get(name, "").strip()
         if text and not (text.isascii() and text.isdecimal() and 1 <= int(text[:15]) <= largest):
             messages.error(request, f"Enter an integer from 1 to {largest:,}.")
-            return redirect("generation:job", pk)
+            return redirect("generation:recipe", pk)
         values[name] = int(text) if text else None
     values["weight"] = values["weight"] or 1
     batches.change_batch(found.batch, **values)
     messages.success(request, "Limits saved. They apply within a second.")
-    return redirect("generation:job", pk)
+    return redirect("generation:recipe", pk)

@@ -35,7 +35,7 @@ def export(request: HttpRequest, pk: int) -> HttpResponseBase:
         )
     except RecipeError as error:
         messages.error(request, str(error))
-        return redirect("generation:job", pk)
+        return redirect("generation:use", pk)
 
 
 @require_safe
@@ -65,7 +65,7 @@ def compare(request: HttpRequest, pk: int) -> HttpResponse:
         )
     except (RecipeError, NothingUsable, to_dataset.NothingAccepted) as error:
         messages.error(request, str(error))
-        return redirect("generation:job", pk)
+        return redirect("generation:use", pk)
     query = urlencode({"real": real.pk, "synthetic": alone.pk, "both": both.pk})
     # The browser posts on: training is the classifiers' affair, and one press is enough.
     return redirect(f"{reverse('classifiers:dataset_value')}?{query}", preserve_request=True)
@@ -83,7 +83,7 @@ def dataset(request: HttpRequest, pk: int) -> HttpResponse:
         )
     except (RecipeError, NothingUsable, to_dataset.NothingAccepted) as error:
         messages.error(request, str(error))
-        return redirect("generation:job", pk)
+        return redirect("generation:use", pk)
     messages.success(request, f"Dataset “{made.name}” created with {made.rows:,} rows.")
     return redirect(reverse("datasets:detail", args=[made.pk]))
 
@@ -99,7 +99,7 @@ def add_to_dataset(request: HttpRequest, pk: int) -> HttpResponse:
         target = target_dataset(request, found)
         if target is None:
             messages.error(request, "The dataset of that classifier is gone. Choose another one.")
-            return redirect("generation:job", pk)
+            return redirect("generation:use", pk)
         dataset = target
     else:
         dataset = get_object_or_404(mine, pk=int(chosen) if chosen.isdecimal() else 0)
@@ -114,7 +114,7 @@ def add_to_dataset(request: HttpRequest, pk: int) -> HttpResponse:
         )
     except (RecipeError, NothingUsable, to_dataset.NothingAccepted, ValueError) as error:
         messages.error(request, str(error))
-        return redirect("generation:job", pk)
+        return redirect("generation:use", pk)
     messages.success(request, f"“{dataset.name}”: {added}")
     if asked and not train:
         messages.warning(

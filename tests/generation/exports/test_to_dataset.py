@@ -107,7 +107,9 @@ def test_from_a_classifier_and_back_to_it(browser: Client, job: Job, real: Datas
 
     Job.objects.filter(pk=job.pk).update(for_dataset=real, for_classifier=17)
     Classifier.objects.create(pk=17, owner=job.owner, name="C", dataset=real)
-    assert "Add to “Real” and train again" in browser.get(f"/generate/{job.pk}/").content.decode()
+    assert (
+        "Add to “Real” and train again" in browser.get(f"/generate/{job.pk}/use/").content.decode()
+    )
     answer = browser.post(f"/generate/{job.pk}/add-to-dataset/", {"train": "1", **FIELDS})
     assert answer.status_code == 307  # the browser posts on
     assert urlsplit(answer["location"]).path == "/classify/17/train/"
@@ -124,11 +126,11 @@ def test_without_its_classifier_the_rows_are_added_and_nothing_is_trained(
     """One that was deleted, of somebody else, or trained on other rows."""
     Job.objects.filter(pk=job.pk).update(for_dataset=real, for_classifier=17)
     url = f"/generate/{job.pk}/"
-    assert "and train again" not in browser.get(url).content.decode()
+    assert "and train again" not in browser.get(f"{url}use/").content.decode()
     made = Classifier.objects.create(pk=17, owner=job.owner, name="C")
-    assert "and train again" not in browser.get(url).content.decode()
+    assert "and train again" not in browser.get(f"{url}use/").content.decode()
     Classifier.objects.filter(pk=made.pk).update(owner=bob, dataset=real)
-    assert "and train again" not in browser.get(url).content.decode()
+    assert "and train again" not in browser.get(f"{url}use/").content.decode()
     form = {"train": "1", **FIELDS}
     answer = browser.post(f"{url}add-to-dataset/", form, follow=True)
     assert answer.redirect_chain == [(f"/datasets/{real.pk}/", 302)]
@@ -137,13 +139,13 @@ def test_without_its_classifier_the_rows_are_added_and_nothing_is_trained(
     assert real.rows == 2 + 4
     real.delete()
     answer = browser.post(f"{url}add-to-dataset/", form, follow=True)
-    assert answer.redirect_chain == [(url, 302)]
+    assert answer.redirect_chain == [(f"{url}use/", 302)]
     assert "Choose another one" in answer.content.decode()
 
 
 def test_no_two_fields_of_the_page_have_one_name(browser: Client, job: Job, real: Dataset) -> None:
-    page = browser.get(f"/generate/{job.pk}/").content.decode()
-    labels = re.findall(r'<label for="[^"]+">(.*?)</label>', page)
+    page = browser.get(f"/generate/{job.pk}/use/").content.decode()
+    labels = re.findall(r'<label for="[^"]+">(.*?)</label>', page.split("<main")[1])
     names = [re.sub("<[^>]+>", "", label) for label in labels]
     assert {"Text", "Text of the new rows", "Label", "Label of the new rows"} <= set(names)
     assert len(set(names)) == len(names)
@@ -153,7 +155,7 @@ def test_real_rows_are_those_that_no_model_wrote(
     browser: Client, job: Job, real: Dataset, alice: User
 ) -> None:
     def offered() -> list[str]:
-        found = browser.get(f"/generate/{job.pk}/").context["real"]
+        found = browser.get(f"/generate/{job.pk}/use/").context["real"]
         return [dataset.name for dataset in found]
 
     to_dataset.comparison(job=job, real=real, **FIELDS)

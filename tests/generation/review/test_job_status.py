@@ -78,7 +78,7 @@ def test_the_page_shows_both_and_the_chart_its_points(
     assert browser.get(course).json() == {"points": [], "slots": 4}
     ThroughputHistory.objects.create(batch=batch, points=[[100.0, 5.0, 20.0, 3, 60]], probe=PROBE)
     Batch.objects.filter(pk=batch.pk).update(width=1)
-    page = browser.get(reverse("generation:job", args=[job.pk])).content.decode()
+    page = browser.get(reverse("generation:quality", args=[job.pk])).content.decode()
     assert "You set 1" in page
     assert "Max rows in parallel is set to" in page
     assert course in page
@@ -99,12 +99,12 @@ def test_a_server_that_says_nothing_of_its_cache_has_not_said_0(
     Server.objects.update(kind="llama-server")
     share, page, row = shown()
     assert share == 0.0
-    assert "not reported" not in page
+    assert "0% of the prompt cached" in page
     assert "cached)" in row
     Server.objects.update(kind="openai")
     share, page, row = shown()
     assert share is None
-    assert "not reported" in page
+    assert "of the prompt cached" not in page
     assert "cached)" not in row
     assert api.get(f"/api/v1/jobs/{job.pk}/card").json()["tokens"]["cached"] is None
 

@@ -68,7 +68,7 @@ class TestExport:
     )
     async def test_no_such_side(self, async_browser: AsyncClient, chat: Job, query: str) -> None:
         answer = await async_browser.get(f"/generate/{chat.pk}/export/?format=chat{query}")
-        assert (answer.status_code, answer["location"]) == (302, f"/generate/{chat.pk}/")
+        assert (answer.status_code, answer["location"]) == (302, f"/generate/{chat.pk}/use/")
 
 
 @pytest.mark.django_db

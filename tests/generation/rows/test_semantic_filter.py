@@ -175,7 +175,7 @@ def test_meaning_threshold_is_saved_shown_and_duplicated_with_the_job(
     browser.post("/generate/new/", {**FORM, "meaning": "90"})
     job = Job.objects.get()
     assert job.spec.filters.meaning == 0.9
-    assert "(meaning) above 90%" in browser.get(f"/generate/{job.pk}/").content.decode()
+    assert "(meaning) above 90%" in browser.get(f"/generate/{job.pk}/recipe/").content.decode()
     form = one_line(browser.get(f"/generate/new/?like={job.pk}").content.decode())
     assert 'name="meaning" value="90"' in form
     assert services.duplicate(job).spec.filters.meaning == 0.9

@@ -95,7 +95,7 @@ class TestNew:
         numbers = [job.version.number for job in Job.objects.order_by("pk") if job.version]
         assert numbers == [1, 1, 2]
         page = browser.get("/generate/").content.decode()
-        assert "version 2" in page
+        assert ">v2<" in page
         newest = Job.objects.latest("pk").version
         assert newest is not None
         draft = browser.get(f"/generate/new/?version={newest.pk}").context["draft"]

@@ -129,7 +129,7 @@ def test_sides_of_a_chat_export_that_do_not_exist(
 ) -> None:
     address = f"/generate/{job.pk}/export/?format=chat&{query}"
     answer = browser.get(address, follow=True)
-    assert answer.redirect_chain == [(f"/generate/{job.pk}/", 302)]
+    assert answer.redirect_chain == [(f"/generate/{job.pk}/use/", 302)]
     assert message in answer.content.decode()
 
 

@@ -10,25 +10,19 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch.models import Item, ItemStatus
-from apps.generation.recipe.columns.judge import Criterion, Judge
 from apps.generation.recipe.spec import Spec
 from apps.generation.review import restore, similar_rows
 from apps.generation.review.reasons import label_of
+from apps.generation.review.shown_row import Score, scores_of
 from apps.generation.row_search.row_filter import FILTERS, RowFilter
+from apps.generation.views.job_page.job_list import job_list
+from apps.generation.views.job_page.rows import review_query
 from apps.generation.views.jobs import jobs_of
 from apps.generation.views.row_review.review import decide
 
 CARDS_A_PAGE = 24  # full lines of one, two, three or four
 FIELDS_SHOWN = 6
 CLIPPED = 280  # characters
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    name: str
-    value: str
-    largest: int
-    too_low: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +52,7 @@ def card_of(spec: Spec, item: Item, *, whole: bool = False, edits: bool = False)
     fields = similar_rows.row_fields(spec, item) if item.current_output is not None else []
     order = {name: at for at, name in enumerate(spec.recipe.table_fields)}
     fields.sort(key=lambda field: order.get(field.name, len(order)))
-    values = {field.name: field.value for field in fields}
-    scores = [
-        _score(values[criterion.name], criterion)
-        for column in spec.recipe.written
-        if isinstance(column, Judge)
-        for criterion in column.criteria
-        if criterion.name in values
-    ]
+    scores = scores_of(spec.recipe, fields)
     if not edits:
         scored = {score.name for score in scores}
         fields = [field for field in fields if field.name not in scored]
@@ -81,11 +68,6 @@ def card_of(spec: Spec, item: Item, *, whole: bool = False, edits: bool = False)
     return Card(item, shown, scores, left, is_long, clip, edits, accept, unparsed)
 
 
-def _score(value: str, criterion: Criterion) -> Score:
-    too_low = value.isdecimal() and int(value) < criterion.at_least
-    return Score(criterion.name, value, criterion.largest, too_low)
-
-
 @require_safe
 def page(request: HttpRequest, pk: int) -> HttpResponse:
     """A page of cards, by the filters of the table."""
@@ -97,11 +79,14 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
         "job": found,
         "stretch": stretch,
         "cards": [card_of(spec, item) for item in stretch.items],
+        "filter": shown,
+        "review_query": review_query(shown),
         "status": shown.name,
         "code": shown.code,
         "code_label": label_of(shown.code) if shown.code else "",
         "filters": FILTERS.items(),
         "here": urlencode(request.GET),
+        **job_list(request, found),
     }
     return render(request, "generation/rows/cards.html", context)
 

@@ -1,10 +1,13 @@
 """Reviewing rows one by one."""
 
+from bisect import bisect_left
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch import services as batches
@@ -17,18 +20,61 @@ from apps.generation.recipe.spec import Spec
 from apps.generation.review import restore, similar_rows
 from apps.generation.review.edit_row import edit_row
 from apps.generation.review.restore import can_restore
+from apps.generation.review.shown_row import shown_row
 from apps.generation.review.undo import undo_review, undo_token
+from apps.generation.row_search.columns import filter_columns
+from apps.generation.row_search.row_filter import NEWEST, UNSEEN, RowFilter, sorts
 from apps.generation.views.jobs import jobs_of
+
+MAX_QUEUE = 500
+"""Rows whose order the page knows beforehand; behind them it asks again."""
+SEGMENTS = (
+    (UNSEEN, "Unreviewed"),
+    (ItemStatus.ACCEPTED, "Accepted"),
+    (ItemStatus.REJECTED, "Rejected"),
+)
+REVIEWED = tuple(name for name, _ in SEGMENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The rows to look through, in order, and where one is in them."""
+
+    chosen: RowFilter
+    indices: list[int]
+
+    @classmethod
+    def of(cls, found: Job, query: Any) -> "Queue":
+        """Read the filter of an address; `unseen=1` is an older name of a status."""
+        asked = query.get("status", "")
+        status = asked if asked in REVIEWED else ItemStatus.ACCEPTED
+        if status == ItemStatus.ACCEPTED and query.get("unseen") == "1":
+            status = UNSEEN
+        given = {name: str(query.get(name, "")) for name in query if name != "unseen"}
+        chosen = RowFilter.of(found, given | {"status": status})
+        return cls(chosen, list(chosen.rows(found).values_list("index", flat=True)))
+
+    def place_of(self, index: int) -> int:
+        """The place of a row; of one that has left the queue, the place where it was."""
+        try:
+            return self.indices.index(index)
+        except ValueError:
+            by_number = self.chosen.sort in ("", "number")
+            return bisect_left(self.indices, index) if by_number else 0
 
 
 @require_safe
 def page(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show one row: the requested one, else the first in the queue."""
+    """Show one row: the requested one, else the first in the queue. For htmx the row alone."""
     found = get_object_or_404(jobs_of(request), pk=pk)
     asked = request.GET.get("at", "")
     at = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 10 else None
-    after = -1 if at is None else at - 1
-    context = _context(found, _filters(request.GET), after=after, exact=at)
+    if at is not None and request.headers.get("HX-Request"):
+        item = batches.rows_of(found.batch_id).filter(index=at).first()
+        if item is not None:
+            return render(request, "generation/review/_row.html", row_context(found, item))
+    queue = Queue.of(found, request.GET)
+    context = _context(found, queue, 0 if at is None else queue.place_of(at), exact=at)
     fragment = request.headers.get("HX-Request") and not request.headers.get("HX-Boosted")
     template = "generation/review/_review.html" if fragment else "generation/review/review.html"
     return render(request, template, context)
@@ -36,26 +82,27 @@ def page(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def judge(request: HttpRequest, pk: int, index: int) -> HttpResponse:
-    """Accept, reject or change a row; the next one comes back."""
+    """Accept, reject or change a row. For htmx: what became of it, with the token of an undo."""
     found = get_object_or_404(jobs_of(request), pk=pk)
     item = get_object_or_404(Item, batch_id=found.batch_id, index=index)
+    queue = Queue.of(found, request.POST)
     before, action = undo_token(item), request.POST.get("action")
     if action == "undo":
         problem = _undo(found, item, request.POST.get("before", ""))
     else:
         problem = decide(found, item, request.POST)
-    filters = _filters(request.POST)
+    item.refresh_from_db()
+    if not request.headers.get("HX-Request"):
+        query = f"status={queue.chosen.name}"
+        return redirect(f"{reverse('generation:review', args=[pk])}?{query}")
     # What was changed, taken back, or could not be done, stays in sight.
     stays = bool(problem) or action in ("edit", "undo")
-    after = index - 1 if stays else index
-    context = _context(found, filters, after=after, exact=index if stays else None)
-    context["problem"] = problem
-    if not stays:
-        item.refresh_from_db()
-        context |= {"before": item, "judged": item, "undo": before}
-    if not request.headers.get("HX-Request"):
-        return redirect(f"{reverse('generation:review', args=[pk])}?status={filters['status']}")
-    return render(request, "generation/review/_review.html", context)
+    place = queue.place_of(index)
+    context = _context(
+        found, queue, place if stays else place + 1, exact=index if stays else None, left_by=item
+    )
+    context |= {"problem": problem, "judged": item, "undo": "" if problem else before}
+    return render(request, "generation/review/_judged.html", context)
 
 
 def _undo(found: Job, item: Item, before: str) -> str:
@@ -103,34 +150,63 @@ def _accept(item: Item, spec: Spec) -> None:
         batches.mark_reviewed(item)
 
 
-def _filters(data: Any) -> dict[str, Any]:
-    status = data.get("status", "")
-    known = {ItemStatus.ACCEPTED, ItemStatus.REJECTED}
+def row_context(found: Job, item: Item) -> dict[str, Any]:
+    """Build the context of one row; its neighbours are looked for when they are shown."""
+    spec = found.spec
+    row = shown_row(spec, item)
+    fields = [*row.texts, *row.values, *row.reasons]
     return {
-        "status": status if status in known else ItemStatus.ACCEPTED,
-        "unseen": data.get("unseen") == "1",
+        "job": found,
+        "item": item,
+        "row": row,
+        "fields": fields,
+        "problem": "",
+        "can_edit": any(field.editable for field in fields),
+        "unparsed_reply": restore.unparsed_reply(spec, item),
+        "can_accept": item.status == ItemStatus.ACCEPTED or can_restore(spec, item),
+        "neighbours": SimpleLazyObject(lambda: similar_rows.find_similar_rows(spec, item)),
     }
 
 
 def _context(
-    found: Job, filters: dict[str, Any], *, after: int, exact: int | None = None
+    found: Job, queue: Queue, place: int, *, exact: int | None = None, left_by: Item | None = None
 ) -> dict[str, Any]:
-    rows = similar_rows.review_queue(found, filters["status"], unseen=filters["unseen"])
-    item = rows.filter(index__gt=after).first()
-    if exact is not None:  # a word about a row may have taken it out of those left
-        item = batches.rows_of(found.batch_id).filter(index=exact).first() or item
-    spec = found.spec
-    context: dict[str, Any] = {"job": found, "item": item, **filters}
-    if item is not None:
-        fields = similar_rows.row_fields(spec, item) if item.current_output is not None else []
-        context |= {
-            "fields": fields,
-            "can_edit": any(field.editable for field in fields),
-            "unparsed_reply": restore.unparsed_reply(spec, item),
-            "can_accept": item.status == ItemStatus.ACCEPTED or can_restore(spec, item),
-            "neighbours": similar_rows.find_similar_rows(spec, item),
-            "before": rows.filter(index__lt=item.index).order_by("-index").only("index").first(),
-            "next": rows.filter(index__gt=item.index).only("index").first(),
-            "left": rows.filter(index__gte=item.index).count(),
-        }
-    return context
+    """Build the context of a place in the queue.
+
+    Args:
+        exact: show this row, also if it is not (or no longer) in the queue.
+        left_by: the row that was just judged: one step back from the end.
+    """
+    rows = batches.rows_of(found.batch_id)
+    indices, chosen = queue.indices, queue.chosen
+    item = rows.filter(index=exact).first() if exact is not None else None
+    if item is None and place < len(indices):
+        item = rows.filter(index=indices[place]).first()
+    in_queue = item is not None and place < len(indices) and indices[place] == item.index
+    follows = indices[place + in_queue : place + in_queue + 1]
+    earlier = indices[place - 1 : place] if place else []
+    recipe = found.spec.recipe
+    context: dict[str, Any] = {
+        "job": found,
+        "item": item,
+        "status": ItemStatus.ACCEPTED if chosen.name == UNSEEN else chosen.name,
+        "unseen": chosen.name == UNSEEN,
+        "filter": chosen,
+        "before": rows.filter(index__in=earlier).only("index").first(),
+        "next": rows.filter(index__in=follows).only("index").first(),
+        "left": len(indices) - place,
+        "total": len(indices),
+        "place": place,
+        "queue": indices[place : place + MAX_QUEUE],
+        "problem": "",
+        "segments": [
+            (chosen.query(status=name), label, name == chosen.name) for name, label in SEGMENTS
+        ],
+        "columns": filter_columns(recipe),
+        "chosen_values": dict(chosen.values),
+        "sorts": sorts(recipe).items(),
+        "sort": chosen.sort or ("number" if chosen.name != NEWEST else NEWEST),
+    }
+    if left_by is not None and item is None:
+        context["before"] = left_by
+    return context | (row_context(found, item) if item is not None else {})

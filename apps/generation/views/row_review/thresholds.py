@@ -53,19 +53,19 @@ async def apply(request: HttpRequest, pk: int) -> HttpResponse:
     if by not in set(By) or not (step == OFF or step in thresholds.STEPS):
         first, last = thresholds.STEPS[0], thresholds.STEPS[-1]
         messages.error(request, f"A threshold is a whole number from {first} to {last} percent.")
-        return redirect("generation:job", pk)
+        return redirect("generation:quality", pk)
     try:
         applied = await apply_threshold(found, By(by), None if step == OFF else step)
     except CANNOT as error:
         messages.error(request, str(error))
-        return redirect("generation:job", pk)
+        return redirect("generation:quality", pk)
     if isinstance(applied, ComparisonPending):
         messages.error(request, "The rows are still being compared. Wait for the histogram.")
-        return redirect("generation:job", pk)
+        return redirect("generation:quality", pk)
     messages.success(request, _summary(applied))
     if applied.goes_on:
         await in_db(wake_pump, found.batch.server_id)
-    return redirect("generation:job", pk)
+    return redirect("generation:quality", pk)
 
 
 def _summary(applied: ThresholdResult) -> str:
