@@ -10,9 +10,12 @@ class ChatConfig(AppConfig):
 
     def ready(self) -> None:
         post_migrate.connect(_create_search_index, sender=self)
-        from apps.chat.tools import builtin  # models are there only now
+        from apps.chat.conversations import list_rows  # models are there only now
+        from apps.chat.tools import builtin
+        from apps.core.context import register_news
 
         builtin.register_all()
+        register_news("chat:index", list_rows.needs_attention)
 
 
 def _create_search_index(sender: AppConfig, using: str, **kwargs: Any) -> None:

@@ -1,7 +1,9 @@
 """Template context of every page: the navigation."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 
@@ -23,6 +25,26 @@ PLACES = (
 )
 
 
+_has_news: dict[str, Callable[[User], bool]] = {}
+
+
+def register_news(url_name: str, has_news: Callable[[User], bool]) -> None:
+    """Mark a place while something new is there for a person."""
+    _has_news[url_name] = has_news
+
+
 def navigation(request: HttpRequest) -> dict[str, object]:
     here = request.resolver_match.namespace if request.resolver_match else ""
-    return {"places": PLACES, "here": here}
+    return {"places": PLACES, "here": here, "news": _places_with_news(request)}
+
+
+def _places_with_news(request: HttpRequest) -> Callable[[], set[str]]:
+    """Return a function that a template calls, so that fragments ask nothing."""
+
+    def places() -> set[str]:
+        user = getattr(request, "user", None)
+        if not isinstance(user, User):
+            return set()
+        return {name for name, has_news in _has_news.items() if has_news(user)}
+
+    return places

@@ -210,7 +210,8 @@ def save(
     may_have_calls = outcome.has_called or prompt is None or prompt.previous_calls
     stopped = _stop_open_calls(answer_id, outcome.status) if may_have_calls else []
     if saved and prompt is not None:
-        Conversation.objects.filter(pk=prompt.conversation).update(updated=timezone.now())
+        new = {"unread": True} if outcome.status == Status.COMPLETE else {}
+        Conversation.objects.filter(pk=prompt.conversation).update(updated=timezone.now(), **new)
         server = None if outcome.fallback_note else outcome.server
         if server and outcome.uncached_tokens >= cache_loss.MIN_LOST_TOKENS:
             cache_record.record_loss(Message.objects.get(pk=answer_id), server)

@@ -5,13 +5,21 @@ from collections.abc import Sequence
 from django.contrib.auth.models import User
 
 from apps.chat.composer import several
-from apps.chat.conversations import services
-from apps.chat.models import Conversation
+from apps.chat.conversations import projects, services
+from apps.chat.models import Conversation, Project
 
 
-def draft_of(person: User) -> Conversation:
-    """Return the row with the settings of a person's next chat; create it the first time."""
-    return Conversation.drafts.get_or_create(owner=person, is_draft=True)[0]
+def draft_of(person: User, project: Project | None = None) -> Conversation:
+    """Return the row with the settings of a person's next chat; create it the first time.
+
+    A project has a draft of its own, which begins with the settings of the project.
+    """
+    found, is_new = Conversation.drafts.get_or_create(
+        owner=person, is_draft=True, draft_project=project
+    )
+    if is_new and project is not None:
+        projects.reset_draft(project, found)
+    return found
 
 
 def start_chat(draft: Conversation, content: str, *, files: Sequence[str] = ()) -> Conversation:
@@ -29,6 +37,7 @@ def start_chat(draft: Conversation, content: str, *, files: Sequence[str] = ()) 
         params=draft.sampling,
         tools=draft.tool_settings,
         response_format=draft.response_format,
+        project=draft.draft_project,
     )
     chat.preset, chat.other_models = draft.preset, draft.other_models
     chat.save(update_fields=["preset", "other_models"])

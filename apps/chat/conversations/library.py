@@ -19,12 +19,17 @@ class BadTags(ChatError):
 
 
 def list_conversations(
-    owner: User, *, tag: int | None = None, archived: bool = False
+    owner: User, *, tag: int | None = None, archived: bool = False, project: int | None = None
 ) -> ConversationQuerySet:
-    """Return the conversations of one list: pinned ones first, then the newest."""
+    """Return the conversations of one list: pinned ones first, then the newest.
+
+    Those of a project are in its own list, with those of a tag, and in the archive.
+    """
     found = Conversation.objects.owned_by(owner).filter(archived=archived)
     if tag is not None:
         found = found.filter(tags=tag)
+    elif project is not None or not archived:
+        found = found.filter(project=project)
     return found.order_by("-pinned", "-updated", "-pk")
 
 

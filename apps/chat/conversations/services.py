@@ -25,6 +25,7 @@ from apps.chat.models import (
     AnswerRequest,
     Conversation,
     Message,
+    Project,
     Role,
     SamplingParams,
     Status,
@@ -67,6 +68,7 @@ def open_conversation(
     params: SamplingParams | None = None,
     tools: ToolSettings | None = None,
     response_format: Mapping[str, Any] | None = None,
+    project: Project | None = None,
 ) -> Conversation:
     return Conversation.objects.create(
         owner=owner,
@@ -77,6 +79,7 @@ def open_conversation(
         params=params.to_json() if params else {},
         tools=tools.to_json() if tools else {},
         response_format=response_format or {},
+        project=project,
     )
 
 

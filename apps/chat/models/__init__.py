@@ -15,6 +15,7 @@ from apps.chat.models.conversations import (
 from apps.chat.models.messages import THOUGHT_TOO_LONG, Message, Role, Status, Usage
 from apps.chat.models.orphans import mark_orphans_interrupted
 from apps.chat.models.presets import Preferences, Preset, Prompt, SystemPrompt
+from apps.chat.models.projects import Project
 from apps.chat.models.stored_json import (
     MAX_ROUNDS,
     ROUNDS,
@@ -43,6 +44,7 @@ __all__ = [
     "Message",
     "Preferences",
     "Preset",
+    "Project",
     "Prompt",
     "PromptPrefix",
     "Role",

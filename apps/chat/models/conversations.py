@@ -8,6 +8,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db import models
 
 from apps.chat.models.presets import Preset, SystemPrompt
+from apps.chat.models.projects import Project
 from apps.chat.models.stored_json import SamplingParams, ToolSettings
 from apps.core.models import Owned, OwnedQuerySet
 from apps.servers.models import Server
@@ -87,10 +88,24 @@ class Conversation(Owned):
     is_draft = models.BooleanField(
         default=False, help_text="Holds the settings of its owner's next chat; has no messages."
     )
+    draft_project = models.OneToOneField(
+        Project,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="draft",
+        help_text="Of a draft: the project of the next chat.",
+    )
     active_leaf = models.ForeignKey(
         "Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     updated = models.DateTimeField(auto_now=True)
+    project = models.ForeignKey(
+        Project, on_delete=models.SET_NULL, null=True, blank=True, related_name="conversations"
+    )
+    unread = models.BooleanField(
+        default=False, help_text="An answer was completed, and no page has shown it."
+    )
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
     tags = models.ManyToManyField(Tag, blank=True, related_name="conversations")
@@ -106,7 +121,9 @@ class Conversation(Owned):
         ordering = ["-updated", "-pk"]
         constraints = [
             models.UniqueConstraint(
-                fields=["owner"], condition=models.Q(is_draft=True), name="chat_one_draft"
+                fields=["owner"],
+                condition=models.Q(is_draft=True, draft_project=None),
+                name="chat_one_draft",
             )
         ]
         indexes = [

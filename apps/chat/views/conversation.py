@@ -3,7 +3,6 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.chat.answering import prefill, titles
@@ -11,10 +10,10 @@ from apps.chat.composer import drafts, several, starters
 from apps.chat.conversations import library, model_state
 from apps.chat.conversations.branch_view import Branch, MessageView, window
 from apps.chat.errors import ChatError
-from apps.chat.models import TITLE_LENGTH, Conversation
+from apps.chat.models import Conversation
+from apps.chat.views.chat_list import mark_read, sidebar_context
 from apps.chat.views.composer.menus import composer_context
-from apps.chat.views.library import sidebar_context
-from apps.chat.views.lookups import get_conversation
+from apps.chat.views.lookups import get_conversation, get_project
 from apps.chat.views.thread import refuse, replace_thread, thread_context, whole_thread
 from apps.core.api import owner
 
@@ -25,8 +24,10 @@ TITLE_POLLS = 8
 def index(request: HttpRequest) -> HttpResponse:
     """Render an empty conversation."""
     deleted = _just_deleted(request)
-    draft = drafts.draft_of(owner(request))
-    context = sidebar_context(request) | {
+    project = get_project(request, request.GET.get("project", ""))
+    draft = drafts.draft_of(owner(request), project)
+    context = sidebar_context(request, project=project) | {
+        "project": project,
         "deleted": deleted,
         "deleted_count": library.count_deleted_with(deleted) if deleted else 0,
     }
@@ -46,7 +47,8 @@ def _just_deleted(request: HttpRequest) -> Conversation | None:
 @require_POST
 def start(request: HttpRequest) -> HttpResponse:
     """Start a chat with its first message, and with the settings of the draft."""
-    draft = drafts.draft_of(owner(request))
+    project = get_project(request, request.POST.get("project", ""))
+    draft = drafts.draft_of(owner(request), project)
     content, files = request.POST.get("content", ""), request.POST.getlist("attachment")
     try:
         started = drafts.start_chat(draft, content, files=files)
@@ -62,7 +64,9 @@ def conversation(request: HttpRequest, pk: int) -> HttpResponse:
     key = request.GET.get("message", "")
     target = int(key) if key.isdecimal() else None
     branch = Branch.active(found)
-    context = sidebar_context(request) | thread_context(branch, window(branch, target=target))
+    mark_read(found)
+    context = sidebar_context(request, found)
+    context |= thread_context(branch, window(branch, target=target))
     context |= composer_context(found, context.get("target"))
     if target is not None and target not in branch.path:
         context["elsewhere"] = found.messages.filter(pk=target, deleted_at=None).first()
@@ -106,15 +110,6 @@ def prefill_draft(request: HttpRequest, pk: int) -> HttpResponse:
     return HttpResponse(status=204)
 
 
-@require_POST
-def rename(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_conversation(request, pk)
-    if title := request.POST.get("title", "").strip()[:TITLE_LENGTH]:
-        found.title = title
-        found.save(update_fields=["title"])
-    return render(request, "chat/list/_title.html", {"conversation": found, "renamed": True})
-
-
 @require_safe
 def title(request: HttpRequest, pk: int) -> HttpResponse:
     """Render the title: the page polls a few times after an answer for a better one."""
@@ -124,12 +119,3 @@ def title(request: HttpRequest, pk: int) -> HttpResponse:
     polls_again = polls < TITLE_POLLS and titles.may_change(found)
     context = {"conversation": found, "waits": polls_again, "asked": polls + 1}
     return render(request, "chat/list/_title_update.html", context)
-
-
-@require_POST
-def delete(request: HttpRequest, pk: int) -> HttpResponse:
-    """Delete a conversation; the next page offers Undo."""
-    library.delete(
-        Conversation.objects.owned_by(owner(request)).filter(pk=get_conversation(request, pk).pk)
-    )
-    return redirect(f"{reverse('chat:index')}?removed={pk}")

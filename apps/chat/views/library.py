@@ -1,4 +1,7 @@
-"""The list of conversations: search, pins, archive, tags, bulk actions."""
+"""Actions on conversations in the list: pins, archive, tags, projects, Delete with Undo.
+
+A request of htmx comes from the list: the list is rendered again. Without it the page follows.
+"""
 
 from typing import Any
 
@@ -6,33 +9,25 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_POST
 
-from apps.chat.conversations import library, search
-from apps.chat.models import Conversation, ConversationQuerySet, Tag
-from apps.chat.views.lookups import get_conversation
+from apps.chat.conversations import library
+from apps.chat.models import TITLE_LENGTH, Conversation, ConversationQuerySet
+from apps.chat.views.chat_list import open_page_key, render_list
+from apps.chat.views.lookups import get_conversation, get_project
 from apps.core.api import owner
 
-LIST_LENGTH = 50
 
-
-@require_safe
-def older(request: HttpRequest) -> HttpResponse:
-    """Render the next part of the list."""
-    return render(request, "chat/list/_chats.html", list_context(request))
-
-
-@require_safe
-def find(request: HttpRequest) -> HttpResponse:
-    """Render the hits of a search; without words the list itself."""
-    text = request.GET.get("q", "").strip()[:200]
-    if not text:
-        return render(request, "chat/list/_chats.html", list_context(request))
-    context = {
-        "hits": search.group_by_conversation(search.find(owner(request), text)),
-        "query": text,
-    }
-    return render(request, "chat/list/_search_results.html", context)
+@require_POST
+def rename(request: HttpRequest, pk: int) -> HttpResponse:
+    found = get_conversation(request, pk)
+    if title := request.POST.get("title", "").strip()[:TITLE_LENGTH]:
+        found.title = title
+        found.save(update_fields=["title"])
+    if "from_list" in request.POST:
+        context = {"conversation": found, "is_open": open_page_key(request) == pk}
+        return render(request, "chat/list/_renamed.html", context)
+    return render(request, "chat/list/_title.html", {"conversation": found, "renamed": True})
 
 
 @require_POST
@@ -40,7 +35,7 @@ def pin(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_conversation(request, pk)
     found.pinned = not found.pinned
     found.save(update_fields=["pinned"])
-    return redirect("chat:conversation", pk)
+    return _done(request, found)
 
 
 @require_POST
@@ -48,9 +43,7 @@ def archive(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_conversation(request, pk)
     found.archived = not found.archived
     found.save(update_fields=["archived"])
-    word = "archived" if found.archived else "unarchived"
-    messages.success(request, f"“{found}” {word}.")
-    return redirect("chat:conversation", pk)
+    return _done(request, found, f"“{found}” {'archived' if found.archived else 'unarchived'}.")
 
 
 @require_POST
@@ -59,8 +52,28 @@ def set_tags(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         library.set_tags(found, library.parse_tags(request.POST.get("tags", "")))
     except library.BadTags as error:
+        if _is_from_list(request):
+            return render_list(request, error=str(error))
         messages.error(request, str(error))
-    return redirect("chat:conversation", pk)
+    return _done(request, found)
+
+
+@require_POST
+def move(request: HttpRequest, pk: int) -> HttpResponse:
+    """Move a conversation to the project that the form names, or out of its project."""
+    found = get_conversation(request, pk)
+    found.project = get_project(request, request.POST.get("project", ""))
+    found.save(update_fields=["project"])
+    where = f"moved to “{found.project}”" if found.project else "moved out of its project"
+    return _done(request, found, f"“{found}” {where}.")
+
+
+@require_POST
+def delete(request: HttpRequest, pk: int) -> HttpResponse:
+    """Delete a conversation; the list, or the next page, offers Undo."""
+    found = get_conversation(request, pk)
+    library.delete(Conversation.objects.owned_by(owner(request)).filter(pk=pk))
+    return _deleted(request, found, {pk})
 
 
 @require_POST
@@ -68,32 +81,34 @@ def bulk(request: HttpRequest) -> HttpResponse:
     """Apply one action to all selected conversations."""
     selected = _selected(request)
     count = selected.count()
-    back = redirect("chat:index")
     if not count:
-        messages.error(request, "Select at least one chat.")
-        return back
+        return _refused(request, "Select at least one chat.")
     match request.POST.get("action"):
         case "delete":
-            first = selected.values_list("pk", flat=True)[0]
+            keys = set(selected.values_list("pk", flat=True))
+            first = selected.select_related("owner")[0]
             library.delete(selected)
-            return redirect(f"{reverse('chat:index')}?removed={first}")
+            return _deleted(request, first, keys)
         case "archive":
             selected.update(archived=True)
-            messages.success(request, f"{_count_chats(count)} archived.")
+            done = "archived"
         case "unarchive":
             selected.update(archived=False)
-            messages.success(request, f"{_count_chats(count)} unarchived.")
+            done = "unarchived"
+        case "move":
+            project = get_project(request, request.POST.get("project", ""))
+            selected.update(project=project)
+            done = f"moved to “{project}”" if project else "moved out of their project"
         case "tag":
             try:
                 names = library.parse_tags(request.POST.get("tags", ""))
             except library.BadTags as error:
-                messages.error(request, str(error))
-                return back
+                return _refused(request, str(error))
             library.add_tags(selected, names)
-            messages.success(request, f"{_count_chats(count)} tagged.")
+            done = "tagged"
         case _:
-            messages.error(request, "Choose an action.")
-    return back
+            return _refused(request, "Choose an action.")
+    return _done(request, None, f"{_count_chats(count)} {done}.")
 
 
 @require_POST
@@ -101,7 +116,10 @@ def undo(request: HttpRequest, pk: int) -> HttpResponse:
     """Restore a deleted conversation and those that were deleted with it."""
     deleted = Conversation.objects.deleted_by(owner(request)).select_related("owner")
     count = library.restore(get_object_or_404(deleted, pk=pk))
-    messages.success(request, f"{_count_chats(count)} restored.")
+    sentence = f"{_count_chats(count)} restored."
+    if _is_from_list(request):
+        return render_list(request, done=sentence)
+    messages.success(request, sentence)
     return redirect("chat:conversation", pk) if count == 1 else redirect("chat:index")
 
 
@@ -110,25 +128,38 @@ def _selected(request: HttpRequest) -> ConversationQuerySet:
     return Conversation.objects.owned_by(owner(request)).filter(pk__in=ids)
 
 
+def _is_from_list(request: HttpRequest) -> bool:
+    return "HX-Request" in request.headers
+
+
+def _done(request: HttpRequest, found: Conversation | None, sentence: str = "") -> HttpResponse:
+    """Return the list with a sentence, or the page of the conversation."""
+    if _is_from_list(request):
+        return render_list(request, done=sentence)
+    if sentence:
+        messages.success(request, sentence)
+    return redirect("chat:conversation", found.pk) if found else redirect("chat:index")
+
+
+def _deleted(request: HttpRequest, found: Conversation, keys: set[int]) -> HttpResponse:
+    """Return the list with Undo; the start page if the conversation that is open was deleted."""
+    address = f"{reverse('chat:index')}?removed={found.pk}"
+    if not _is_from_list(request):
+        return redirect(address)
+    if open_page_key(request) in keys:
+        response = HttpResponse(status=204)
+        response["HX-Redirect"] = address
+        return response
+    toast: dict[str, Any] = {"deleted": found, "deleted_count": len(keys)}
+    return render_list(request, **toast)
+
+
+def _refused(request: HttpRequest, sentence: str) -> HttpResponse:
+    if _is_from_list(request):
+        return render_list(request, error=sentence)
+    messages.error(request, sentence)
+    return redirect("chat:index")
+
+
 def _count_chats(count: int) -> str:
     return f"{count:,} chat{'' if count == 1 else 's'}"
-
-
-def sidebar_context(request: HttpRequest) -> dict[str, Any]:
-    """Return the template context that every page of the chat needs."""
-    return list_context(request) | {"tags": Tag.objects.owned_by(owner(request))}
-
-
-def list_context(request: HttpRequest) -> dict[str, Any]:
-    """Return the part of the list that the query string names."""
-    query = {name: request.GET.get(name, "") for name in ("tag", "archived", "from")}
-    tag = int(query["tag"]) if query["tag"].isdecimal() else None
-    start = int(query["from"]) if query["from"].isdecimal() else 0
-    rows = library.list_conversations(owner(request), tag=tag, archived=bool(query["archived"]))
-    found = list(rows.only("title", "pinned", "owner")[start : start + LIST_LENGTH + 1])
-    return {
-        "conversations": found[:LIST_LENGTH],
-        "next_start": start + LIST_LENGTH if len(found) > LIST_LENGTH else None,
-        "tag": tag,
-        "archived": bool(query["archived"]),
-    }

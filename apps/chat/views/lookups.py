@@ -3,7 +3,7 @@
 from django.http import HttpRequest
 
 from apps.chat.lookups import get_answer, get_conversation, get_message
-from apps.chat.models import Conversation, Preset, SystemPrompt
+from apps.chat.models import Conversation, Preset, Project, SystemPrompt
 from apps.core.api import get_owned, owner
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "get_conversation",
     "get_message",
     "get_preset",
+    "get_project",
     "get_prompt",
 ]
 
@@ -35,3 +36,11 @@ def get_prompt(request: HttpRequest, key: str) -> SystemPrompt | None:
     if not key:
         return None
     return get_owned(SystemPrompt, request, int(key) if key.isdecimal() else 0)
+
+
+def get_project(request: HttpRequest, key: str) -> Project | None:
+    """Return the project that a form names; None if it names none."""
+    if not key:
+        return None
+    projects = Project.objects.select_related("preset__system_prompt", "system_prompt", "server")
+    return get_owned(projects, request, int(key) if key.isdecimal() else 0)

@@ -6,7 +6,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from apps.chat.models import Preferences, Share
-from apps.chat.views.library import sidebar_context
+from apps.chat.views.chat_list import sidebar_context
 from apps.core.api import owner
 
 

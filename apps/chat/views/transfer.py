@@ -13,7 +13,7 @@ from apps.chat.conversations import sharing
 from apps.chat.models import Conversation, Share
 from apps.chat.transfer import exports, read, write
 from apps.chat.transfer.download import download
-from apps.chat.views.library import sidebar_context
+from apps.chat.views.chat_list import sidebar_context
 from apps.chat.views.lookups import get_conversation
 from apps.core.api import owner
 from apps.core.quotas import limited

@@ -127,9 +127,8 @@ def test_the_page(
     question = kettles.messages.first()
     assert "<mark>kettle</mark>" in html
     assert f"?message={question.pk}#question-{question.pk}" in html
-    assert "No results for" in browser.get(address, {"q": "toaster"}).content.decode()
+    assert "No chats contain" in browser.get(address, {"q": "toaster"}).content.decode()
     assert "<mark>" not in bobs_browser.get(address, {"q": "kettle"}).content.decode()
-    assert "Kettles" in browser.get(address, {"q": ""}).content.decode()  # the list again
 
 
 def test_search_results_escape_html(alice: User, browser: Client) -> None:

@@ -287,10 +287,14 @@ def test_an_archived_chat_is_listed_apart(
     assert row in browser.get(reverse("chat:older_chats")).content.decode()
 
 
-def test_find_without_words_is_the_list(alice: User, browser: Client) -> None:
-    conversation = told(alice, "kettle", "a")
-    listed = browser.get(reverse("chat:search"), {"q": "  "}).content.decode()
-    assert f'id="listed-{conversation.pk}"' in listed
+def test_find_gives_one_result_per_chat_with_the_number_of_others(
+    alice: User, browser: Client
+) -> None:
+    conversation = told(alice, "a kettle", "the kettle", "my kettle")
+    found = browser.get(reverse("chat:search"), {"q": "kettle"}).content.decode()
+    assert found.count('role="option"') == 1
+    assert f"/chat/{conversation.pk}/?message=" in found
+    assert ">+3</span>" in found  # the title has the word too
     nothing = browser.get(reverse("chat:search"), {"q": "teapot"}).content.decode()
     assert f"/chat/{conversation.pk}/" not in nothing
 

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.chat.composer import prompts
 from apps.chat.models import Preset, Prompt
-from apps.chat.views.library import sidebar_context
+from apps.chat.views.chat_list import sidebar_context
 from apps.core.api import get_owned, owner
 
 
