@@ -3,6 +3,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
+from django.urls import reverse
 
 from apps.datasets.models import Dataset
 
@@ -89,6 +90,13 @@ class ClassifierForm(forms.Form):
             field = self.fields[name]
             assert isinstance(field, _DatasetChoice)
             field.queryset = mine
+        # The checklist beside the form is that of the chosen dataset.
+        self.fields["dataset"].widget.attrs |= {
+            "hx-get": reverse("classifiers:checks"),
+            "hx-trigger": "change",
+            "hx-target": "#checks",
+            "hx-swap": "outerHTML",
+        }
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}

@@ -27,7 +27,7 @@ from apps.datasets.rows.bulk_edits import (
 from apps.datasets.rows.edits import add_rows, delete_rows, relabel, relabel_rows, set_split
 from apps.datasets.rows.history import SnapshotRef, SnapshotRow, read_snapshot, snapshot
 from apps.datasets.rows.queues import QueueEntry, create_queue
-from apps.datasets.rows.reports import LabelCount, exact_leaks, label_variants, report
+from apps.datasets.rows.reports import LabelCount, Report, exact_leaks, label_variants, report
 from apps.datasets.rows.revisions import last_undoable
 from apps.datasets.rows.splitting import hold_out
 from apps.files import ColumnMapping
@@ -41,6 +41,7 @@ __all__ = [
     "NothingUsable",
     "PendingChange",
     "QueueEntry",
+    "Report",
     "SnapshotGone",
     "SnapshotRef",
     "SnapshotRow",
