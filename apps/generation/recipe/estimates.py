@@ -1,5 +1,6 @@
 """Estimates of a job's tokens and time, from preview rows and earlier jobs: always a range."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,6 +38,24 @@ class Estimate:
     slowest: float | None = None
     from_jobs: int = 0
     """Earlier jobs it is based on; 0: the preview rows alone."""
+    tried: int = 0
+    """Rows of the preview."""
+
+    @property
+    def middle(self) -> float | None:
+        """The seconds in the middle of the range, by their ratios."""
+        if self.fastest is None or self.slowest is None:
+            return None
+        return math.sqrt(self.fastest * self.slowest)
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.output_tokens
+
+    @property
+    def good(self) -> int:
+        """Rows of the preview that would be accepted."""
+        return round(self.accepted * self.tried)
 
 
 def estimate_job(
@@ -73,6 +92,7 @@ def estimate_job(
         fastest=times[0],
         slowest=times[1],
         from_jobs=len(rates) if rates and work else 0,
+        tried=len(tried),
     )
 
 

@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from apps.batch.handlers import RowOutcome
+from apps.generation.previews.known_replies import RecordedCompletion, Reply, UnknownReply
 from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.prompts.prompt_size import row_tokens_bound
 from apps.generation.recipe.recipe import Recipe
@@ -23,6 +23,7 @@ from apps.llm.thinking import Thinking
 from apps.servers.services import Target, hold_slot, refresh_server
 
 PREVIEW_ROWS = 3
+NO_REPLIES: Mapping[str, Reply] = {}
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,17 @@ class Preview:
     outcome: RowOutcome | None
     error: str = ""
     seconds: float | None = None
-    """How long it held its slot."""
+    """How long the model took for its replies."""
+    replies: Sequence[Reply] = ()
+    """To be used again by the next preview."""
+    asked: int = 0
+    """Requests that were sent for it; the other replies were known."""
+
+    @property
+    def written(self) -> str:
+        """The name of the column that was written last: where a row was rejected."""
+        requests = [] if self.generated is None else self.generated.requests
+        return requests[-1].shared.column.name if requests else ""
 
     @property
     def output_json(self) -> str:
@@ -48,14 +59,21 @@ async def generate_preview(
     person: int | None = None,
     rows: int = PREVIEW_ROWS,
     tables: Mapping[str, Table] | None = None,
+    known: Mapping[str, Reply] = NO_REPLIES,
 ) -> list[Preview]:
-    """Generate the first rows, before the rows of any job: a person waits."""
+    """Generate the first rows, before the rows of any job: a person waits.
+
+    Args:
+        known: replies of earlier previews. Their requests are not sent again.
+    """
     server = await refresh_server(target.server)
     chosen = Target(server, target.model)
     seeds = [RowSeed(at, seed, tables=tables or {}) for at in range(rows)]
     thinking = Thinking(server.facts_of(target.model).thinking)
     tokens = await asyncio.to_thread(row_tokens_bound, recipe, thinking.support, None, tables or {})
-    previews = (_preview(chosen, recipe, row_seed, person, thinking, tokens) for row_seed in seeds)
+    previews = (
+        _preview(chosen, recipe, row_seed, person, thinking, tokens, known) for row_seed in seeds
+    )
     return list(await asyncio.gather(*previews))
 
 
@@ -66,31 +84,47 @@ async def _preview(
     person: int | None,
     thinking: Thinking,
     tokens: int,
+    known: Mapping[str, Reply],
 ) -> Preview:
+    async def generate(completion: RecordedCompletion) -> GeneratedRow:
+        return await generate_row(
+            recipe,
+            row_seed,
+            target.client,
+            target.model,
+            completion,
+            thinking=thinking,
+            in_thread=True,  # a template must not block the event loop
+        )
+
+    completion = RecordedCompletion(target.server.pk, known, may_ask=False)
     try:
-        async with hold_slot(
-            target.server,
-            lane=Lane.INTERACTIVE,
-            model=target.model,
-            tokens=tokens,
-            label="Preview",
-            person=person,
-            owner=person,
-        ) as held:
-            started = time.monotonic()
-            generated = await generate_row(
-                recipe,
-                row_seed,
-                target.client,
-                target.model,
-                thinking=thinking,
-                in_thread=True,  # a template must not block the event loop
-            )
-            seconds = time.monotonic() - started
-            held.record_usage(generated.usage)
+        try:  # no slot is needed where every reply is known
+            if not known:
+                raise UnknownReply
+            generated = await generate(completion)
+        except UnknownReply:
+            completion = RecordedCompletion(target.server.pk, known, may_ask=True)
+            async with hold_slot(
+                target.server,
+                lane=Lane.INTERACTIVE,
+                model=target.model,
+                tokens=tokens,
+                label="Preview",
+                person=person,
+                owner=person,
+            ) as held:
+                generated = await generate(completion)
+                held.record_usage(completion.spent)
     except LLMError as error:
-        return Preview(None, None, str(error))
-    return Preview(generated, await asyncio.to_thread(outcome, recipe, generated), seconds=seconds)
+        return Preview(None, None, str(error), replies=completion.used)
+    return Preview(
+        generated,
+        await asyncio.to_thread(outcome, recipe, generated),
+        seconds=sum(reply.seconds for reply in completion.used),
+        replies=completion.used,
+        asked=completion.asked,
+    )
 
 
 def format_json(output: Any) -> str:
