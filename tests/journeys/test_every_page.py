@@ -34,6 +34,7 @@ FIRST_PAGES = (
     "/classify/{classify}/map/",
     "/generate/",
     "/generate/new/",
+    "/generate/new/?recipe=chat",
     "/generate/{generate}/",
     "/servers/",
     "/tools/",

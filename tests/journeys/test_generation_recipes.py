@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.journeys.conftest import arrive
 
@@ -19,33 +19,47 @@ ENDED = re.compile(r"Done|Failed")
 
 
 def queue(page: Page) -> None:
-    page.get_by_role("button", name="Start job").click()
+    page.get_by_role("button", name=re.compile("^Start")).click()
     expect(page).to_have_url(re.compile(r"/generate/\d+/$"))
     expect(page.locator("#job-tag")).to_have_text(ENDED, timeout=120_000)
+
+
+def pick(page: Page, at: int) -> None:
+    """Open a column in the middle of the editor."""
+    page.locator("#column-list [data-pick]").nth(at).click()
+
+
+def setting(page: Page, group: str, label: str) -> Locator:
+    """A field of a group of settings, opened."""
+    page.get_by_role("button", name=re.compile(f"^{group}")).click()
+    return page.get_by_role("region", name=group).get_by_label(label, exact=True)
 
 
 def test_from_a_ready_recipe_to_a_file(page: Page) -> None:
     page.goto("/generate/")
     page.get_by_role("link", name=re.compile("Reviews by sentiment.*Short product")).click()
-    page.get_by_label("Rows", exact=True).fill("12")
+    setting(page, "How many", "Rows").fill("12")
     cards = page.locator("[data-column]")
     expect(cards).to_have_count(3)
+    pick(page, 0)
     cards.nth(0).get_by_role("button", name="Split equally").click()
     expect(cards.nth(0).locator("[data-quotas]")).to_have_value("positive = 6\nnegative = 6")
 
     # A column with a mistake says so while one types.
-    page.get_by_role("button", name="Expression", exact=True).click()
+    page.get_by_role("button", name="Add column", exact=True).click()
+    page.get_by_role("option", name=re.compile("^Expression")).click()
+    pick(page, 3)
     expression = cards.nth(3).get_by_label("Expression", exact=True)
     expression.fill("produkt ~ '!'")
     expression.blur()
     expect(cards.nth(3)).to_contain_text("Did you mean “product”?")
     expression.fill("product ~ '!'")
-    expect(cards.nth(3).locator("[data-problem]")).to_be_empty()
+    expect(cards.nth(3).locator("[data-error=expression]")).to_be_empty()
 
-    page.get_by_label("Reject near-duplicates above (text, %)").fill("95")
-    page.get_by_role("button", name="Preview 3 rows").click()
-    expect(page.locator(".previews li")).to_have_count(3)
-    expect(page.locator(".estimate")).to_contain_text("12 rows")
+    setting(page, "Reject", "Near-duplicates above (text, %)").fill("95")
+    page.get_by_role("button", name="Try 3").click()
+    expect(page.locator("table.tries tbody")).to_have_count(3)
+    expect(page.locator("#estimate")).to_have_attribute("data-rows", "12")
     queue(page)
     progress = page.get_by_role("region", name="Progress")
     expect(progress).to_contain_text("of 12 accepted")
@@ -149,15 +163,15 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
 
     page.get_by_role("link", name=re.compile("^Generate rows for both labels")).first.click()
     expect(page.locator("[data-column]")).to_have_count(3)
-    page.get_by_role("textbox", name="Rows", exact=True).last.fill("6")
+    setting(page, "How many", "Rows").fill("6")
+    pick(page, 0)
     quotas = page.locator("[data-quotas]").first
     expect(quotas).to_have_value("\n".join(f"{label} = 3" for label in LABELS))
     quotas.fill(f"{LABELS[0]} = 4\n{LABELS[1]} = 4")  # as a person wants them, they stay
     expect(page.locator("[data-hint]").first).to_contain_text("add up to 8 rows, but the job has 6")
     page.get_by_role("button", name="Distribute over 6 rows").click()
     expect(quotas).to_have_value("\n".join(f"{label} = 3" for label in LABELS))
-    size = page.get_by_role("region", name="Size and sampling")
-    size.get_by_label("Max tokens").fill("60")
+    setting(page, "Limits", "Max tokens").fill("60")
     queue(page)
     job = page.url
     progress = page.get_by_role("region", name="Progress")
@@ -185,7 +199,7 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     page.get_by_text("Test rows", exact=True).click()
     page.get_by_label("Real dataset (with test rows)").select_option(label="post (16 test rows)")
     page.get_by_role("button", name="Train 3 classifiers").click()
-    verdict = re.compile("The synthetic rows (help|hurt)|No (clear )?difference")
+    verdict = re.compile("The synthetic rows (help|hurt)|No (clear |significant )?difference")
     expect(main.locator("#verdict")).to_contain_text(verdict, timeout=3 * TRAINING)
     table = page.get_by_role("region", name="Accuracy by training data").get_by_role("row")
     expect(table.nth(3)).to_contain_text("30")  # 24 real ones and 6 made ones
@@ -214,8 +228,8 @@ def test_what_the_editor_has_no_field_for_is_kept_and_files_that_are_no_text_are
             },
         ],
     }
-    page.goto("/generate/new/")
-    expect(page.get_by_label("Model")).to_contain_text("Default (")
+    page.goto("/generate/new/?recipe=blank")
+    expect(page.get_by_label("Model", exact=True)).to_contain_text("Default (")
     page.get_by_role("button", name="Edit as JSON").click()
     page.get_by_label("Recipe as JSON").fill(json.dumps(recipe))
     page.get_by_role("button", name="Edit as JSON").click()
@@ -223,16 +237,17 @@ def test_what_the_editor_has_no_field_for_is_kept_and_files_that_are_no_text_are
     expect(cards).to_have_count(2)
     pdf = tmp_path / "paper.pdf"
     pdf.write_bytes(b"%PDF-1.4 1 0 obj")
+    pick(page, 0)
     cards.nth(0).locator("input[type=file]").set_input_files(pdf)
     expect(cards.nth(0)).to_contain_text("“paper.pdf” is a PDF file, not text.")
     expect(cards.nth(0).get_by_label("Rows", exact=True)).to_have_value("One.")
     page.get_by_label("Job name").fill("Kept params")
-    page.get_by_label("Rows", exact=True).last.fill("1")
-    page.get_by_label("Thinking").last.select_option("1024")
+    setting(page, "How many", "Rows").fill("1")
+    setting(page, "System prompt", "Thinking").select_option("1024")
     queue(page)
     page.get_by_role("link", name="New job like this").first.click()
     arrive(page, r"/generate/new/")
-    expect(page.get_by_label("Thinking").last).to_have_value("1024")
+    expect(page.locator("#id_thinking")).to_have_value("1024")
     page.get_by_role("button", name="Edit as JSON").click()
     shown = json.loads(page.get_by_label("Recipe as JSON").input_value())
     assert shown["params"] == {"top_p": 0.9}

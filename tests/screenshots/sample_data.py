@@ -63,6 +63,7 @@ def fill(page: Page, folder: Path) -> Sample:
             },
             "jobs": "/generate/",
             "job-new": "/generate/new/",
+            "recipe-editor": "/generate/new/?recipe=chat",
             "job": f"/generate/{jobs[0]}/",
             "job-cards": f"/generate/{jobs[0]}/cards/",
             "job-review": f"/generate/{jobs[0]}/review/",

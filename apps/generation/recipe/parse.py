@@ -105,6 +105,11 @@ def long_form(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"system": "", **kept, "columns": columns}
 
 
+def column_names(data: Mapping[str, Any]) -> list[str]:
+    """The names of a recipe's columns, in order."""
+    return [str(column.get("name", "")) for column in long_form(data)["columns"]]
+
+
 def _only_attributes(recipe: Recipe) -> bool:
     """True if the short form loses nothing."""
     return all(

@@ -60,8 +60,6 @@ class Draft(FormErrors):
     """Primary keys of what the rows are to improve; see `Job`."""
     earlier_batch: Batch | None = None
     """Of the job that this one copies."""
-    is_untouched: bool = False
-    """True before anything was chosen or typed."""
 
     @classmethod
     def from_recipe(cls, name: str, recipe: Mapping[str, Any]) -> "Draft":
@@ -81,9 +79,8 @@ class Draft(FormErrors):
 
     @classmethod
     def blank(cls) -> "Draft":
-        draft = cls.from_recipe("", {"columns": [{"name": "text", "kind": "text", "prompt": ""}]})
-        draft.is_untouched = True
-        return draft
+        """One text column, still without a prompt."""
+        return cls.from_recipe("", {"columns": [{"name": "text", "kind": "text", "prompt": ""}]})
 
     @classmethod
     def posted(cls, data: QueryDict) -> "Draft":

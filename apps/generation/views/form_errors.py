@@ -57,6 +57,7 @@ class FormErrors:
             "draft": self,
             "sentences": [(name, self.errors.get(name, "")) for name in ERROR_PLACES],
             "problems": self.problem_places(),
+            "marks": (),
         }
 
     def report_field(self, name: str, sentence: str) -> None:

@@ -11,6 +11,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_POST
 
 from apps.core.quotas import limited
+from apps.generation.previews.column_marks import column_marks
+from apps.generation.previews.known_replies import read_replies
+from apps.generation.previews.table import preview_table
 from apps.generation.recipe import estimates, targets
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.rows import personas
@@ -33,6 +36,7 @@ async def preview(request: HttpRequest) -> HttpResponse:
     draft.name = draft.name or "Preview"
     job_request = await asyncio.to_thread(draft.read)  # up to megabytes of seed rows, and templates
     rows = int(request.POST.get("try", "3")) if request.POST.get("try") in {"3", "10"} else 3
+    known = await asyncio.to_thread(read_replies, request.POST.get("tried", ""))
     context: dict[str, Any] = {}
     if job_request is not None:
         try:
@@ -45,8 +49,11 @@ async def preview(request: HttpRequest) -> HttpResponse:
                 person=owner.pk,
                 rows=rows,
                 tables=tables,
+                known=known,
             )
             context["rows"] = tried
+            marks = column_marks(job_request.recipe, job_request.seed, draft.target)
+            context["table"] = preview_table(marks, tried)
             context["system"] = job_request.recipe.system_message
             context["estimate"] = await in_db(
                 partial(estimates.estimate_job, refill=job_request.refill, width=job_request.width),

@@ -107,16 +107,16 @@ def test_estimate_job_gives_none_without_answers(eight: Target) -> None:
 def test_the_editor_says_what_is_known_before_anything_was_tried(
     browser: Client, alice: User, eight: Target
 ) -> None:
-    assert "not measured yet" in browser.get("/generate/new/").content.decode()
+    assert "not measured yet" in browser.get("/generate/new/?recipe=blank").content.decode()
     eight.server.defaults.filter(use="generation").update(model="m")
     batch = earlier(alice, eight)
-    page = browser.get("/generate/new/").content.decode()
-    assert "Earlier jobs with this model wrote 500 tokens/s." in visible_text(page)
+    page = browser.get("/generate/new/?recipe=blank").content.decode()
+    assert "500 tokens/s in earlier jobs with this model" in visible_text(page)
     Item.objects.filter(batch=batch).update(status="accepted")
     seconds = estimate_from_job(batch, 10)
     assert seconds == (80.0, 127.0)
     page = browser.get(f"/generate/new/?like={batch.job.pk}").content.decode()
-    assert "1 min 20 s to 2 min 7 s for 10 rows" in visible_text(page)
+    assert "1 min 20 s to 2 min 7 s at the pace of the earlier job" in visible_text(page)
 
 
 @pytest.mark.parametrize(("accepted", "seconds"), [(2, (400.0, 627.0)), (0, None)])

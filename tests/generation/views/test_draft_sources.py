@@ -1,5 +1,6 @@
 """The first draft of a new job, by the address of its page."""
 
+import json
 from typing import Any
 
 import pytest
@@ -40,17 +41,19 @@ def dataset(alice: User) -> Dataset:
     return create_dataset(owner=alice, name="Mails", rows=rows, origin="x")
 
 
-@pytest.mark.parametrize("query", ["", "recipe=nothing", "like=x", "version=-1", "dataset="])
-def test_an_address_without_a_source_is_an_untouched_form(browser: Client, query: str) -> None:
+@pytest.mark.parametrize(
+    "query", ["recipe=blank", "recipe=nothing", "like=x", "version=-1", "dataset="]
+)
+def test_an_address_without_a_source_is_an_empty_recipe(browser: Client, query: str) -> None:
     draft = draft_of(browser, query)
-    assert draft.is_untouched
+    assert json.loads(draft.recipe)["columns"] == [{"name": "text", "kind": "text", "prompt": ""}]
     assert (draft.name, draft.rows) == ("", "50")
 
 
 @pytest.mark.parametrize("starter", STARTERS, ids=lambda starter: starter.key)
 def test_a_starter_fills_the_form(browser: Client, starter: Any) -> None:
     draft = draft_of(browser, f"recipe={starter.key}")
-    assert (draft.name, draft.is_untouched) == (starter.name, False)
+    assert draft.name == starter.name
     assert draft.read() is not None
 
 
