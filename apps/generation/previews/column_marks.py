@@ -6,10 +6,9 @@ mark if everything that its value depends on is the same.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from apps.core.schemas.json_types import JsonValue
 from apps.generation.recipe.columns.base import Column
 from apps.generation.recipe.columns.choices import Choice
 from apps.generation.recipe.columns.sampled import Expression
@@ -41,7 +40,7 @@ def column_marks(recipe: Recipe, seed: int, target: str) -> list[ColumnMark]:
         quotas = dict(column.quotas) if isinstance(column, Choice) else {}
         own = _mark([column.to_json(), quotas])
         read = {name: source.get(name, "") for name in sorted(set(_names_read(column)))}
-        parts: list[JsonValue] = [own, seed, settings, read]
+        parts: list[object] = [own, seed, settings, read]
         if isinstance(column, Written):  # it continues from those before
             parts.append(conversation)
         whole = _mark(parts)
@@ -52,7 +51,7 @@ def column_marks(recipe: Recipe, seed: int, target: str) -> list[ColumnMark]:
     return marks
 
 
-def _mark(value: JsonValue | Mapping[str, JsonValue]) -> str:
+def _mark(value: list[object]) -> str:
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
