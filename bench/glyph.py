@@ -8,6 +8,9 @@ when it sends each token (bench/paced_server.py). Three things are measured:
   read the clock of this machine.
 - *long*: 20,000 tokens in paragraphs, 500 a second; the page's CPU per 1,000 tokens, slice by
   slice, as Chromium counts it. It has to be flat: the last slice against the first full one.
+- *typeset*: an answer with headings, lists, a table, two blocks of code and formulas, 100 pieces a
+  second, asked twice. After every change of the page: characters of Markdown that are shown outside
+  of code in a block that is finished; at the end: how far anything that was shown has moved.
 - *open*: a conversation of 100 messages, opened by a browser that has nothing in its cache: from
   the start of the navigation to the moment at which what is typed stands in the field.
 
@@ -37,7 +40,7 @@ FLAT_BAR = 1.25
 OPEN_BAR_MS = 1000.0
 CONTEXT = 131_072
 TAIL = 250
-PARTS = ("glyph", "long", "open")
+PARTS = ("glyph", "long", "typeset", "open")
 
 # Notes when the frame was done that first showed each number of the live text.
 WATCH = """
@@ -52,12 +55,41 @@ channel.port1.onmessage = () => {
 new MutationObserver(() => {
   const paragraph = document.querySelector("article[data-events] [data-text]")
     ?.lastElementChild?.lastElementChild;
-  const found = /(\\d+)$/.exec(paragraph?.lastChild?.data.slice(-12) ?? "");
+  const found = /(\\d+)$/.exec(paragraph?.lastChild?.data?.slice(-12) ?? "");
   if (!found || Number(found[1]) <= upto) return;
   upto = Number(found[1]);
   if (!asked) { asked = true; requestAnimationFrame(() => channel.port2.postMessage(0)); }
 }).observe(document, {subtree: true, childList: true, characterData: true});
 window.upto = () => upto;
+"""
+# Notes what a reader should not see: marks of Markdown in finished blocks, and shifts of the
+# layout.
+LOOK = """
+window.marks = new Set();
+window.shifts = [];
+const MARKS = /\\*\\*|^#{1,6} |```|\\|\\s*-{3}|\\$\\$|\\\\\\(|\\]\\(|^\\s*[-*] /m;
+const look = () => {
+  for (const part of document.querySelectorAll("[data-finished]")) {
+    const blocks = [...part.querySelectorAll(":scope > .bundle > *")];
+    for (const block of blocks.slice(0, Number(part.dataset.finished))) {
+      if (block.looked) continue;
+      block.looked = true;
+      const walker = document.createTreeWalker(block, NodeFilter.SHOW_TEXT);
+      while (walker.nextNode()) {
+        const { parentElement, data } = walker.currentNode;
+        if (!parentElement.closest("code, .math-shown") && MARKS.test(data)) marks.add(data);
+      }
+    }
+  }
+};
+new MutationObserver(look).observe(document, {subtree: true, childList: true});
+new PerformanceObserver((list) => {
+  for (const shift of list.getEntries()) shifts.push({at: shift.startTime, value: shift.value});
+}).observe({type: "layout-shift", buffered: true});
+// Where the last block of the answer is, before the answer ends and after.
+const BLOCKS = "article.answer .prose:not(.muted) > .bundle > *";
+window.placeOf = () => [...document.querySelectorAll(BLOCKS)]
+  .map((block) => block.offsetTop + ":" + block.offsetHeight).join(" ");
 """
 TYPED = """
 document.addEventListener("input", () => { window.typedAt ??= performance.now(); }, true);
@@ -137,6 +169,21 @@ def slices(workbench: Workbench, tokens: int, count: int) -> list[float]:
     return found
 
 
+def end_of_typeset(workbench: Workbench) -> tuple[list[str], float, bool]:
+    """Marks that were shown, the layout shift at the end, and whether blocks kept their places."""
+    context = workbench.open(LOOK)
+    page = context.new_page()
+    workbench.begin(page, "typeset", 1000)
+    page.wait_for_function("() => document.querySelector('[data-finished]')")
+    before, ended = "", 0.0
+    while page.locator(".answer-live").count():
+        before, ended = page.evaluate("[placeOf(), performance.now()]")
+    page.wait_for_timeout(1000)
+    marks = page.evaluate("[...marks]")
+    shift = sum(one["value"] for one in page.evaluate("shifts") if one["at"] > ended)
+    return marks, shift, page.evaluate("placeOf()").startswith(before.rsplit(" ", 1)[0])
+
+
 def openings(workbench: Workbench, rounds: int) -> list[float]:
     """Milliseconds until what is typed stands in the field, each in a browser without a cache."""
     text = "Number {}. " + "Some **words** to fill a line, and `code`. " * 12
@@ -193,6 +240,19 @@ def report_slices(workbench: Workbench, tokens: int, rounds: int) -> None:
     verdict("last / second slice", statistics.median(ratios), FLAT_BAR, at_most=True)
 
 
+def report_typeset(workbench: Workbench, rounds: int) -> None:
+    print("\ntypeset: an answer with everything, 100 pieces a second")
+    for _ in range(rounds):
+        marks, shift, stayed = end_of_typeset(workbench)
+        print(
+            f"  marks in finished blocks {len(marks)}   layout shift at the end {shift:.4f}   "
+            f"blocks kept their places: {stayed}",
+            flush=True,
+        )
+        for mark in marks:
+            print(f"    {mark!r}")
+
+
 def report_openings(workbench: Workbench, rounds: int) -> None:
     found = openings(workbench, max(5, rounds))
     print("\nopen: a conversation of 100 messages, ms until typing works")
@@ -229,6 +289,8 @@ def main() -> None:
                 report_glyphs(workbench, options.glyph_tokens, options.rounds)
             if "long" in parts:
                 report_slices(workbench, options.long_tokens, options.rounds)
+            if "typeset" in parts:
+                report_typeset(workbench, options.rounds)
             if "open" in parts:
                 report_openings(workbench, options.rounds)
         browser.close()

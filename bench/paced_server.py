@@ -8,6 +8,7 @@ llama-server's, byte for byte but for the text; it has 64 slots and never keeps 
 
 import asyncio
 import json
+import re
 import sys
 import time
 from collections.abc import Coroutine
@@ -17,9 +18,53 @@ from uvicorn import run
 from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
 
 PACE_SECONDS = 0.02
-PACE = {"paced": PACE_SECONDS, "unpaced": 0.0, "quick": 0.01, "rapid": 0.002}
+PACE = {"paced": PACE_SECONDS, "unpaced": 0.0, "quick": 0.01, "rapid": 0.002, "typeset": 0.01}
 TIMED = {"quick", "rapid"}
 PARAGRAPH = 60
+TYPESET = r"""# Why it is slow
+
+Your loop sends **eight requests at once** to a server with *four* slots. See `n_parallel`.
+
+## Keep the shared part first
+
+1. Put the question **before** the passage
+2. Then send, see [the notes](https://example.org/notes):
+   - one slot per request
+   - `cache_prompt` on
+
+```python
+slots = asyncio.Semaphore(4)  # as many as the server has
+
+
+async def score_one(prefix, passage):
+    async with slots:
+        return await score(prefix + passage)
+```
+
+| Order | Cached | 8 passages |
+|-------|-------:|-----------:|
+| Passage, then question | 3% | 6.8 s |
+| Question, then passage | **54%** | 3.1 s |
+
+The time of one request is then
+
+$$
+t = \frac{n_{prompt} - n_{cached}}{r_{read}} + \frac{n_{answer}}{r_{write}}
+$$
+
+and only the first term shrinks, since \(r_{read}\) is a property of the card.
+
+> With 1,900 tokens less to read, a **second** is saved.
+
+- [x] measured
+- [ ] shipped
+
+```sh
+llama-server -m model.gguf -np 8
+```
+
+That is all; it costs $5 and no more.
+"""
 CONTEXT = int(sys.argv[2]) if len(sys.argv) > 2 else 4096
 PROPS = {"total_slots": 64, "default_generation_settings": {"n_ctx": CONTEXT}}
 MODELS = {"object": "list", "data": [{"id": name, "owned_by": "llamacpp"} for name in PACE]}
@@ -64,17 +109,19 @@ async def answer(question: dict[str, Any], send: ASGISendCallable) -> None:
     await write(FIRST)
     loop = asyncio.get_running_loop()
     due = loop.time()
-    for number in range(tokens):
+    pieces = re.findall(r"\s*\S{1,6}", TYPESET) if model == "typeset" else [None] * tokens
+    for number, piece in enumerate(pieces):
         if pace:
             due += pace
             await asyncio.sleep(due - loop.time())
         # Numbered, so that a test can see whether one is missing.
-        text = f" {number}"
+        text = piece if piece is not None else f" {number}"
         if model in TIMED:
             sent.append(time.time())
             text = f"\n\n{number}" if number and number % PARAGRAPH == 0 else text
         await write(chunk(**choice({"content": text})) if pace else WORD)
     await write(LAST)
+    tokens = len(pieces)
     usage = {"prompt_tokens": 20, "completion_tokens": tokens, "total_tokens": 20 + tokens}
     await write(chunk(usage=usage, timings={"predicted_per_second": 1 / PACE_SECONDS}))
     await write(END, more=False)

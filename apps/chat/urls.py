@@ -93,5 +93,7 @@ urlpatterns = [
     path("answers/<int:pk>/stop/", answers.stop, name="stop"),
     path("answers/<int:pk>/now/", answers.answer_now, name="answer_now"),
     path("answers/<int:pk>/again/", answers.regenerate, name="regenerate"),
+    path("answers/<int:pk>/rate/", answers.rate, name="rate"),
+    path("export/ratings/", transfer.export_ratings, name="export_ratings"),
     path("answers/<int:pk>/show/", answers.show, name="select_version"),
 ]

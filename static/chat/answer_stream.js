@@ -139,6 +139,7 @@ export class AnswerStream {
       if (part.hasChildNodes()) part.dataset.messageText = "";
       else part.remove();
     }
+    this.thought.keep();
     article.classList.remove("answer-live");
     article.removeAttribute("aria-busy");
     article.removeAttribute("data-events");

@@ -4,6 +4,7 @@ import { Announcer } from "./screen_reader.js";
 import { AnswerStream } from "./answer_stream.js";
 import { stick, toEnd } from "./follow_end.js";
 import "./message_actions.js";
+import "./popovers.js";
 import "./composer.js";
 import "./chips.js";
 import "./prompts.js";

@@ -53,6 +53,12 @@ export class Thought {
     if (!this.isReaders) this.details.open = false;
   }
 
+  // Stays as a part of the finished answer, if there was one.
+  keep() {
+    if (this.details.hidden) this.details.remove();
+    else this.button.remove();
+  }
+
   hideButton() {
     this.button.hidden = true;
   }

@@ -57,3 +57,13 @@ export class Calls {
     return this.article.querySelector(`#call-${id}`);
   }
 }
+
+// Y allows and N denies the call that waits, unless somebody is writing.
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.defaultPrevented) return;
+  if (event.target.closest?.("input, textarea, select, dialog, [popover], [contenteditable]")) return;
+  const button = document.querySelector(`.call-waiting [data-decide="${CSS.escape(event.key.toLowerCase())}"]`);
+  if (!button) return;
+  event.preventDefault();
+  button.click();
+});

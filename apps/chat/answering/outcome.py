@@ -197,6 +197,7 @@ def save(
         finish_reason=outcome.finish_reason,
         fallback_note=outcome.fallback_note if outcome.first_token is not None else "",
         model=outcome.model,
+        server_name=outcome.server.name[:200] if outcome.server else "",
         max_tokens=outcome.max_tokens,
         system_prompt=prompt and prompt.system_prompt,
         cut_before_message=outcome.cut_before_message,

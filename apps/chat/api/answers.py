@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from ninja import Field, Router, Schema, Status
 
 from apps.chat.answering import sse, typeset
@@ -17,7 +17,8 @@ from apps.chat.api.schemas import (
     message_out,
     started_out,
 )
-from apps.chat.conversations import branches, call_decisions, compare, services
+from apps.chat.conversations import branches, call_decisions, compare, ratings, services
+from apps.chat.conversations.ratings import RatingWord
 from apps.chat.lookups import get_answer, get_preset, get_server
 from apps.chat.models import ToolCall
 from apps.core.api import NotFound, owner
@@ -54,6 +55,25 @@ def answer_events(
     if html:
         return sse.response_of(typeset.body(answer, held))
     return sse.response(answer, held, position)
+
+
+class RatingIn(Schema):
+    rating: RatingWord | None
+    note: str = Field("", max_length=ratings.MAX_NOTE)
+
+
+@router.put("/answers/{pk}/rating", response=MessageOut)
+def rate_answer(request: HttpRequest, pk: int, data: RatingIn) -> Any:
+    """Rate an answer. null takes the rating back."""
+    answer = get_answer(request, pk)
+    ratings.rate(answer, data.rating, data.note)
+    return message_out(answer, live=True)
+
+
+@router.get("/ratings")
+def read_ratings(request: HttpRequest) -> StreamingHttpResponse:
+    """Download the rated answers with their prompts as JSONL, which Generate takes as seed rows."""
+    return ratings.download(owner(request))
 
 
 @router.post("/answers/{pk}/stop", response=MessageOut)

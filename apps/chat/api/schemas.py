@@ -5,6 +5,8 @@ from datetime import datetime
 
 from ninja import Schema
 
+from apps.chat.conversations import ratings
+from apps.chat.conversations.ratings import RatingWord
 from apps.chat.models import Message, Role, ToolCall
 from apps.chat.streaming.stream import partial_snapshot
 
@@ -46,6 +48,10 @@ class MessageOut(Schema):
     error: ErrorOut | None
     finish_reason: str
     model: str
+    server: str
+    """Name of the server that answered; empty: not known."""
+    rating: RatingWord | None
+    rating_note: str
     fallback_note: str
     """Which server answered in place of the conversation's; empty: its own."""
     usage: UsageOut | None
@@ -103,6 +109,9 @@ def message_out(message: Message, *, live: bool = False) -> MessageOut:
         error=error,
         finish_reason=message.finish_reason,
         model=message.model,
+        server=message.server_name,
+        rating=ratings.word_of(message),
+        rating_note=message.rating_note,
         fallback_note=message.fallback_note,
         usage=UsageOut(**asdict(usage)) if usage else None,
         tool_calls=[call_out(call) for call in message.tool_calls.all()] if is_answer else [],

@@ -44,8 +44,6 @@ class MessageView:
     is_last: bool = False
     cards: Sequence[AnswerCard] = ()
     """This answer and those next to it, in order; empty if it stands alone."""
-    is_first_answer: bool = False
-    """True if no earlier prompt could be in the server's cache."""
 
     @property
     def number(self) -> int:
@@ -97,7 +95,6 @@ class Branch:
                 siblings[self.parents[pk]],
                 is_last=pk == leaf,
                 cards=compared.get(pk, ()),
-                is_first_answer=self.parents[pk] == self.path[0],
             )
             for pk in part
         ]
@@ -140,7 +137,6 @@ def view_of(message: Message) -> MessageView:
     return MessageView(
         message,
         list(siblings.order_by("pk").values_list("pk", flat=True)),
-        is_first_answer=message.parent is not None and message.parent.parent_id is None,
     )
 
 

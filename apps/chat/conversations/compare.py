@@ -11,13 +11,19 @@ from apps.servers.models import Server
 
 
 def compare(
-    answer: Message, *, server: Server | None = None, model: str = "", preset: Preset | None = None
+    answer: Message,
+    *,
+    server: Server | None = None,
+    model: str = "",
+    preset: Preset | None = None,
+    beside: bool = True,
 ) -> Message:
-    """Start another answer to the same question, next to this one.
+    """Start another answer to the same question, from another model or with a preset.
 
     Args:
         server, model: by default those of the preset, else those of the conversation.
         preset: replaces all settings of the conversation.
+        beside: show both, until one is kept. Else it is one more version.
 
     Raises:
         StillAnswering, MessageDeleted, LimitReached
@@ -36,7 +42,7 @@ def compare(
     request = replace(
         answer.answer_request.without_other_answers(),
         settings=settings,
-        compared_with=answer.pk,
+        compared_with=answer.pk if beside else None,
         preset=name,
     )
     with transaction.atomic():

@@ -107,6 +107,22 @@ class ToolCall(models.Model):
         except (ValueError, RecursionError):
             return self.arguments
 
+    @property
+    def shown_arguments(self) -> list[tuple[str, str]]:
+        """The arguments by name, as a person reads them; [] if they are no JSON object."""
+        try:
+            arguments = json.loads(self.arguments)
+        except (ValueError, RecursionError):
+            return []
+        if not isinstance(arguments, dict):
+            return []
+        return [(_label(name), _value(value)) for name, value in arguments.items()]
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds it took, approval included; None if it has not ended."""
+        return (self.finished - self.created).total_seconds() if self.finished else None
+
     def as_event(self) -> ToolCallEvent:
         """Return the call as events and the API show it."""
         return ToolCallEvent(
@@ -120,6 +136,17 @@ class ToolCall(models.Model):
             state=str(self.state),
             result=self.result,
         )
+
+
+def _label(name: str) -> str:
+    words = name.replace("_", " ").strip()
+    return words[:1].upper() + words[1:]
+
+
+def _value(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def stop_calls(calls: Iterable[ToolCall]) -> list[ToolCall]:

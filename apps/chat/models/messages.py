@@ -32,6 +32,11 @@ class Status(models.TextChoices):
     """The model server gave an error. What it had written before is kept."""
 
 
+class Rating(models.IntegerChoices):
+    UP = 1
+    DOWN = -1
+
+
 @dataclass(frozen=True)
 class Usage:
     """Cost of an answer, as events and the API show it. Its field names are the JSON keys."""
@@ -102,6 +107,9 @@ class Message(models.Model):
         default=dict, blank=True, help_text="JSON of AnswerRequest: options of this answer alone."
     )
     model = models.CharField(max_length=300, blank=True, default="")
+    server_name = models.CharField(
+        max_length=200, blank=True, default="", help_text="Of the server that answered."
+    )
     error_code = models.CharField(max_length=50, blank=True, default="")
     error_detail = models.TextField(blank=True, default="")
     finish_reason = models.CharField(max_length=20, blank=True, default="")
@@ -147,6 +155,10 @@ class Message(models.Model):
         blank=True, default="", help_text="The reason, as the end of a sentence."
     )
     finished = models.DateTimeField(null=True, blank=True)
+    rating = models.SmallIntegerField(
+        choices=Rating, null=True, blank=True, help_text="What its reader thinks of it."
+    )
+    rating_note = models.CharField(max_length=1000, blank=True, default="")
 
     objects = MessageQuerySet.as_manager()
 
@@ -157,6 +169,11 @@ class Message(models.Model):
                 fields=["conversation"],
                 condition=models.Q(status=Status.QUEUED),
                 name="chat_message_unfinished",
+            ),
+            models.Index(
+                fields=["conversation"],
+                condition=models.Q(rating__isnull=False),
+                name="chat_message_rated",
             ),
             models.Index(
                 fields=["deleted_at"],
@@ -214,6 +231,13 @@ class Message(models.Model):
             spent = f"all {self.completion_tokens:,}" if self.completion_tokens else "all its"
             return f"The model spent {spent} tokens thinking and wrote no answer."
         return "The model ended after its thinking and wrote no answer."
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds from the question to the end; None where that is not known."""
+        if self.finished is None or self.prompt_tokens is None:
+            return None
+        return (self.finished - self.created).total_seconds()
 
     @property
     def is_all_thought(self) -> bool:

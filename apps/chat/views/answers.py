@@ -8,6 +8,8 @@ from apps.chat.answering import titles
 from apps.chat.conversations import model_state, services
 from apps.chat.conversations.branch_view import Branch, Window, view_of
 from apps.chat.conversations.context_meter import ContextMeter
+from apps.chat.conversations.ratings import RATINGS, word_of
+from apps.chat.conversations.ratings import rate as rate_answer
 from apps.chat.errors import ChatError
 from apps.chat.models import Message, Status
 from apps.chat.views.lookups import get_answer, get_conversation, get_message
@@ -72,6 +74,19 @@ def _thinking(request: HttpRequest) -> ThinkingSetting | None:
         return parse_thinking(request.POST.get("thinking", ""))
     except ValueError:
         return None
+
+
+@require_POST
+def rate(request: HttpRequest, pk: int) -> HttpResponse:
+    """Save or take back a rating. After a rating its note can be written."""
+    found = get_answer(request, pk)
+    asked = request.POST.get("rating", "")
+    word = next((word for word in RATINGS if word == asked), None)
+    note = request.POST.get("note")
+    is_same = note is None and word == word_of(found)
+    rate_answer(found, None if is_same else word, note or "")
+    context = {"message": found, "asks_note": note is None and found.rating is not None}
+    return render(request, "chat/thread/_rating.html", context)
 
 
 @require_POST

@@ -24,7 +24,8 @@ def compare(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         server, model = presets.parse_model_key(request.POST.get("model", ""))
         preset = get_preset(request, request.POST.get("preset", ""))
-        comparisons.compare(found, server=server, model=model, preset=preset)
+        beside = "alone" not in request.POST
+        comparisons.compare(found, server=server, model=model, preset=preset, beside=beside)
     except ChatError as error:
         return refuse(request, error)
     return whole_thread(request, found.conversation_id)

@@ -9,7 +9,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.chat.conversations import sharing
+from apps.chat.conversations import ratings, sharing
 from apps.chat.models import Conversation, Share
 from apps.chat.transfer import exports, read, write
 from apps.chat.transfer.download import download
@@ -42,6 +42,11 @@ def export_many(request: HttpRequest) -> StreamingHttpResponse:
 def export_all(request: HttpRequest, form: str) -> StreamingHttpResponse:
     mine = Conversation.objects.owned_by(owner(request)).order_by("pk")
     return download(list(mine.values_list("pk", flat=True)), form)
+
+
+@require_safe
+def export_ratings(request: HttpRequest) -> StreamingHttpResponse:
+    return ratings.download(owner(request))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -24,7 +24,7 @@ def conversation(alice: User) -> Conversation:
 ANSWER_PAGES = {
     "answer": "get", "stop": "post", "answer_now": "post", "regenerate": "post",
     "select_version": "post", "continue_answer": "post",
-    "compare": "post", "keep_answer": "post", "pin_message": "post",
+    "compare": "post", "rate": "post", "keep_answer": "post", "pin_message": "post",
     "delete_message": "post", "restore_message": "post",
 }  # fmt: skip
 CALL_PAGES = {"tool_call": "get", "decide_tool_call": "post", "rerun_tool_call": "post"}
@@ -55,7 +55,7 @@ ALONE = {
         "import",
         "export_many",
     ),
-    *("attach", "preferences"),
+    *("attach", "preferences", "export_ratings"),
 }
 OTHERS = {"earlier_messages", "export_all", "export", "shared", "unshare", "attachment", "detach"}
 # Of the composer's tests.

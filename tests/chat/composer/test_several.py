@@ -34,7 +34,7 @@ def test_first_message_goes_to_all_chosen_models(
         None, answers[0].pk, answers[0].pk,
     ]  # fmt: skip
     html = page(browser, chat)
-    assert html.count("Keep this answer") == 3
+    assert html.count("Keep this one") == 3
     assert "+ second" in html
 
 
@@ -47,7 +47,7 @@ def test_keeping_one_answer_goes_on_with_its_model_alone(
     compare.keep(chat.messages.answers().latest("pk"))
     chat.refresh_from_db()
     assert (chat.model, chat.other_models) == ("second", [])
-    assert "Keep this answer" not in page(browser, chat)
+    assert "Keep this one" not in page(browser, chat)
 
 
 def test_toggle_removes_what_it_added_and_takes_at_most_four(

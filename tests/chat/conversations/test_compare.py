@@ -43,13 +43,13 @@ def test_side_by_side(alice: User, browser: Client, settings: dict[str, Any]) ->
     assert html.index("first-model") < html.index("Blue.") < html.index("second-model")
     assert html.index("second-model") < html.index("Red.")
     assert "second-model · Dry" in visible_text(html)
-    assert html.count("Keep this answer") == 2
+    assert html.count("Keep this one") == 2
 
 
 def test_keep_the_new_one(alice: User, browser: Client, settings: dict[str, Any]) -> None:
     conversation, _, right = compared(alice, settings)
     html = browser.post(reverse("chat:keep_answer", args=[right.pk])).content.decode()
-    assert "Keep this answer" not in html
+    assert "Keep this one" not in html
     assert "Red." in html
     conversation.refresh_from_db()
     assert (conversation.model, conversation.params) == ("second-model", {"temperature": 0.1})
@@ -58,7 +58,7 @@ def test_keep_the_new_one(alice: User, browser: Client, settings: dict[str, Any]
 def test_keep_the_old_one(alice: User, browser: Client, settings: dict[str, Any]) -> None:
     conversation, left, _ = compared(alice, settings)
     html = browser.post(reverse("chat:keep_answer", args=[left.pk])).content.decode()
-    assert "Keep this answer" not in html
+    assert "Keep this one" not in html
     assert "Blue." in html
     assert "Red." not in html
     conversation.refresh_from_db()
@@ -72,7 +72,7 @@ def test_a_deleted_side_leaves_the_other(
     browser.post(reverse("chat:delete_message", args=[left.pk]))
     html = page(browser, conversation)
     assert "Red." in html
-    assert "Keep this answer" not in html
+    assert "Keep this one" not in html
 
 
 def test_the_form(alice: User, browser: Client, demo_server: Server) -> None:

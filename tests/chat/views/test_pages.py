@@ -1,19 +1,23 @@
 """The pages without a model: what they show, and that it is inert."""
 
+import json
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
 from apps.chat.conversations import services
-from apps.chat.models import Conversation, Role, Status
+from apps.chat.models import Conversation, Rating, Role, Status
 from apps.core.quotas import LimitReached
 from apps.servers.models import Server
 from tests.chat.conftest import told
+from tests.markup import visible_text
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -108,30 +112,77 @@ def test_markdown_and_numbers(alice: User, browser: Client, demo_server: Server)
     )  # fmt: skip
     html = page(browser, conversation)
     assert "<strong>bold</strong>" in html
-    for shown in ("84 tokens", "41.2 tokens/s", "123 ms to first token", "75% of prompt cached"):
-        assert shown in html
+    figures = visible_text(html)
+    for shown in ("84 tokens", "41.2 tokens/s", "123 ms", "200 tokens", "150 tokens, 75%"):
+        assert shown in figures
 
 
-@pytest.mark.parametrize("cached", [0, 1])
-def test_nothing_can_come_from_the_cache_at_first(
-    alice: User, browser: Client, demo_server: Server, cached: int
+def test_numbers_that_a_server_does_not_report_are_not_guessed(
+    alice: User, browser: Client, demo_server: Server
 ) -> None:
-    first = told(alice, "Hello", "Hi", prompt_tokens=312, cached_tokens=cached)
-    html = page(browser, first)
-    assert "312 prompt tokens" in html
-    assert "of the prompt cached" not in html
-    answer = first.active_leaf
+    unknown = visible_text(page(browser, told(alice, "Hello", "Hi", prompt_tokens=312)))
+    assert "Prompt 312 tokens Cached not reported" in unknown
+    none = told(alice, "Hello", "Hi", prompt_tokens=400, cached_tokens=0)
+    assert "Cached 0 tokens, 0%" in visible_text(page(browser, none))
+
+
+def downloaded(browser: Client, address: str) -> str:
+    response: Any = browser.get(address)
+
+    async def read() -> str:
+        return "".join([part.decode() async for part in response.streaming_content])
+
+    return async_to_sync(read)()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_answer_is_rated_with_a_note(alice: User, browser: Client, demo_server: Server) -> None:
+    conversation = told(alice, "Hello", "Hi", model="m")
+    answer = conversation.active_leaf
     assert answer is not None
-    html = browser.get(reverse("chat:answer", args=[answer.pk])).content.decode()
-    assert "312 prompt tokens" in html
-    again = first.messages.create(
-        parent=answer.parent, role=Role.ASSISTANT, content="Hi!", prompt_tokens=312, cached_tokens=0
-    )
-    first.active_leaf = again
-    first.save()
-    assert "0% of prompt cached" in page(browser, first)
-    later = told(alice, "Hello", "Hi", "And?", "So", prompt_tokens=400, cached_tokens=0)
-    assert "0% of prompt cached" in page(browser, later)
+    address = reverse("chat:rate", args=[answer.pk])
+    html = browser.post(address, {"rating": "down"}).content.decode()
+    assert 'name="note"' in html
+    browser.post(address, {"rating": "down", "note": " too short "})
+    answer.refresh_from_db()
+    assert (answer.rating, answer.rating_note) == (Rating.DOWN, "too short")
+    assert 'title="too short"' in page(browser, conversation)
+    assert json.loads(downloaded(browser, reverse("chat:export_ratings"))) == {
+        "prompt": "Hello", "answer": "Hi", "rating": "down", "note": "too short",
+        "model": "m", "server": "",
+    }  # fmt: skip
+    browser.post(address, {"rating": "down"})  # a second click
+    answer.refresh_from_db()
+    assert (answer.rating, answer.rating_note) == (None, "")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ratings_over_the_api(alice: User, bob: User, browser: Client) -> None:
+    answer = told(alice, "Hello", "Hi").active_leaf
+    assert answer is not None
+    address = f"/api/v1/answers/{answer.pk}/rating"
+    rated = browser.put(address, {"rating": "up", "note": "x"}, content_type="application/json")
+    assert (rated.json()["rating"], rated.json()["rating_note"]) == ("up", "x")
+    assert '"rating": "up"' in downloaded(browser, "/api/v1/ratings")
+    wrong = browser.put(address, {"rating": "best"}, content_type="application/json")
+    assert wrong.status_code == 422
+    browser.force_login(bob)
+    refused = browser.put(address, {"rating": "up"}, content_type="application/json")
+    assert refused.status_code == 404
+    assert downloaded(browser, "/api/v1/ratings") == ""
+
+
+def test_the_end_of_an_answer_comes_without_its_text(
+    alice: User, browser: Client, demo_server: Server
+) -> None:
+    answer = told(alice, "Hello", "Some **text**", reasoning="Hm.", reasoning_ms=14_000).active_leaf
+    assert answer is not None
+    address = reverse("chat:answer", args=[answer.pk])
+    html = browser.get(address, {"part": "end"}).content.decode()
+    assert "<strong>text" not in html
+    assert "Regenerate" in html
+    assert "Thought for 14.0 s" in visible_text(html)
+    assert "<strong>text" in browser.get(address).content.decode()
 
 
 def test_a_failure_is_a_sentence_and_a_retry(

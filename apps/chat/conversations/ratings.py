@@ -1,0 +1,67 @@
+"""Ratings of answers: stored with the answer, and downloaded to work with."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Literal
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.http import StreamingHttpResponse
+
+from apps.chat.models import Message, Rating
+from apps.runtime.async_db import in_db
+
+MAX_NOTE = 1000
+BATCH_SIZE = 200
+FILE_NAME = "ratings.jsonl"
+
+RatingWord = Literal["up", "down"]
+WORDS: dict[int, RatingWord] = {Rating.UP: "up", Rating.DOWN: "down"}
+RATINGS = {word: rating for rating, word in WORDS.items()}
+
+
+def word_of(message: Message) -> RatingWord | None:
+    return None if message.rating is None else WORDS[message.rating]
+
+
+def rate(answer: Message, word: RatingWord | None, note: str = "") -> None:
+    """Save a rating. None takes it back, and its note with it."""
+    answer.rating = None if word is None else RATINGS[word]
+    answer.rating_note = note.strip()[:MAX_NOTE] if word else ""
+    answer.save(update_fields=["rating", "rating_note"])
+
+
+def download(person: AbstractBaseUser) -> StreamingHttpResponse:
+    """Return the rated answers of a person as JSONL, oldest first.
+
+    A line has `prompt`, `answer`, `rating`, `note`, `model` and `server`: columns that a recipe of
+    Generate can use.
+    """
+    return StreamingHttpResponse(
+        _lines(person),
+        content_type="application/jsonl",
+        headers={"Content-Disposition": f'attachment; filename="{FILE_NAME}"'},
+    )
+
+
+async def _lines(person: AbstractBaseUser) -> AsyncIterator[str]:
+    after = 0
+    while batch := await in_db(_batch, person, after):
+        yield "".join(map(_line, batch))
+        after = batch[-1].pk
+
+
+def _batch(person: AbstractBaseUser, after: int) -> list[Message]:
+    rated = Message.objects.owned_by(person).answers().exclude(rating=None)
+    return list(rated.filter(pk__gt=after).select_related("parent")[:BATCH_SIZE])
+
+
+def _line(answer: Message) -> str:
+    row = {
+        "prompt": answer.parent.content if answer.parent else "",
+        "answer": answer.content,
+        "rating": word_of(answer),
+        "note": answer.rating_note,
+        "model": answer.model,
+        "server": answer.server_name,
+    }
+    return json.dumps(row, ensure_ascii=False) + "\n"
