@@ -8,6 +8,7 @@ import { View } from "../charts/zoom.js";
 const HUES = 14; // colours to tell neighbours apart by; labels beyond share them
 const NEAREST = 0.02; // of the map, at the nearest
 const REACH = 12; // pixels from the pointer to the text it tells of
+const [CHOSEN, MISSED, TAKEN, OTHERS] = ["this label", "this label, predicted as another", "another label, predicted as this one", "other texts"];
 const SIDES = ["training", "test", "out of scope", "unlabelled"];
 
 const section = document.querySelector("[data-map]");
@@ -19,43 +20,74 @@ async function start(section) {
   const count = section.querySelector("[data-map-count]");
   if (!answer.ok) { count.textContent = data.detail; return; }
   const colourBy = document.getElementById("map-colour");
-  const only = document.getElementById("map-label");
-  for (const [place, label] of data.labels.entries()) only.add(new Option(label.slice(0, 60), place));
-  const groups = () => grouped(data, colourBy.value, only.value);
+  let chosen = null; // the label that is highlighted
+  const groups = () => grouped(data, colourBy.value, chosen);
   const map = makeMap(section.querySelector("[data-chart=map]"), data, groups());
   const key = section.querySelector("[data-map-key]");
   const show = () => {
     const shown = groups();
     map(shown);
-    key.replaceChildren(...(colourBy.value === "label" ? [] : shown.map(([group]) => keyOf(group))));
+    key.replaceChildren(...(chosen === null && colourBy.value === "label" ? [] : shown.map(([group, texts]) => keyOf(group, texts, data))));
     count.textContent = `${shown.reduce((all, [, texts]) => all + texts.length, 0).toLocaleString("en")} texts`;
   };
   colourBy.addEventListener("change", show);
-  only.addEventListener("change", show);
+  const legend = makeLegend(section.querySelector("[data-map-legend]"), data, (label) => {
+    chosen = chosen === label ? null : label;
+    legend(chosen);
+    show();
+  });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
   show();
 }
 
 // The texts of each colour, those last that are to lie on top.
-function grouped(data, colourBy, only) {
-  const wanted = only === "" ? null : Number(only);
+function grouped(data, colourBy, chosen) {
   const groups = new Map();
   for (let at = 0; at < data.x.length; at += 1) {
-    if (wanted !== null && data.truth[at] !== wanted && data.predicted[at] !== wanted) continue;
-    const group = groupOf(data, at, colourBy);
+    const group = chosen === null ? groupOf(data, at, colourBy) : groupByChosen(data, at, chosen);
     if (!groups.has(group)) groups.set(group, []);
     groups.get(group).push(at);
   }
   return [...groups].sort(([a], [b]) => order(a) - order(b));
 }
 
-function keyOf(group) {
+function keyOf(group, texts) {
   const line = document.createElement("li");
+  line.append(dotOf(group), `${group} (${texts.length.toLocaleString("en")})`);
+  return line;
+}
+
+function dotOf(group) {
   const dot = document.createElement("span");
   dot.className = "map-dot";
   dot.style.background = colourOf(group, colours());
-  line.append(dot, group);
-  return line;
+  return dot;
+}
+
+// The labels with how many texts each has; pressing one highlights it among all others.
+function makeLegend(list, data, choose) {
+  const counts = data.labels.map(() => 0);
+  for (const truth of data.truth) if (truth >= 0) counts[truth] += 1;
+  const buttons = data.labels.map((label, place) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.title = label;
+    const name = document.createElement("span");
+    name.className = "clip";
+    name.textContent = label;
+    const count = document.createElement("span");
+    count.className = "number faint";
+    count.textContent = counts[place].toLocaleString("en");
+    button.append(dotOf(place % HUES), name, count);
+    button.addEventListener("click", () => choose(place));
+    const line = document.createElement("li");
+    line.append(button);
+    list.append(line);
+    return button;
+  });
+  const mark = (chosen) => buttons.forEach((button, place) => button.setAttribute("aria-pressed", place === chosen));
+  mark(null);
+  return mark;
 }
 
 // What shows other groups.
@@ -125,7 +157,7 @@ function nearest(chart, data, groups) {
 
 // The wrong ones are drawn last, on top.
 function order(group) {
-  return group === "wrong" ? 2 : group === "test" ? 1 : 0;
+  return { wrong: 3, [MISSED]: 3, [TAKEN]: 3, [CHOSEN]: 2, test: 1, [OTHERS]: -1 }[group] ?? 0;
 }
 
 function groupOf(data, at, colourBy) {
@@ -135,8 +167,14 @@ function groupOf(data, at, colourBy) {
   return data.truth[at] === data.predicted[at] ? "correct" : "wrong";
 }
 
+// Of one label: its texts, those it should not have, and all others as the ground.
+function groupByChosen(data, at, chosen) {
+  if (data.truth[at] === chosen) return data.predicted[at] === chosen ? CHOSEN : MISSED;
+  return data.truth[at] >= 0 && data.predicted[at] === chosen ? TAKEN : OTHERS;
+}
+
 function colourOf(group, c) {
-  const named = { correct: c.strong, wrong: c.bad, training: c.strong, test: c.accent, "out of scope": c.warn, "unlabelled": c.quiet };
+  const named = { [CHOSEN]: c.accent, [MISSED]: c.bad, [TAKEN]: c.warn, [OTHERS]: c.line, correct: c.strong, wrong: c.bad, training: c.strong, test: c.accent, "out of scope": c.warn, "unlabelled": c.quiet };
   return named[group] ?? `hsl(${Math.round((group * 360) / HUES)}, ${group % 2 ? 70 : 50}%, ${group % 3 ? 50 : 62}%)`;
 }
 

@@ -137,6 +137,8 @@ def test_mend_compare_and_take_along(page: Page, questions: Path, tmp_path: Path
     expect(page.locator("[data-map-count]")).to_have_text("162 texts")
     page.get_by_label("Colour by").select_option("Correct or wrong")
     expect(page.locator("[data-map-key]")).to_contain_text("correct")
+    page.get_by_role("list", name="Highlight a label").get_by_role("button").first.click()
+    expect(page.locator("[data-map-key]")).to_contain_text("this label (")
     go(page, "Ship")
     with page.expect_download(timeout=TRAINING) as download:  # a worker may still be at it
         page.get_by_role("link", name="Download .zip").click(timeout=TRAINING)
