@@ -14,15 +14,26 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-// A link to a part that is folded, such as #add, opens it.
+// The dialog: a button names it, so does the address #add-server; a refused form opens it again.
+document.addEventListener("click", (event) => {
+  const opener = event.target.closest("[data-dialog]");
+  if (opener) document.getElementById(opener.dataset.dialog).showModal();
+  else event.target.closest("[data-close]")?.closest("dialog").close();
+});
+document.querySelector("dialog[data-open]")?.showModal();
+
+// A link to a part that is folded, such as #server-3 or #add-server, opens it.
 function openLinked() {
   const part = document.getElementById(location.hash.slice(1));
-  if (part?.localName !== "details") return;
-  part.open = true;
-  part.scrollIntoView();
-  part.querySelector("input:not([type=hidden])")?.focus({ preventScroll: true });
+  if (part?.localName === "dialog") {
+    if (!part.open) part.showModal();
+    return;
+  }
+  const details = part?.localName === "details" ? part : part?.querySelector("details");
+  if (!details) return;
+  details.open = true;
+  details.scrollIntoView({ block: "nearest" });
 }
 window.addEventListener("hashchange", openLinked);
-// Later than the browser's own turn to the linked part, which takes the focus away again.
 if (document.readyState === "complete") openLinked();
 else window.addEventListener("load", () => setTimeout(openLinked));

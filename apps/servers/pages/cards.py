@@ -12,6 +12,7 @@ from apps.servers.facts.slot_status import SlotStatus
 from apps.servers.models import Kind, Server, State
 from apps.servers.pages.charts import Chart, charts, series
 from apps.servers.pages.fact_rows import FactRow, ModelRow, fact_rows, model_rows
+from apps.servers.pages.line import Line, build_line
 from apps.servers.pages.server_snapshot import seconds_since, take_snapshot
 from apps.servers.pages.slot_view import HeldPermit, Occupant, SlotView, slot_views
 from apps.servers.pages.status_text import describe, format_duration
@@ -72,9 +73,9 @@ class Card:
     charts: list[Chart]
     series: str
     """The numbers of the charts as JSON."""
-    uses: list[str]
     downloads: bool
     """It can download models."""
+    line: Line
 
     @property
     def state_label(self) -> str:
@@ -114,12 +115,13 @@ def build_card(
         if reachable
     ]
     views = [view for row in rows for view in row.views]
+    snapshot = take_snapshot(server, state, health, views, occupancies)
     return Card(
         server=server,
         state=state,
         tone=TONES.get(state, ""),
         since=_since(health.since),
-        words=describe(take_snapshot(server, state, health, views, occupancies)),
+        words=describe(snapshot),
         rows=rows,
         models=model_rows(server, activities) if reachable else [],
         facts=fact_rows(server),
@@ -127,8 +129,17 @@ def build_card(
         advice=list(server.facts.advice) if viewer.is_staff else [],
         charts=charts(buckets, embeds=_only_embeds(server)),
         series=series(buckets),
-        uses=[default.use for default in server.defaults.all()],
         downloads=reachable and server.kind == Kind.ROUTER,
+        line=build_line(
+            server,
+            reachable=reachable,
+            uses=[default.use for default in server.defaults.all()],
+            views=views,
+            reports_slots=bool(rows) and all(row.is_reported for row in rows),
+            buckets=buckets,
+            next_check=snapshot.next_check,
+            waiting=snapshot.waiting,
+        ),
     )
 
 

@@ -81,7 +81,7 @@ def model_rows(server: Server, activities: Mapping[str, ModelActivity]) -> list[
                 tone=MODEL_TONES.get(state, ""),
                 error=(activity.error if activity else "") or model.error,
                 context=_context(model, server),
-                abilities=_abilities(model),
+                abilities=model_abilities(model),
                 running=running,
                 waiting=activity.wait_reason if activity else "",
                 can_cancel=bool(running) and activity is not None and _ends(activity, model),
@@ -147,7 +147,8 @@ def _context(model: ModelFacts, server: Server) -> str:
     return f"{context:,} tokens per slot{beyond}"
 
 
-def _abilities(model: ModelFacts) -> list[str]:
+def model_abilities(model: ModelFacts) -> list[str]:
+    """Return what a model is known to do besides text, a word each."""
     names = ("embeddings", "vision", "audio", "reasoning")
     return [name for name in names if getattr(model, name)] + (
         ["tools"] if model.abilities.get("tools") else []

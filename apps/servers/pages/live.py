@@ -33,7 +33,7 @@ _few_cards = PerLoop(lambda: asyncio.Semaphore(CARDS_AT_ONCE), _none)
 
 
 async def read_cards(servers: Sequence[Server], *, viewer: User, ask: bool = True) -> list[Card]:
-    """The servers as they are now.
+    """The servers as they are now, in the order of the page.
 
     Args:
         viewer: the user.
@@ -44,12 +44,18 @@ async def read_cards(servers: Sequence[Server], *, viewer: User, ask: bool = Tru
     health, activities = await asyncio.gather(
         services.aread_health(servers), in_db(services.model_activities)
     )
-    return await asyncio.gather(
+    cards = await asyncio.gather(
         *(
             _card(server, health[server.pk], activities.get(server.pk, {}), viewer=viewer, ask=ask)
             for server in servers
         )
     )
+    return sorted(cards, key=_place)
+
+
+def _place(card: Card) -> tuple[bool, int, str]:
+    """Offline servers last; before them by what they are the default for, then by name."""
+    return card.state == State.UNREACHABLE, card.line.rank, card.server.name.lower()
 
 
 async def _card(

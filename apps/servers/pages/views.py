@@ -9,16 +9,19 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import aget_object_or_404, get_object_or_404, redirect, render
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.core.permissions import require_admin
 from apps.llm import errors
+from apps.llm.addresses import is_valid_key, validate_address
 from apps.runtime.async_db import in_db
 from apps.servers import services
 from apps.servers.models import Server, State
-from apps.servers.pages import live
+from apps.servers.pages import found, live
 from apps.servers.pages.choices import UseChoice, default_choices, fallback_name, parse_choice
 from apps.servers.pages.forms import ServerForm
+from apps.servers.pages.line import Total
 
 ADMINS_ALONE = "Only admins can change servers."
 GONE = "This server no longer exists. Choose another."
@@ -52,9 +55,11 @@ async def _render_page(
         refused: by use, the reason why its default was not changed.
     """
     servers = await _servers()
+    shown = await live.read_cards(servers, viewer=_viewer(request), ask=False)
     context = {
         "servers": servers,
-        "cards": await live.read_cards(servers, viewer=_viewer(request), ask=False),
+        "cards": shown,
+        "total": Total.of([card.line for card in shown]),
         "choices": default_choices(servers, refused),
         "form": form or await in_db(ServerForm),
     }
@@ -73,9 +78,9 @@ async def cards(request: HttpRequest) -> HttpResponse:
 async def _render_cards(request: HttpRequest) -> str:
     viewer = _viewer(request)
     shown = await live.read_cards(await _servers(), viewer=viewer)
-    return await in_db(
-        render_to_string, "servers/_server_list.html", {"cards": shown, "user": viewer}
-    )
+    total = Total.of([card.line for card in shown])
+    context = {"cards": shown, "user": viewer, "total": total, "oob": True}
+    return await in_db(render_to_string, "servers/_server_list.html", context)
 
 
 def _digest(html: str) -> str:
@@ -167,14 +172,50 @@ async def _set_fallback(request: HttpRequest, choice: UseChoice, servers: list[S
 
 
 @require_POST
+async def test(request: HttpRequest) -> HttpResponse:
+    """What answers at the address of the dialog, before it is added.
+
+    The key comes with the button alone: while somebody types, it is sent to nobody.
+    """
+    require_admin(request, ADMINS_ALONE)
+    typed = request.POST.get("base_url", "")
+    context: dict[str, Any] = {"name": request.POST.get("name", ""), "oob": True}
+    try:
+        context["address"] = validate_address(typed)
+    except ValueError as error:
+        context["address_error"] = str(error)
+    else:
+        key = request.POST.get("api_key", "")
+        context["found"] = await found.find(context["address"], key if is_valid_key(key) else "")
+        context["name"] = context["name"] or context["found"].name
+        context["had_no_scheme"] = "://" not in typed
+    return await in_db(render, request, "servers/_found.html", context)
+
+
+@require_POST
+async def check(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ask a server again what it is, now."""
+    require_admin(request, ADMINS_ALONE)
+    server = await aget_object_or_404(Server, pk=pk)
+    server = await services.refresh_server(server, max_age=timedelta(0))
+    said: dict[str, Any] = {"oob": True, "refused": server.state != State.READY}
+    said["said"] = f"“{server.name}”: {server.get_state_display().lower()}."
+    html = _with_digest(await _render_cards(request))
+    return HttpResponse(html + await in_db(render_to_string, "servers/_status_message.html", said))
+
+
+@require_POST
 async def add(request: HttpRequest) -> HttpResponse:
     require_admin(request, ADMINS_ALONE)
     form = await in_db(ServerForm, request.POST)
     if not await in_db(form.is_valid):
         return await _render_page(request, form=form, status=422)
     server = await services.refresh_server(await in_db(form.save))
+    for use in services.Use:
+        if use in request.POST.getlist("use"):
+            await in_db(services.set_default, server, use)
     _report_state(request, server, "Added")
-    return redirect("servers:index")
+    return redirect(f"{reverse('servers:index')}#server-{server.pk}")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

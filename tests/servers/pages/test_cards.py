@@ -170,7 +170,7 @@ def test_a_server_that_sleeps_is_not_woken(
 def test_a_server_that_is_away_is_named_with_its_reason(browser: Client) -> None:
     Server.objects.create(name="Away", base_url=f"http://127.0.0.1:{free_port()}/v1")
     shown = cards(browser)
-    assert "offline" in shown
+    assert "Away: offline" in visible_text(shown)
     assert "Check that it is running" in shown
 
 
@@ -178,7 +178,7 @@ def test_a_refused_key_is_said(browser: Client, server: Server) -> None:
     server.set_key("wrong")
     server.save()
     shown = cards(browser)
-    assert "key rejected" in shown
+    assert "Chat: key rejected" in visible_text(shown)
     assert "Update it under Edit" in shown
 
 

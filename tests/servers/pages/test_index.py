@@ -41,7 +41,7 @@ def test_index_shows_servers_uses_and_slots(browser: Client) -> None:
     DefaultServer.objects.create(use=Use.CHAT, server=create("Mine"))
     page = browser.get("/servers/").content.decode()
     assert "Mine" in page
-    assert "Default: chat" in page
+    assert "Default for chat" in page
     assert page.count("box-idle") == 2
     assert "Mine: First available model" in page
 
