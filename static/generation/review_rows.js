@@ -33,6 +33,11 @@ export function fetchAhead(indices, place) {
   for (const index of indices.slice(place + 1, place + 1 + AHEAD)) row(index).catch(() => {});
 }
 
+// Nobody leaves before the last decision has arrived.
+window.addEventListener("beforeunload", (event) => {
+  if (root().dataset.pending !== "0") event.preventDefault();
+});
+
 // Sends a decision when those before it have arrived; what became of the row.
 export function decide(index, fields) {
   const address = root().dataset.judge.replace(/0\/$/, `${index}/`);
@@ -43,7 +48,9 @@ export function decide(index, fields) {
     const page = new DOMParser().parseFromString(text, "text/html");
     return { ...page.getElementById("judged").dataset };
   });
-  sent = answer.catch(() => {});
+  const count = (step) => { root().dataset.pending = Number(root().dataset.pending) + step; };
+  count(1);
+  sent = answer.catch(() => {}).finally(() => count(-1));
   forget(index);
   return answer;
 }
