@@ -42,8 +42,10 @@ PAGES = (
     *("", "rows/", "rows/?page=500", "rows/?status=rejected", "rows/?status=unseen"),
     *("rows/?q=invoice", "rows/?is.topic=crash", "rows/?sort=low:quality", "rows/?is.quality=2"),
     *("quality/", "use/", "recipe/", "progress/", "cards/", "cards/?sort=low:quality"),
-    *("rows/17/", "diversity/", "near/?by=text"),
+    *("rows/17/", "diversity/"),
 )
+COMPARISON = "near/?by=text"
+"""All rows with all others, when somebody asks for it: printed, without a limit."""
 REVIEWS = (
     *("review/", "review/?status=unseen", "review/?status=rejected"),
     *("review/?status=unseen&sort=low:quality", "review/?status=unseen&at=9000"),
@@ -67,6 +69,7 @@ def main() -> int:
             browser.post(stack.login_url, headers={"X-CSRFToken": token})
             pages = [measure(browser, web, f"/generate/{job}/{page}") for page in PAGES]
             pages.append(measure(browser, web, "/generate/"))
+            measure(browser, web, f"/generate/{job}/{COMPARISON}")
             reviews = [measure(browser, web, f"/generate/{job}/{page}") for page in REVIEWS]
             address = f"/generate/{job}/review/?status=unseen&at=5000"
             reviews.append(measure(browser, web, address, FRAGMENT))

@@ -98,7 +98,7 @@ class TestProgress:
     def test_stops_when_it_is_done(self, browser: Client, job: Job) -> None:
         live = browser.get(f"/generate/{job.pk}/progress/?was=running")
         assert b"every 1s" in live.content
-        assert b"hx-swap-oob" not in live.content
+        assert b'id="job-tag"' not in live.content
         assert "HX-Trigger" not in live
         Item.objects.filter(index__gte=7).update(status=ItemStatus.ACCEPTED)
         Batch.objects.update(status=BatchStatus.DONE)

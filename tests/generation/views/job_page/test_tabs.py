@@ -130,10 +130,10 @@ def test_the_recipe_shows_what_changed_since(browser: Client, alice: User, job: 
     body = to_json(job.spec.recipe)
     first = RecipeVersion.objects.create(saved=saved, number=1, body=body)
     Job.objects.update(version=first)
-    assert "Changed since" not in shown(browser, job, "recipe/")
+    assert "Changes from" not in shown(browser, job, "recipe/")
     RecipeVersion.objects.create(saved=saved, number=2, body={**body, "system": "Be short."})
     page = shown(browser, job, "recipe/")
-    assert "Changed since: v1 and v2" in page
+    assert "Changes from v1 to v2" in page
     assert "system: Be short." in page
     assert JUDGED is not body
 
