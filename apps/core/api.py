@@ -11,7 +11,7 @@ from ninja import Schema
 from ninja.security import HttpBearer, SessionAuth
 
 from apps.core.errors import DomainError
-from apps.core.models import ApiKey, OwnedQuerySet
+from apps.core.models import ApiKey, KeyScope, OwnedQuerySet
 
 T = TypeVar("T")
 M = TypeVar("M", bound=models.Model)
@@ -55,10 +55,17 @@ class BearerKey(HttpBearer):
     """An API key: `Authorization: Bearer wb_...`."""
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
-        user = ApiKey.user_of(token)
-        if user is not None:
-            request.user = user
-        return user
+        key = ApiKey.find(token)
+        if key is None:
+            return None
+        if key.scope == KeyScope.READ and request.method not in {"GET", "HEAD"}:
+            raise ApiError(
+                403,
+                "read_only_key",
+                f"The API key “{key.name}” is read only. Create a key with full access.",
+            )
+        request.user = key.user
+        return key.user
 
 
 class BrowserSession(SessionAuth):

@@ -83,7 +83,7 @@ def test_user_of_forgets_a_revoked_key_and_a_disabled_user_at_once(alice: User) 
 def test_user_of_sees_changes_of_other_processes_after_a_while(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.core.models.KEY_CACHE_SECONDS", 0)
+    monkeypatch.setattr("apps.core.models.api_keys.KEY_CACHE_SECONDS", 0)
     _, token = ApiKey.issue(user=alice, name="x")
     assert status_of(token) == 200
     User.objects.update(is_active=False)
