@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from apps.core.models import Appearance
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,12 @@ def register_news(url_name: str, has_news: Callable[[User], bool]) -> None:
 
 def navigation(request: HttpRequest) -> dict[str, object]:
     here = request.resolver_match.namespace if request.resolver_match else ""
-    return {"places": PLACES, "here": here, "news": _places_with_news(request)}
+    return {
+        "places": PLACES,
+        "here": here,
+        "news": _places_with_news(request),
+        "look": SimpleLazyObject(lambda: _look(request)),
+    }
 
 
 def _places_with_news(request: HttpRequest) -> Callable[[], set[str]]:
@@ -48,3 +56,10 @@ def _places_with_news(request: HttpRequest) -> Callable[[], set[str]]:
         return {name for name, has_news in _has_news.items() if has_news(user)}
 
     return places
+
+
+def _look(request: HttpRequest) -> Appearance:
+    """How pages look for this person; a fragment does not ask."""
+    user = getattr(request, "user", None)
+    saved = Appearance.objects.filter(pk=user.pk).first() if user and user.pk else None
+    return saved or Appearance()

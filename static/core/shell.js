@@ -1,5 +1,6 @@
 // Shared by every page: errors of fragments, confirmations, polling, tabs and the scroll position.
 
+import "./dialogs.js";
 import "./toast.js";
 import "./form_errors.js";
 

@@ -23,8 +23,9 @@ def test_an_invited_person_chats_and_sees_only_what_is_theirs(
 ) -> None:
     page.goto("/settings/")
     page.get_by_role("link", name="People").click()
-    page.get_by_label("Name").fill("dana")
     page.get_by_role("button", name="Invite").click()
+    page.get_by_role("dialog").get_by_label("Name").fill("dana")
+    page.get_by_role("button", name="Create link").click()
     link = page.get_by_test_id("link").inner_text()
 
     context = chromium.new_context(base_url=stack.url)
@@ -45,13 +46,35 @@ def test_an_invited_person_chats_and_sees_only_what_is_theirs(
         expect(who.locator("body")).not_to_contain_text(other)
 
     dana.goto("/settings/")
-    expect(dana.get_by_text("Member")).to_be_visible()
+    expect(dana.get_by_text("Member", exact=True)).to_be_visible()
     expect(dana.get_by_role("link", name="People")).to_have_count(0)
     page.goto("/settings/people/")
-    page.get_by_text("Manage dana").click()
+    page.locator("summary", has_text="Manage dana").click()
     page.get_by_role("button", name="Disable").click()
     expect(page.get_by_text("dana can no longer log in.")).to_be_visible()
     dana.goto("/chat/")
     arrive(dana, r"/login/")
     assert problems == []
     context.close()
+
+
+def test_a_revoked_key_comes_back_and_a_theme_stays(page: Page) -> None:
+    page.goto("/settings/#keys")
+    page.get_by_role("button", name="Create key").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Key name").fill("laptop")
+    dialog.get_by_label("Access").select_option("Read only")
+    dialog.get_by_role("button", name="Create").click()
+    page.get_by_role("button", name="Revoke laptop").click()
+    expect(page.get_by_role("status").get_by_text("Key “laptop” revoked")).to_be_visible()
+    expect(page.get_by_role("button", name="Revoke laptop")).to_have_count(0)
+    page.keyboard.press("Alt+z")
+    expect(page.get_by_role("button", name="Revoke laptop")).to_be_visible()
+
+    page.get_by_label("Dark").check()
+    expect(page.locator("#appearance-saved")).to_have_text("Saved")
+    page.goto("/generate/")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.goto("/settings/")
+    page.get_by_label("System").check()
+    expect(page.locator("#appearance-saved")).to_have_text("Saved")

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.chat.conversations import ratings, sharing
@@ -101,5 +102,5 @@ def unshare(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     found.delete()
     messages.success(request, "Sharing stopped. The link no longer works.")
     if request.POST.get("back") == "list":
-        return redirect("chat:preferences")
+        return redirect(f"{reverse('core:settings')}#shares")
     return redirect("chat:conversation", found.conversation_id)

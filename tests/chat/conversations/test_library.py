@@ -125,6 +125,6 @@ def test_a_thousand_conversations(
         [Conversation(owner=alice, title=f"Number {n}") for n in range(1000)]
     )
     shown = told(alice, "Hello", "Hi")
-    with django_assert_num_queries(16, exact=True):
+    with django_assert_num_queries(17, exact=True):
         html = browser.get(reverse("chat:conversation", args=[shown.pk])).content.decode()
     assert html.count('id="listed-') == 50

@@ -57,13 +57,13 @@ def test_shares_are_listed_and_ended(alice: User, bob: User, client: Client) -> 
     mine = sharing.share(alice, told(alice, "q", "a"))
     his = sharing.share(bob, told(bob, "q", "a"))
     client.force_login(alice)
-    page = client.get(reverse("chat:preferences")).content.decode()
+    page = client.get(reverse("chat:preferences"), follow=True).content.decode()
     assert str(mine.token) in page
     assert str(his.token) not in page
     listed = client.get("/api/v1/shares").json()
     assert [share["token"] for share in listed] == [str(mine.token)]
     ended = client.post(reverse("chat:unshare", args=[mine.token]), {"back": "list"})
-    assert ended.headers["location"] == reverse("chat:preferences")
+    assert ended.headers["location"] == "/settings/#shares"
     assert list(Share.objects.all()) == [his]
 
 

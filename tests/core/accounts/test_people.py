@@ -119,8 +119,10 @@ def test_a_member_becomes_an_admin_and_a_member_again(admin: Client, alice: User
 
 def test_every_action_names_the_person_it_is_about(admin: Client, alice: User, bob: User) -> None:
     page = admin.get("/settings/people/").content.decode()
-    _, _, listed = page.partition('<ul class="people">')
-    spoken = re.findall(r'<(?:button|a) class="button[^>]*>(.*?)</(?:button|a)>', listed, re.DOTALL)
+    _, _, listed = page.partition('id="people"')
+    spoken = re.findall(
+        r'<(?:button|a) class="menu-item[^>]*>(.*?)</(?:button|a)>', listed, re.DOTALL
+    )
     names = [visible_text(one) for one in spoken]
     assert len(names) >= 8
     assert len(set(names)) == len(names)
@@ -233,6 +235,6 @@ def test_who_has_no_password_sets_one(browser: Client, alice: User) -> None:
     alice.set_unusable_password()
     alice.save()
     browser.force_login(alice)
-    assert b"Set a password" in browser.get("/settings/").content
+    assert b"Set password" in browser.get("/settings/").content
     browser.post("/settings/password/", {"new_password1": PASSWORD, "new_password2": PASSWORD})
     assert Client().post("/login/", {"username": "alice", "password": PASSWORD}).status_code == 302

@@ -23,9 +23,8 @@ def test_module_preloads_direct_and_indirect_imports_once() -> None:
 
 
 def test_module_without_imports_has_no_hints() -> None:
-    assert (
-        rendered("core/shell.js") == '<script type="module" src="/static/core/shell.js"></script>'
-    )
+    script = '<script type="module" src="/static/core/dialogs.js"></script>'
+    assert rendered("core/dialogs.js") == script
 
 
 def test_module_that_does_not_exist_is_an_error() -> None:
