@@ -154,7 +154,7 @@ def fill_the_rooms(page: Page, tmp_path: Path, questions: Path) -> dict[tuple[st
     page.get_by_label("Message", exact=True).fill("What is the prompt cache?")
     page.keyboard.press("Enter")
     expect(page.locator("article.answer:not(.answer-live)")).to_have_count(3, timeout=PATIENCE)
-    page.locator("[data-menu] summary").click()
+    page.locator("[data-menu] > summary").click()
     page.get_by_role("button", name="Share a read-only copy").click()
     expect(page).to_have_url(re.compile("/chat/shared/"))
     real["chat", "token"] = page.url.rstrip("/").rpartition("/")[2]
