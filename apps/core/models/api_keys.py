@@ -112,7 +112,7 @@ class ApiKey(models.Model):
     def user_of(cls, token: str) -> User | None:
         """Return the active user of a token, None if there is none."""
         key = cls.find(token)
-        return key and key.user
+        return None if key is None else key.user
 
     def record_use(self) -> None:
         now = timezone.now()
