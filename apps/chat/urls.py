@@ -64,6 +64,7 @@ urlpatterns = [
     path("<int:pk>/delete/", library.delete, name="delete"),
     path("<int:pk>/settings/", settings.settings, name="settings"),
     path("<int:pk>/settings/prompt/", settings.write_prompt, name="write_prompt"),
+    path("<int:pk>/settings/prompt/compare/", settings.compare_prompts, name="compare_prompts"),
     path("<int:pk>/settings/prompt/check/", settings.check_prompt, name="check_prompt"),
     path("<int:pk>/settings/fields/", settings.answer_fields, name="response_fields"),
     path("<int:pk>/settings/preset/", settings.apply_preset, name="apply_preset"),

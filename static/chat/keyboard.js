@@ -1,14 +1,10 @@
 // Keyboard shortcuts of the chat page, and their list on "?".
 
 import { click, lastOf, openPalette } from "./palette.js";
+import { togglePanel } from "./panel.js";
 
 const keys = document.getElementById("keys");
 const composer = document.querySelector("[data-composer] textarea");
-
-function openSheet() {
-  const sheet = document.getElementById("settings");
-  if (sheet?.togglePopover()) sheet.focus();
-}
 
 function move(step) {
   const links = [...document.querySelectorAll("#chat-links .chat-link[href]")];
@@ -29,7 +25,7 @@ const SHORTCUTS = [
   { key: "/", act: openPalette },
   { code: "KeyK", mod: true, anywhere: true, act: openPalette },
   { code: "KeyN", alt: true, anywhere: true, act: () => click(".chat-new") },
-  { code: "KeyM", alt: true, anywhere: true, act: openSheet },
+  { code: "KeyM", alt: true, anywhere: true, act: () => togglePanel() },
   { code: "KeyR", alt: true, anywhere: true, act: () => lastOf("[data-regenerate]")?.click() },
   { code: "KeyA", alt: true, anywhere: true, act: () => click(ANSWER_NOW) },
   { code: "KeyC", alt: true, anywhere: true, act: copyLast },

@@ -110,7 +110,7 @@ def test_escape_closes_what_is_open_before_it_stops(page: Page) -> None:
     live = page.locator("article.answer-live [data-text]")
     expect(live).to_contain_text(" 20 ")
     panel = page.locator("#settings")
-    page.get_by_role("button", name="Model and parameters").click()
+    page.get_by_role("button", name="Chat settings").click()
     expect(panel).to_be_visible()
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()

@@ -66,12 +66,11 @@ def test_what_a_swap_brings_works_at_once(page: Page) -> None:
 def test_the_panel_saves_at_once(page: Page) -> None:
     begin(page, "Hi")
     page.keyboard.press("Alt+m")
-    panel = page.get_by_role("complementary", name="Model and parameters")
+    panel = page.get_by_role("complementary", name="Chat settings")
     panel.get_by_label("Temperature").fill("0.3")
-    panel.get_by_label("min_p").focus()
+    panel.get_by_label("Min-p").focus()
     expect(panel.get_by_text("Saved.", exact=True)).to_be_visible()
-    page.reload()
-    page.keyboard.press("Alt+m")
+    page.reload()  # the panel is open as before
     expect(panel.get_by_label("Temperature")).to_have_value("0.3")
 
 
@@ -240,7 +239,7 @@ def test_fields_of_answers_and_a_pin(page: Page) -> None:
     held: list[Route] = []
     page.route("**/structured_output.js", lambda route: held.append(route), times=1)
     page.keyboard.press("Alt+m")
-    panel = page.get_by_role("complementary", name="Model and parameters")
+    panel = page.get_by_role("complementary", name="Chat settings")
     panel.get_by_text("Structured output (JSON)").click()
     add = panel.get_by_role("button", name="Add field", exact=True)
     expect(add).to_be_disabled()  # its script is still to come
@@ -250,7 +249,6 @@ def test_fields_of_answers_and_a_pin(page: Page) -> None:
     panel.get_by_label("Field name").fill("mood")
     expect(panel.get_by_text("Structured output on: 1 field.")).to_be_visible()
     page.reload()
-    page.keyboard.press("Alt+m")
     expect(panel.get_by_label("Field name")).to_have_value("mood")
     page.keyboard.press("Escape")
     page.locator("article.question").hover()

@@ -1,5 +1,6 @@
 """System prompts of a person in versions, and their parts that invalidate the prompt cache."""
 
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,6 +43,40 @@ def save_system_prompt(*, owner: User, name: str, text: str) -> SystemPrompt:
                 )
         except IntegrityError:  # another request saved this version first
             continue
+
+
+def versions_of(prompt: SystemPrompt) -> list[SystemPrompt]:
+    """Return all versions of a system prompt, the newest first."""
+    found = SystemPrompt.objects.filter(owner_id=prompt.owner_id, name=prompt.name)
+    return list(found.order_by("-version"))
+
+
+@dataclass(frozen=True, slots=True)
+class DifferencePart:
+    """A part of two texts: same, removed from the old one, or added in the new one."""
+
+    kind: str
+    text: str
+
+
+MAX_COMPARED_WORDS = 4000  # comparing takes longer with the square of it
+
+
+def difference(old: str, new: str) -> list[DifferencePart]:
+    """Return two texts as one, word by word; by lines if they are long."""
+    split = r"\S+|\s+" if max(len(old), len(new)) < 6 * MAX_COMPARED_WORDS else r"[^\n]*\n|[^\n]+"
+    before, after = re.findall(split, old), re.findall(split, new)
+    found: list[DifferencePart] = []
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind == "equal":
+            found.append(DifferencePart("same", "".join(before[a:b])))
+            continue
+        if b > a:
+            found.append(DifferencePart("removed", "".join(before[a:b])))
+        if d > c:
+            found.append(DifferencePart("added", "".join(after[c:d])))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,16 @@ class ParamField:
     step: str
     lowest: str
     highest: str = ""
+    slider_to: str = ""
+    """Highest value of its slider; "": it has none."""
+    slider_step: str = "0.01"
+
+    def tick(self, value: float) -> float | None:
+        """Return where a value lies on the slider, 0 to 100."""
+        if not self.slider_to:
+            return None
+        lowest, highest = float(self.lowest), float(self.slider_to)
+        return round(100 * min(1.0, max(0.0, (value - lowest) / (highest - lowest))), 1)
 
     @property
     def is_whole(self) -> bool:
@@ -28,28 +38,46 @@ class ParamField:
 
 
 SAMPLING = (
-    ParamField("temperature", "Temperature", "0 = always the most likely token", "any", "0", "10"),
     ParamField(
-        "min_p", "min_p", "Drop tokens below this fraction of the top probability", "any", "0", "1"
+        "temperature",
+        "Temperature",
+        "0 = always the most likely token",
+        "any",
+        "0",
+        "10",
+        "2",
+        "0.05",
+    ),
+    ParamField(
+        "min_p",
+        "Min-p",
+        "Drop tokens below this fraction of the top probability",
+        "any",
+        "0",
+        "1",
+        "1",
     ),
     ParamField(
         "top_p",
-        "top_p",
+        "Top-p",
         "Keep the most likely tokens up to this total probability",
         "any",
         "0",
         "1",
+        "1",
     ),
-    ParamField("top_k", "top_k", "Keep only the k most likely tokens. 0 = off", "1", "0"),
+    ParamField(
+        "top_k", "Top-k", "Keep only the k most likely tokens. 0 = off", "1", "0", "", "100", "1"
+    ),
     ParamField("max_tokens", "Max tokens", "Per answer, without its thinking", "1", "1", "1000000"),
     ParamField("seed", "Seed", "Same seed, same answer. -1 = random", "1", "-1", "4294967295"),
 )
 REPETITION = (
-    ParamField("repeat_penalty", "Repeat penalty", "1 = off", "any", "0", "10"),
+    ParamField("repeat_penalty", "Repeat penalty", "1 = off", "any", "0", "10", "2"),
     ParamField(
         "repeat_last_n", "Repeat penalty window", "In tokens. -1 = whole context", "1", "-1"
     ),
-    ParamField("dry_multiplier", "DRY multiplier", "0 = off, 0.8 is common", "any", "0", "10"),
+    ParamField("dry_multiplier", "DRY multiplier", "0 = off, 0.8 is common", "any", "0", "10", "2"),
     ParamField(
         "dry_allowed_length",
         "DRY allowed length",
@@ -58,8 +86,8 @@ REPETITION = (
         "0",
         "1000",
     ),
-    ParamField("presence_penalty", "Presence penalty", "0 = off", "any", "-2", "2"),
-    ParamField("frequency_penalty", "Frequency penalty", "0 = off", "any", "-2", "2"),
+    ParamField("presence_penalty", "Presence penalty", "0 = off", "any", "-2", "2", "2"),
+    ParamField("frequency_penalty", "Frequency penalty", "0 = off", "any", "-2", "2", "2"),
 )
 NUMBERS = (*SAMPLING, *REPETITION)
 MAX_STOPS = 16

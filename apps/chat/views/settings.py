@@ -37,6 +37,8 @@ def settings(request: HttpRequest, pk: int) -> HttpResponse:
     found.params = params_form.merge(found.sampling, edited).to_json()
     found.system_prompt = get_prompt(request, request.POST.get("system_prompt", ""))
     found.save(update_fields=["server", "model", "params", "system_prompt"])
+    if "reload" in request.POST:
+        return _panel(request, found, saved="Saved.")
     return _render_result(request, found, saved="Saved.")
 
 
@@ -133,6 +135,8 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
         "values": values,
         "thinking": thinking_choices(values["thinking"]),
         "limits": _limits(found),
+        "versions": system_prompts.versions_of(found.system_prompt) if found.system_prompt else [],
+        **_defaults(found),
         "schema": schema,
         "schema_json": json.dumps(schema),
         "changing": changing_parts(found.system_prompt.text) if found.system_prompt else [],
@@ -141,6 +145,34 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
         "change": bool(saved),
     }
     return render(request, "chat/settings/_panel.html", context)
+
+
+@require_safe
+def compare_prompts(request: HttpRequest, pk: int) -> HttpResponse:
+    """Render the difference between two versions of a system prompt."""
+    get_chat_or_draft(request, pk)
+    old, new = (get_prompt(request, request.GET.get(name, "0") or "0") for name in ("old", "new"))
+    assert old is not None
+    assert new is not None
+    if old.version > new.version:
+        old, new = new, old
+    parts = system_prompts.difference(old.text, new.text)
+    context = {"old": old, "new": new, "parts": parts}
+    return render(request, "chat/settings/_difference.html", context)
+
+
+def _defaults(found: Conversation) -> dict[str, Any]:
+    """Return the server's own sampling parameters, and where they lie on the sliders."""
+    try:
+        target = llm.choose_target(*chosen_model(found))
+    except llm.NoServer:
+        return {"defaults": {}, "ticks": {}}
+    reported = target.server.facts_of(target.model).sampling
+    fields = [field for field in params_form.NUMBERS if field.name in reported]
+    return {
+        "defaults": {field.name: f"{reported[field.name]:g}" for field in fields},
+        "ticks": {field.name: field.tick(reported[field.name]) for field in fields},
+    }
 
 
 def _limits(found: Conversation) -> dict[str, str]:

@@ -49,6 +49,8 @@ class ModelFacts:
     """True if a request can turn thinking off; else it can only set the effort."""
     abilities: dict[str, bool] = field(default_factory=dict)
     """llama-server's chat_template_caps, without "supports_"."""
+    sampling: dict[str, float] = field(default_factory=dict)
+    """Its default sampling parameters, by their names in requests."""
     weights: list[int] = field(default_factory=list)
     """Parameters, bytes and embedding width, where reported: they tell models of one name apart."""
     actions: list[str] = field(default_factory=list)

@@ -14,6 +14,18 @@ _THINKING = re.compile(
 _OFF = re.compile(r"enable_thinking|\{%-?\s*(?:el)?if\s+(?:not\s+)?thinking\b(?!\s+in\b)")
 _EFFORT = re.compile(r"reasoning_effort")
 TEMPLATE = "its chat template"
+SAMPLING = (
+    "temperature",
+    "min_p",
+    "top_p",
+    "top_k",
+    "repeat_penalty",
+    "repeat_last_n",
+    "dry_multiplier",
+    "dry_allowed_length",
+    "presence_penalty",
+    "frequency_penalty",
+)
 
 
 def learn(model: ModelFacts, props: dict[str, Any], source: str) -> None:
@@ -30,6 +42,7 @@ def learn(model: ModelFacts, props: dict[str, Any], source: str) -> None:
             for name, value in (props.get("chat_template_caps") or {}).items()
             if isinstance(value, bool)
         },
+        sampling=sampling_of(props),
     )
     template = props.get("chat_template")
     if isinstance(template, str) and template:
@@ -43,6 +56,19 @@ def learn(model: ModelFacts, props: dict[str, Any], source: str) -> None:
 
 def context_of(props: dict[str, Any]) -> int | None:
     return number((props.get("default_generation_settings") or {}).get("n_ctx"))
+
+
+def sampling_of(props: dict[str, Any]) -> dict[str, float]:
+    """Return the default sampling parameters that it reports."""
+    params = (props.get("default_generation_settings") or {}).get("params")
+    if not isinstance(params, dict):
+        return {}
+    # Floats come as 0.800000011920929.
+    return {
+        name: round(value, 4)
+        for name in SAMPLING
+        if isinstance(value := params.get(name), int | float) and not isinstance(value, bool)
+    }
 
 
 def _flag(value: Any) -> bool | None:

@@ -46,7 +46,7 @@ def test_the_form_and_back() -> None:
         ("temperature", "warm", "Temperature must be a number, not “warm”."),
         ("temperature", "11", "Temperature must be between 0 and 10."),
         ("temperature", "nan", "Temperature must be between 0 and 10."),
-        ("top_k", "2.5", "top_k must be a whole number, not “2.5”."),
+        ("top_k", "2.5", "Top-k must be a whole number, not “2.5”."),
         ("max_tokens", "0", "Max tokens must be between 1 and 1000000."),
         ("thinking", "much", f"Thinking: {EXPECTED}"),
         ("stop", "x\n" * 17, "Up to 16 stop sequences are allowed. You entered 17."),
