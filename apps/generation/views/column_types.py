@@ -14,7 +14,7 @@ COLUMN_TYPES = (
     ("Random", (
         ("category", "Category", "values, weights, quotas",
          "One of your values, picked evenly, by weight or by quota."),
-        ("subcategory", "Sub-category", "depends on another column",
+        ("subcategory", "Sub-category", "depends on a column",
          "One of your values, chosen by the value of another column."),
         ("number", "Number", "range or bell curve", "A random number in a range."),
         ("date", "Date", "between two days", "A random date in a range."),

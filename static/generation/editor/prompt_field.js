@@ -147,8 +147,8 @@ export function listen(root) {
     else if (event.key === "Escape") close();
     else return;
     event.preventDefault();
-    event.stopImmediatePropagation();
-  });
+    event.stopPropagation();
+  }, true); // before the editor's own Escape, which leaves the field
   root.addEventListener("focusout", ({ target }) => { if (target === field) close(); });
   menu.addEventListener("pointerdown", (event) => {
     event.preventDefault(); // the field keeps the focus
