@@ -43,6 +43,7 @@ DATASET_PAGES = (
 )
 CLASSIFIER_PAGES = (
     *("", "runs/1/charts/", "thresholds/", "runs/1/gates/", "map/", "runs/1/map/", "copies/"),
+    *("runs/1/matrix/?all=1", "runs/1/rows/?truth=0&predicted=1"),
     *("improve/", "versions/", "chat/", "files/", "export/"),
 )
 

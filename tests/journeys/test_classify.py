@@ -59,7 +59,7 @@ def test_csv_to_prediction(page: Page, questions: Path) -> None:
     expect(page.get_by_role("textbox", name="Text")).to_have_value(re.compile("in the post"))
     page.get_by_role("link", name="Ship").click()
     page.get_by_role("link", name="Versions", exact=True).click()
-    history = page.get_by_role("region", name="Versions").get_by_role("row")
+    history = page.get_by_role("region", name="Versions", exact=True).get_by_role("row")
     expect(history).to_have_count(3)
     expect(history.nth(1)).to_contain_text("Live")
     expect(history.nth(1).get_by_role("cell").nth(6)).to_have_text("0")

@@ -1,4 +1,4 @@
-"""{% classify_list %}: the classifiers and datasets beside every page of Classify."""
+"""{% classify_list %} and {% classify_list_body %}: the classifiers and datasets of Classify."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +36,12 @@ def classify_list(context: RequestContext) -> dict[str, Any]:
         "classifier_pk": classifier.pk if isinstance(classifier, Classifier) else None,
         "dataset_pk": dataset.pk if isinstance(dataset, Dataset) else None,
     }
+
+
+@register.inclusion_tag("classifiers/_start_page.html", takes_context=True)
+def classify_list_body(context: RequestContext) -> dict[str, Any]:
+    """The same rows in the start page: on a phone nothing is beside it."""
+    return classify_list(context)
 
 
 def _classifiers(user: Any) -> Any:

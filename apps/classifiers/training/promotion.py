@@ -59,7 +59,7 @@ def held_back_notes(run: Run, results: RowResults, labels: list[str]) -> list[st
         f"Held back: on the {found.rows:,} test rows that both were tested on, it is "
         f"{-100 * found.difference:.1f} percentage points worse than run {now.current.number} "
         f"(McNemar’s test, p {mcnemar.format_p_value(found.p_value)}), which stays live. "
-        "To use this run, choose it under Versions."
+        "To use this run, make it live under Ship, Versions."
     ]
 
 

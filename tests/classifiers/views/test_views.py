@@ -151,7 +151,7 @@ def test_pages_ask_the_same_number_of_queries(
     for number in range(2, 10):
         factories.classifier(alice, made.dataset)
         Run.objects.create(classifier=made, number=number, status=Status.CANCELLED)
-        with django_assert_num_queries(7):
+        with django_assert_num_queries(9):
             browser.get("/classify/")
         with django_assert_num_queries(9):
             browser.get(f"/classify/{made.pk}/")
