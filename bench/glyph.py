@@ -89,7 +89,8 @@ new PerformanceObserver((list) => {
 // Where the last block of the answer is, before the answer ends and after.
 const BLOCKS = "article.answer .prose:not(.muted) > .bundle > *";
 window.placeOf = () => [...document.querySelectorAll(BLOCKS)]
-  .map((block) => block.offsetTop + ":" + block.offsetHeight).join(" ");
+  .map((block, n, [first]) => [block, first].map((one) => one.getBoundingClientRect().top))
+  .map(([top, start]) => Math.round(top - start)).join(" ");
 """
 TYPED = """
 document.addEventListener("input", () => { window.typedAt ??= performance.now(); }, true);

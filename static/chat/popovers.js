@@ -14,6 +14,11 @@ document.addEventListener("toggle", ({ target, newState }) => {
   target.style.left = `${Math.max(GAP, left)}px`;
 }, true);
 
+// htmx copies attributes onto what it swaps in, and a style attribute is refused there.
+document.addEventListener("beforetoggle", ({ target, newState }) => {
+  if (newState === "closed" && target.matches?.("[popover][data-by]")) target.removeAttribute("style");
+}, true);
+
 // A command closes its menu.
 document.addEventListener("click", ({ target }) => {
   const item = target.closest?.("[popover][data-by] .menu-item:not(.pin)");

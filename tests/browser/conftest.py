@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from apps.core.text import markdown
-from tests.browser.teller import CALLED, OTHER, TEXT, THOUGHT, Teller
+from tests.browser.teller import CALLED, OTHER, TEXT, THOUGHT, TYPESET, Teller
 from tests.journeys.conftest import PATIENCE
 from tests.journeys.conftest import chromium as chromium
 from tests.journeys.conftest import logged_in as logged_in
@@ -24,6 +24,9 @@ window.clean = (element) => {
   const copy = element.cloneNode(true);
   for (const added of copy.querySelectorAll(".code-buttons, .table-buttons")) added.remove();
   for (const seen of copy.querySelectorAll("[data-seen]")) seen.removeAttribute("data-seen");
+  for (const formula of copy.querySelectorAll("code.math, .math-shown")) {
+    formula.replaceWith(document.createElement("math"));
+  }
   const bundles = copy.querySelectorAll(":scope > .bundle");
   for (const bundle of bundles) bundle.replaceWith(...bundle.childNodes);
   const caret = / class="caret"| caret(?=")/;
@@ -106,7 +109,9 @@ def open_device(
         )
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
-        texts = json.dumps([markdown.render(text) for text in (TEXT, OTHER, THOUGHT, *CALLED)])
+        texts = json.dumps(
+            [markdown.render(text) for text in (TEXT, OTHER, THOUGHT, TYPESET, *CALLED)]
+        )
         context.add_init_script(f"const TEXTS = {texts};{WATCH}")
         context.on("weberror", lambda error: problems.append(str(error.error)))
         context.on("console", lambda line: problems.append(line.text) if is_problem(line) else None)

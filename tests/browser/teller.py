@@ -20,6 +20,11 @@ PARAGRAPHS = (
 )
 TEXT = "\n\n".join(f"## Part {number}\n\n{PARAGRAPHS[number % 4]}" for number in range(24))
 CALLED = (PARAGRAPHS[0], PARAGRAPHS[3])  # before and after a call
+TYPESET = (
+    "# Tea\n\nGreen **or** black `tea`.\n\n- [x] water\n- leaves\n\n| kettle | price |\n|---|--:|\n"
+    "| blue | 12 |\n\n```python\ntea = 1\n```\n\n$$\nt = \\frac{1}{2}\n$$\n\nso \\(t\\).\n\n"
+    "```sh\nls\n```\n\n> A quotation that is long enough to be selected.\n\nThe end."
+)
 PACE_SECONDS = 0.001
 THOUGHT = "First I look into the kettle.\n\nThen I think of 🫖."
 OTHER = "\n".join(f"Another answer, line {number}: {'tea ' * 12}" for number in range(60))  # long

@@ -19,7 +19,16 @@ from apps.chat.streaming.redis_writer import stream_key
 from apps.core.text import markdown
 from apps.core.text.live_markdown import LiveMarkdown
 from tests.browser.conftest import OTHER_QUESTION, OpenDevice
-from tests.browser.teller import CALLED, OTHER, TEXT, THOUGHT, Teller, beginning, pieces
+from tests.browser.teller import (
+    CALLED,
+    OTHER,
+    TEXT,
+    THOUGHT,
+    TYPESET,
+    Teller,
+    beginning,
+    pieces,
+)
 from tests.browser.wire import Wire
 from tests.chat.tools.tool_server import call
 from tests.stack import Stack
@@ -403,3 +412,50 @@ def test_the_web_process_is_killed(page: Page, teller: Teller, stack: Stack) -> 
     page.get_by_role("button", name="Continue").click()
     expect(page.locator(FINISHED).get_by_label("Answer 2 of 2")).to_be_visible()
     check(page, TEXT)
+
+
+TOPS = """(() => [...document.querySelectorAll("article.answer .prose:not(.muted) > .bundle > *")]
+  .map((block) => Math.round(block.getBoundingClientRect().top)))()"""
+SELECT = """(() => {
+  const quoted = document.querySelector("article.answer blockquote p").firstChild;
+  document.getSelection().setBaseAndExtent(quoted, 2, quoted, 11);
+})()"""
+
+
+def test_nothing_moves_and_nothing_is_unselected_when_an_answer_ends(
+    page: Page, teller: Teller
+) -> None:
+    teller.says["Typeset it."] = TYPESET
+    teller.allowed = len(pieces(TYPESET, 0)) + len(pieces(THOUGHT, 1)) - 1
+    begin(page, "Typeset it.")
+    expect(page.locator(f"{LIVE} blockquote")).to_contain_text("be selected.")
+    expect(page.locator(f"{LIVE} .math-shown")).to_have_count(2)
+    expect(page.locator(f"{LIVE} figure.code").get_by_role("button", name="Copy")).to_have_count(2)
+    page.evaluate(SELECT)
+    tops = page.evaluate(TOPS)
+    teller.allowed = math.inf
+    wait_for_end(page)
+    assert page.evaluate("document.getSelection().toString()") == "quotation"
+    assert page.evaluate(TOPS)[: len(tops)] == tops
+    shown = page.locator(f"{FINISHED} [data-message-text]").inner_text()
+    assert not [mark for mark in ("**", "##", "```", "|-", "$$", "\\(") if mark in shown]
+    page.reload()
+    check(page, TYPESET)
+
+
+def test_a_reader_further_up_is_told_of_the_answer(page: Page, teller: Teller) -> None:
+    teller.allowed = 100
+    begin(page)
+    wait_for(page, beginning(100))
+    to_end = page.locator("[data-to-end]")
+    expect(to_end).to_be_hidden()
+    page.mouse.move(700, 300)
+    page.mouse.wheel(0, -300)
+    expect(to_end).to_have_text("Jump to end")
+    teller.allowed = math.inf
+    wait_for_end(page)
+    expect(to_end).to_have_text("New answer")
+    assert page.evaluate(FROM_END) > 300
+    page.get_by_label("Message", exact=True).press("End")
+    expect(to_end).to_be_hidden()
+    page.wait_for_function(f"() => {FROM_END} < 48")

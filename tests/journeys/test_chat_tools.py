@@ -62,7 +62,7 @@ def test_calls_are_shown_and_one_waits_for_its_person(page: Page) -> None:
     expect(answer).to_contain_text("Alldone.")
     cards = answer.locator(".call")
     expect(cards).to_have_count(3)
-    cards.first.locator("summary").click()
+    cards.first.locator("> summary").click()
     expect(cards.first.get_by_label("Result")).to_have_text("42")
     expect(cards.last).to_contain_text("Failed")
 

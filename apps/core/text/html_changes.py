@@ -5,12 +5,14 @@ selected there. For sanitised HTML alone: each element is closed, and what is te
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import unescape
 from typing import Any
 
 _TOKEN = re.compile(r'<(/?)([a-z0-9]+)(?:[^">]|"[^"]*")*>|[^<]+')
+# Long code that is being written comes in these; they stand in one row and hold no others.
+CHUNK = '<span class="chunk">'
 _VOID = {"br", "hr", "input"}
 
 
@@ -64,7 +66,7 @@ def change(old: str, new: str) -> Change | None:
     # starts. The first is the block itself.
     opened: list[tuple[int, int]] = []
     nodes = [0]
-    for token in _TOKEN.finditer(new):
+    for token in _tokens(new, same, nodes):
         is_text = token[2] is None
         if token.end() > same or (is_text and token.end() == same):
             return _change_at(old, new, token, opened, nodes)
@@ -78,6 +80,17 @@ def change(old: str, new: str) -> Change | None:
             nodes[-1] += 1
             nodes.append(0)
     return None
+
+
+def _tokens(html: str, same: int, nodes: list[int]) -> Iterator[re.Match[str]]:
+    """Yield the tokens, without those of the chunks of long code that stay, which are counted."""
+    first, last = html.find(CHUNK, 0, same), html.rfind(CHUNK, 0, same)
+    if first < last:
+        yield from _TOKEN.finditer(html, 0, first)
+        nodes[-1] += html.count(CHUNK, first, last)
+        yield from _TOKEN.finditer(html, last)
+    else:
+        yield from _TOKEN.finditer(html)
 
 
 def _change_at(

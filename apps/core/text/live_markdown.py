@@ -9,7 +9,6 @@ One thing is known at the end alone: an address given below its link (`[1]: http
 
 import re
 from copy import deepcopy
-from functools import lru_cache
 
 from markdown_it.common.utils import normalizeReference
 from markdown_it.rules_core import StateCore
@@ -17,8 +16,9 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
 from apps.core.text import markdown, unfinished
+from apps.core.text.html_changes import CHUNK
 
-CHUNK_CHARACTERS = 3000
+CHUNK_CHARACTERS = 800
 
 _FENCE = re.compile(r"(`{3,}|~{3,})([^`\n]*)\n")
 # An answer that is JSON is shown as code while it is written.
@@ -152,37 +152,32 @@ class _Code:
     def __init__(self) -> None:
         self.searched = 0
         """Up to here its end was looked for."""
-        self._ends: list[int] = []
+        self._chunks: list[str] = []
+        """HTML of what is not coloured again."""
+        self._coloured = 0
+        """Up to here."""
 
     def render(self, language: str, code: str, mark: str = "") -> str:
         head, newline, tail = code.rpartition("\n")
         if mark and tail.strip() and not tail.strip().strip(mark[0]):
             code = head + newline  # it may be the fence's end
-        self._find_ends(code)
-        start, chunks = 0, []
-        for end in self._ends:
-            chunks.append(_chunk(language, code[start:end]))
-            start = end
+        self._colour_chunks(language, code)
         # Without the end of its last line: the caret stands behind what was written.
-        rest = markdown.sanitised(markdown.coloured(language, code[start:])).removesuffix("\n")
+        rest = markdown.sanitised(markdown.coloured(language, code[self._coloured :])).removesuffix(
+            "\n"
+        )
         shell = markdown.sanitised(markdown.code_block(language, "")).strip()
         before, after = shell.split("</code>")
-        return f"{before}{''.join(chunks)}{rest}</code>{after}"
+        return f"{before}{''.join(self._chunks)}{rest}</code>{after}"
 
-    def _find_ends(self, code: str) -> None:
-        start = self._ends[-1] if self._ends else 0
-        while len(code) - start > CHUNK_CHARACTERS:
-            end = code.find("\n", start + CHUNK_CHARACTERS) + 1
+    def _colour_chunks(self, language: str, code: str) -> None:
+        while len(code) - self._coloured > CHUNK_CHARACTERS:
+            end = code.find("\n", self._coloured + CHUNK_CHARACTERS) + 1
             if not end:
                 return
-            self._ends.append(end)
-            start = end
-
-
-@lru_cache(maxsize=256)
-def _chunk(language: str, code: str) -> str:
-    html = markdown.sanitised(markdown.coloured(language, code))
-    return f'<span class="chunk">{html}</span>'
+            html = markdown.coloured(language, code[self._coloured : end])
+            self._chunks.append(f"{CHUNK}{markdown.sanitised(html)}</span>")
+            self._coloured = end
 
 
 def _parse_blocks(text: str) -> list[Token]:

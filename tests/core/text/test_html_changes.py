@@ -2,8 +2,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from apps.core.text.html_changes import Change, Update, change, update
-from apps.core.text.live_markdown import LiveMarkdown
+from apps.core.text.html_changes import CHUNK, Change, Update, change, update
+from apps.core.text.live_markdown import CHUNK_CHARACTERS, LiveMarkdown
 from tests.core.text.test_live_markdown import SAMPLES
 
 
@@ -92,6 +92,21 @@ def test_a_page_that_follows_the_changes_shows_the_text(name: str, size: int) ->
 )  # fmt: skip
 def test_a_change_begins_where_the_texts_differ(old: str, new: str, found: Change | None) -> None:
     assert change(old, new) == found
+
+
+def test_only_the_end_of_long_code_is_sent() -> None:
+    live, page, sent = LiveMarkdown(), list[Node](), list[str]()
+    live.add("```python\n")
+    for number in range(700):
+        live.add(f"x{number} = 1\n")
+        live.render()
+        told = update(sent, live.open)
+        assert told is not None
+        assert number == 0 or len(str(told)) < 2 * CHUNK_CHARACTERS * 12
+        apply(page, told)
+        sent = list(live.open)
+    assert sent[0].count(CHUNK) > 2
+    assert [node.shown() for node in page] == [node.shown() for node in read(sent[0])]
 
 
 def test_blocks_that_stay_are_not_sent_again() -> None:
