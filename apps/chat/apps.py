@@ -10,12 +10,15 @@ class ChatConfig(AppConfig):
 
     def ready(self) -> None:
         post_migrate.connect(_create_search_index, sender=self)
-        from apps.chat.conversations import list_rows  # models are there only now
+        from apps.chat.composer import starters  # models are there only now
+        from apps.chat.conversations import list_rows
         from apps.chat.tools import builtin
         from apps.core.context import register_news
+        from apps.core.first_page import register_door
 
         builtin.register_all()
         register_news("chat:index", list_rows.needs_attention)
+        register_door(starters.FIRST_DOOR)
 
 
 def _create_search_index(sender: AppConfig, using: str, **kwargs: Any) -> None:

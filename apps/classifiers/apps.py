@@ -14,6 +14,7 @@ class ClassifiersConfig(AppConfig):
         from apps.batch.handlers import Handler, register_handler
         from apps.classifiers.models import TaskKind
         from apps.core.accounts.removal import removing
+        from apps.core.first_page import Door, register_door
         from apps.datasets import hooks
         from apps.work import services as work
 
@@ -34,6 +35,7 @@ class ClassifiersConfig(AppConfig):
         hooks.register_text_limit(_text_limit)
         hooks.register_trained_on(_is_trained_on)
         removing.connect(_delete_classifiers)
+        register_door(Door("classifiers/_first_door.html", _has_begun, _first_card, order=2))
         _offer_tools()
 
 
@@ -43,6 +45,22 @@ def _is_trained_on(dataset: "Dataset", key: int) -> bool:
 
     mine = Classifier.objects.filter(owner_id=dataset.owner_id)
     return mine.filter(pk=key, dataset=dataset).exists()
+
+
+def _has_begun(user: Any) -> bool:
+    from apps.datasets.models import Dataset
+
+    return Dataset.objects.owned_by(user).exists()
+
+
+def _first_card(user: Any) -> dict[str, Any]:
+    from apps.servers.services import NoServer, Use, default_target
+
+    try:
+        default_target(Use.EMBEDDINGS)
+    except NoServer as error:
+        return {"problem": str(error)}
+    return {"problem": ""}
 
 
 def _delete_classifiers(person: Any, **kwargs: Any) -> None:

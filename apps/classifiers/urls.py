@@ -21,6 +21,7 @@ app_name = "classifiers"
 urlpatterns = [
     path("", overview.index, name="index"),
     path("new/", create.new, name="new"),
+    path("example/", create.train_example, name="train_example"),
     path("new/checks/", create.checks, name="checks"),
     path("new/<int:dataset>/merge/", create.merge_variants, name="merge_variants"),
     path("worth/", dataset_value.dataset_value, name="dataset_value"),

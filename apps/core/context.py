@@ -37,7 +37,8 @@ def register_news(url_name: str, has_news: Callable[[User], bool]) -> None:
 
 
 def navigation(request: HttpRequest) -> dict[str, object]:
-    here = request.resolver_match.namespace if request.resolver_match else ""
+    match = request.resolver_match
+    here = match.namespace if match and match.view_name != "core:home" else ""
     return {
         "places": PLACES,
         "here": here,

@@ -1,3 +1,5 @@
+from typing import Any
+
 from django.apps import AppConfig
 
 
@@ -6,8 +8,10 @@ class GenerationConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.batch.handlers import Handler, register_handler
+        from apps.core.first_page import Door, register_door
 
         _offer_tools()
+        register_door(Door("generation/_first_door.html", _has_begun, _first_card, order=3))
         register_handler(
             "generation",
             Handler(
@@ -17,6 +21,22 @@ class GenerationConfig(AppConfig):
                 post_process="apps.generation.rows.semantic_filter.post_process",
             ),
         )
+
+
+def _has_begun(user: Any) -> bool:
+    from apps.generation.models import Job
+
+    return Job.objects.owned_by(user).exists()
+
+
+def _first_card(user: Any) -> dict[str, Any]:
+    from apps.servers.services import NoServer, Use, default_target
+
+    try:
+        default_target(Use.GENERATION)
+    except NoServer as error:
+        return {"problem": str(error)}
+    return {"problem": ""}
 
 
 def _offer_tools() -> None:

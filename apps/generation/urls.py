@@ -8,6 +8,7 @@ app_name = "generation"
 urlpatterns = [
     path("", jobs.index, name="index"),
     path("new/", editor.new, name="new"),
+    path("example/", jobs.start_example, name="start_example"),
     path("preview/", preview.preview, name="preview"),
     path("check/", editor.check, name="check"),
     path("personas/", preview.write_personas, name="personas"),

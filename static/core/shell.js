@@ -71,3 +71,7 @@ document.addEventListener("submit", ({ target }) => {
     if (/^(draft|files):/.test(key)) localStorage.removeItem(key);
   }
 });
+
+// The address / leads back to the place where one was last.
+const place = document.querySelector(".rail-link[data-place][aria-current]")?.dataset.place;
+if (place) document.cookie = `place=${place}; path=/; max-age=31536000; SameSite=Lax`;

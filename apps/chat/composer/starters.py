@@ -11,6 +11,7 @@ from django.utils.timesince import timesince
 
 from apps.chat.composer import prompts
 from apps.chat.models import CallState, Conversation, Message, Preset, ToolCall
+from apps.core.first_page import Door
 from apps.servers import services as llm
 
 SHOWN = 3
@@ -115,3 +116,22 @@ def recent(person: User) -> list[Recent]:
     )
     found = chats.annotate(state=state).order_by("-state", "-updated", "-pk")[:SHOWN]
     return [Recent(chat, vars(chat)["state"]) for chat in found]
+
+
+FIRST_QUESTION = DEMO_QUESTIONS[1]
+
+
+def _first_card(user: User) -> dict[str, object]:
+    try:
+        target = llm.default_target(llm.Use.CHAT)
+    except llm.NoServer as error:
+        return {"problem": str(error), "question": FIRST_QUESTION}
+    return {"problem": "", "target": target, "question": FIRST_QUESTION}
+
+
+FIRST_DOOR = Door(
+    "chat/_first_door.html",
+    is_used=lambda user: Conversation.objects.owned_by(user).exists(),
+    context=_first_card,
+    order=1,
+)

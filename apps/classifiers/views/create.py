@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -119,3 +120,19 @@ def merge_variants(request: HttpRequest, dataset: int) -> HttpResponse:
         groups = "1 group" if merged == 1 else f"{merged:,} groups"
         messages.success(request, f"{groups} of labels merged. You can undo this.")
     return redirect(f"{reverse('classifiers:new')}?dataset={chosen.pk}")
+
+
+@require_POST
+def train_example(request: HttpRequest) -> HttpResponse:
+    """Import the example dataset and train on it."""
+    user = signed_in_user(request)
+    try:
+        with transaction.atomic():
+            dataset = datasets.create_example_dataset(user)
+            classifier, _ = services.create_classifier(
+                owner=user, name=dataset.name, dataset=dataset
+            )
+    except (NoServer, CannotTrain) as error:
+        messages.error(request, str(error))
+        return redirect("core:home")
+    return redirect("classifiers:detail", classifier.pk)

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
@@ -12,8 +12,12 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
+from apps.core import first_page
 from apps.core.accounts import login_rate_limit
+from apps.core.context import PLACES
 from apps.core.models import LoginLink
+
+PLACE_COOKIE = "place"  # written by static/core/shell.js
 
 
 @login_not_required
@@ -79,4 +83,10 @@ def login_link(request: HttpRequest, token: str) -> HttpResponse:
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    return redirect("chat:index")
+    """The first page of a person who has begun with nothing; else the place they were last."""
+    user = cast(User, request.user)
+    if first_page.is_new(user):
+        return render(request, "core/first_page.html", {"cards": first_page.cards(user)})
+    last = request.COOKIES.get(PLACE_COOKIE, "")
+    known = {place.label.lower(): place.url_name for place in PLACES}
+    return redirect(known.get(last, "chat:index"))

@@ -1,17 +1,27 @@
 """The jobs of a person: where all of their pages begin."""
 
-from typing import Any
+from typing import Any, cast
 
+from django.contrib import messages
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404, render
-from django.views.decorators.http import require_safe
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch import services as batches
 from apps.datasets.models import Dataset
 from apps.datasets.services import is_trained_on
+from apps.generation import services
+from apps.generation.job_request import JobRequest, RecipeModel
 from apps.generation.models import Job
+from apps.generation.recipe import parse as recipes
+from apps.generation.recipe import targets
+from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.starters import STARTERS
 from apps.generation.views.job_page.job_list import job_list
+from apps.servers.services import NoServer
+
+EXAMPLE_ROWS = 20
 
 
 def jobs_of(request: HttpRequest) -> Any:
@@ -49,3 +59,24 @@ def can_train(found: Job, target: Dataset | None) -> bool:
     """True if the classifier of the job can be trained with its rows."""
     key = found.for_classifier
     return target is not None and key is not None and is_trained_on(target, key)
+
+
+@require_POST
+def start_example(request: HttpRequest) -> HttpResponse:
+    """Start a small job of the first ready recipe."""
+    starter = STARTERS[0]
+    wanted = JobRequest(
+        name=starter.name,
+        rows=EXAMPLE_ROWS,
+        seed=0,
+        recipe=recipes.parse(starter.recipe, rows=EXAMPLE_ROWS),
+    )
+    try:
+        target = targets.requested_target(None, "")
+        job = services.submit(
+            wanted, owner=cast(User, request.user), target=target, recipe_model=RecipeModel()
+        )
+    except (NoServer, RecipeError) as error:
+        messages.error(request, str(error))
+        return redirect("core:home")
+    return redirect("generation:job", job.pk)
