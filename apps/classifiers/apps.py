@@ -3,7 +3,7 @@ from typing import TYPE_CHECKING, Any
 from django.apps import AppConfig
 
 if TYPE_CHECKING:
-    from apps.datasets.hooks import TextLimit
+    from apps.datasets.hooks import Guesses, TextLimit
     from apps.datasets.models import Dataset
 
 
@@ -34,6 +34,7 @@ class ClassifiersConfig(AppConfig):
         work.register(hooks.NEAR_DUPLICATE_SEARCH, "apps.classifiers.near_duplicate_search.find")
         hooks.register_text_limit(_text_limit)
         hooks.register_trained_on(_is_trained_on)
+        hooks.register_guesses(_guess_labels)
         removing.connect(_delete_classifiers)
         register_door(Door("classifiers/_first_door.html", _has_begun, _first_card, order=2))
         _offer_tools()
@@ -61,6 +62,12 @@ def _first_card(user: Any) -> dict[str, Any]:
     except NoServer as error:
         return {"problem": str(error)}
     return {"problem": ""}
+
+
+async def _guess_labels(dataset: "Dataset", text: str) -> "Guesses | None":
+    from apps.classifiers.prediction.label_guesses import guess_labels
+
+    return await guess_labels(dataset, text)
 
 
 def _delete_classifiers(person: Any, **kwargs: Any) -> None:
