@@ -73,5 +73,5 @@ document.addEventListener("submit", ({ target }) => {
 });
 
 // The address / leads back to the place where one was last.
-const place = document.querySelector(".rail-link[data-place][aria-current]")?.dataset.place;
-if (place) document.cookie = `place=${place}; path=/; max-age=31536000; SameSite=Lax`;
+const here = document.querySelector(".rail-link[data-place][aria-current]")?.dataset.place;
+if (here) document.cookie = `place=${here}; path=/; max-age=31536000; SameSite=Lax`;

@@ -14,14 +14,6 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-// The dialog: a button names it, so does the address #add-server; a refused form opens it again.
-document.addEventListener("click", (event) => {
-  const opener = event.target.closest("[data-dialog]");
-  if (opener) document.getElementById(opener.dataset.dialog).showModal();
-  else event.target.closest("[data-close]")?.closest("dialog").close();
-});
-document.querySelector("dialog[data-open]")?.showModal();
-
 // A link to a part that is folded, such as #server-3 or #add-server, opens it.
 function openLinked() {
   const part = document.getElementById(location.hash.slice(1));

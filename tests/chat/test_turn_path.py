@@ -55,4 +55,4 @@ async def test_a_turn_is_read_in_one_sitting(
     modules = sorted(module for module in trace.modules if not module.startswith(ASIDE))
     chat = [module for module in modules if module.startswith("apps.chat.")]
     assert "apps.chat.answering.turn" in chat
-    assert len(chat) <= MOST_MODULES, chat
+    assert len(chat) <= MOST_MODULES, "\n".join(chat)
