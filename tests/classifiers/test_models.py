@@ -91,7 +91,7 @@ def test_duration_is_known_once_it_ended(classifier: Classifier) -> None:
     assert run.duration == 4
 
 
-@pytest.mark.parametrize(("rows", "shown"), [(49, None), (50, 0.04)])
+@pytest.mark.parametrize(("rows", "shown"), [(99, None), (100, 0.04)])
 def test_ece_is_shown_with_enough_test_rows(
     classifier: Classifier, rows: int, shown: float | None
 ) -> None:

@@ -50,7 +50,7 @@ def take(page: Page, folder: Path, pages: Mapping[str, str], wanted: tuple[str, 
             page.set_viewport_size({"width": look.width, "height": look.height})
             page.emulate_media(color_scheme=look.scheme, reduced_motion="reduce")
             page.goto(address)
-            page.wait_for_timeout(SETTLED_MS)
+            page.wait_for_timeout(SETTLED_MS)  # no state says that a picture is whole
             page.screenshot(path=folder / f"{name}-{look.name}.png")
 
 

@@ -103,7 +103,7 @@ def _until(page: Page, path: str, condition: Callable[[Any], bool]) -> None:
     for _ in range(PATIENCE // 500):
         if condition(in_browser(page.context, "get", f"/api/v1/{path}")):
             return
-        page.wait_for_timeout(500)
+        page.wait_for_timeout(500)  # between two requests for the state
     raise TimeoutError(path)
 
 

@@ -139,8 +139,9 @@ class Turn:
         prompt = self.prompt = replace(prompt, server=server)
         if server.state == State.UNREACHABLE or server.facts.is_downloading:
             prompt = await self._fall_back(prompt) or prompt
-        server = await wait_for_start(prompt.server, self.log)
-        prompt = self.prompt = replace(prompt, server=server)
+        if prompt.server.state == State.LOADING:
+            server = await wait_for_start(prompt.server, self.log)
+            prompt = self.prompt = replace(prompt, server=server)
         done = max((call.round for call in prompt.previous_calls), default=0)
         await self._resume_answer(prompt)
         for number in itertools.count(done + 1):

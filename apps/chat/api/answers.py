@@ -18,9 +18,8 @@ from apps.chat.api.schemas import (
     started_out,
 )
 from apps.chat.conversations import branches, call_decisions, compare, ratings, services
-from apps.chat.conversations.ratings import RatingWord
 from apps.chat.lookups import get_answer, get_preset, get_server
-from apps.chat.models import ToolCall
+from apps.chat.models import RatingWord, ToolCall
 from apps.core.api import NotFound, owner
 from apps.llm.thinking import StoredThinking
 

@@ -5,9 +5,7 @@ from datetime import datetime
 
 from ninja import Schema
 
-from apps.chat.conversations import ratings
-from apps.chat.conversations.ratings import RatingWord
-from apps.chat.models import Message, Role, ToolCall
+from apps.chat.models import Message, RatingWord, Role, ToolCall
 from apps.chat.streaming.stream import partial_snapshot
 
 
@@ -110,7 +108,7 @@ def message_out(message: Message, *, live: bool = False) -> MessageOut:
         finish_reason=message.finish_reason,
         model=message.model,
         server=message.server_name,
-        rating=ratings.word_of(message),
+        rating=message.rating_word,
         rating_note=message.rating_note,
         fallback_note=message.fallback_note,
         usage=UsageOut(**asdict(usage)) if usage else None,

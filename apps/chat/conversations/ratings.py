@@ -2,25 +2,18 @@
 
 import json
 from collections.abc import AsyncIterator
-from typing import Literal
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import StreamingHttpResponse
 
-from apps.chat.models import Message, Rating
+from apps.chat.models import Message, Rating, RatingWord
 from apps.runtime.async_db import in_db
 
 MAX_NOTE = 1000
 BATCH_SIZE = 200
 FILE_NAME = "ratings.jsonl"
 
-RatingWord = Literal["up", "down"]
-WORDS: dict[int, RatingWord] = {Rating.UP: "up", Rating.DOWN: "down"}
-RATINGS = {word: rating for rating, word in WORDS.items()}
-
-
-def word_of(message: Message) -> RatingWord | None:
-    return None if message.rating is None else WORDS[message.rating]
+RATINGS: dict[RatingWord, Rating] = {"up": Rating.UP, "down": Rating.DOWN}
 
 
 def rate(answer: Message, word: RatingWord | None, note: str = "") -> None:
@@ -59,7 +52,7 @@ def _line(answer: Message) -> str:
     row = {
         "prompt": answer.parent.content if answer.parent else "",
         "answer": answer.content,
-        "rating": word_of(answer),
+        "rating": answer.rating_word,
         "note": answer.rating_note,
         "model": answer.model,
         "server": answer.server_name,

@@ -12,7 +12,15 @@ from apps.chat.models.conversations import (
     Share,
     Tag,
 )
-from apps.chat.models.messages import THOUGHT_TOO_LONG, Message, Rating, Role, Status, Usage
+from apps.chat.models.messages import (
+    THOUGHT_TOO_LONG,
+    Message,
+    Rating,
+    RatingWord,
+    Role,
+    Status,
+    Usage,
+)
 from apps.chat.models.orphans import mark_orphans_interrupted
 from apps.chat.models.presets import Preferences, Preset, Prompt, SystemPrompt
 from apps.chat.models.projects import Project
@@ -48,6 +56,7 @@ __all__ = [
     "Prompt",
     "PromptPrefix",
     "Rating",
+    "RatingWord",
     "Role",
     "SamplingParams",
     "Share",

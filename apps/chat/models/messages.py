@@ -1,7 +1,7 @@
 """Messages: questions and answers."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
@@ -30,6 +30,9 @@ class Status(models.TextChoices):
     """The process that wrote it died, or was shut down."""
     FAILED = "failed"
     """The model server gave an error. What it had written before is kept."""
+
+
+RatingWord = Literal["up", "down"]
 
 
 class Rating(models.IntegerChoices):
@@ -231,6 +234,13 @@ class Message(models.Model):
             spent = f"all {self.completion_tokens:,}" if self.completion_tokens else "all its"
             return f"The model spent {spent} tokens thinking and wrote no answer."
         return "The model ended after its thinking and wrote no answer."
+
+    @property
+    def rating_word(self) -> RatingWord | None:
+        """What its reader thinks of it, as the API says it."""
+        if self.rating is None:
+            return None
+        return "up" if self.rating == Rating.UP else "down"
 
     @property
     def seconds(self) -> float | None:

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from apps.chat.conversations import ratings
 from apps.chat.conversations.branch_view import active_branch
 from apps.chat.models import Conversation, Message, Role, ToolCall
 from apps.chat.prompt.branch import messages_of_answer, split_at_calls
@@ -138,7 +137,7 @@ def _message(message: Message) -> dict[str, Any]:
         "model": message.model,
         "created": message.created.isoformat(),
         "usage": asdict(message.usage) if message.usage else None,
-        "rating": ratings.word_of(message),
+        "rating": message.rating_word,
         "rating_note": message.rating_note,
         "tool_calls": [
             {name: getattr(call, name) for name in CALL_FIELDS} for call in message.tool_calls.all()

@@ -8,7 +8,7 @@ from apps.chat.answering import titles
 from apps.chat.conversations import model_state, services
 from apps.chat.conversations.branch_view import Branch, Window, view_of
 from apps.chat.conversations.context_meter import ContextMeter
-from apps.chat.conversations.ratings import RATINGS, word_of
+from apps.chat.conversations.ratings import RATINGS
 from apps.chat.conversations.ratings import rate as rate_answer
 from apps.chat.errors import ChatError
 from apps.chat.models import Message, Status
@@ -83,7 +83,7 @@ def rate(request: HttpRequest, pk: int) -> HttpResponse:
     asked = request.POST.get("rating", "")
     word = next((word for word in RATINGS if word == asked), None)
     note = request.POST.get("note")
-    is_same = note is None and word == word_of(found)
+    is_same = note is None and word == found.rating_word
     rate_answer(found, None if is_same else word, note or "")
     context = {"message": found, "asks_note": note is None and found.rating is not None}
     return render(request, "chat/thread/_rating.html", context)

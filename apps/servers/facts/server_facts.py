@@ -14,6 +14,7 @@ from apps.llm.thinking import ThinkingSupport
 LASTING = (
     *("slots", "context", "context_trained", "pool", "unified", "embeddings"),
     *("vision", "audio", "reasoning", "thinking_switch", "thinking_off", "abilities", "weights"),
+    "sampling",
 )
 REMEMBERED = " (from its last run)"
 IN_MEMORY = frozenset({"loaded", "sleeping"})

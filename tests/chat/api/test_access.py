@@ -40,6 +40,7 @@ CONVERSATION_PAGES = {
     "write_prompt": "post", "apply_preset": "post", "save_preset": "post", "delete_preset": "post",
     "model": "get", "share": "post", "pin": "post", "archive": "post", "set_tags": "post",
     "undo": "post", "prefill": "post", "tools": "post", "title": "get", "summary": "post",
+    "menu": "get", "read": "post", "move": "post", "compare_prompts": "get",
     "check_prompt": "post", "response_fields": "post", "chips": "get", "favourite_model": "post",
 }  # fmt: skip
 PAGES = CONVERSATION_PAGES | ANSWER_PAGES | QUESTION_PAGES | CALL_PAGES
@@ -51,6 +52,8 @@ ALONE = {
         "find_prompts",
         "older_chats",
         "search",
+        "states",
+        "projects",
         "bulk",
         "import",
         "export_many",
@@ -61,6 +64,8 @@ OTHERS = {"earlier_messages", "export_all", "export", "shared", "unshare", "atta
 # Of the composer's tests.
 OTHERS |= {"attachment_text", "composer_menu", "composer_change", "save_prompt", "delete_prompt"}
 OTHERS |= {"rename_preset", "remove_preset"}
+# Of the projects' tests.
+OTHERS |= {"project", "delete_project", "project_chats"}
 ROUTES = [
     ("get", "conversations/{conversation}"),
     ("patch", "conversations/{conversation}"),

@@ -445,7 +445,7 @@ def test_pages_ask_the_same_number_of_queries(
     for _ in range(2):
         factories.train(services.start_run(made))
         for page in PAGES:
-            with django_assert_max_num_queries(12):
+            with django_assert_max_num_queries(13):
                 browser.get(f"/classify/{made.pk}/{page}/")
 
 

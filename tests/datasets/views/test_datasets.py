@@ -166,7 +166,7 @@ def test_pages_ask_the_same_number_of_queries(
 ) -> None:
     for count in (3, 150):
         dataset = create(alice, count)
-        with django_assert_num_queries(10):
+        with django_assert_num_queries(11):
             browser.get(f"/datasets/{dataset.pk}/")
         with django_assert_num_queries(8):  # the report is kept
             browser.get(f"/datasets/{dataset.pk}/")

@@ -176,7 +176,7 @@ def test_a_page_asks_as_much_of_many_rows_as_of_few(
     for dataset in (create_many(alice, 10), create_many(alice, 3_000, labels=150)):
         browser.get(f"/datasets/{dataset.pk}/")
         for query in ("", "?label=label+1", "?issue=duplicate", "?q=text&after=5", "?split=none"):
-            with django_assert_num_queries(8):
+            with django_assert_num_queries(9):
                 browser.get(f"/datasets/{dataset.pk}/{query}")
         with django_assert_num_queries(4):
             browser.get(f"/datasets/{dataset.pk}/examples/?after=3")
