@@ -117,8 +117,9 @@ export class AnswerStream {
     this.progress.say(sentence);
   }
 
-  async end({ exact }) {
+  async end({ exact, code, finish_reason: reason }) {
     this.leave();
+    this.article.dataset.status = code ? "failed" : reason === "stopped" ? "stopped" : "complete";
     this.thought.end();
     try {
       if (exact) await this.keep();

@@ -61,8 +61,9 @@ async function send({ text, files, resolve }) {
     if (detail.requestConfig.headers["X-Queue"]) status = detail.xhr.status;
   };
   document.addEventListener("htmx:afterRequest", told);
+  // Its own source: without one it is the body, and htmx lets an element have one request at a time.
   await htmx.ajax("POST", form.getAttribute("hx-post"), {
-    target: "#thread", swap: "beforeend", headers: { "X-Queue": "1" },
+    source: "#thread", target: "#thread", swap: "beforeend", headers: { "X-Queue": "1" },
     values: { content: text, attachment: files, after: lastShown() },
   }).catch(() => null);
   document.removeEventListener("htmx:afterRequest", told);

@@ -16,7 +16,7 @@ def ask(page: Page, text: str) -> None:
 
 
 def test_a_question_and_a_second_one(page: Page) -> None:
-    page.goto("/")
+    page.goto("/chat/")
     ask(page, "Hello!")
     arrive(page, r"/chat/\d+/")
     answer = page.get_by_label("Answer", exact=True)
@@ -30,7 +30,7 @@ def test_a_question_and_a_second_one(page: Page) -> None:
 
 
 def test_what_is_typed_is_typed_and_an_edit_leads_back(page: Page) -> None:
-    page.goto("/")
+    page.goto("/chat/")
     ask(page, "Hello!")
     arrive(page, r"/chat/\d+/")
     answer = page.get_by_label("Answer", exact=True)
@@ -49,7 +49,7 @@ def test_what_is_typed_is_typed_and_an_edit_leads_back(page: Page) -> None:
 
 
 def test_a_window_that_is_behind_keeps_the_text(page: Page) -> None:
-    page.goto("/")
+    page.goto("/chat/")
     ask(page, "Hello!")
     arrive(page, r"/chat/\d+/")
     answer = page.get_by_label("Answer", exact=True)
@@ -71,7 +71,7 @@ def test_a_window_that_is_behind_keeps_the_text(page: Page) -> None:
 
 @pytest.mark.usefixtures("slow_model")
 def test_a_reload_in_mid_answer_loses_nothing(page: Page) -> None:
-    page.goto("/")
+    page.goto("/chat/")
     ask(page, "Count.")
     live = page.locator("article.answer-live [data-text]")
     expect(live).to_contain_text(" 20 ")
@@ -87,7 +87,7 @@ def test_a_reload_in_mid_answer_loses_nothing(page: Page) -> None:
 
 @pytest.mark.usefixtures("slow_model")
 def test_stop_keeps_the_text(page: Page) -> None:
-    page.goto("/")
+    page.goto("/chat/")
     ask(page, "Count.")
     expect(page.locator("article.answer-live [data-text]")).to_contain_text(" 20 ")
     page.keyboard.press("Escape")
@@ -105,7 +105,7 @@ def numbers(text: Locator) -> list[int]:
 
 @pytest.mark.usefixtures("slow_model")
 def test_escape_closes_what_is_open_before_it_stops(page: Page) -> None:
-    page.goto("/")
+    page.goto("/chat/")
     ask(page, "Count.")
     live = page.locator("article.answer-live [data-text]")
     expect(live).to_contain_text(" 20 ")

@@ -270,7 +270,7 @@ def can_be_gone_on_with(page: Page) -> None:
 
 def is_there(page: Page) -> None:
     expect(page.get_by_role("heading", level=1)).to_be_visible()
-    for chart in page.locator("[data-chart]").all():
+    for chart in page.locator("[data-chart]:visible").all():
         expect(chart.locator("canvas")).to_be_visible()
 
 

@@ -161,7 +161,7 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     page.get_by_role("button", name="Train classifier").click()
     expect(main).to_contain_text("Tested on 16 held-out rows", timeout=TRAINING)
 
-    page.get_by_role("link", name=re.compile("^Generate rows for both labels")).first.click()
+    page.get_by_role("link", name=re.compile("^Generate rows")).first.click()
     expect(page.locator("[data-column]")).to_have_count(3)
     setting(page, "How many", "Rows").fill("6")
     pick(page, 0)

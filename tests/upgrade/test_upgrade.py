@@ -132,7 +132,7 @@ def test_every_page_opens(upgrade: Upgrade) -> None:
         ("/datasets/", "Topics"),
         ("/classify/", "Topics"),
         ("/generate/", "Reviews"),
-        ("/generate/", "Paused"),
+        ("/generate/", "paused"),
         ("/servers/", "Swap"),
         ("/tools/", "Kettle"),
         ("/settings/", "nightly"),

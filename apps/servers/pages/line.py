@@ -15,7 +15,7 @@ MAX_SQUARES = 16  # more slots are a number alone
 WIDTH, HEIGHT = 300, 32
 LEAST_RATE = 10.0  # tokens/s: below that an idle server would look busy
 DEFAULT = "Default for"
-USES = {Use.CHAT: "chat", Use.GENERATION: "jobs", Use.EMBEDDINGS: "embeddings"}
+USES: dict[str, str] = {Use.CHAT: "chat", Use.GENERATION: "jobs", Use.EMBEDDINGS: "embeddings"}
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def build_line(
     recent = rates[-NOW_SECONDS // BUCKET_SECONDS :]
     again = f"Next check in {format_duration(next_check)}" if next_check and next_check > 1 else ""
     return Line(
-        role=f"{DEFAULT} {_and([USES[Use(use)] for use in uses])}"
+        role=f"{DEFAULT} {_and([USES.get(use, use) for use in uses])}"
         if uses
         else server.get_kind_display(),
         model=_model(server),

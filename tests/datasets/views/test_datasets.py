@@ -168,7 +168,7 @@ def test_pages_ask_the_same_number_of_queries(
         dataset = create(alice, count)
         with django_assert_num_queries(11):
             browser.get(f"/datasets/{dataset.pk}/")
-        with django_assert_num_queries(8):  # the report is kept
+        with django_assert_num_queries(9):  # the report is kept
             browser.get(f"/datasets/{dataset.pk}/")
-        with django_assert_num_queries(5):
+        with django_assert_num_queries(6):
             browser.get("/datasets/")
