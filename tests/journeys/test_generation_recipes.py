@@ -209,7 +209,7 @@ def test_from_a_confusion_to_rows_of_it_and_what_they_are_worth(
     page.goto(job)
     page.get_by_role("button", name=re.compile(r"Add \d+ rows and train")).click()
     arrive(page, r"/classify/\d+/")
-    expect(main).to_contain_text("“post”: ")
+    expect(page.locator("#toast")).to_contain_text("“post”: ")
     expect(main).to_contain_text("Tested on 16 held-out rows", timeout=TRAINING)
 
 
