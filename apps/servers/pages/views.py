@@ -18,10 +18,11 @@ from apps.llm.addresses import is_valid_key, validate_address
 from apps.runtime.async_db import in_db
 from apps.servers import services
 from apps.servers.models import Server, State
-from apps.servers.pages import found, live
+from apps.servers.pages import live
 from apps.servers.pages.choices import UseChoice, default_choices, fallback_name, parse_choice
 from apps.servers.pages.forms import ServerForm
 from apps.servers.pages.line import Total
+from apps.servers.pages.probe_result import probe_address
 
 ADMINS_ALONE = "Only admins can change servers."
 GONE = "This server no longer exists. Choose another."
@@ -186,7 +187,7 @@ async def test(request: HttpRequest) -> HttpResponse:
         context["address_error"] = str(error)
     else:
         key = request.POST.get("api_key", "")
-        context["found"] = await found.find(context["address"], key if is_valid_key(key) else "")
+        context["found"] = await probe_address(context["address"], key if is_valid_key(key) else "")
         context["name"] = context["name"] or context["found"].name
         context["had_no_scheme"] = "://" not in typed
     return await in_db(render, request, "servers/_found.html", context)

@@ -26,7 +26,7 @@ class OfferedUse:
 
 
 @dataclass(frozen=True)
-class Found:
+class ProbeResult:
     """The outcome of a test."""
 
     state: State
@@ -47,7 +47,7 @@ class Found:
         return self.state == State.UNREACHABLE
 
 
-async def find(base_url: str, key: str) -> Found:
+async def probe_address(base_url: str, key: str) -> ProbeResult:
     """Ask the server at a normalised address what it is. No model is loaded by it."""
     client = Client(Endpoint(base_url, key))
     try:
@@ -71,7 +71,7 @@ def describe(
     taken: dict[str, DefaultServer],
     *,
     is_keyless: bool,
-) -> Found:
+) -> ProbeResult:
     """Return what the dialog shows.
 
     Args:
@@ -81,19 +81,19 @@ def describe(
     match facts.state:
         case State.UNAUTHORIZED:
             title = "This server needs a key" if is_keyless else "The server rejected the key"
-            return Found(State.UNAUTHORIZED, "bad", title)
+            return ProbeResult(State.UNAUTHORIZED, "bad", title)
         case State.READY:
             return _ready(server, facts, taken)
         case State.LOADING:
-            return Found(State.LOADING, "warn", "Reachable, loading its model", facts.error)
+            return ProbeResult(State.LOADING, "warn", "Reachable, loading its model", facts.error)
         case _:
-            return Found(State.UNREACHABLE, "bad", "No answer", facts.error)
+            return ProbeResult(State.UNREACHABLE, "bad", "No answer", facts.error)
 
 
-def _ready(server: Server, facts: ServerFacts, taken: dict[str, DefaultServer]) -> Found:
+def _ready(server: Server, facts: ServerFacts, taken: dict[str, DefaultServer]) -> ProbeResult:
     kind, models = server.get_kind_display(), facts.models
     if not models:
-        return Found(
+        return ProbeResult(
             State.READY, "warn", f"Reachable: {kind}", "It lists no models.", name=_name(server)
         )
     count = "1 model" if len(models) == 1 else f"{len(models)} models"
@@ -110,7 +110,7 @@ def _ready(server: Server, facts: ServerFacts, taken: dict[str, DefaultServer]) 
         rows.append(("Slots", f"{server.slots}{each}"))
     if abilities := sorted({name for model in models for name in model_abilities(model)}):
         rows.append(("Can do", ", ".join(abilities)))
-    return Found(
+    return ProbeResult(
         State.READY,
         "good",
         f"Ready: {kind}, {count}",
