@@ -102,6 +102,7 @@ def missing_lookups() -> Iterator[MissingLookups]:
 
 @pytest.fixture(autouse=True)
 def _templates_find_what_they_read(missing_lookups: MissingLookups) -> Iterator[None]:
+    LOGGER.setLevel(logging.DEBUG)  # a test that calls django.setup() has reset it
     missing_lookups.found.clear()
     yield
     found, missing_lookups.found = sorted(missing_lookups.found), set()
