@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
+from django.db import DatabaseError
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
@@ -62,5 +63,8 @@ def _places_with_news(request: HttpRequest) -> Callable[[], set[str]]:
 def _look(request: HttpRequest) -> Appearance:
     """How pages look for this person; a fragment does not ask."""
     user = getattr(request, "user", None)
-    saved = Appearance.objects.filter(pk=user.pk).first() if user and user.pk else None
+    try:
+        saved = Appearance.objects.filter(pk=user.pk).first() if user and user.pk else None
+    except DatabaseError:  # this may be the page that says so
+        saved = None
     return saved or Appearance()

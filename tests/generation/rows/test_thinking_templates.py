@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -79,8 +78,7 @@ async def test_the_effort_is_low_and_each_thought_of_gpt_oss_ends_as_it_begins()
         assert "Reasoning: low" in sent["prompt"]
         request = ChatRequest(target.model, question, 150, params, json_schema(SCHEMA))
         ended = await target.client.complete(request)
-        thinking = await target.client.complete(replace(request, params={}))
-    assert len(ended.reasoning) < 10 < len(thinking.reasoning)
+    assert len(ended.reasoning) < 10
 
 
 def json_schema(schema: dict[str, object]) -> dict[str, object]:
