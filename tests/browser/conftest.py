@@ -54,7 +54,8 @@ new MutationObserver(() => {
     for (const block of blocks.slice(0, Number(part.dataset.finished))) {
       if (finished.has(block)) continue;
       finished.set(block, html(block));
-      if (!TEXTS.map(asBlocks).some((text) => text.includes(html(block)))) wrong.push(html(block));
+      const shown = html(block);
+      if (!TEXTS.some((text) => asBlocks(text).includes(shown))) wrong.push(shown);
     }
   }
 }).observe(document, {
@@ -109,8 +110,10 @@ def open_device(
         )
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
+        # "Answer now" ends a thought anywhere.
+        thoughts = [THOUGHT[: end + 1] for end in range(len(THOUGHT))]
         texts = json.dumps(
-            [markdown.render(text) for text in (TEXT, OTHER, THOUGHT, TYPESET, *CALLED)]
+            [markdown.render(text) for text in (TEXT, OTHER, TYPESET, *CALLED, *thoughts)]
         )
         context.add_init_script(f"const TEXTS = {texts};{WATCH}")
         context.on("weberror", lambda error: problems.append(str(error.error)))

@@ -4,12 +4,13 @@ import asyncio
 import sqlite3
 import threading
 from contextlib import closing
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 from django.db.backends.signals import connection_created
 from django.utils import timezone
 from psycopg.errors import DiskFull
@@ -52,6 +53,14 @@ async def counts(batch: Batch) -> dict[str, int]:
         for status, count in (await in_db(services.compute_progress, batch)).counts.items()
         if count
     }
+
+
+def take_over(server: Server) -> leases.Lease | None:
+    """Let the lease lapse and acquire it, with no renewal of its holder in between."""
+    with transaction.atomic():
+        lapsed = timezone.now() - timedelta(seconds=1)
+        PumpLease.objects.filter(server=server).update(until=lapsed)
+        return leases.acquire(server.pk)
 
 
 async def fresh(batch: Batch) -> Batch:
@@ -109,8 +118,7 @@ async def test_a_stale_token_cannot_write(make_batch: MakeBatch, server: Server)
     assert old is not None
     [row, *_] = await in_db(claims.claim_rows, old, batch.pk, 3)
     await in_db(row_writes.write_events, old, [row_events.Started(row, "m")])
-    await PumpLease.objects.filter(server=server).aupdate(until=timezone.now())
-    new = await in_db(leases.acquire, server.pk)
+    new = await in_db(take_over, server)
     assert new is not None
     assert new.token == old.token + 1
     outcome = RowOutcome(Verdict.ACCEPTED, output={}, raw="stale")
@@ -135,8 +143,7 @@ async def test_a_pump_that_lost_its_lease_closes_its_streams_and_ends(
     batch = await sync_to_async(make_batch)(12, max_tokens=2000)
     working = asyncio.create_task(run_until_done(server))
     await until_running(batch, 4)
-    await PumpLease.objects.filter(server=server).aupdate(until=timezone.now())
-    taken = await in_db(leases.acquire, server.pk)
+    taken = await in_db(take_over, server)
     assert taken is not None
     pump_ends = asyncio.timeout(60)
     async with pump_ends:  # at its next write or heartbeat
