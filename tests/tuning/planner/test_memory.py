@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -120,7 +121,7 @@ def test_hardware_that_is_not_one_entry_is_refused_with_the_choice(name: str) ->
 
 
 @pytest.mark.parametrize("wrong", [{"memory_gib": -1.0}, {"memory_gib": 0.0}, {"count": 0}])
-def test_impossible_hardware_is_refused(wrong: dict[str, int]) -> None:
+def test_impossible_hardware_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(PlanError, match="greater than 0"):
         find_hardware("RTX 4090", **wrong)
 
