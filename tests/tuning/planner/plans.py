@@ -1,9 +1,13 @@
 """Plans that several tests look at."""
 
+from pathlib import Path
 from typing import Any
 
+from apps.tuning.planner.flags import Files, flags_of
+from apps.tuning.planner.gguf_header import read_header
 from apps.tuning.planner.hardware import Hardware, find_hardware
-from apps.tuning.planner.model_shape import ModelShape
+from apps.tuning.planner.model_shape import ModelShape, read_shape
+from apps.tuning.planner.outputs import PlannedServer
 from apps.tuning.planner.plan import Plan, PlanRequest, make_plan
 from apps.tuning.planner.uses import Use
 
@@ -14,3 +18,18 @@ def plan_of(
     return make_plan(
         PlanRequest(shape, hardware or find_hardware("CPU, DDR5, two channels"), use, **given)
     )
+
+
+def server_of(plan: Plan, files: Files, *, port: int = 8080) -> PlannedServer:
+    return PlannedServer(
+        name=files.name,
+        flags=flags_of(plan, files),
+        slots=plan.cache.slots,
+        slot_context=plan.slot_context,
+        embeddings=plan.request.use is Use.EMBEDDINGS,
+        port=port,
+    )
+
+
+def shape_of_file(model: Path) -> ModelShape:
+    return read_shape(read_header(model.read_bytes()), file_bytes=model.stat().st_size)
