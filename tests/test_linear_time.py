@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from apps.chat.answering import titles
-from apps.chat.conversations import search
-from apps.chat.conversations.system_prompts import changing_parts
+from apps.chat.conversation_list import search
+from apps.chat.presets.system_prompts import changing_parts
 from apps.chat.templatetags import json_tree
 from apps.chat.tools import fetching
 from apps.chat.transfer import open_webui, read

@@ -11,7 +11,7 @@ class ChatConfig(AppConfig):
     def ready(self) -> None:
         post_migrate.connect(_create_search_index, sender=self)
         from apps.chat.composer import starters  # models are there only now
-        from apps.chat.conversations import list_rows
+        from apps.chat.conversation_list import list_rows
         from apps.chat.tools import builtin
         from apps.core.context import register_news
         from apps.core.first_page import register_door
@@ -22,6 +22,6 @@ class ChatConfig(AppConfig):
 
 
 def _create_search_index(sender: AppConfig, using: str, **kwargs: Any) -> None:
-    from apps.chat.conversations import search  # models are there only now
+    from apps.chat.conversation_list import search  # models are there only now
 
     search.create_index(connections[using])

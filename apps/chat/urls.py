@@ -8,15 +8,13 @@ from apps.chat.views import (
     compare,
     conversation,
     cuts,
-    library,
     preferences,
     projects,
-    settings,
-    tools,
     transfer,
 )
 from apps.chat.views.composer import library as composer_library
 from apps.chat.views.composer import menus
+from apps.chat.views.panel import library, settings, tools
 
 app_name = "chat"
 urlpatterns = [

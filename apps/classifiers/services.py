@@ -22,7 +22,7 @@ from apps.classifiers.models import (
     TaskKind,
 )
 from apps.classifiers.prediction import file_queue, predictor_file
-from apps.classifiers.training.label_rules import LabelOptions, check_dataset
+from apps.classifiers.training.label_quality.label_rules import LabelOptions, check_dataset
 from apps.classifiers.transfer import convert
 from apps.core.schemas.json_types import JsonObject
 from apps.datasets.models import Dataset

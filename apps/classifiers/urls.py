@@ -4,18 +4,13 @@ from apps.classifiers.views import (
     actions,
     chat_tests,
     create,
-    dataset_value,
     exports,
     files,
-    improve,
-    map,
-    matrix,
     overview,
-    results,
-    thresholds,
     try_text,
     versions,
 )
+from apps.classifiers.views.run import dataset_value, improve, map, matrix, results, thresholds
 
 app_name = "classifiers"
 urlpatterns = [

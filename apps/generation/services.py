@@ -13,7 +13,8 @@ from apps.batch.models import Batch
 from apps.batch.services import BatchOptions, create_batch
 from apps.generation.job_request import JobRequest, RecipeModel
 from apps.generation.models import Job, RecipeVersion, StoredRows
-from apps.generation.recipe import targets, versions
+from apps.generation.recipe import targets
+from apps.generation.recipe.library import versions
 from apps.generation.recipe.recipe import MAX_SEED
 from apps.generation.recipe.spec import HANDLER, change_filters, stored_rows_of
 from apps.generation.rows.seed_tables import read_sources, store_spec

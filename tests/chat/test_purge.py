@@ -5,7 +5,8 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from apps.chat.conversations import branches, library
+from apps.chat.conversation_list import library
+from apps.chat.conversations import branches
 from apps.chat.models import Conversation, Message
 from apps.chat.tasks import UNDO_FOR, purge
 from tests.chat.conftest import told

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from apps.classifiers import services
 from apps.classifiers.evaluation import row_results
-from apps.classifiers.evaluation.metrics import Codes, Floats, classification_report
 from apps.classifiers.evaluation.row_results import MapPoints, PredictedRows, RowResults
 from apps.classifiers.evaluation.row_texts import row_key
+from apps.classifiers.evaluation.statistics.metrics import Codes, Floats, classification_report
 from apps.classifiers.evaluation.thresholds.decision import Thresholds
 from apps.classifiers.models import Classifier, Run, Status
 from apps.classifiers.prediction import predictor_file

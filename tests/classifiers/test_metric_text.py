@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from apps.classifiers import metric_text
-from apps.classifiers.evaluation.calibration_error import chance_calibration_error
-from apps.classifiers.evaluation.mcnemar import compare_paired
+from apps.classifiers.evaluation.statistics.calibration_error import chance_calibration_error
+from apps.classifiers.evaluation.statistics.mcnemar import compare_paired
 from apps.classifiers.models import Run
 from apps.classifiers.run_results import CurvePoint
 

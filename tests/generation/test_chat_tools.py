@@ -7,7 +7,7 @@ from apps.core import tools
 from apps.core.tools import ToolError
 from apps.generation.chat_tools import start_generation_job
 from apps.generation.models import Job
-from apps.generation.recipe import versions
+from apps.generation.recipe.library import versions
 from apps.generation.recipe.parse import parse
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server

@@ -11,7 +11,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from apps.generation.recipe.starters import BY_KEY
+from apps.generation.recipe.library.starters import BY_KEY
 from tests.journeys.conftest import in_browser
 from tests.screenshots import sample_chats
 

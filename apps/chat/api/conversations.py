@@ -8,7 +8,8 @@ from ninja import Field, Router, Schema, Status
 
 from apps.chat.answering import titles
 from apps.chat.api.schemas import MessageOut, message_out
-from apps.chat.conversations import library, services
+from apps.chat.conversation_list import library
+from apps.chat.conversations import services
 from apps.chat.conversations.branch_view import active_branch
 from apps.chat.lookups import (
     find_message,

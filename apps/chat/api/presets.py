@@ -5,9 +5,9 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
-from apps.chat.conversations import presets, system_prompts
 from apps.chat.lookups import get_preset, get_prompt, get_server
 from apps.chat.models import Preset, SamplingParams, SystemPrompt
+from apps.chat.presets import presets, system_prompts
 from apps.core import tools
 from apps.core.api import Page, owner, page
 from apps.core.tools import Approval, Tool

@@ -10,7 +10,8 @@ from ninja import File, Router, Schema, Status
 from ninja.files import UploadedFile
 
 from apps.chat.attachments import receive
-from apps.chat.conversations import search, services, sharing
+from apps.chat.conversation_list import search
+from apps.chat.conversations import services, sharing
 from apps.chat.lookups import get_conversation
 from apps.chat.models import Conversation, Share
 from apps.chat.transfer import read, write

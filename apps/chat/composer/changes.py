@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from apps.chat.composer import several
-from apps.chat.conversations import presets
 from apps.chat.errors import ChatError
 from apps.chat.models import Conversation, Preset
+from apps.chat.presets import presets
 from apps.chat.prompt import params_form, response_format
 from apps.chat.tools import settings as tool_settings
 from apps.core.schemas.json_schemas import BadSchema

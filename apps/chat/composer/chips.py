@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apps.chat.conversations import presets
 from apps.chat.models import Conversation
+from apps.chat.presets import presets
 from apps.chat.prompt import params_form, response_format
 from apps.chat.tools import settings as tool_settings
 from apps.llm.thinking import label_of, parse_thinking

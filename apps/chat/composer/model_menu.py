@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 
-from apps.chat.conversations import presets
-from apps.chat.conversations.presets import ModelChoice
 from apps.chat.models import Conversation, Preferences
+from apps.chat.presets import presets
+from apps.chat.presets.presets import ModelChoice
 from apps.llm.permits import busy_slots
 from apps.servers.models import Server, State
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from apps.chat.answering import runner
-from apps.chat.conversations import presets, services
+from apps.chat.conversations import services
 from apps.chat.models import AnswerRequest, AnswerSettings, Conversation, Message
+from apps.chat.presets import presets
 
 MAX_MODELS = 4
 

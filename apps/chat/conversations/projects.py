@@ -5,9 +5,9 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from apps.chat.conversations import presets, system_prompts
 from apps.chat.errors import ChatError
 from apps.chat.models import Conversation, Project
+from apps.chat.presets import presets, system_prompts
 
 NAME_LENGTH = 100
 MAX_PROJECTS = 200

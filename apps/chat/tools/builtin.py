@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from apps.chat.conversations import search
+from apps.chat.conversation_list import search
 from apps.chat.tools import arithmetic, fetching
 from apps.core.tools import Arguments, Tool, ToolError, parameters, register
 from apps.runtime.async_db import in_db

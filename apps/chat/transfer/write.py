@@ -16,9 +16,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.chat.answering.titles import first_line
-from apps.chat.conversations import library
-from apps.chat.conversations.system_prompts import save_system_prompt
+from apps.chat.conversation_list import library
 from apps.chat.models import TITLE_LENGTH, Conversation, Message, Status, SystemPrompt, ToolCall
+from apps.chat.presets.system_prompts import save_system_prompt
 from apps.chat.transfer import read_sandboxed
 from apps.chat.transfer.normalise import ImportedCall, ImportedConversation, ImportedMessage
 from apps.core.text.storable import to_storable

@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.chat.conversations import list_rows, search
+from apps.chat.conversation_list import list_rows, search
 from apps.chat.models import Conversation, Project, Tag
 from apps.chat.views.lookups import get_conversation
 from apps.core.api import owner

@@ -5,9 +5,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.chat.conversations import compare as comparisons
-from apps.chat.conversations import presets
 from apps.chat.errors import ChatError
 from apps.chat.models import Preset
+from apps.chat.presets import presets
 from apps.chat.views.lookups import get_answer, get_preset
 from apps.chat.views.thread import refuse, whole_thread
 from apps.core.api import owner

@@ -7,7 +7,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.chat.answering import prefill, titles
 from apps.chat.composer import drafts, several, starters
-from apps.chat.conversations import library, model_state
+from apps.chat.conversation_list import library
+from apps.chat.conversations import model_state
 from apps.chat.conversations.branch_view import Branch, MessageView, window
 from apps.chat.errors import ChatError
 from apps.chat.models import Conversation

@@ -5,9 +5,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from apps.chat.conversations import list_rows, presets, projects
+from apps.chat.conversation_list import list_rows
+from apps.chat.conversations import projects
 from apps.chat.conversations.projects import BadProject
 from apps.chat.models import Preset, Project
+from apps.chat.presets import presets
 from apps.chat.views.chat_list import local_now, sidebar_context
 from apps.chat.views.lookups import get_preset
 from apps.core.api import get_owned, owner

@@ -15,7 +15,7 @@ from apps.classifiers.api.schemas import (
 )
 from apps.classifiers.errors import CannotTrain
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
-from apps.classifiers.training.label_rules import LabelOptions
+from apps.classifiers.training.label_quality.label_rules import LabelOptions
 from apps.core.api import ApiError, NotFound, Page, get_owned, owner, page
 from apps.datasets.models import Dataset
 from apps.embeddings.services import Preparation

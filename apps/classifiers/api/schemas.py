@@ -7,7 +7,7 @@ from ninja import Field, Schema
 
 from apps.classifiers.evaluation.thresholds.decision import MIN_KEPT_SHARE
 from apps.classifiers.prediction import predict as prediction_predict
-from apps.classifiers.training.label_rules import RareLabels
+from apps.classifiers.training.label_quality.label_rules import RareLabels
 from apps.core.schemas.json_types import JsonObject
 from apps.embeddings.services import LongTexts
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apps.classifiers.evaluation.metrics import Codes
+from apps.classifiers.evaluation.statistics.metrics import Codes
 
 
 @dataclass(frozen=True, slots=True)

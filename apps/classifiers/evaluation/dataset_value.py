@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apps.classifiers.evaluation.mcnemar import PairedResult, format_p_value
+from apps.classifiers.evaluation.statistics.mcnemar import PairedResult, format_p_value
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.classifiers.evaluation import confused_pairs, metrics
+from apps.classifiers.evaluation import confused_pairs
 from apps.classifiers.evaluation.calibration import ENOUGH_MISTAKES
 from apps.classifiers.evaluation.familiarity import Familiarity, fit_familiarity
 from apps.classifiers.evaluation.leaks import find_leaks
 from apps.classifiers.evaluation.map_projection import place_on_map
 from apps.classifiers.evaluation.row_results import PredictedRows, RowResults
 from apps.classifiers.evaluation.row_texts import SHOWN_TEXT, row_key
+from apps.classifiers.evaluation.statistics import metrics
 from apps.classifiers.run_results import ConfusedTexts, CurvePoint, Leaks
 from apps.classifiers.training import estimator, trainer
 from apps.classifiers.training.learning_curve import SHARES, learning_curve

@@ -11,9 +11,10 @@ from django.conf import settings
 from apps.batch.models import ItemStatus
 from apps.batch.services import rows_of
 from apps.classifiers import metric_text
-from apps.classifiers.evaluation import mcnemar, row_results
-from apps.classifiers.evaluation.calibration_error import expected_calibration_error
-from apps.classifiers.evaluation.confidence_interval import wilson_interval
+from apps.classifiers.evaluation import row_results
+from apps.classifiers.evaluation.statistics import mcnemar
+from apps.classifiers.evaluation.statistics.calibration_error import expected_calibration_error
+from apps.classifiers.evaluation.statistics.confidence_interval import wilson_interval
 from apps.classifiers.models import ChatTest, Run
 from apps.classifiers.prediction import chat_labels
 from apps.llm.thinking import label_of

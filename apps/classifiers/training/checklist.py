@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from apps.classifiers.training.estimator import MIN_TEXTS
-from apps.classifiers.training.label_rules import MAX_LABELS
+from apps.classifiers.training.label_quality.label_rules import MAX_LABELS
 from apps.classifiers.training.rows import OUT_OF_SCOPE_LABELS
 from apps.datasets.services import Report
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from apps.classifiers.errors import CannotTrain
 from apps.classifiers.models import Classifier
-from apps.classifiers.training.label_rules import LabelOptions, check_dataset
+from apps.classifiers.training.label_quality.label_rules import LabelOptions, check_dataset
 from apps.classifiers.training.rows import TrainingRows
 from apps.datasets.models import Change, Dataset, Split
 from apps.datasets.services import BeingChanged, hold_out, make_split

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.classifiers.evaluation import mcnemar
-from apps.classifiers.evaluation.confidence_interval import wilson_interval
+from apps.classifiers.evaluation.statistics import mcnemar
+from apps.classifiers.evaluation.statistics.confidence_interval import wilson_interval
 from apps.classifiers.run_results import CurvePoint
 from apps.classifiers.training.estimator import TrainerOptions, fit_once
 from apps.classifiers.training.folds import Codes

@@ -6,9 +6,10 @@ from pathlib import Path
 from django.conf import settings
 
 from apps.classifiers.errors import NoRowResults
-from apps.classifiers.evaluation import mcnemar, row_results
+from apps.classifiers.evaluation import row_results
 from apps.classifiers.evaluation.evaluate_run import RunEvaluation
 from apps.classifiers.evaluation.row_results import RowResults
+from apps.classifiers.evaluation.statistics import mcnemar
 from apps.classifiers.evaluation.thresholds import decision, tuning
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.run_results import SkippedRow

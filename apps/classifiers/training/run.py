@@ -22,13 +22,17 @@ from apps.classifiers.prediction import predictor, predictor_file
 from apps.classifiers.training import estimator, run_record, trainer
 from apps.classifiers.training.embed_rows import EmbeddedRows, ProgressReporter, embed_rows
 from apps.classifiers.training.gather_rows import gather_rows
-from apps.classifiers.training.label_rules import LabelOptions, encode_labels, resolve_labels
+from apps.classifiers.training.label_quality.label_rules import (
+    LabelOptions,
+    encode_labels,
+    resolve_labels,
+)
+from apps.classifiers.training.label_quality.review_queue import build_review_queue
 from apps.classifiers.training.promotion import (
     choose_thresholds,
     held_back_notes,
     run_notes,
 )
-from apps.classifiers.training.review_queue import build_review_queue
 from apps.classifiers.training.rows import RowVectors, TrainingRows
 from apps.classifiers.transfer import convert
 from apps.embeddings.errors import TooFewDimensions

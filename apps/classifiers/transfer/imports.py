@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from apps.classifiers.errors import BadArtefact, BadFile
-from apps.classifiers.evaluation.metrics import Metrics
+from apps.classifiers.evaluation.statistics.metrics import Metrics
 from apps.classifiers.prediction.predictor import Predictor
 from apps.classifiers.prediction.predictor_file import MAX_LABELS, parse
 from apps.classifiers.transfer.exports import FORMAT

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST
 
 from apps.classifiers import services
 from apps.classifiers.errors import CannotTrain
-from apps.classifiers.views.run_page import get_classifier
+from apps.classifiers.views.run.run_page import get_classifier
 
 
 @require_POST

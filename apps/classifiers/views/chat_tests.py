@@ -13,7 +13,7 @@ from apps.batch.services import cancel_batch, delete_batch, wake_pump
 from apps.classifiers.errors import NoRowResults
 from apps.classifiers.models import LARGE_FIELDS, ChatTest, Run
 from apps.classifiers.prediction import chat_labels, chat_test_results, chat_tests
-from apps.classifiers.views.run_page import run_page
+from apps.classifiers.views.run.run_page import run_page
 from apps.llm.thinking import parse_thinking, thinking_choices
 from apps.servers.models import DefaultServer, Server, Use
 from apps.servers.services import can_generate

@@ -15,8 +15,8 @@ from apps.classifiers.errors import CannotTrain
 from apps.classifiers.forms import ClassifierForm
 from apps.classifiers.training import checklist
 from apps.classifiers.training.estimator import MIN_TEXTS
-from apps.classifiers.training.label_rules import LabelOptions
-from apps.classifiers.views.run_page import parse_number, signed_in_user
+from apps.classifiers.training.label_quality.label_rules import LabelOptions
+from apps.classifiers.views.run.run_page import parse_number, signed_in_user
 from apps.datasets import services as datasets
 from apps.datasets.models import Dataset
 from apps.embeddings.services import Preparation

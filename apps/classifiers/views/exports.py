@@ -20,7 +20,7 @@ from apps.classifiers.transfer import convert, create_imported, script
 from apps.classifiers.transfer import exports as transfer_exports
 from apps.classifiers.transfer.convert_run import queue_conversion
 from apps.classifiers.transfer.imports import check_size
-from apps.classifiers.views.run_page import get_run, load_row_results, run_page, signed_in_user
+from apps.classifiers.views.run.run_page import get_run, load_row_results, run_page, signed_in_user
 from apps.core.quotas import limited
 from apps.runtime.async_db import stream_from_thread
 from apps.servers.services import NoServer

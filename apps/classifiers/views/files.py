@@ -14,7 +14,7 @@ from apps.classifiers import services
 from apps.classifiers.errors import NoColumn, NotReady, TooLarge
 from apps.classifiers.models import LARGE_FIELDS, Classifier, FilePrediction
 from apps.classifiers.prediction import file_queue
-from apps.classifiers.views.run_page import run_page
+from apps.classifiers.views.run.run_page import run_page
 from apps.core.quotas import limited
 from apps.files import FormatError
 from apps.runtime.async_db import stream_from_thread

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 from apps.classifiers.errors import BadArtefact
 from apps.classifiers.models import Classifier
 from apps.classifiers.prediction import predict, text_checks
-from apps.classifiers.views.run_page import EXPECTED
+from apps.classifiers.views.run.run_page import EXPECTED
 from apps.core.quotas import limited
 from apps.runtime.async_db import in_db
 

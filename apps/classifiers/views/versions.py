@@ -10,10 +10,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.classifiers import services
 from apps.classifiers.errors import NoRowResults
-from apps.classifiers.evaluation import mcnemar
 from apps.classifiers.evaluation.row_texts import load_texts
+from apps.classifiers.evaluation.statistics import mcnemar
 from apps.classifiers.models import Classifier, Run, Status
-from apps.classifiers.views.run_page import (
+from apps.classifiers.views.run.run_page import (
     get_classifier,
     get_run,
     load_run_predictions,

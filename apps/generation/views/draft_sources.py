@@ -6,7 +6,8 @@ from django.shortcuts import get_object_or_404
 
 from apps.datasets.models import Dataset
 from apps.generation.models import Job, RecipeVersion
-from apps.generation.recipe import starters, targets
+from apps.generation.recipe import targets
+from apps.generation.recipe.library import starters
 from apps.generation.views.draft import Draft
 from apps.generation.views.form_numbers import key_of
 

@@ -13,9 +13,10 @@ from apps.datasets.models import Dataset
 from apps.generation import services
 from apps.generation.job_request import RecipeModel
 from apps.generation.previews.column_marks import column_marks
-from apps.generation.recipe import estimates, starters, targets, versions
+from apps.generation.recipe import estimates, targets
 from apps.generation.recipe import parse as recipes
 from apps.generation.recipe.columns import checks, seed_rows
+from apps.generation.recipe.library import starters, versions
 from apps.generation.recipe.problems import RecipeError
 from apps.generation.views.column_types import COLUMN_TYPES, SETTING_GROUPS
 from apps.generation.views.draft import Draft

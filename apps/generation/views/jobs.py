@@ -16,8 +16,8 @@ from apps.generation.job_request import JobRequest, RecipeModel
 from apps.generation.models import Job
 from apps.generation.recipe import parse as recipes
 from apps.generation.recipe import targets
+from apps.generation.recipe.library.starters import STARTERS
 from apps.generation.recipe.problems import RecipeError
-from apps.generation.recipe.starters import STARTERS
 from apps.generation.views.job_page.job_list import job_list
 from apps.servers.services import NoServer
 

@@ -8,8 +8,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.generation.models import RecipeVersion, SavedRecipe
-from apps.generation.recipe import versions
-from apps.generation.recipe.compare import compare_recipes, recipe_lines
+from apps.generation.recipe.library import versions
+from apps.generation.recipe.library.compare import compare_recipes, recipe_lines
 from apps.generation.views.job_page.job_list import job_list
 
 MAX_NAME = 200

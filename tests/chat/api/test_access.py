@@ -5,8 +5,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from apps.chat.conversations import services, system_prompts
+from apps.chat.conversations import services
 from apps.chat.models import Conversation, Message, Role, SystemPrompt, ToolCall
+from apps.chat.presets import system_prompts
 from apps.chat.urls import urlpatterns
 
 

@@ -11,8 +11,8 @@ from django.utils import timezone
 from apps.chat.composer import model_menu
 from apps.chat.composer.drafts import draft_of
 from apps.chat.composer.server_line import server_line
-from apps.chat.conversations import presets
 from apps.chat.models import Conversation, Preset
+from apps.chat.presets import presets
 from apps.servers import services as llm
 from apps.servers.models import Kind, Server, State
 from tests.markup import visible_text

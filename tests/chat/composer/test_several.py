@@ -6,8 +6,9 @@ from django.urls import reverse
 
 from apps.chat.composer import changes, several
 from apps.chat.composer.drafts import draft_of
-from apps.chat.conversations import compare, presets
+from apps.chat.conversations import compare
 from apps.chat.models import Conversation
+from apps.chat.presets import presets
 from apps.servers.models import Server
 from tests.chat.composer.test_drafts import started
 from tests.chat.views.test_pages import page

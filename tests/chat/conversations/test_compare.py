@@ -8,8 +8,9 @@ from django.test import AsyncClient, Client
 from django.urls import reverse
 
 from apps.chat import errors
-from apps.chat.conversations import compare, presets, services
+from apps.chat.conversations import compare, services
 from apps.chat.models import Conversation, Message, Role, SamplingParams, Status
+from apps.chat.presets import presets
 from apps.chat.prompt import build
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server

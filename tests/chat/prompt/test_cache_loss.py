@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from apps.chat.conversations.system_prompts import changing_parts
+from apps.chat.presets.system_prompts import changing_parts
 from apps.chat.prompt.cache_loss import CachedRequest, find_loss
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

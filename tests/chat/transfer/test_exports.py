@@ -9,8 +9,10 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 from django.urls import reverse
 
-from apps.chat.conversations import library, services, system_prompts
+from apps.chat.conversation_list import library
+from apps.chat.conversations import services
 from apps.chat.models import CallState, Conversation, Share, ToolCall
+from apps.chat.presets import system_prompts
 from apps.chat.transfer import exports, write
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server

@@ -13,8 +13,8 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.chat.conversations import branch_view
-from apps.chat.conversations.system_prompts import save_system_prompt
 from apps.chat.models import Conversation, Message
+from apps.chat.presets.system_prompts import save_system_prompt
 from apps.chat.prompt import branch
 from apps.chat.transfer import exports, write
 from apps.chat.transfer import read as transfer_read

@@ -5,8 +5,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from apps.chat.conversations import presets, projects, services
+from apps.chat.conversations import projects, services
 from apps.chat.models import Conversation, Project, SamplingParams, Status, Tag
+from apps.chat.presets import presets
 from apps.servers.models import Server
 from tests.chat.conftest import told
 

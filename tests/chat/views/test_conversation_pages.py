@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.chat.composer.drafts import draft_of
-from apps.chat.conversations import branches, presets, services, sharing, system_prompts
+from apps.chat.conversations import branches, services, sharing
 from apps.chat.models import (
     TITLE_LENGTH,
     Conversation,
@@ -21,6 +21,7 @@ from apps.chat.models import (
     Status,
     SystemPrompt,
 )
+from apps.chat.presets import presets, system_prompts
 from apps.servers.models import Server
 from tests.chat.conftest import told
 

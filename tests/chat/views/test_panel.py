@@ -5,8 +5,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from apps.chat.conversations import services, system_prompts
-from apps.chat.conversations.system_prompts import DifferencePart
+from apps.chat.conversations import services
+from apps.chat.presets import system_prompts
+from apps.chat.presets.system_prompts import DifferencePart
 from apps.chat.prompt import params_form
 from apps.servers.models import Server
 from tests.markup import visible_text

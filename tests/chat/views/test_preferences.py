@@ -8,8 +8,10 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.chat.answering import prefill
-from apps.chat.conversations import presets, search, sharing
+from apps.chat.conversation_list import search
+from apps.chat.conversations import sharing
 from apps.chat.models import Preferences, Share
+from apps.chat.presets import presets
 from apps.servers.models import Server, State
 from tests.chat.conftest import told
 

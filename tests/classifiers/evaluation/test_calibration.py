@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.classifiers.evaluation.calibration import COLDEST, HOTTEST, calibrate, softmax
-from apps.classifiers.evaluation.metrics import log_loss
+from apps.classifiers.evaluation.statistics.metrics import log_loss
 
 
 def drawn(rows: int, labels: int, *, lift: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -11,13 +11,13 @@ from pytest_django import Settings
 
 from apps.classifiers.evaluation import row_results
 from apps.classifiers.evaluation.dataset_value import LabelScore, compare_labels, describe_gain
-from apps.classifiers.evaluation.mcnemar import (
+from apps.classifiers.evaluation.row_results import MapPoints, PredictedRows, RowResults
+from apps.classifiers.evaluation.statistics.mcnemar import (
     PairedResult,
     RunPredictions,
     compare_paired,
     shared_test_rows,
 )
-from apps.classifiers.evaluation.row_results import MapPoints, PredictedRows, RowResults
 from apps.classifiers.models import Classifier, Run
 from apps.datasets.models import Dataset
 from apps.servers.models import DefaultServer

@@ -12,9 +12,9 @@ from apps.classifiers.evaluation.leaks import (
     find_leaks,
 )
 from apps.classifiers.run_results import Leaks
-from apps.classifiers.training.label_rules import encode_labels
+from apps.classifiers.training.label_quality.label_rules import encode_labels
 from apps.classifiers.training.rows import RowVectors
-from tests.classifiers.training.test_label_rules import rows
+from tests.classifiers.training.label_quality.test_label_rules import rows
 from tests.classifiers.training.test_trainer import clouds, fit
 
 numbers = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), min_size=1, max_size=40)

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from apps.classifiers.errors import CannotTrain
 from apps.classifiers.models import Classifier
 from apps.classifiers.training.gather_rows import gather_rows
-from apps.classifiers.training.label_rules import LabelOptions
+from apps.classifiers.training.label_quality.label_rules import LabelOptions
 from apps.classifiers.training.rows import TrainingRows
 from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset

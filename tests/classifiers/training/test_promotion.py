@@ -13,7 +13,7 @@ from apps.classifiers.training.promotion import (
     out_of_scope_notes,
     skipped_notes,
 )
-from tests.classifiers.training.test_label_rules import PLAIN, rows
+from tests.classifiers.training.label_quality.test_label_rules import PLAIN, rows
 
 pytestmark = pytest.mark.django_db
 

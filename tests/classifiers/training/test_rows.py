@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.classifiers.training.rows import RowVectors
-from tests.classifiers.training.test_label_rules import PLAIN, rows
+from tests.classifiers.training.label_quality.test_label_rules import PLAIN, rows
 
 labels = st.sampled_from(["card", "rate", "", "oos", "Out of Scope"])
 given_rows = st.lists(st.tuples(st.text("ab", max_size=2), labels, st.booleans()), max_size=30)

@@ -15,7 +15,7 @@ from pytest_django import Settings
 from apps.classifiers import services, tasks
 from apps.classifiers.models import Run, Status, TaskKind
 from apps.classifiers.training import trainer
-from apps.classifiers.training.label_rules import LabelOptions
+from apps.classifiers.training.label_quality.label_rules import LabelOptions
 from apps.datasets.models import Dataset
 from apps.datasets.services import BeingChanged
 from apps.embeddings import canary

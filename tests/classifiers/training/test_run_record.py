@@ -8,9 +8,9 @@ import pytest
 from apps.classifiers.evaluation.evaluate_run import RunEvaluation, evaluate
 from apps.classifiers.training import run_record, trainer
 from apps.classifiers.training.estimator import TrainerOptions
-from apps.classifiers.training.label_rules import encode_labels
+from apps.classifiers.training.label_quality.label_rules import encode_labels
 from apps.classifiers.training.rows import RowVectors, TrainingRows
-from tests.classifiers.training.test_label_rules import rows
+from tests.classifiers.training.label_quality.test_label_rules import rows
 from tests.classifiers.training.test_trainer import clouds
 
 

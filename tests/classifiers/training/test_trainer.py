@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from apps.classifiers.evaluation.calibration import COLDEST, softmax
-from apps.classifiers.evaluation.calibration_error import (
+from apps.classifiers.evaluation.statistics.calibration_error import (
     classwise_calibration_error,
     expected_calibration_error,
 )
-from apps.classifiers.evaluation.metrics import log_loss
+from apps.classifiers.evaluation.statistics.metrics import log_loss
 from apps.classifiers.training import estimator, trainer
 from apps.classifiers.training.folds import Codes
 

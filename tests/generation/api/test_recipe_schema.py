@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 from apps.generation.recipe.columns.any_column import KINDS
+from apps.generation.recipe.library.starters import STARTERS, more_like
 from apps.generation.recipe.parse import parse, to_json
-from apps.generation.recipe.starters import STARTERS, more_like
 from tests.generation.recipe.columns.test_columns import LONG
 from tests.generation.recipe.strategies import recipes
 from tests.generation.recipe.test_parse import REVIEWS

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.generation.recipe.columns.written import Written
+from apps.generation.recipe.library.starters import STARTERS, more_like
 from apps.generation.recipe.parse import long_form, parse, to_json
 from apps.generation.recipe.problems import Problem, RecipeError
 from apps.generation.recipe.recipe import Recipe
-from apps.generation.recipe.starters import STARTERS, more_like
 from tests.cpu_time import bounded_cpu
 from tests.generation.recipe.strategies import JSON, RECIPE_LIKE, recipes
 from tests.generation.recipe.test_parse import REVIEWS

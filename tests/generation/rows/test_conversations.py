@@ -10,9 +10,9 @@ from django.test import AsyncClient
 from apps.batch.models import ItemStatus
 from apps.generation.job_request import JobRequest
 from apps.generation.models import Job
+from apps.generation.recipe.library.starters import BY_KEY
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.problems import RecipeError
-from apps.generation.recipe.starters import BY_KEY
 from apps.generation.rows.conversations import Sides, conversation
 from apps.generation.services import create_job
 from apps.servers.models import Server

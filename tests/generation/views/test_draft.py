@@ -8,8 +8,8 @@ from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apps.generation.recipe.library.starters import STARTERS, Starter
 from apps.generation.recipe.problems import Problem, RecipeError
-from apps.generation.recipe.starters import STARTERS, Starter
 from apps.generation.views.draft import Draft
 from apps.generation.views.form_errors import ERROR_PLACES, PARAMS
 

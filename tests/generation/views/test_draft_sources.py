@@ -12,9 +12,9 @@ from apps.datasets.models import Dataset
 from apps.datasets.services import create_dataset
 from apps.files import ExampleRow
 from apps.generation.models import Job, RecipeVersion
-from apps.generation.recipe import versions
+from apps.generation.recipe.library import versions
+from apps.generation.recipe.library.starters import STARTERS
 from apps.generation.recipe.parse import parse
-from apps.generation.recipe.starters import STARTERS
 from apps.generation.views.draft import Draft
 from apps.servers.models import Server
 

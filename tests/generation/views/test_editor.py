@@ -13,8 +13,8 @@ from apps.datasets.services import create_dataset
 from apps.files import ExampleRow
 from apps.generation.models import Job, SavedRecipe
 from apps.generation.recipe import parse as recipes
+from apps.generation.recipe.library.starters import STARTERS
 from apps.generation.recipe.prompts import templates
-from apps.generation.recipe.starters import STARTERS
 from apps.servers.models import Server
 
 RECIPE: dict[str, Any] = {

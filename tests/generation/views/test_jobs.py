@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.generation.models import Job
-from apps.generation.recipe.starters import STARTERS
+from apps.generation.recipe.library.starters import STARTERS
 from apps.servers.models import Server
 from tests.generation.conftest import body_of, finish, new_job
 

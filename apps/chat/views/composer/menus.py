@@ -14,8 +14,8 @@ from apps.chat.conversations import model_state
 from apps.chat.errors import ChatError
 from apps.chat.models import Conversation, Preset
 from apps.chat.prompt import params_form, response_format
-from apps.chat.views import tools
 from apps.chat.views.lookups import get_chat_or_draft
+from apps.chat.views.panel import tools
 from apps.core.api import owner
 from apps.llm.thinking import thinking_choices
 from apps.servers import services as llm

@@ -10,7 +10,7 @@ from apps.batch import services as batches
 from apps.batch.models import ACTIVE, BatchStatus, ItemStatus
 from apps.generation.figures.job_state import JobState, job_state
 from apps.generation.models import Job
-from apps.generation.recipe import versions
+from apps.generation.recipe.library import versions
 
 JOBS_A_PAGE = 20
 OPEN = (*ACTIVE, BatchStatus.PAUSED)

@@ -15,11 +15,11 @@ from apps.generation.exports import to_dataset
 from apps.generation.figures.distributions import column_shares, score_histograms
 from apps.generation.figures.job_state import job_state
 from apps.generation.models import Job
-from apps.generation.recipe import versions
 from apps.generation.recipe.columns.base import Column
 from apps.generation.recipe.columns.choices import Choice
 from apps.generation.recipe.columns.written import Written
-from apps.generation.recipe.compare import compare_recipes
+from apps.generation.recipe.library import versions
+from apps.generation.recipe.library.compare import compare_recipes
 from apps.generation.review.job_status import job_status
 from apps.generation.review.similar_rows import sample_rows
 from apps.generation.rows import preview
