@@ -64,6 +64,7 @@ INSTALLED_APPS = [
     "apps.servers",
     "apps.embeddings",
     "apps.batch",
+    "apps.tuning",
     "apps.datasets",
     "apps.mcp",
     "apps.chat",

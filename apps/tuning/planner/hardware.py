@@ -6,6 +6,7 @@ from enum import StrEnum
 from apps.tuning.errors import PlanError
 
 GIB = 1024**3
+MAX_GIB, MAX_COUNT = 16_384, 64
 CUDA_BYTES = GIB // 2  # about what a CUDA context takes
 # Share of an Apple computer's memory that macOS lends to the GPU.
 METAL_SHARE_SMALL, METAL_SHARE_LARGE, METAL_LARGE_GIB = 2 / 3, 3 / 4, 36
@@ -22,8 +23,8 @@ class Hardware:
     name: str
     kind: Kind
     memory_gib: float
-    bandwidth_gb: float
-    """10^9 bytes a second."""
+    bandwidth_gb: float | None
+    """10^9 bytes a second; None: not known."""
     count: int = 1
     """Several of the same: memory adds up, the layers take turns, so bandwidth does not."""
 
@@ -41,9 +42,9 @@ class Hardware:
         return CUDA_BYTES * self.count if self.kind is Kind.GPU else 0
 
     @property
-    def bandwidth(self) -> float:
+    def bandwidth(self) -> float | None:
         """Bytes a second."""
-        return self.bandwidth_gb * 1e9
+        return None if self.bandwidth_gb is None else self.bandwidth_gb * 1e9
 
 
 _GPUS = """
@@ -138,8 +139,7 @@ def find_hardware(name: str, *, memory_gib: float | None = None, count: int = 1)
     Raises:
         PlanError: no or several entries of the table have the name, or a number is impossible.
     """
-    if count < 1 or (memory_gib is not None and not 0 < memory_gib < 2**20):
-        raise PlanError("Memory and the number of GPUs must be greater than 0.")
+    _check(memory_gib, count)
     wanted = " ".join(name.lower().removeprefix("nvidia ").removeprefix("geforce ").split())
     exact = [known for known in HARDWARE.values() if known.name.lower() == wanted]
     found = exact or [known for known in HARDWARE.values() if wanted in known.name.lower()]
@@ -147,3 +147,21 @@ def find_hardware(name: str, *, memory_gib: float | None = None, count: int = 1)
         named = ", ".join(known.name for known in found or HARDWARE.values())
         raise PlanError(f"“{name}” is not one entry of the hardware table. Choose from: {named}.")
     return replace(found[0], count=count, memory_gib=memory_gib or found[0].memory_gib)
+
+
+def unnamed_hardware(memory_gib: float, *, count: int = 1) -> Hardware:
+    """GPUs of which only the memory is known.
+
+    Raises:
+        PlanError: a number is impossible.
+    """
+    _check(memory_gib, count)
+    return Hardware("GPU", Kind.GPU, memory_gib, None, count)
+
+
+def _check(memory_gib: float | None, count: int) -> None:
+    if not 0 < count <= MAX_COUNT or (memory_gib is not None and not 0 < memory_gib <= MAX_GIB):
+        raise PlanError(
+            f"The memory must be between 0 and {MAX_GIB:,} GiB, and there must be 1 to {MAX_COUNT}"
+            " GPUs."
+        )

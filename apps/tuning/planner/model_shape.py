@@ -72,7 +72,8 @@ def read_shape(header: GgufHeader, *, file_bytes: int | None = None) -> ModelSha
         PlanError: what the size of the KV cache follows from is missing or impossible.
     """
     values = HeaderValues(header.values)
-    weights = _sum(header.tensors) if header.complete and header.tensors else file_bytes
+    whole = header.complete and header.tensors and (values.number("split.count") or 1) == 1
+    weights = (_sum(header.tensors) if whole else None) or file_bytes
     return ModelShape(
         architecture=values.architecture,
         layers=_layers(values),
@@ -89,7 +90,7 @@ def read_shape(header: GgufHeader, *, file_bytes: int | None = None) -> ModelSha
         mla=_is_mla(values),
         state_bytes=_state_bytes(values),
         weight_bytes=weights,
-        read_bytes=_read_bytes(header, values) if weights else None,
+        read_bytes=_read_bytes(header, values) if whole else None,
         upper_bounds=_upper_bounds(values),
     )
 
@@ -204,8 +205,6 @@ def _sum(tensors: tuple[Tensor, ...]) -> int | None:
 
 def _read_bytes(header: GgufHeader, values: HeaderValues) -> int | None:
     """Weights read for a token: without the token table (one row is) and experts not asked."""
-    if not header.complete:
-        return None
     names = {tensor.name for tensor in header.tensors}
     experts, used = values.own("expert_count"), values.own("expert_used_count")
     total = 0

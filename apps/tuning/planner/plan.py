@@ -104,9 +104,9 @@ def make_plan(request: PlanRequest) -> Plan:
         roof_empty=None,
         roof_full=None,
     )
-    if not plan.fits:
-        return plan
     speed = request.hardware.bandwidth
+    if not plan.fits or speed is None:
+        return plan
     return replace(
         plan,
         roof_empty=generation_roof(request.shape, cache, speed, context=0),

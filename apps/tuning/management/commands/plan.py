@@ -1,0 +1,114 @@
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from apps.tuning.errors import PlanError
+from apps.tuning.model_file import model_bytes, read_model_file
+from apps.tuning.planner import outputs
+from apps.tuning.planner.flag_warnings import warnings_for
+from apps.tuning.planner.flags import Files, flags_of
+from apps.tuning.planner.hardware import HARDWARE, Hardware, find_hardware, unnamed_hardware
+from apps.tuning.planner.kv_cache import TYPES
+from apps.tuning.planner.memory import ExtraFiles
+from apps.tuning.planner.outputs import PlannedServer
+from apps.tuning.planner.plan import Plan, PlanRequest, make_plan
+from apps.tuning.planner.plan_text import plan_lines, reason_lines
+from apps.tuning.planner.uses import Use
+
+FORMATS = ("command", "compose", "llama-swap", "router", "litellm", "olla")
+
+
+class Command(BaseCommand):
+    help = "Say how much memory a model needs, what fits, and how to start llama-server with it."
+    requires_system_checks = []  # they import every page, which takes seconds
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("model", help="GGUF file; of several parts, the first")
+        parser.add_argument("--gpu", help=f"one of: {', '.join(HARDWARE)}")
+        parser.add_argument("--gpus", type=int, default=1, help="how many of them (default: 1)")
+        parser.add_argument("--memory", type=float, help="GiB, if it differs from the table")
+        parser.add_argument("--use", choices=list(Use), default=Use.CHAT, type=str)
+        parser.add_argument("--slots", type=int, help="answers at the same time")
+        parser.add_argument("--context", type=int, help="tokens of one slot")
+        parser.add_argument("--cache-type", choices=list(TYPES), help="type of the KV cache")
+        parser.add_argument("--mmproj", help="GGUF file of the vision projector")
+        parser.add_argument("--draft", help="GGUF file of a draft model")
+        parser.add_argument("--api-key-file", help="file with one API key a line")
+        parser.add_argument(
+            "--format",
+            choices=FORMATS,
+            help="print only this: nothing else, so that it can be written into a file",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            plan = _plan(options)
+            files = Files(
+                options["model"], options["mmproj"], options["draft"], options["api_key_file"]
+            )
+            if options["format"]:
+                self.stdout.write(_written(options["format"], plan, files).rstrip("\n"))
+            else:
+                self._print(plan, files)
+        except PlanError as error:
+            raise CommandError(str(error)) from error
+
+    def _print(self, plan: Plan, files: Files) -> None:
+        server = _server(plan, files)
+        warnings = warnings_for(server.flags, plan.cache, plan.request.shape, plan.request.use)
+        self.stdout.write("\n".join(plan_lines(plan)))
+        self.stdout.write(f"\n{outputs.command(server)}\n")
+        self.stdout.write("\n".join(reason_lines(server.flags, warnings)))
+
+
+def _plan(options: dict[str, Any]) -> Plan:
+    return make_plan(
+        PlanRequest(
+            shape=read_model_file(Path(options["model"])),
+            hardware=_hardware(options),
+            use=Use(options["use"]),
+            slots=options["slots"],
+            context=options["context"],
+            cache_type=options["cache_type"],
+            extra=ExtraFiles(
+                projector=model_bytes(Path(options["mmproj"])) if options["mmproj"] else 0,
+                draft=model_bytes(Path(options["draft"])) if options["draft"] else 0,
+            ),
+        )
+    )
+
+
+def _hardware(options: dict[str, Any]) -> Hardware:
+    if options["gpu"]:
+        return find_hardware(options["gpu"], memory_gib=options["memory"], count=options["gpus"])
+    if options["memory"] is None:
+        raise PlanError("Name the hardware with --gpu NAME, or its memory with --memory GiB.")
+    return unnamed_hardware(options["memory"], count=options["gpus"])
+
+
+def _server(plan: Plan, files: Files) -> PlannedServer:
+    return PlannedServer(
+        name=files.name,
+        flags=flags_of(plan, files),
+        slots=plan.cache.slots,
+        slot_context=plan.slot_context,
+        embeddings=plan.request.use is Use.EMBEDDINGS,
+    )
+
+
+def _written(format_name: str, plan: Plan, files: Files) -> str:
+    server, hardware = _server(plan, files), plan.request.hardware
+    match format_name:
+        case "compose":
+            return outputs.compose(server, hardware=hardware.name, kind=hardware.kind)
+        case "llama-swap":
+            return outputs.llama_swap([server])
+        case "router":
+            return outputs.router_presets([server])
+        case "litellm":
+            return outputs.litellm([server])
+        case "olla":
+            return outputs.olla([server])
+        case _:
+            return outputs.command(server)

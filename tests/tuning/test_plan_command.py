@@ -1,0 +1,104 @@
+"""`manage.py plan`, from the file to what a person reads and copies."""
+
+import shutil
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import yaml
+from django.core.management import CommandError, call_command
+
+from apps.tuning.errors import PlanError
+from apps.tuning.model_file import model_bytes, read_model_file
+from tests.tuning.planner.tiny_shapes import SHAPES, write_shape
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_shape(tmp_path_factory.mktemp("models") / "tiny.gguf", SHAPES["GQA"])
+
+
+def plan(*arguments: object) -> str:
+    out = StringIO()
+    call_command("plan", *map(str, arguments), stdout=out)
+    return out.getvalue()
+
+
+def test_plan_prints_memory_fit_command_and_reasons(model: Path) -> None:
+    text = plan(model, "--gpu", "RTX 4090", "--slots", 4, "--context", 8192)
+    for line in (
+        "RTX 4090: 24.00 GiB, bandwidth 1,008 GB/s",
+        "Memory for 4 slots of 8,192 tokens, f16",
+        "  KV cache             16.0 MiB",
+        "of 24.00 GiB: fits",
+        "  --parallel 4 \\",
+        "  --parallel: 4 slots for conversations, one beside another.",
+        "Warning: No API key",
+    ):
+        assert line in text
+    assert "Speed: at most" in text
+
+
+def test_plan_says_what_is_not_reported_and_what_does_not_fit(model: Path) -> None:
+    text = plan(model, "--memory", 0.4)
+    assert "bandwidth not reported" in text
+    assert "does not fit. About 0 of 2 layers do" in text
+    assert "Speed: not estimated" in text
+    assert "Speed: not reported" in plan(model, "--memory", 4)
+
+
+def test_plan_counts_projector_and_draft(model: Path) -> None:
+    text = plan(model, "--memory", 4, "--mmproj", model, "--draft", model, "--use", "agents")
+    size = f"{model.stat().st_size / 1024**2:.1f} MiB"
+    assert [line.split()[-2:] for line in text.splitlines() if line.startswith("  Draft")] == [
+        size.split()
+    ]
+    assert "Memory for 2 slots that share 131,072 tokens" in text
+    assert "--kv-unified: One pool" in text
+    assert "Depends on your build." in text
+
+
+@pytest.mark.parametrize("name", ["compose", "llama-swap", "litellm", "olla"])
+def test_plan_writes_yaml_and_nothing_else(name: str, model: Path) -> None:
+    found = yaml.safe_load(plan(model, "--gpu", "RTX 4090", "--format", name))
+    first = {"compose": "services", "llama-swap": "models", "litellm": "model_list"}
+    assert first.get(name, "discovery") in found
+
+
+def test_plan_writes_the_command_and_a_router_preset(model: Path) -> None:
+    given = (model, "--memory", 4, "--api-key-file", "keys")
+    assert plan(*given, "--format", "command").endswith("--api-key-file keys\n")
+    assert "[tiny]\n" in plan(*given, "--format", "router")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "Name the hardware"),
+        (("--gpu", "RTX 9999"), "is not one entry"),
+        (("--memory", "-1"), "memory must be"),
+        (("--memory", "nan"), "memory must be"),
+        (("--memory", "4", "--gpus", "0"), "1 to 64 GPUs"),
+        (("--memory", "4", "--slots", "0"), "number of slots"),
+        (("--memory", "4", "--mmproj", "none.gguf"), "none.gguf cannot be read"),
+    ],
+)
+def test_plan_refuses_with_the_reason(arguments: tuple[str, ...], said: str, model: Path) -> None:
+    with pytest.raises(CommandError, match=said):
+        plan(model, *arguments)
+
+
+def test_a_missing_file_and_another_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="cannot be read: No such file"):
+        read_model_file(tmp_path / "none.gguf")
+    (tmp_path / "text.gguf").write_text("not a model, but long enough to be one")
+    with pytest.raises(PlanError, match="not a GGUF file"):
+        read_model_file(tmp_path / "text.gguf")
+
+
+def test_the_size_of_a_model_is_that_of_all_its_parts(model: Path, tmp_path: Path) -> None:
+    parts = [tmp_path / f"big-0000{number}-of-00003.gguf" for number in (1, 2, 3)]
+    for part in parts:
+        shutil.copy(model, part)
+    (tmp_path / "big.gguf").write_bytes(b"another")
+    assert model_bytes(parts[0]) == 3 * model.stat().st_size
