@@ -15,6 +15,7 @@ from apps.classifiers.views.run import dataset_value, improve, map, matrix, resu
 app_name = "classifiers"
 urlpatterns = [
     path("", overview.index, name="index"),
+    path("list/", overview.list_rows, name="list"),
     path("new/", create.new, name="new"),
     path("example/", create.train_example, name="train_example"),
     path("new/checks/", create.checks, name="checks"),

@@ -2,7 +2,7 @@
 
 const field = document.querySelector("[data-list-find]");
 
-field?.addEventListener("input", () => {
+function filter() {
   const wanted = field.value.trim().toLowerCase();
   const list = field.closest(".list");
   let found = 0;
@@ -16,4 +16,10 @@ field?.addEventListener("input", () => {
     found += here;
   }
   list.querySelector("[data-list-none]").hidden = found > 0;
+}
+
+field?.addEventListener("input", filter);
+// The rows come again while something trains.
+document.addEventListener("htmx:afterSwap", ({ detail }) => {
+  if (field?.value && detail.target.id === "list-rows") filter();
 });

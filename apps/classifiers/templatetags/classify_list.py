@@ -1,4 +1,4 @@
-"""{% classify_list %} and {% classify_list_body %}: the classifiers and datasets of Classify."""
+"""{% classify_list %} and its parts: the classifiers and datasets of Classify."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -30,12 +30,20 @@ class ListRow:
 def classify_list(context: RequestContext) -> dict[str, Any]:
     user = context["request"].user
     classifier, dataset = context.get("classifier"), context.get("dataset")
+    classifiers = [_classifier_row(one) for one in _classifiers(user)]
     return {
-        "classifiers": [_classifier_row(one) for one in _classifiers(user)],
+        "classifiers": classifiers,
+        "trains": any(row.state == "training" for row in classifiers),
         "datasets": [_dataset_row(one) for one in Dataset.objects.owned_by(user)[:SHOWN]],
         "classifier_pk": classifier.pk if isinstance(classifier, Classifier) else None,
         "dataset_pk": dataset.pk if isinstance(dataset, Dataset) else None,
     }
+
+
+@register.inclusion_tag("classifiers/_list_rows.html", takes_context=True)
+def classify_list_rows(context: RequestContext) -> dict[str, Any]:
+    """The rows alone: they come again while something trains."""
+    return classify_list(context)
 
 
 @register.inclusion_tag("classifiers/_start_page.html", takes_context=True)

@@ -1,4 +1,4 @@
-"""The start page of Classify: all classifiers with their figures."""
+"""The start page of Classify, and the list beside all its pages."""
 
 from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
@@ -6,6 +6,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
+from apps.classifiers.views.run.run_page import parse_number
 from apps.datasets.models import Dataset
 
 
@@ -23,3 +24,15 @@ def index(request: HttpRequest) -> HttpResponse:
         "has_datasets": Dataset.objects.owned_by(request.user).exists(),
     }
     return render(request, "classifiers/index.html", context)
+
+
+@require_safe
+def list_rows(request: HttpRequest) -> HttpResponse:
+    """The rows of the list, while something trains. The open one is named in the address."""
+    classifier = parse_number(request.GET.get("classifier") or "0")
+    dataset = parse_number(request.GET.get("dataset") or "0")
+    context = {
+        "classifier": Classifier.objects.owned_by(request.user).filter(pk=classifier or 0).first(),
+        "dataset": Dataset.objects.owned_by(request.user).filter(pk=dataset or 0).first(),
+    }
+    return render(request, "classifiers/_list_update.html", context)

@@ -127,6 +127,24 @@ def test_new_classifier_form_refuses_bad_input(browser: Client, alice: User) -> 
     assert "No server set for" in answer.content.decode()
 
 
+def test_the_list_comes_again_while_something_trains(
+    browser: Client, bobs_browser: Client, alice: User
+) -> None:
+    made = factories.ready(alice)
+    run = Run.objects.create(classifier=made, number=2, status=Status.FITTING)
+    address = f"/classify/list/?classifier={made.pk}&amp;dataset="
+    assert address in browser.get(f"/classify/{made.pk}/").content.decode()
+    rows = browser.get(html.unescape(address)).content.decode()
+    assert "Training" in rows
+    assert 'aria-current="page"' in rows
+    assert "every 3s" in rows
+    assert "Topics" not in bobs_browser.get(html.unescape(address)).content.decode()
+    Run.objects.filter(pk=run.pk).update(status=Status.READY)
+    rows = browser.get(html.unescape(address)).content.decode()
+    assert "live" in rows
+    assert "every 3s" not in rows
+
+
 def test_labels_are_escaped(browser: Client, alice: User) -> None:
     rows = [
         type(row)(row.text, "<script>alert(1)</script>" if row.label == "card" else row.label)

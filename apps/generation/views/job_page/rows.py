@@ -78,6 +78,7 @@ def row_table(request: HttpRequest, found: Job) -> dict[str, Any]:
         "code_label": label_of(chosen.code) if chosen.code else "",
         "watches": active and chosen.sort == NEWEST and page.number == 1 and not chosen.is_narrow,
         "now": timezone.now().isoformat(),
+        "no_rows": page.paginator.count == 0,
         "notice": "",
         "problems": [],
         "hint": hint_of(progress.reasons, can_retry=progress.counts[ItemStatus.FAILED] > 0),
@@ -154,7 +155,10 @@ def _table_row(
 
 @require_safe
 def new_rows(request: HttpRequest, pk: int) -> HttpResponse:
-    """Say how many rows came since the table was shown. Nothing moves before it is clicked."""
+    """Say how many rows came since the table was shown. Nothing moves before it is clicked.
+
+    Where the table was empty, nothing can move: the rows come by themselves.
+    """
     found = get_object_or_404(jobs_of(request), pk=pk)
     since = _time(request.GET.get("since", ""))
     chosen = RowFilter.of(found, request.GET)
@@ -165,6 +169,7 @@ def new_rows(request: HttpRequest, pk: int) -> HttpResponse:
         "since": request.GET.get("since", ""),
         "filter": chosen,
         "watches": found.batch.status in ACTIVE,
+        "is_empty": "empty" in request.GET,
     }
     return render(request, "generation/rows/_new_rows.html", context)
 

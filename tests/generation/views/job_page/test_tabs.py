@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.contrib.auth.models import User
@@ -102,6 +103,17 @@ def test_new_rows_are_counted_and_shown_when_asked_for(browser: Client, job: Job
         assert b"new row" not in browser.get(address, {"since": wrong}).content
     Batch.objects.update(status="done")
     assert b"every 2s" not in browser.get(address, {"since": since}).content
+
+
+def test_the_first_rows_come_by_themselves(browser: Client, job: Job) -> None:
+    job.batch.items.update(status=ItemStatus.PENDING, finished=None)
+    since = quote(timezone.now().isoformat())
+    assert "&amp;empty=1" in shown(browser, job, "rows/")
+    address = f"/generate/{job.pk}/rows/new/?since={since}&empty=1"
+    assert b'hx-trigger="load"' not in browser.get(address).content
+    finish(job, 7, ItemStatus.ACCEPTED, output={"text": "New."})
+    assert b'hx-trigger="load"' in browser.get(address).content
+    assert "&amp;empty=1" not in shown(browser, job, "rows/")
 
 
 def test_quality_shows_scores_and_shares(browser: Client, judged: Job) -> None:
