@@ -153,8 +153,8 @@ async def test_a_pump_that_lost_its_lease_closes_its_streams_and_ends(
 
 
 async def test_pause_and_resume(make_batch: MakeBatch, server: Server) -> None:
-    # Several seconds of work, and too few rows for a trial of widths, which begins with one slot.
-    batch = await sync_to_async(make_batch)(80, max_tokens=600)
+    # Some seconds of work, and too few rows for a trial of widths, which begins with one slot.
+    batch = await sync_to_async(make_batch)(40, max_tokens=400)
     working = asyncio.create_task(run_until_done(server))
     await until_running(batch, 4)
     await in_db(services.pause_batch, batch)
@@ -164,7 +164,7 @@ async def test_pause_and_resume(make_batch: MakeBatch, server: Server) -> None:
     assert found.keys() == {"pending", "accepted"}
     await in_db(services.resume_batch, batch)
     await run_until_done(server)
-    assert await counts(batch) == {"accepted": 80}
+    assert await counts(batch) == {"accepted": 40}
 
 
 async def test_cancel_closes_the_streams(
