@@ -1,9 +1,11 @@
 """Plans that several tests look at."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from apps.tuning.planner.flags import Files, flags_of
+from apps.tuning.planner.configurations import planned_server
+from apps.tuning.planner.flags import Files
 from apps.tuning.planner.gguf_header import read_header
 from apps.tuning.planner.hardware import Hardware, find_hardware
 from apps.tuning.planner.model_shape import ModelShape, read_shape
@@ -21,14 +23,7 @@ def plan_of(
 
 
 def server_of(plan: Plan, files: Files, *, port: int = 8080) -> PlannedServer:
-    return PlannedServer(
-        name=files.name,
-        flags=flags_of(plan, files),
-        slots=plan.cache.slots,
-        slot_context=plan.slot_context,
-        embeddings=plan.request.use is Use.EMBEDDINGS,
-        port=port,
-    )
+    return replace(planned_server(plan, files), port=port)
 
 
 def shape_of_file(model: Path) -> ModelShape:

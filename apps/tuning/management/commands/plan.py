@@ -5,18 +5,15 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from apps.tuning.errors import PlanError
 from apps.tuning.model_file import model_bytes, read_model_file
-from apps.tuning.planner import outputs
+from apps.tuning.planner.configurations import FORMATS, planned_server, write_configuration
 from apps.tuning.planner.flag_warnings import warnings_for
-from apps.tuning.planner.flags import Files, flags_of
+from apps.tuning.planner.flags import Files
 from apps.tuning.planner.hardware import HARDWARE, Hardware, find_hardware, unnamed_hardware
 from apps.tuning.planner.kv_cache import TYPES
 from apps.tuning.planner.memory import ExtraFiles
-from apps.tuning.planner.outputs import PlannedServer
 from apps.tuning.planner.plan import Plan, PlanRequest, make_plan
 from apps.tuning.planner.plan_text import plan_lines, reason_lines
 from apps.tuning.planner.uses import Use
-
-FORMATS = ("command", "compose", "llama-swap", "router", "litellm", "olla")
 
 
 class Command(BaseCommand):
@@ -37,7 +34,7 @@ class Command(BaseCommand):
         parser.add_argument("--api-key-file", help="file with one API key a line")
         parser.add_argument(
             "--format",
-            choices=FORMATS,
+            choices=list(FORMATS),
             help="print only this: nothing else, so that it can be written into a file",
         )
 
@@ -48,17 +45,17 @@ class Command(BaseCommand):
                 options["model"], options["mmproj"], options["draft"], options["api_key_file"]
             )
             if options["format"]:
-                self.stdout.write(_written(options["format"], plan, files).rstrip("\n"))
+                self.stdout.write(write_configuration(options["format"], plan, files).rstrip("\n"))
             else:
                 self._print(plan, files)
         except PlanError as error:
             raise CommandError(str(error)) from error
 
     def _print(self, plan: Plan, files: Files) -> None:
-        server = _server(plan, files)
+        server = planned_server(plan, files)
         warnings = warnings_for(server.flags, plan.cache, plan.request.shape, plan.request.use)
         self.stdout.write("\n".join(plan_lines(plan)))
-        self.stdout.write(f"\n{outputs.command(server)}\n")
+        self.stdout.write(f"\n{write_configuration('command', plan, files)}\n")
         self.stdout.write("\n".join(reason_lines(server.flags, warnings)))
 
 
@@ -85,30 +82,3 @@ def _hardware(options: dict[str, Any]) -> Hardware:
     if options["memory"] is None:
         raise PlanError("Name the hardware with --gpu NAME, or its memory with --memory GiB.")
     return unnamed_hardware(options["memory"], count=options["gpus"])
-
-
-def _server(plan: Plan, files: Files) -> PlannedServer:
-    return PlannedServer(
-        name=files.name,
-        flags=flags_of(plan, files),
-        slots=plan.cache.slots,
-        slot_context=plan.slot_context,
-        embeddings=plan.request.use is Use.EMBEDDINGS,
-    )
-
-
-def _written(format_name: str, plan: Plan, files: Files) -> str:
-    server, hardware = _server(plan, files), plan.request.hardware
-    match format_name:
-        case "compose":
-            return outputs.compose(server, hardware=hardware.name, kind=hardware.kind)
-        case "llama-swap":
-            return outputs.llama_swap([server])
-        case "router":
-            return outputs.router_presets([server])
-        case "litellm":
-            return outputs.litellm([server])
-        case "olla":
-            return outputs.olla([server])
-        case _:
-            return outputs.command(server)
