@@ -37,6 +37,7 @@ FIRST_PAGES = (
     "/generate/new/?recipe=chat",
     "/generate/{generate}/",
     "/servers/",
+    "/servers/plan/",
     "/tools/",
     "/settings/",
 )

@@ -70,6 +70,7 @@ def fill(page: Page, folder: Path) -> Sample:
             "job-row": f"/generate/{jobs[0]}/rows/0/",
             "job-failed": f"/generate/{jobs[-1]}/",
             "servers": "/servers/",
+            "plan-server": "/servers/plan/",
             "tools": "/tools/",
             "settings": "/settings/",
         }

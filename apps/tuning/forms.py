@@ -1,0 +1,128 @@
+"""The form of the page “Plan a server”: a file or typed figures, hardware and use."""
+
+from pathlib import PurePath
+from typing import Any
+
+from django import forms
+
+from apps.tuning.errors import PlanError
+from apps.tuning.planner.flags import Files
+from apps.tuning.planner.gguf_header import read_header
+from apps.tuning.planner.hardware import GIB, HARDWARE, Kind, find_hardware, unnamed_hardware
+from apps.tuning.planner.memory import CACHE_TYPES
+from apps.tuning.planner.model_shape import Layer, ModelShape, read_shape
+from apps.tuning.planner.plan import PlanRequest
+from apps.tuning.planner.uses import Use
+
+TITLES = {use: use.value.capitalize() for use in Use}
+FIGURES = ("layers", "kv_heads", "key_length", "weights")
+
+
+def _hardware_choices() -> list[Any]:
+    groups = [
+        (kind.value, [(name, name) for name, known in HARDWARE.items() if known.kind is kind])
+        for kind in Kind
+    ]
+    return [("", "Another GPU"), *groups]
+
+
+class PlanForm(forms.Form):
+    """Becomes a request for a plan; fields that are empty are chosen by it."""
+
+    file = forms.FileField(
+        required=False,
+        allow_empty_file=True,
+        label="Model file (GGUF)",
+        help_text="Only its first 9 MB are sent.",
+        widget=forms.FileInput(attrs={"data-header-only": "", "accept": ".gguf"}),
+    )
+    file_bytes = forms.IntegerField(
+        required=False, min_value=0, max_value=2**50, widget=forms.HiddenInput
+    )
+    layers = forms.IntegerField(required=False, min_value=1, max_value=1024, label="Layers")
+    kv_heads = forms.IntegerField(required=False, min_value=1, max_value=4096, label="KV heads")
+    key_length = forms.IntegerField(
+        required=False, min_value=1, max_value=65_536, label="Values per head"
+    )
+    weights = forms.FloatField(
+        required=False, min_value=0.001, max_value=16_384, label="Weights (GiB)"
+    )
+    trained = forms.IntegerField(
+        required=False, min_value=256, max_value=2**24, label="Trained context (tokens)"
+    )
+    hardware = forms.ChoiceField(
+        required=False, choices=_hardware_choices, initial="RTX 4060 Ti", label="Hardware"
+    )
+    memory = forms.FloatField(
+        required=False,
+        min_value=0.1,
+        max_value=16_384,
+        label="Memory (GiB)",
+        widget=forms.NumberInput(attrs={"placeholder": "From the table", "step": "any"}),
+    )
+    gpus = forms.IntegerField(required=False, min_value=1, max_value=64, initial=1, label="Count")
+    use = forms.ChoiceField(choices=[(use.value, TITLES[use]) for use in Use], label="Use")
+    slots = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=256,
+        label="Slots",
+        widget=forms.NumberInput(attrs={"placeholder": "By use"}),
+    )
+    context = forms.IntegerField(
+        required=False,
+        min_value=256,
+        max_value=2**24,
+        label="Context per slot (tokens)",
+        widget=forms.NumberInput(attrs={"placeholder": "By use"}),
+    )
+    cache_type = forms.ChoiceField(
+        required=False,
+        choices=[("", "Automatic"), *((name, name) for name in CACHE_TYPES)],
+        label="KV cache",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if not self.errors:
+            try:
+                self.plan_request = self._request(cleaned)
+                name = PurePath(cleaned["file"].name).name if cleaned["file"] else "model.gguf"
+                self.model_files = Files(name)
+            except PlanError as error:
+                raise forms.ValidationError(str(error)) from error
+        return cleaned
+
+    def _request(self, cleaned: dict[str, Any]) -> PlanRequest:
+        count, memory = cleaned["gpus"] or 1, cleaned["memory"]
+        if cleaned["hardware"]:
+            hardware = find_hardware(cleaned["hardware"], memory_gib=memory, count=count)
+        elif memory is None:
+            raise PlanError("Enter the memory of the GPU.")
+        else:
+            hardware = unnamed_hardware(memory, count=count)
+        return PlanRequest(
+            shape=_shape(cleaned),
+            hardware=hardware,
+            use=Use(cleaned["use"]),
+            slots=cleaned["slots"],
+            context=cleaned["context"],
+            cache_type=cleaned["cache_type"] or None,
+        )
+
+
+def _shape(cleaned: dict[str, Any]) -> ModelShape:
+    """The model of the file, or of the typed figures where there is none."""
+    if cleaned["file"]:
+        header = read_header(cleaned["file"].read())
+        return read_shape(header, file_bytes=cleaned["file_bytes"])
+    if any(cleaned[name] is None for name in FIGURES):
+        raise PlanError("Choose a model file, or enter all of its figures.")
+    length, weights = cleaned["key_length"], int(cleaned["weights"] * GIB)
+    return ModelShape(
+        "typed",
+        (Layer(cleaned["kv_heads"], length, length),) * cleaned["layers"],
+        context=cleaned["trained"],
+        weight_bytes=weights,
+        read_bytes=weights,
+    )

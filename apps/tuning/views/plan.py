@@ -1,0 +1,69 @@
+"""The page “Plan a server”."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods
+
+from apps.tuning.errors import PlanError
+from apps.tuning.forms import PlanForm
+from apps.tuning.planner.configurations import FORMATS, planned_server, write_configuration
+from apps.tuning.planner.flag_warnings import warnings_for
+from apps.tuning.planner.flags import Files
+from apps.tuning.planner.memory import CACHE_TYPES
+from apps.tuning.planner.plan import Plan, make_plan
+from apps.tuning.planner.plan_text import (
+    describe_cache,
+    describe_hardware,
+    describe_model,
+    describe_roof,
+    size_text,
+)
+from apps.tuning.views.memory_bar import memory_bar
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def plan(request: HttpRequest) -> HttpResponse:
+    """Show the form; plan what was posted, as a fragment for htmx."""
+    form = PlanForm(request.POST, request.FILES) if request.method == "POST" else PlanForm()
+    context: dict[str, Any] = {"form": form}
+    if form.is_bound and form.is_valid():
+        try:
+            context |= _result(make_plan(form.plan_request), form.model_files)
+        except PlanError as error:
+            form.add_error(None, str(error))
+    status = 422 if form.errors else 200
+    template = "tuning/_result.html" if "HX-Request" in request.headers else "tuning/plan.html"
+    return render(request, template, context, status=status)
+
+
+def _result(made: Plan, files: Files) -> dict[str, Any]:
+    shape, server = made.request.shape, planned_server(made, files)
+    return {
+        "plan": made,
+        "model": describe_model(shape),
+        "hardware": describe_hardware(made.request.hardware),
+        "cache": describe_cache(made.cache),
+        "roof": describe_roof(made),
+        "needed": size_text(made.needed_bytes),
+        "available": size_text(made.request.hardware.available_bytes),
+        "bar": memory_bar(made),
+        "cache_types": CACHE_TYPES,
+        "rows": [(row.slots, [row.contexts[name] for name in CACHE_TYPES]) for row in made.table],
+        "flags": server.flags,
+        "warnings": warnings_for(server.flags, made.cache, shape, made.request.use),
+        "configurations": _configurations(made, files),
+    }
+
+
+def _configurations(made: Plan, files: Files) -> list[tuple[str, str, str]]:
+    """Name, title and text of each, or why there is none."""
+    found = []
+    for name, title in FORMATS.items():
+        try:
+            text = write_configuration(name, made, files)
+        except PlanError as error:
+            text = str(error)
+        found.append((name, title, text))
+    return found
