@@ -12,7 +12,8 @@ from pytest_django import Settings
 
 from apps.batch.models import Item, ItemStatus
 from apps.batch.pump.pump import run_pump
-from apps.chat.models import Message, Status
+from apps.chat.answering import prefill, runner, summaries
+from apps.chat.models import Message, Status, Summary, SummaryState
 from apps.classifiers.prediction import chat_tests
 from apps.classifiers.training import trainer
 from apps.generation.job_request import JobRequest
@@ -22,7 +23,7 @@ from apps.generation.services import create_job
 from apps.runtime.async_db import in_db
 from apps.servers.models import DefaultServer, Server, Use
 from apps.servers.services import choose_target
-from tests.chat.conftest import ask, ask_in, events_of, open_with, program_of, text_of
+from tests.chat.conftest import ask, ask_in, events_of, open_with, program_of, text_of, told
 from tests.classifiers import factories
 from tests.generation.conftest import new_job
 from tests.llama_process import LlamaProcess
@@ -102,6 +103,41 @@ async def test_personas(alice: User, server: Server, strict: Standin) -> None:
         await personas.write(choose_target(server, "m"), "tests", 2, person=alice.pk)
     assert strict.asked[-1]["status"] == 200
     assert refusals(strict, before) == 1
+
+
+async def test_a_title(
+    alice_api: AsyncClient,
+    server: Server,
+    strict: Standin,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.TITLES = True
+    monkeypatch.setattr("apps.chat.answering.titles.START_AFTER_SECONDS", 0)
+    before = len(strict.asked)
+    conversation, answer = await ask(alice_api, max_tokens=8)
+    await events_of(alice_api, answer)
+    await runner.wait_until_idle()
+    if task := prefill.current_queue().tasks.get(conversation):
+        await asyncio.wait([task])
+    asked = [asked for asked in strict.asked[before:] if "chat" in asked["path"]]
+    assert [one["status"] for one in asked] == [400, 200, 400, 200]
+    refused = [set(one["fields"]) - set(asked[-1]["fields"]) for one in asked[::2]]
+    # A title is written without thinking. No field is refused twice.
+    assert refused == [{"max_tokens"}, {"chat_template_kwargs", "reasoning_effort"}]
+
+
+async def test_a_summary(alice: User, server: Server, strict: Standin) -> None:
+    before = len(strict.asked)
+    turns = ("one", "1 said", "two", "2 said")
+    conversation = await in_db(lambda: told(alice, *turns))
+    upto = await conversation.messages.aget(content="2 said")
+    summary = await Summary.objects.acreate(upto=upto)
+    await summaries.write(summary.pk)
+    await summary.arefresh_from_db()
+    assert summary.state == SummaryState.READY, summary.text
+    assert refusals(strict, before) == 1
+    assert strict.asked[-1]["status"] == 200
 
 
 async def test_chat_with_tools(alice_api: AsyncClient, server: Server) -> None:
