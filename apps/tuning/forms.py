@@ -7,10 +7,10 @@ from django import forms
 
 from apps.tuning.errors import PlanError
 from apps.tuning.planner.flags import Files
-from apps.tuning.planner.gguf_header import read_header
 from apps.tuning.planner.hardware import GIB, HARDWARE, Kind, find_hardware, unnamed_hardware
 from apps.tuning.planner.memory import CACHE_TYPES
-from apps.tuning.planner.model_shape import Layer, ModelShape, read_shape
+from apps.tuning.planner.model.gguf_header import read_header
+from apps.tuning.planner.model.model_shape import Layer, ModelShape, read_shape
 from apps.tuning.planner.plan import PlanRequest
 from apps.tuning.planner.uses import Use
 

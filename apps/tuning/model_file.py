@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from apps.tuning.errors import PlanError
-from apps.tuning.planner.gguf_header import HEADER_BYTES, read_header
-from apps.tuning.planner.model_shape import ModelShape, read_shape
+from apps.tuning.planner.model.gguf_header import HEADER_BYTES, read_header
+from apps.tuning.planner.model.model_shape import ModelShape, read_shape
 
 _PART = re.compile(r"-\d{5}-of-(\d{5})\.gguf$")
 

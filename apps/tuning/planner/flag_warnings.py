@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from apps.tuning.planner.flags import Flag
 from apps.tuning.planner.kv_cache import DEFAULT_UBATCH, KvCache
-from apps.tuning.planner.model_shape import ModelShape
+from apps.tuning.planner.model.model_shape import ModelShape
 from apps.tuning.planner.uses import NEEDS, Use
 
 FEW_TOKENS = 1024

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from apps.tuning.errors import PlanError
-from apps.tuning.planner.model_shape import Layer, ModelShape
+from apps.tuning.planner.model.model_shape import Layer, ModelShape
 
 # Contexts are rounded up to a multiple of this.
 CELL_PADDING = 256

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from apps.tuning.errors import PlanError
 from apps.tuning.planner.kv_cache import CELL_PADDING, DEFAULT_UBATCH, KvCache, kv_bytes
-from apps.tuning.planner.model_shape import ModelShape
+from apps.tuning.planner.model.model_shape import ModelShape
 
 F32_BYTES = 4
 # A model that does not say how long its context may be is tried up to here.

@@ -15,7 +15,7 @@ from apps.tuning.planner.memory import (
     memory_parts,
     total_bytes,
 )
-from apps.tuning.planner.model_shape import ModelShape
+from apps.tuning.planner.model.model_shape import ModelShape
 from apps.tuning.planner.uses import NEEDS, Needs, Use
 
 MAX_SLOTS = 256

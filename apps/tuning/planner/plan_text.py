@@ -6,7 +6,7 @@ from apps.tuning.planner.flags import Flag
 from apps.tuning.planner.hardware import GIB, Hardware, Kind
 from apps.tuning.planner.kv_cache import KvCache
 from apps.tuning.planner.memory import CACHE_TYPES, MemoryPart
-from apps.tuning.planner.model_shape import ModelShape
+from apps.tuning.planner.model.model_shape import ModelShape
 from apps.tuning.planner.plan import Plan
 
 NOT_REPORTED = "not reported"

@@ -6,9 +6,9 @@ from typing import Any
 
 from apps.tuning.planner.configurations import planned_server
 from apps.tuning.planner.flags import Files
-from apps.tuning.planner.gguf_header import read_header
 from apps.tuning.planner.hardware import Hardware, find_hardware
-from apps.tuning.planner.model_shape import ModelShape, read_shape
+from apps.tuning.planner.model.gguf_header import read_header
+from apps.tuning.planner.model.model_shape import ModelShape, read_shape
 from apps.tuning.planner.outputs import PlannedServer
 from apps.tuning.planner.plan import Plan, PlanRequest, make_plan
 from apps.tuning.planner.uses import Use

@@ -6,7 +6,7 @@ import pytest
 
 from apps.tuning.errors import PlanError
 from apps.tuning.planner.kv_cache import KvCache, kv_bytes
-from apps.tuning.planner.model_shape import Layer, ModelShape
+from apps.tuning.planner.model.model_shape import Layer, ModelShape
 
 MIB = 1024**2
 

@@ -20,7 +20,7 @@ from apps.tuning.planner.memory import (
     memory_parts,
     total_bytes,
 )
-from apps.tuning.planner.model_shape import Layer, ModelShape
+from apps.tuning.planner.model.model_shape import Layer, ModelShape
 
 LLAMA = ModelShape(
     "llama",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from apps.tuning.planner.gguf_header import read_header
 from apps.tuning.planner.kv_cache import KvCache, kv_bytes
-from apps.tuning.planner.model_shape import read_shape
+from apps.tuning.planner.model.gguf_header import read_header
+from apps.tuning.planner.model.model_shape import read_shape
 from tests.backends.programs import command
 from tests.llama_process import free_port
 from tests.tuning.planner.tiny_shapes import SHAPES, write_shape

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from apps.tuning.errors import PlanError
-from apps.tuning.planner.gguf_header import GgufHeader, Skipped, Tensor, Value, read_header
-from apps.tuning.planner.model_shape import ModelShape, read_shape
+from apps.tuning.planner.model.gguf_header import GgufHeader, Skipped, Tensor, Value, read_header
+from apps.tuning.planner.model.model_shape import ModelShape, read_shape
 from tests.tiny_gguf import write_tiny_gguf
 
 LLAMA: dict[str, Value] = {

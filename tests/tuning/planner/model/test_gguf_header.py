@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.tuning.errors import HeaderError, PlanError
-from apps.tuning.planner.gguf_header import MAX_KEYS, Skipped, read_header
-from apps.tuning.planner.model_shape import read_shape
+from apps.tuning.planner.model.gguf_header import MAX_KEYS, Skipped, read_header
+from apps.tuning.planner.model.model_shape import read_shape
 from tests.tiny_gguf import VOCABULARY, write_tiny_gguf
 
 ARRAY, STRING = 9, 8

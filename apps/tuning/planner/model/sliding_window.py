@@ -1,6 +1,6 @@
 """Which layers of a model see a window of tokens alone (pure)."""
 
-from apps.tuning.planner.header_values import HeaderValues
+from apps.tuning.planner.model.header_values import HeaderValues
 
 # One layer in so many sees all tokens: what llama.cpp knows of architectures whose files do not
 # say it.

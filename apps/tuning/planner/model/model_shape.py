@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from gguf.constants import LlamaFileType
 
 from apps.tuning.errors import PlanError
-from apps.tuning.planner.gguf_header import GgufHeader, Tensor
-from apps.tuning.planner.header_values import HeaderValues
-from apps.tuning.planner.sliding_window import sliding_layers
+from apps.tuning.planner.model.gguf_header import GgufHeader, Tensor
+from apps.tuning.planner.model.header_values import HeaderValues
+from apps.tuning.planner.model.sliding_window import sliding_layers
 
 # Encoders: they keep no KV cache.
 WITHOUT_CACHE = {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from apps.tuning.errors import PlanError
-from apps.tuning.planner.gguf_header import Skipped, Value
+from apps.tuning.planner.model.gguf_header import Skipped, Value
 
 MAX_LAYERS = 1024
 MAX_FIGURE = 2**40
