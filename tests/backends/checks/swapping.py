@@ -1,6 +1,7 @@
 """Servers with several models: changing between them, and who decides which one is loaded."""
 
 import pytest
+from django.test import override_settings
 
 from tests.backends.backend import Backend
 from tests.backends.workbench import Workbench
@@ -37,6 +38,9 @@ async def a_person_before_a_job(backend: Backend, workbench: Workbench) -> None:
             answer = await workbench.ask(backend.chat)
             assert answer.body["status"] == "complete", answer.sentence
             assert "loading" not in answer.names
-    # Rows wait for as long as WORKBENCH_KEEP_MODEL says, five minutes: not one swap meanwhile.
-    assert set(counts.asked) == {backend.chat}
-    assert counts.switches == 0
+        # Rows wait for as long as WORKBENCH_KEEP_MODEL says, five minutes: not one swap meanwhile.
+        assert set(counts.asked) == {backend.chat}
+        with override_settings(KEEP_MODEL_SECONDS=0):  # they are over
+            await workbench.until_done(job)
+    assert set(counts.asked[counts.asked.index(backend.other) :]) == {backend.other}
+    assert counts.switches == 1

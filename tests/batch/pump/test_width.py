@@ -48,11 +48,13 @@ async def test_a_job_finds_the_width_and_the_server_keeps_it(
 async def test_the_owner_s_number_is_never_exceeded(
     server: Server, standin: Standin, make_batch: MakeBatch
 ) -> None:
-    before = len(standin.asked)
+    standin.change(refuses_above=3)
     await in_db(Server.objects.update, parallel=3)
     await in_db(make_batch, 30)
+    before = len(standin.asked)
     await run_until_done(server)
-    assert len(standin.asked) > before
+    asked = [asked for asked in standin.asked[before:] if "completions" in asked["path"]]
+    assert {one["status"] for one in asked} == {200}
     assert not (await in_db(Server.objects.get)).facts.measured_widths
 
 
