@@ -12,6 +12,7 @@ from apps.tuning.planner.model.gguf_header import read_header
 from apps.tuning.planner.model.model_shape import read_shape
 from tests.backends.programs import command
 from tests.llama_process import free_port
+from tests.tuning.planner.tiny_recurrent import write_recurrent
 from tests.tuning.planner.tiny_shapes import SHAPES, write_shape
 
 CACHES = {
@@ -23,8 +24,8 @@ CACHES = {
 }
 
 
-def logged_kv_mib(model: Path, cache: KvCache) -> float:
-    """Start llama-server and add up the KV buffers that it reports."""
+def logged_mib(model: Path, cache: KvCache, buffer: str = "KV") -> float:
+    """Start llama-server and add up the buffers of this name that it reports."""
     words = [command("llama-server"), "-m", str(model), "--port", str(free_port())]
     words += ["--host", "127.0.0.1", "-t", "1", "--no-warmup", "--offline", "-fit", "off"]
     words += ["-lv", "4", "-c", str(cache.context), "-np", str(cache.slots)]
@@ -40,7 +41,7 @@ def logged_kv_mib(model: Path, cache: KvCache) -> float:
             if "compute buffer size" in line:
                 break
         process.kill()
-    found = re.findall(r"KV buffer size = +([\d.]+) MiB", "".join(lines))
+    found = re.findall(rf"{buffer} buffer size = +([\d.]+) MiB", "".join(lines))
     assert found, "".join(lines)[-2000:]
     return sum(map(float, found))
 
@@ -51,7 +52,7 @@ def test_kv_bytes_are_those_of_the_log(name: str, cache: KvCache, tmp_path: Path
     model = write_shape(tmp_path / "shape.gguf", SHAPES[name])
     shape = read_shape(read_header(model.read_bytes()))
     # The log rounds each of its two buffers to hundredths.
-    assert kv_bytes(shape, cache) / 1024**2 == pytest.approx(logged_kv_mib(model, cache), abs=0.011)
+    assert kv_bytes(shape, cache) / 1024**2 == pytest.approx(logged_mib(model, cache), abs=0.011)
 
 
 def test_llama_server_pads_shares_as_computed(tmp_path: Path) -> None:
@@ -59,4 +60,13 @@ def test_llama_server_pads_shares_as_computed(tmp_path: Path) -> None:
     shape = read_shape(read_header(model.read_bytes()))
     cache = KvCache(2048, slots=8)
     assert cache.cells == 256
-    assert kv_bytes(shape, cache) / 1024**2 == logged_kv_mib(model, cache)
+    assert kv_bytes(shape, cache) / 1024**2 == logged_mib(model, cache)
+
+
+def test_recurrent_states_are_those_of_the_log(tmp_path: Path) -> None:
+    model = write_recurrent(tmp_path / "recurrent.gguf")
+    shape = read_shape(read_header(model.read_bytes()))
+    cache = KvCache(4096, slots=4)
+    assert kv_bytes(shape, cache) == 0
+    logged = logged_mib(model, cache, "RS")
+    assert shape.state_bytes * 4 / 1024**2 == pytest.approx(logged, abs=0.006)
