@@ -21,7 +21,7 @@ def warnings_for(
 
 def _about_cache(cache: KvCache, shape: ModelShape, use: Use) -> Iterable[str]:
     share, needs = cache.context // cache.slots, NEEDS[use]
-    if share < FEW_TOKENS:
+    if share < min(FEW_TOKENS, shape.context or FEW_TOKENS):
         yield f"Only {share} tokens a slot: long prompts are refused. Use fewer slots."
     if shape.context is not None and share > shape.context:
         yield (

@@ -91,6 +91,11 @@ def test_warnings_about_the_cache(cache: KvCache, use: Use, said: str) -> None:
     assert said in warning
 
 
+def test_a_short_context_is_no_risk_where_the_model_has_no_longer_one() -> None:
+    short = replace(LLAMA, context=512)
+    assert warnings_for([KEY, METRICS], KvCache(2048, slots=4), short, Use.EMBEDDINGS) == ()
+
+
 def test_warnings_about_flags() -> None:
     draft = Flag("--model-draft", "small.gguf", "")
     found = warnings_for([draft], KvCache(32_768, slots=8), LLAMA, Use.GENERATION)
