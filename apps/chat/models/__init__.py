@@ -12,6 +12,7 @@ from apps.chat.models.conversations import (
     Share,
     Tag,
 )
+from apps.chat.models.documents import Document, DocumentPrefix, DocumentState, Passage
 from apps.chat.models.messages import (
     THOUGHT_TOO_LONG,
     Message,
@@ -49,7 +50,11 @@ __all__ = [
     "CallState",
     "Conversation",
     "ConversationQuerySet",
+    "Document",
+    "DocumentPrefix",
+    "DocumentState",
     "Message",
+    "Passage",
     "Preferences",
     "Preset",
     "Project",

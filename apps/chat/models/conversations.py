@@ -7,6 +7,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import models
 
+from apps.chat.models.documents import DocumentPrefix
 from apps.chat.models.presets import Preset, SystemPrompt
 from apps.chat.models.projects import Project
 from apps.chat.models.stored_json import SamplingParams, ToolSettings
@@ -102,6 +103,14 @@ class Conversation(Owned):
     updated = models.DateTimeField(auto_now=True)
     project = models.ForeignKey(
         Project, on_delete=models.SET_NULL, null=True, blank=True, related_name="conversations"
+    )
+    documents = models.ForeignKey(
+        DocumentPrefix,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The whole documents in its prompts. Set at its first message.",
     )
     unread = models.BooleanField(
         default=False, help_text="An answer was completed, and no page has shown it."

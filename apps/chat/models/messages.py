@@ -100,6 +100,11 @@ class Message(models.Model):
         null=True, blank=True, help_text="The same for all messages that were deleted together."
     )
 
+    passages = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="JSON of Findings: what of the project's documents was sent with it.",
+    )
     pinned = models.BooleanField(
         default=False,
         help_text="Kept in the prompt, with its question or answer, when the beginning is cut.",
