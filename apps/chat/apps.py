@@ -12,11 +12,14 @@ class ChatConfig(AppConfig):
         post_migrate.connect(_create_search_index, sender=self)
         from apps.chat.composer import starters  # models are there only now
         from apps.chat.conversation_list import list_rows
+        from apps.chat.knowledge.documents import KIND
         from apps.chat.tools import builtin
         from apps.core.context import register_news
         from apps.core.first_page import register_door
+        from apps.work import services as work
 
         builtin.register_all()
+        work.register(KIND, "apps.chat.knowledge.import_task.run")
         register_news("chat:index", list_rows.needs_attention)
         register_door(starters.FIRST_DOOR)
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from apps.chat.answering import prefill
 from apps.chat.answering.outcome import Outcome, save
 from apps.chat.answering.wait_for_start import wait_for_start
+from apps.chat.knowledge.search import add_passages
 from apps.chat.models import THOUGHT_TOO_LONG, Status, ToolCall
 from apps.chat.prompt.branch import BETWEEN, UNSAVED, messages_of_round, split_at_calls
 from apps.chat.prompt.build import PromptInput, for_answer
@@ -133,6 +134,7 @@ class Turn:
         """
         prompt = self.prompt
         if prompt is None:
+            await add_passages(self.answer_id)
             prompt = await in_db(for_answer, self.answer_id)
         await prefill.join(prompt.conversation, prompt.messages[-1].content)
         server = await llm.refresh_server(prompt.server, max_age=FACTS_AGE)

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from apps.chat.answering import sse
+from apps.chat.knowledge import citations
 from apps.chat.models import Message
 from apps.chat.streaming.events import Snapshot, StreamEvent, compact_json
 from apps.chat.templatetags import json_tree
@@ -102,7 +103,8 @@ class _Part:
     @property
     def is_exact(self) -> bool:
         """True if the saved text will be shown as the same HTML."""
-        return self.live.is_exact and json_tree.parse(self.text) is None
+        has_marks = citations.MARK.search(self.text) is not None
+        return self.live.is_exact and not has_marks and json_tree.parse(self.text) is None
 
 
 class Typesetter:

@@ -20,6 +20,7 @@ from apps.chat.errors import (
     StillAnswering,
     WrongParent,
 )
+from apps.chat.knowledge import search, whole
 from apps.chat.models import (
     TITLE_LENGTH,
     AnswerRequest,
@@ -109,7 +110,10 @@ def ask(
     question = Message(conversation=conversation, parent=parent, role=Role.USER, content=content)
     conversation.title = conversation.title or titles.first_line(content)
     changes_calls = parent is not None and parent.status == Status.INTERRUPTED
-    prompt = None if files or changes_calls else _read_prompt(question, parent, request)
+    if parent is None:
+        whole.freeze(conversation)
+    must_wait = bool(files) or changes_calls or search.is_needed(conversation)
+    prompt = None if must_wait else _read_prompt(question, parent, request)
     # The model server processes the prompt while the turn is being saved.
     with runner.send_request(prompt) as sent, transaction.atomic():
         if parent is not None and changes_calls:  # calls that wait for approval are given up

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from apps.chat.attachments.prompt_files import PromptFiles
+from apps.chat.knowledge.passages import Findings, prompt_block
 from apps.chat.models import NOT_RUN, Message, Role, Summary, SummaryState, ToolCall
 from apps.chat.prompt.messages import CountedPrompt, PromptCall, PromptMessage, PromptSummary
 
@@ -55,13 +56,18 @@ def prompt_messages(branch: Sequence[Message], files: PromptFiles) -> list[Promp
                 PromptMessage(
                     message.pk or UNSAVED,
                     message.role,
-                    files.texts.get(message.pk, "") + message.content,
+                    files.texts.get(message.pk, "") + _passages(message) + message.content,
                     message.reasoning,
                     message.pinned,
                     image_tokens=files.image_tokens.get(message.pk, 0),
                 )
             )
     return messages
+
+
+def _passages(message: Message) -> str:
+    """Return what was found for a question; "" for an answer."""
+    return prompt_block(Findings.from_json(message.passages).passages) if message.passages else ""
 
 
 def newest_count(branch: Sequence[Message]) -> CountedPrompt | None:

@@ -56,6 +56,8 @@ class PromptInput:
     ends_thinking: bool = False
     """True for titles and summaries: a thought is ended where it would begin."""
     summaries: Sequence[PromptSummary] = ()
+    documents: str = ""
+    """Whole documents of the project. They follow the system prompt and never change."""
     images: Mapping[str, str] = field(default_factory=dict)
     """Data URLs of images by the mark that stands for each in its message."""
 
@@ -191,6 +193,7 @@ def _read(conversation: Conversation, branch: Sequence[Message], **rest: Any) ->
         system_prompt=conversation.system_prompt,
         messages=branches.prompt_messages(branch, files),
         images=files.images,
+        documents=conversation.documents.text if conversation.documents else "",
         counted=branches.newest_count(branch),
         title=conversation.title,
         opening=branch[0].content,

@@ -125,7 +125,7 @@ def _build_prompt(
     server, system = target.server, prompt_input.system_prompt
     abilities = server.facts_of(target.model).abilities
     return context.build_prompt(
-        system.text if system else None,
+        "\n\n".join(filter(None, (system.text if system else "", prompt_input.documents))) or None,
         prompt_input.messages,
         context=limit or server.context_of(target.model),
         counted=prompt_input.counted,
