@@ -11,6 +11,7 @@ from apps.chat.conversations.projects import BadProject
 from apps.chat.models import Preset, Project
 from apps.chat.presets import presets
 from apps.chat.views.chat_list import local_now, sidebar_context
+from apps.chat.views.documents import list_context
 from apps.chat.views.lookups import get_preset
 from apps.core.api import get_owned, owner
 
@@ -45,16 +46,20 @@ def project(request: HttpRequest, pk: int) -> HttpResponse:
         except (BadProject, presets.ModelNotAvailable) as problem:
             error = str(problem)
     user = owner(request)
-    context = sidebar_context(request, project=found) | {
-        "project": found,
-        "error": error,
-        "presets": Preset.objects.owned_by(user),
-        "servers": presets.model_choices(keep=found.server_id),
-        "key": presets.key_of(found.server_id, found.model),
-        "chats": list_rows.read_rows(
-            user, now=local_now(request), length=SHOWN_CHATS, project=pk, grouped=False
-        ),
-    }
+    context = (
+        sidebar_context(request, project=found)
+        | list_context(found)
+        | {
+            "project": found,
+            "error": error,
+            "presets": Preset.objects.owned_by(user),
+            "servers": presets.model_choices(keep=found.server_id),
+            "key": presets.key_of(found.server_id, found.model),
+            "chats": list_rows.read_rows(
+                user, now=local_now(request), length=SHOWN_CHATS, project=pk, grouped=False
+            ),
+        }
+    )
     return render(request, "chat/projects/project.html", context, status=422 if error else 200)
 
 

@@ -67,6 +67,8 @@ OTHERS |= {"attachment_text", "composer_menu", "composer_change", "save_prompt",
 OTHERS |= {"rename_preset", "remove_preset"}
 # Of the projects' tests.
 OTHERS |= {"project", "delete_project", "project_chats"}
+# Of the documents' tests.
+OTHERS |= {"documents", "document", "remove_document", "retry_document", "whole_document"}
 ROUTES = [
     ("get", "conversations/{conversation}"),
     ("patch", "conversations/{conversation}"),
