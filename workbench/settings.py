@@ -273,6 +273,7 @@ UPLOAD_ROUTES = frozenset(
     {
         "chat/attachments/",
         "chat/import/",
+        "chat/projects/<int:pk>/documents/",
         "classify/import/",
         "classify/<int:pk>/files/",
         "datasets/new/",

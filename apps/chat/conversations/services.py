@@ -110,10 +110,9 @@ def ask(
     question = Message(conversation=conversation, parent=parent, role=Role.USER, content=content)
     conversation.title = conversation.title or titles.first_line(content)
     changes_calls = parent is not None and parent.status == Status.INTERRUPTED
-    if parent is None:
+    if parent is None and conversation.project_id is not None:
         whole.freeze(conversation)
-    must_wait = bool(files) or changes_calls or search.is_needed(conversation)
-    prompt = None if must_wait else _read_prompt(question, parent, request)
+    prompt = None if files or changes_calls else _read_prompt(question, parent, request)
     # The model server processes the prompt while the turn is being saved.
     with runner.send_request(prompt) as sent, transaction.atomic():
         if parent is not None and changes_calls:  # calls that wait for approval are given up
@@ -143,7 +142,13 @@ def _parent_of_next(conversation: Conversation, parent: Message | None) -> Messa
 def _read_prompt(
     question: Message, leaf: Message | None, request: AnswerRequest | None
 ) -> PromptInput | None:
-    """Return the prompt of a question; None if no server is set, which its answer reports."""
+    """Return the prompt of a question.
+
+    None if no server is set, which its answer reports, or if documents are searched for it first.
+    """
+    conversation = question.conversation
+    if conversation.project_id is not None and search.is_needed(conversation):
+        return None
     try:
         return for_question(question, leaf, request)
     except llm.NoServer:

@@ -23,7 +23,7 @@ def answer(text: str) -> SafeString:
 
 
 @register.filter
-def with_citations(html: SafeString, message: Message) -> SafeString:
+def cite(html: SafeString, message: Message) -> SafeString:
     """Link the numbers in square brackets that are sources of an answer."""
     if not message.passages:
         return html
