@@ -1,4 +1,4 @@
-"""Common hardware with its memory and bandwidth, from the makers' data sheets (pure)."""
+"""Common hardware: memory and bandwidth as makers publish them, typed in by hand (pure)."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
