@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.db.models import Q
 
 from apps.llm.client import Client, client_for
@@ -43,7 +44,14 @@ class Target:
     @property
     def is_demo(self) -> bool:
         """True for the small model that ships with Workbench and can do little."""
-        return self.server.from_settings and DEMO_MODEL in self.model
+        if not self.server.from_settings:
+            return False
+        return DEMO_MODEL in self.model or (not self.model and serves_demo())
+
+
+def serves_demo() -> bool:
+    """True if `manage.py up` runs the chat server and no other model was chosen for it."""
+    return bool(settings.CHAT_DEVICE) and not settings.CHAT_MODEL
 
 
 def is_embedding_model(model: ModelFacts) -> bool:

@@ -1,5 +1,7 @@
 """The model that a request gets where nothing was chosen, and the slots it may use."""
 
+from typing import Any
+
 import pytest
 
 from apps.servers.errors import NoServer
@@ -7,6 +9,7 @@ from apps.servers.facts.server_facts import ModelFacts
 from apps.servers.models import DefaultServer, Kind, Server, Use
 from apps.servers.slots.hold_slot import slot_terms
 from apps.servers.targets import (
+    Target,
     choose_target,
     default_target,
     is_embedding_model,
@@ -68,6 +71,18 @@ def test_nobody_waits_for_a_load_of_which_nothing_is_known() -> None:
 def test_the_demo_model_is_that_of_the_settings() -> None:
     assert choose_target(Server(name="s", from_settings=True), "workbench-demo").is_demo
     assert not choose_target(Server(name="s"), "workbench-demo").is_demo
+
+
+@pytest.mark.parametrize(
+    ("device", "chosen", "is_demo"),
+    [("CPU", "", True), ("CPU", "own.gguf", False), ("", "", False)],
+)
+def test_the_demo_model_is_known_before_its_server_was_asked(
+    settings: Any, device: str, chosen: str, is_demo: bool
+) -> None:
+    settings.CHAT_DEVICE, settings.CHAT_MODEL = device, chosen
+    assert Target(Server(name="s", from_settings=True), "").is_demo == is_demo
+    assert not Target(Server(name="s"), "").is_demo
 
 
 def test_slot_terms_of_a_server_that_swaps() -> None:

@@ -46,7 +46,7 @@ def change_password(request: HttpRequest) -> HttpResponse:
     update_session_auth_hash(request, form.save())  # this browser stays signed in, others do not
     devices.follow(before, request.session.session_key)
     devices.sign_out_others(owner(request), request.session.session_key)
-    messages.success(request, "Your password was changed. Other devices were signed out.")
+    messages.success(request, "Your password was changed. Other devices were logged out.")
     return to_section("account")
 
 
@@ -54,7 +54,7 @@ def change_password(request: HttpRequest) -> HttpResponse:
 def sign_out_others(request: HttpRequest) -> HttpResponse:
     ended = devices.sign_out_others(owner(request), request.session.session_key)
     things = "device" if ended == 1 else "devices"
-    messages.success(request, f"{ended} other {things} signed out.")
+    messages.success(request, f"{ended} other {things} logged out.")
     return to_section("account")
 
 
