@@ -277,6 +277,7 @@ UPLOAD_ROUTES = frozenset(
         "classify/import/",
         "classify/<int:pk>/files/",
         "datasets/new/",
+        "servers/plan/",
         "api/v1/attachments",
         "api/v1/classifiers/import",
         "api/v1/classifiers/<int:pk>/predict-file",
