@@ -1,4 +1,4 @@
-"""Every page of every room, with something on it: what axe-core finds, in light and dark."""
+"""Every page of every room, with something on it: what axe-core finds, wide and narrow."""
 
 import csv
 import json
@@ -50,10 +50,14 @@ RUN = """async (rules) => {
   return violations.map(({id, nodes}) => `${id}: ${nodes.slice(0, 3).map(said).join(" | ")}`);
 }"""
 
-# In dark alone what depends on colours.
-SCHEMES: tuple[tuple[Literal["light", "dark"], list[str] | None], ...] = (
-    ("light", None),
-    ("dark", ["color-contrast"]),
+WIDE, NARROW, HEIGHT = 1440, 390, 900
+NARROW_RULES = ["color-contrast", "scrollable-region-focusable", "target-size", "aria-hidden-focus"]
+# In dark alone what depends on colours; narrow without what the width does not change.
+LOOKS: tuple[tuple[int, Literal["light", "dark"], list[str] | None], ...] = (
+    (WIDE, "light", None),
+    (WIDE, "dark", ["color-contrast"]),
+    (NARROW, "dark", NARROW_RULES),
+    (NARROW, "light", ["color-contrast"]),
 )
 
 # Colours change at once: one that is on its way from light to dark is neither.
@@ -211,17 +215,19 @@ def is_a_page(page: Page, address: str) -> bool:
 
 
 def violations(page: Page, what: str) -> list[str]:
-    """Of the page as it is, in each scheme."""
+    """Of the page as it is, in each look: resized, for loading it again takes longer."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
     page.evaluate(STILL)
     said: list[str] = []
-    for scheme, rules in SCHEMES:
+    for width, scheme, rules in LOOKS:
+        page.set_viewport_size({"width": width, "height": HEIGHT})
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        said += [f"{scheme} {what} {found}" for found in page.evaluate(RUN, rules)]
+        said += [f"{width} {scheme} {what} {found}" for found in page.evaluate(RUN, rules)]
+    page.set_viewport_size({"width": WIDE, "height": HEIGHT})
     return said
 
 
-def test_every_page_passes_axe_in_light_and_dark(
+def test_every_page_passes_axe_wide_and_narrow_in_light_and_dark(
     page: Page, rooms: dict[tuple[str, str], str]
 ) -> None:
     real = rooms
@@ -229,7 +235,7 @@ def test_every_page_passes_axe_in_light_and_dark(
     assert len(pages) > 25
     said: list[str] = []
     for address in pages:
-        page.emulate_media(color_scheme=SCHEMES[0][0], reduced_motion="reduce")
+        page.emulate_media(color_scheme="light", reduced_motion="reduce")
         page.goto(address)
         said += violations(page, address)
     page.goto(f"/chat/{real['chat', 'pk']}/")
