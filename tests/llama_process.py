@@ -65,13 +65,19 @@ class LlamaProcess:
         return f"{self.root_url}/v1"
 
     def start(self) -> None:
+        started = self._starts_in_log()
         with self.log_file.open("ab") as log:
             self.process = process = subprocess.Popen(
                 self.command, cwd=REPOSITORY, stdout=log, stderr=subprocess.STDOUT
             )
         try:
+            # It answers a little before it listens to signals, which is when it says so.
             wait_until(
-                lambda: process.poll() is not None or self.is_healthy(), within=HEALTHY_WITHIN
+                lambda: (
+                    process.poll() is not None
+                    or (self.is_healthy() and self._starts_in_log() > started)
+                ),
+                within=HEALTHY_WITHIN,
             )
             assert process.poll() is None
         except AssertionError:
@@ -114,6 +120,9 @@ class LlamaProcess:
 
     def log(self) -> str:
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+
+    def _starts_in_log(self) -> int:
+        return self.log().count("listening on ")
 
     def stop(self) -> int:
         """Ask it to end, as the supervisor does, and return its exit code."""

@@ -14,7 +14,10 @@ MAX_TOKENS = "max_tokens"
 MAX_COMPLETION_TOKENS = "max_completion_tokens"
 # Without these it would be another request, or its answer could not be used.
 NEEDED = frozenset(
-    {"model", "messages", "input", "stream", "tools", "tool_choice", "response_format"}
+    {
+        *("model", "messages", "input", "stream", "tools", "tool_choice", "response_format"),
+        *("logprobs", "top_logprobs"),
+    }
 )
 # Servers know these fields with some values only, or some models: without them the answer is right,
 # it merely thinks as the model does by default.
