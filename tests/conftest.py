@@ -77,11 +77,11 @@ JOURNEYS = (
     "tests/journeys/test_every_page.py",
     "tests/journeys/test_chat",
     "tests/journeys/",
+    "tests/browser/",
 )
 # They take longest. Begun first, they do not keep one process busy when the others have ended.
 FIRST = (
     *JOURNEYS,
-    "tests/browser/",
     "tests/embedded/test_up.py",
     "tests/deploy/test_services.py",
     "tests/faults/",
