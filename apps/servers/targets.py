@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db.models import Q
 
+from apps.llm.addresses import normalised_base_url
 from apps.llm.client import Client, client_for
 from apps.servers.errors import NoServer
 from apps.servers.facts.server_facts import ModelFacts
 from apps.servers.models import DefaultServer, Server, Use
 
+UNKNOWN = "default"  # the name that is sent where no model of a server is known
 DEMO_MODEL = "workbench-demo"
 # Names of models that only embed, for servers that do not report what a model can do.
 _EMBEDDING_NAME = re.compile(
@@ -46,12 +48,14 @@ class Target:
         """True for the small model that ships with Workbench and can do little."""
         if not self.server.from_settings:
             return False
-        return DEMO_MODEL in self.model or (not self.model and serves_demo())
+        return DEMO_MODEL in self.model or (self.model == UNKNOWN and _starts_demo(self.server))
 
 
-def serves_demo() -> bool:
-    """True if `manage.py up` runs the chat server and no other model was chosen for it."""
-    return bool(settings.CHAT_DEVICE) and not settings.CHAT_MODEL
+def _starts_demo(server: Server) -> bool:
+    """True for the chat server that `manage.py up` starts, if no model was chosen for it."""
+    if not settings.CHAT_DEVICE or settings.CHAT_MODEL:
+        return False
+    return server.base_url == normalised_base_url(settings.LLM_BASE_URL)
 
 
 def is_embedding_model(model: ModelFacts) -> bool:
@@ -101,7 +105,7 @@ def choose_target(server: Server, model: str = "", use: Use | None = None) -> Ta
     Args:
         use: None: anything but embeddings.
     """
-    return Target(server, model or _first_model(server, use) or "default")
+    return Target(server, model or _first_model(server, use) or UNKNOWN)
 
 
 def _first_model(server: Server, use: Use | None) -> str:

@@ -1,15 +1,13 @@
 """The model that a request gets where nothing was chosen, and the slots it may use."""
 
-from typing import Any
-
 import pytest
+from pytest_django import Settings
 
 from apps.servers.errors import NoServer
 from apps.servers.facts.server_facts import ModelFacts
 from apps.servers.models import DefaultServer, Kind, Server, Use
 from apps.servers.slots.hold_slot import slot_terms
 from apps.servers.targets import (
-    Target,
     choose_target,
     default_target,
     is_embedding_model,
@@ -78,11 +76,14 @@ def test_the_demo_model_is_that_of_the_settings() -> None:
     [("CPU", "", True), ("CPU", "own.gguf", False), ("", "", False)],
 )
 def test_the_demo_model_is_known_before_its_server_was_asked(
-    settings: Any, device: str, chosen: str, is_demo: bool
+    settings: Settings, device: str, chosen: str, is_demo: bool
 ) -> None:
     settings.CHAT_DEVICE, settings.CHAT_MODEL = device, chosen
-    assert Target(Server(name="s", from_settings=True), "").is_demo == is_demo
-    assert not Target(Server(name="s"), "").is_demo
+    settings.LLM_BASE_URL = "http://127.0.0.1:1/v1"
+    server = Server(name="s", from_settings=True, base_url=settings.LLM_BASE_URL)
+    assert choose_target(server).is_demo == is_demo
+    server.base_url = "http://127.0.0.1:2/v1"  # the embedding server is of the settings too
+    assert not choose_target(server, use=Use.EMBEDDINGS).is_demo
 
 
 def test_slot_terms_of_a_server_that_swaps() -> None:
