@@ -242,6 +242,17 @@ def llama(tiny_model: Path) -> Iterator[LlamaProcess]:
 
 
 @pytest.fixture(scope="session")
+def saving_llama(tiny_model: Path) -> Iterator[LlamaProcess]:
+    """A real llama-server with two slots, which saves slots into its folder `slots`."""
+    process = LlamaProcess(tiny_model, context_per_slot=4096)
+    folder = process.folder / "slots"
+    folder.mkdir()
+    process.command += ["--slot-save-path", str(folder)]
+    with process:
+        yield process
+
+
+@pytest.fixture(scope="session")
 def llama_embeddings() -> Iterator[LlamaProcess]:
     """A real embedding server; its vectors mean little, but equal texts get equal ones."""
     model = write_tiny_gguf(FOLDER / "tiny-embeddings.gguf", embeddings=True)

@@ -49,6 +49,7 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=usable_cores())
     parser.add_argument("--embeddings", action="store_true", help="embed, do not generate")
     parser.add_argument("--ubatch", type=int, help="tokens computed at once")
+    parser.add_argument("--slot-save-path", type=Path, help="folder for the caches of slots")
     parser.add_argument("--metrics", action="store_true", help="answer /metrics")
     return parser.parse_args(argv)
 
@@ -117,6 +118,8 @@ def server_params(args: argparse.Namespace, key: str) -> xllamacpp.CommonParams:
         # With llama.cpp's 0.1 a conversation takes the slot of any other with the same system
         # prompt, and a long one is processed again: 4,000 tokens instead of 37.
         params.slot_prompt_similarity = 0.5
+    if args.slot_save_path:
+        params.slot_save_path = f"{args.slot_save_path}/"  # file names are appended as they are
     params.endpoint_metrics = args.metrics
     params.ui = False
     params.verbosity = 1  # errors only: ordinary requests log warnings, and six notes each

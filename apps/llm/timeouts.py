@@ -13,6 +13,8 @@ GAP_SECONDS = 65.0
 QUIET_SECONDS = 900.0
 # The server's own routes ("/props", "/slots") compute nothing.
 NATIVE_SECONDS = 5.0
+# It writes or reads a slot file: gigabytes of a long context on a slow disk.
+SLOT_FILE_SECONDS = 120.0
 # llama-server closes a connection after five idle seconds. One second less, and requests seldom
 # meet a connection that is being closed.
 IDLE_SECONDS = 4.0

@@ -74,14 +74,16 @@ class ServerConnection:
             finally:
                 await response.aclose()
 
-    async def post(self, path: str, body: dict[str, Any]) -> Any:
+    async def post(
+        self, path: str, body: dict[str, Any], *, seconds: float = timeouts.NATIVE_SECONDS
+    ) -> Any:
         """Like `get`, for routes that take a body."""
         with translated_errors():
             return await self._sdk.post(
                 self.endpoint.root + path,
                 cast_to=object,
                 body=body,
-                options={"timeout": timeouts.NATIVE_SECONDS},
+                options={"timeout": seconds},
             )
 
     async def delete(self, path: str) -> Any:

@@ -35,6 +35,8 @@ class CommandLine:
     pool: int | None
     """Tokens of the shared KV cache, where it is shared and its size is given."""
     embeddings: bool
+    slot_files: bool
+    """Whether it saves slots as files: `--slot-save-path`."""
     fingerprint: str
     """Tells whether it is still the same command."""
 
@@ -73,6 +75,7 @@ def parse(command: str | Sequence[str]) -> CommandLine | None:
         context=context,
         pool=pool,
         embeddings=bool({"--embedding", "--embeddings"} & options.keys()),
+        slot_files="--slot-save-path" in options,
         fingerprint=hashlib.sha256("\0".join(words).encode()).hexdigest()[:16],
     )
 

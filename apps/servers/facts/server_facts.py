@@ -14,9 +14,10 @@ from apps.llm.thinking import ThinkingSupport
 LASTING = (
     *("slots", "context", "context_trained", "pool", "unified", "embeddings"),
     *("vision", "audio", "reasoning", "thinking_switch", "thinking_off", "abilities", "weights"),
-    "sampling",
+    *("sampling", "slot_files", "cache_key"),
 )
 REMEMBERED = " (from its last run)"
+UNKNOWN: tuple[Any, ...] = (None, "", {}, [])
 IN_MEMORY = frozenset({"loaded", "sleeping"})
 
 
@@ -54,6 +55,10 @@ class ModelFacts:
     """Its default sampling parameters, by their names in requests."""
     weights: list[int] = field(default_factory=list)
     """Parameters, bytes and embedding width, where reported: they tell models of one name apart."""
+    slot_files: bool | None = None
+    """True if its server saves and restores slots as files (--slot-save-path)."""
+    cache_key: str = ""
+    """Changes with whatever makes an old KV cache wrong: weights, template, adapters, build."""
     actions: list[str] = field(default_factory=list)
     """The actions the server offers for it: load, unload, warm, delete."""
     ttl: int | None = None
@@ -79,7 +84,7 @@ class ModelFacts:
     def learn(self, source: str, **values: Any) -> None:
         """Set what is not known yet: the first report of a fact counts."""
         for name, value in values.items():
-            if value in (None, {}, []) or getattr(self, name) not in (None, {}, []):
+            if value in UNKNOWN or getattr(self, name) not in UNKNOWN:
                 continue
             setattr(self, name, value)
             self.sources[name] = source
@@ -138,6 +143,8 @@ class ServerFacts:
     keyless: bool | None = None
     """True if it answers requests without a key."""
     build: str = ""
+    process: str = ""
+    """Changes when it is started again, where the build tells."""
     advice: list[str] = field(default_factory=list)
     """Sentences for whoever runs the server."""
     error: str = ""

@@ -4,6 +4,7 @@ from typing import Any
 
 from apps.llm import errors
 from apps.llm.client import Client
+from apps.llm.slot_files import SlotFiles
 from apps.servers.facts.command_line import AUTO_SLOTS
 from apps.servers.facts.server_facts import ModelFacts, ServerFacts
 from apps.servers.kinds import props as read_props
@@ -26,6 +27,7 @@ async def probe(
     facts.shows_slots = props.get("endpoint_slots") is not False
     facts.shows_metrics = props.get("endpoint_metrics") is True
     facts.build = str(props.get("build_info") or "")
+    facts.process = str(props.get("media_marker") or "")[:100]  # drawn at each start
     facts.learn(
         SOURCE, slots=number(props.get("total_slots")), context=read_props.context_of(props)
     )
@@ -40,7 +42,23 @@ async def probe(
         model.state = "sleeping" if facts.sleeping else "loaded"
         model.actions = ["warm"]
         await _learn_embeddings(client, model, facts, known)
+        await _learn_slot_files(client, model, facts, known)
     return facts
+
+
+async def _learn_slot_files(
+    client: Client, model: ModelFacts, facts: ServerFacts, known: ServerFacts
+) -> None:
+    """Find out if it saves slots, once for each start of the server as far as that is told."""
+    if facts.shows_slots is False:
+        return  # what is in a slot cannot be known
+    earlier = next((m for m in known.models if m.id == model.id), ModelFacts(model.id))
+    is_same = not known.error and (known.process, known.slots) == (facts.process, facts.slots)
+    if is_same and earlier.cache_key == model.cache_key and earlier.slot_files is not None:
+        model.learn(earlier.sources["slot_files"], slot_files=earlier.slot_files)
+    elif not facts.sleeping:
+        supported = await SlotFiles(client, model.id).is_supported()
+        model.learn("the server's answer", slot_files=supported)
 
 
 async def _learn_embeddings(

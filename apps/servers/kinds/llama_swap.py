@@ -124,6 +124,7 @@ def _learn_command(model: ModelFacts, command: CommandLine) -> None:
         unified=command.unified,
         pool=command.pool,
         embeddings=command.embeddings,
+        slot_files=command.slot_files,
     )
 
 

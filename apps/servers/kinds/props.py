@@ -1,5 +1,7 @@
 """GET /props of a llama-server, asked directly or through a router or llama-swap."""
 
+import hashlib
+import json
 import re
 from typing import Any
 
@@ -43,6 +45,7 @@ def learn(model: ModelFacts, props: dict[str, Any], source: str) -> None:
             if isinstance(value, bool)
         },
         sampling=sampling_of(props),
+        cache_key=cache_key(model, props),
     )
     template = props.get("chat_template")
     if isinstance(template, str) and template:
@@ -56,6 +59,19 @@ def learn(model: ModelFacts, props: dict[str, Any], source: str) -> None:
 
 def context_of(props: dict[str, Any]) -> int | None:
     return number((props.get("default_generation_settings") or {}).get("n_ctx"))
+
+
+def cache_key(model: ModelFacts, props: dict[str, Any]) -> str:
+    """Return what tells this model, as it runs, from any other: 16 hexadecimal digits.
+
+    The name of the file is part of it: a finetune has the shape of its base, and the server
+    restores the cache of one into the other.
+    """
+    params = (props.get("default_generation_settings") or {}).get("params")
+    told = [model.id, model.weights, params.get("lora") if isinstance(params, dict) else None]
+    told += [props.get(name) for name in ("model_path", "model_ftype", "build_info")]
+    told.append(props.get("chat_template"))
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def sampling_of(props: dict[str, Any]) -> dict[str, float]:

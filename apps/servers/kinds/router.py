@@ -54,6 +54,7 @@ async def _learn(
             unified=command.unified,
             pool=command.pool,
             embeddings=command.embeddings,
+            slot_files=command.slot_files,
         )
     model.learn(PRESET, slots=parse_preset(str(status.get("preset") or "")))
     fingerprint = command.fingerprint if command else "?"

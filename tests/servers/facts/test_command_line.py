@@ -92,3 +92,8 @@ def test_the_fingerprint_tells_commands_apart() -> None:
 )
 def test_a_routers_preset(text: str, slots: int | None) -> None:
     assert parse_preset(text) == slots
+
+
+def test_a_folder_for_slot_files() -> None:
+    assert read("llama-server -np 2 --slot-save-path /tmp/slots/").slot_files
+    assert not read("llama-server -np 2").slot_files

@@ -52,6 +52,22 @@ class TestLlamaServer:
         assert (facts.slots, facts.unified) == (2, False)
         assert facts.sources["unified"] == "assumed from the slot count"
 
+    async def test_slot_files_are_asked_for_once(
+        self, llama: LlamaProcess, saving_llama: LlamaProcess
+    ) -> None:
+        without = await facts_of(llama.base_url, llama.api_key)
+        assert without.models[0].slot_files is False
+        facts = await facts_of(saving_llama.base_url, saving_llama.api_key)
+        (model,) = facts.models
+        assert model.slot_files is True
+        assert len(model.cache_key) == 16
+        model.slot_files = False  # as if it had answered so
+        again = await facts_of(saving_llama.base_url, saving_llama.api_key, facts)
+        assert again.models[0].slot_files is False
+        facts.error = "It was away."
+        back = await facts_of(saving_llama.base_url, saving_llama.api_key, facts)
+        assert back.models[0].slot_files is True
+
     async def test_four_slots_may_share_one_cache(self, llama: LlamaProcess) -> None:
         facts = await facts_of(llama.base_url, llama.api_key)
         assert (facts.slots, facts.unified) == (4, None)
