@@ -192,6 +192,11 @@ KEEP_MODEL_SECONDS = env.integer("WORKBENCH_KEEP_MODEL", 300)
 # Whether a conversation's prompt is read ahead on an idle slot while its person types.
 READ_AHEAD = env.boolean("WORKBENCH_READ_AHEAD", default=True)
 
+# Bytes of the files in which each model server may keep KV caches (0: none), and the folder of its
+# --slot-save-path where it is also one of this machine: evicted files are then deleted.
+SLOT_FILES_BYTES = max(0, env.integer("WORKBENCH_SLOT_FILES_GB", 10)) * 1024**3
+SLOT_FILES_FOLDER = env.text("WORKBENCH_SLOT_FILES_FOLDER")
+
 # Days after which vectors go: of texts in datasets and jobs counted from their last use, and of
 # texts that were only predicted (0: they are not kept). A text can be guessed from its vector.
 KEEP_VECTORS_DAYS = max(1, env.integer("WORKBENCH_KEEP_VECTORS_DAYS", 180))

@@ -13,7 +13,7 @@ from apps.llm.resume import ResumableCompletion
 from apps.llm.thinking import NOT_REPORTED, ThinkingSupport
 
 if TYPE_CHECKING:
-    from apps.llm.client import Client
+    from apps.llm.client import ChatRequest, Client
 
 T = TypeVar("T")
 Spec = TypeVar("Spec")
@@ -166,6 +166,9 @@ class Handler:
     Needed where requests in flight share one context; unknown parts count as 0."""
     post_process: Callable[[int, Any], PostProcess | None] | str | None = None
     """Maps batch id and spec to a `PostProcess`, or None if the spec asks for none."""
+    shared_request: Callable[[Any, str, ThinkingSupport], "ChatRequest | None"] | str | None = None
+    """Maps spec, model and thinking support to a request that begins as those of all rows do: its
+    messages but the last are shared. None if the rows of the spec share nothing."""
 
     def parse(self, spec: JsonObject) -> Any:
         return _imported(self.read_spec)(spec)
@@ -176,6 +179,13 @@ class Handler:
     def max_row_tokens(self, spec: Any, thinking: ThinkingSupport) -> int:
         """Return the max tokens of a row's request; 0 if the feature cannot tell."""
         return 0 if self.row_tokens is None else int(_imported(self.row_tokens)(spec, thinking))
+
+    def request_to_share(
+        self, spec: Any, model: str, thinking: ThinkingSupport
+    ) -> "ChatRequest | None":
+        if self.shared_request is None:
+            return None
+        return cast("ChatRequest | None", _imported(self.shared_request)(spec, model, thinking))
 
     def post_processing(self, batch_id: int, spec: Any) -> PostProcess | None:
         if self.post_process is None:

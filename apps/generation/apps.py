@@ -18,6 +18,7 @@ class GenerationConfig(AppConfig):
                 run_row="apps.generation.rows.generate_row.run_row",
                 read_spec="apps.generation.rows.generate_row.read_spec",
                 row_tokens="apps.generation.rows.generate_row.row_tokens",
+                shared_request="apps.generation.rows.generate_row.shared_request",
                 post_process="apps.generation.rows.semantic_filter.post_process",
             ),
         )

@@ -28,6 +28,8 @@ from apps.servers.pages.choices import parse_choice
 from apps.servers.probing.refresh import FRESH_FOR, mark_stale, refresh_server
 from apps.servers.retry import RetryPause, RetryPolicy
 from apps.servers.same_model import ask_canary, model_difference, same_model_targets, share_models
+from apps.servers.slot_files.keeper import saves_slots
+from apps.servers.slot_files.warm_slots import warm_slots
 from apps.servers.slots.hold_slot import hold_slot, slot_terms
 from apps.servers.slots.read_slots import read_slots
 from apps.servers.slots.width_meter import WidthMeter
@@ -79,6 +81,7 @@ __all__ = [
     "record_error",
     "refresh_server",
     "same_model_targets",
+    "saves_slots",
     "set_default",
     "set_fallback",
     "share_models",
@@ -86,6 +89,7 @@ __all__ = [
     "start_action",
     "unload_model",
     "warm_model",
+    "warm_slots",
 ]
 
 CHAT_SERVER = "Chat server"

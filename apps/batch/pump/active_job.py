@@ -12,6 +12,7 @@ from typing import Any
 from apps.batch.handlers import Handler, JobContext, PostProcess, RunRow
 from apps.batch.models import Batch, BatchServer
 from apps.batch.store.row_events import PendingRow
+from apps.llm.client import ChatRequest
 from apps.llm.resume import ResumableCompletion
 from apps.servers.models import Server
 from apps.servers.services import choose_target
@@ -68,6 +69,11 @@ class ActiveJob:
     """Until then the server does nothing for the job, which it cannot do."""
     model_wait_until: float = 0.0
     """Until then another model is in use on a server that loads few at once."""
+
+    shared_request: ChatRequest | None = None
+    """Begins as the requests of all rows do; None once its slots were warmed, or if nothing is."""
+    is_warming: bool = False
+    """True while slots are warmed with it: no row starts."""
 
     post_process: PostProcess | None = None
     needs_post_processing: bool = False
@@ -221,5 +227,6 @@ def build_job(
         post_process=post_process,
         needs_post_processing=post_process is not None,
     )
+    job.shared_request = handler.request_to_share(spec, chosen.model, thinking)
     job.update_limits(batch, server.pk, servers)
     return job

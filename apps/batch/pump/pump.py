@@ -17,6 +17,7 @@ from apps.batch.pump import state as pump_state
 from apps.batch.pump.active_job import ActiveJob
 from apps.batch.pump.post_processing import PostProcessor
 from apps.batch.pump.row_runner import RowRunner, event_of
+from apps.batch.pump.slot_warmer import SlotWarmer
 from apps.batch.pump.state import PumpState, ShouldStop
 from apps.batch.pump.watcher import ServerCheck, Watcher
 from apps.batch.scheduler import fair_queue
@@ -75,6 +76,7 @@ class Pump:
         self._is_reading = False
         self._runner = RowRunner(state)
         self._server_check = ServerCheck(state)
+        self._warmer = SlotWarmer(state)
         self._post_processor = PostProcessor(lease, state.jobs, state.wake_dispatcher)
         self._watcher = Watcher(state, self._server_check, self._post_processor)
 
@@ -94,6 +96,7 @@ class Pump:
             try:
                 await self._dispatch()
             finally:
+                await self._warmer.stop()
                 await state.cancel_all_rows()
                 await state.writer.finish()  # also while everything around is cancelled
             await state.metrics.store_points()
@@ -116,6 +119,8 @@ class Pump:
                 state.blocked_by = state.blocked_by or disk_space.FULL
                 await self._server_check.wait_until_available()
                 continue
+            if self._warmer.tasks:
+                self._warmer.cancel_inactive()
             self._start_rows()
             self._request_read()
             if not self._is_busy() and not await state.refresh_jobs():
@@ -138,7 +143,10 @@ class Pump:
 
     def _startable(self) -> list[ActiveJob]:
         state = self._state
-        return state.jobs.startable(state.server, self._model, in_flight=bool(state.rows))
+        startable = state.jobs.startable(state.server, self._model, in_flight=bool(state.rows))
+        if any(job.shared_request or job.is_warming for job in startable):
+            return self._warmer.hold_back(startable)
+        return startable
 
     def _start_row(self, job: ActiveJob) -> None:
         row = job.ready.popleft()

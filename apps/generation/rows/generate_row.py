@@ -10,7 +10,7 @@ from apps.batch.handlers import JobContext, RowInput, RowOrigin, RowOutcome, Ver
 from apps.core.schemas.json_types import JsonObject
 from apps.generation.recipe.columns.seed_rows import Table
 from apps.generation.recipe.prompts.prompt_size import row_tokens_bound
-from apps.generation.recipe.recipe import Recipe
+from apps.generation.recipe.recipe import ColumnRequest, Recipe
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import answer_check
 from apps.generation.rows.duplicate_filter import DuplicateFilter, filter_for_job, stored_tables
@@ -119,18 +119,35 @@ async def _send(
 ) -> tuple[Reply, Usage]:
     """Send one request of a row, the same in a preview as in the job."""
     shared = row_request.shared
-    request = ChatRequest(
-        model=model,
-        messages=[cast(Message, message) for message in row_request.messages],
-        max_tokens=shared.max_tokens,
-        params={**shared.params, "seed": row_request.seed},
-        response_format=shared.response_format,
-    )
+    request = _chat_request(shared, model, row_request.messages, row_request.seed)
     completion = await thinking.complete(
         partial(draft.complete, client), request, shared.thinking, shared.reasoning_effort
     )
     only_thought = describe_missing_answer(completion, request.max_tokens)
     return Reply(completion.text, completion.finish_reason, only_thought), completion.usage
+
+
+def _chat_request(
+    shared: ColumnRequest, model: str, messages: Sequence[Mapping[str, str]], seed: int
+) -> ChatRequest:
+    return ChatRequest(
+        model=model,
+        messages=[cast(Message, message) for message in messages],
+        max_tokens=shared.max_tokens,
+        params={**shared.params, "seed": seed},
+        response_format=shared.response_format,
+    )
+
+
+def shared_request(spec: Spec, model: str, thinking: ThinkingSupport) -> ChatRequest | None:
+    """Build a request that begins as the first of every row does, with its system message."""
+    system = spec.recipe.system_message
+    if not system or not spec.recipe.requests:
+        return None
+    shared = spec.recipe.requests[0]
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": "."}]
+    request = _chat_request(shared, model, messages, seed=0)
+    return Thinking(thinking).prepare(request, shared.thinking, shared.reasoning_effort)
 
 
 async def run_row(row: RowInput, context: JobContext[Spec]) -> RowOutcome:

@@ -14,6 +14,7 @@ from apps.servers.pages.charts import Chart, charts, series
 from apps.servers.pages.fact_rows import FactRow, ModelRow, fact_rows, model_rows
 from apps.servers.pages.line import Line, build_line
 from apps.servers.pages.server_snapshot import seconds_since, take_snapshot
+from apps.servers.pages.slot_file_rows import SlotFileSummary, slot_file_rows
 from apps.servers.pages.slot_view import HeldPermit, Occupant, SlotView, slot_views
 from apps.servers.pages.status_text import describe, format_duration
 from apps.servers.services import Health, ModelActivity
@@ -99,6 +100,7 @@ def build_card(
     buckets: Sequence[UsageBucket],
     activities: Mapping[str, ModelActivity],
     viewer: User,
+    slot_files: SlotFileSummary | None = None,
 ) -> Card:
     """Build the card from what was read.
 
@@ -106,6 +108,7 @@ def build_card(
         occupancies: by scope: "" where all models share the slots, else the model's id.
         slots: the server's report about its slots, by scope.
         viewer: the user; names of jobs are for their owners and staff.
+        slot_files: of a server that saves slots.
     """
     state = _state(server, health)
     reachable = state in {"ready", "stuck", "asleep"}
@@ -124,7 +127,7 @@ def build_card(
         words=describe(snapshot),
         rows=rows,
         models=model_rows(server, activities) if reachable else [],
-        facts=fact_rows(server),
+        facts=fact_rows(server) + (slot_file_rows(server, slot_files) if slot_files else []),
         assumptions=capacity.assumptions(server) if reachable else [],
         advice=list(server.facts.advice) if viewer.is_staff else [],
         charts=charts(buckets, embeds=_only_embeds(server)),

@@ -14,6 +14,7 @@ from apps.servers import services
 from apps.servers.facts.slot_status import SlotStatus
 from apps.servers.models import Server, State
 from apps.servers.pages.cards import Card, build_card
+from apps.servers.pages.slot_file_rows import SlotFileSummary, read_summaries
 from apps.servers.slots.hold_slot import slot_terms
 
 # Polling /slots faster keeps requests alive at the server whose client is gone.
@@ -41,12 +42,21 @@ async def read_cards(servers: Sequence[Server], *, viewer: User, ask: bool = Tru
     """
     if ask:
         servers = await asyncio.gather(*map(services.refresh_server, servers))
-    health, activities = await asyncio.gather(
-        services.aread_health(servers), in_db(services.model_activities)
+    health, activities, slot_files = await asyncio.gather(
+        services.aread_health(servers),
+        in_db(services.model_activities),
+        in_db(read_summaries, servers),
     )
     cards = await asyncio.gather(
         *(
-            _card(server, health[server.pk], activities.get(server.pk, {}), viewer=viewer, ask=ask)
+            _card(
+                server,
+                health[server.pk],
+                activities.get(server.pk, {}),
+                slot_files.get(server.pk),
+                viewer=viewer,
+                ask=ask,
+            )
             for server in servers
         )
     )
@@ -62,6 +72,7 @@ async def _card(
     server: Server,
     health: services.Health,
     activities: Mapping[str, services.ModelActivity],
+    slot_files: SlotFileSummary | None,
     *,
     viewer: User,
     ask: bool,
@@ -90,6 +101,7 @@ async def _card(
         buckets=buckets,
         activities=activities,
         viewer=viewer,
+        slot_files=slot_files,
     )
 
 
