@@ -28,7 +28,14 @@ from apps.servers.pages.choices import parse_choice
 from apps.servers.probing.refresh import FRESH_FOR, mark_stale, refresh_server
 from apps.servers.retry import RetryPause, RetryPolicy
 from apps.servers.same_model import ask_canary, model_difference, same_model_targets, share_models
-from apps.servers.slot_files.keeper import saves_slots
+from apps.servers.slot_files.prompts import MIN_TOKENS as KEPT_TOKENS
+from apps.servers.slot_files.prompts import (
+    drop_conversations,
+    process_prompt,
+    record_prompt,
+    restore_prompt,
+    source_of,
+)
 from apps.servers.slot_files.warm_slots import warm_slots
 from apps.servers.slots.hold_slot import hold_slot, slot_terms
 from apps.servers.slots.read_slots import read_slots
@@ -46,6 +53,7 @@ from apps.servers.targets import (
 __all__ = [
     "CHAT_SERVER",
     "FRESH_FOR",
+    "KEPT_TOKENS",
     "LOAD_SECONDS",
     "Action",
     "FallbackRefused",
@@ -64,6 +72,7 @@ __all__ = [
     "choose_target",
     "configure_servers",
     "default_target",
+    "drop_conversations",
     "fallback_notice",
     "fallback_target",
     "find_fallback",
@@ -75,17 +84,20 @@ __all__ = [
     "model_activities",
     "model_difference",
     "parse_choice",
+    "process_prompt",
     "read_health",
     "read_slots",
     "record_answer",
     "record_error",
+    "record_prompt",
     "refresh_server",
+    "restore_prompt",
     "same_model_targets",
-    "saves_slots",
     "set_default",
     "set_fallback",
     "share_models",
     "slot_terms",
+    "source_of",
     "start_action",
     "unload_model",
     "warm_model",

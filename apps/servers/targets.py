@@ -10,7 +10,7 @@ from apps.llm.addresses import normalised_base_url
 from apps.llm.client import Client, client_for
 from apps.servers.errors import NoServer
 from apps.servers.facts.server_facts import ModelFacts
-from apps.servers.models import DefaultServer, Server, Use
+from apps.servers.models import DefaultServer, Server, State, Use
 
 UNKNOWN = "default"  # the name that is sent where no model of a server is known
 DEMO_MODEL = "workbench-demo"
@@ -42,6 +42,17 @@ class Target:
     def must_be_loaded(self) -> bool:
         """True if its server says that it is not in memory; some say nothing of that."""
         return not self.is_loaded and self.server.facts_of(self.model).state != "unknown"
+
+    @property
+    def saves_slots(self) -> bool:
+        """True if the server keeps KV caches of this model as files, on disk that it may use."""
+        server, facts = self.server, self.server.facts_of(self.model)
+        return (
+            bool(facts.slot_files and facts.cache_key and settings.SLOT_FILES_BYTES)
+            and server.state == State.READY
+            and bool(server.facts.shows_slots)
+            and self.is_loaded
+        )
 
     @property
     def is_demo(self) -> bool:

@@ -15,7 +15,7 @@ from apps.batch.pump.state import PumpState
 from apps.llm.client import ChatRequest
 from apps.llm.errors import LLMError
 from apps.llm.permits import ModelInUse, SlotTaken
-from apps.servers.services import Target, saves_slots, warm_slots
+from apps.servers.services import Target, warm_slots
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class SlotWarmer:
         target = Target(server, job.model)
         limits = [self._state.width(job.model), len(job.ready)]
         width = min(limits if job.width is None else [*limits, job.width])
-        if width < 2 or not saves_slots(target) or job.id in self.tasks:
+        if width < 2 or not target.saves_slots or job.id in self.tasks:
             return
         job.is_warming = True
         self.tasks[job.id] = task = asyncio.create_task(_warm(job, target, request, width))

@@ -10,7 +10,6 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -37,6 +36,8 @@ MIN_TOKENS = 200
 # A slot may become idle while the person types.
 ATTEMPTS = 10
 RETRY_SECONDS = 0.5
+# A person may go on at once, and the prompt of an answer that was just read costs nothing to keep.
+KEEP_AFTER_SECONDS = 2.0
 # Longer than any prompt should take; the question is then sent anyway.
 JOIN_SECONDS = 300.0
 
@@ -102,21 +103,20 @@ async def _prefill(conversation: Conversation, draft: str) -> None:
             return
         await permits.announce_person(server.pk, conversation.owner_id)
         for _ in range(ATTEMPTS):
-            if await _try_idle_slot(prompt.person, prepared):
+            if await _try_idle_slot(prompt, prepared):
                 return
             await asyncio.sleep(RETRY_SECONDS)
     except (LLMError, llm.NoServer, SlotTaken, RedisError) as error:
         logger.debug("Conversation %s is not prefilled: %r", conversation.pk, error)
 
 
-async def _try_idle_slot(person: int, prepared: PreparedRequest) -> bool:
+async def _try_idle_slot(prompt: build.PromptInput, prepared: PreparedRequest) -> bool:
     """Process the prompt on an idle slot; return False if there is none.
 
     Raises:
         SlotTaken: something else needed it. What was processed stays in the server's cache.
     """
     target = prepared.target
-    request = replace(prepared.request, max_tokens=1)  # llama-server processes nothing for 0
     try:
         async with (
             release_slot(),
@@ -126,10 +126,10 @@ async def _try_idle_slot(person: int, prepared: PreparedRequest) -> bool:
                 model=target.model,
                 tokens=prepared.prompt_tokens + 1,
                 label="Reading ahead",
-                owner=person,
+                owner=prompt.person,
             ),
         ):
-            await target.client.complete(request)
+            await llm.process_prompt(target, prepared.request, prompt.conversation)
     except NoSlot:
         return False
     return True
@@ -174,6 +174,21 @@ async def join(conversation: int, question: str) -> None:
     If the question does not begin with the prefilled draft, the prefill is ended instead.
     """
     await current_queue().join(conversation, question)
+
+
+def keep_soon(prompt: build.PromptInput, tokens: int) -> None:
+    """After an answer, have a long conversation saved as a slot file, where its server can."""
+    target = llm.choose_target(prompt.server, prompt.model, llm.Use.CHAT)
+    if settings.READ_AHEAD and tokens >= llm.KEPT_TOKENS and target.saves_slots:
+        run_side_task(prompt.conversation, lambda: _keep(prompt.conversation))
+
+
+async def _keep(pk: int) -> None:
+    await asyncio.sleep(KEEP_AFTER_SECONDS)
+    conversations = Conversation.objects.select_related("server", "system_prompt", "active_leaf")
+    conversation = await in_db(conversations.filter(pk=pk, deleted_at=None).first)
+    if conversation is not None:
+        await _prefill(conversation, "")
 
 
 def run_side_task(conversation: int, work: Work) -> asyncio.Task[None] | None:

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from asgiref.sync import async_to_sync
 from redis.exceptions import RedisError
 
-from apps.chat.answering import titles
+from apps.chat.answering import prefill, titles
 from apps.chat.answering.turn import Turn
 from apps.chat.models import Message, Status
 from apps.chat.prompt.build import PromptInput
@@ -271,6 +271,8 @@ class Runner:
         await turn.finish()
         if turn.outcome.status == Status.COMPLETE and turn.prompt is not None:
             titles.write_soon(turn.prompt)
+            if (usage := turn.outcome.usage) is not None:
+                prefill.keep_soon(turn.prompt, usage.prompt_tokens + usage.completion_tokens)
 
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Runner] = WeakKeyDictionary()

@@ -336,6 +336,9 @@ class Turn:
         ) as held:
             if outcome.first_token is None:
                 outcome.sent_at = time.perf_counter()
+            restored = None
+            if target.saves_slots:
+                restored = await llm.restore_prompt(target, prepared.request)
             async with (
                 self._report_loading(target),
                 aclosing(target.client.stream_chat(prepared.request)) as events,
@@ -349,6 +352,11 @@ class Turn:
                         break
             if outcome.usage is not None:
                 held.record_usage(outcome.usage)
+                if target.saves_slots:
+                    source = llm.source_of(prompt.conversation)
+                    await llm.record_prompt(
+                        target, prepared.request, outcome.usage, restored, source
+                    )
 
     @asynccontextmanager
     async def _report_loading(self, target: llm.Target) -> AsyncIterator[None]:

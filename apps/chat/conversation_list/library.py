@@ -9,6 +9,7 @@ from django.utils import timezone
 from apps.chat.conversations import services
 from apps.chat.errors import ChatError
 from apps.chat.models import Conversation, ConversationQuerySet, Message, Tag
+from apps.servers.services import drop_conversations
 
 TAG_LENGTH = 40
 MAX_TAGS = 20
@@ -69,6 +70,7 @@ def delete(conversations: ConversationQuerySet) -> int:
     found = list(conversations.values_list("pk", flat=True))
     for unfinished in Message.objects.unfinished().filter(conversation__in=found):
         services.stop(unfinished)
+    drop_conversations(found)
     return Conversation.objects.filter(pk__in=found).update(deleted_at=timezone.now())
 
 

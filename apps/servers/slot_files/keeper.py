@@ -8,8 +8,6 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from django.conf import settings
-
 from apps.llm import errors
 from apps.llm.client import ChatRequest, Completion
 from apps.llm.events import Usage
@@ -17,7 +15,7 @@ from apps.llm.slot_files import SlotFiles
 from apps.runtime.async_db import in_db
 from apps.servers.facts.slot_status import SlotStatus
 from apps.servers.kinds import llama_swap
-from apps.servers.models import Kind, SlotFile, State
+from apps.servers.models import Kind, SlotFile
 from apps.servers.slot_files import store
 from apps.servers.slots.read_slots import read_slots
 from apps.servers.targets import Target
@@ -38,17 +36,6 @@ class Restored:
     slot: int
     seconds: float
     """That restoring took."""
-
-
-def saves_slots(target: Target) -> bool:
-    """True if the server saves slots of this model, and Workbench may use its disk."""
-    server, facts = target.server, target.server.facts_of(target.model)
-    return (
-        bool(settings.SLOT_FILES_BYTES and facts.slot_files and facts.cache_key)
-        and server.state == State.READY
-        and target.is_loaded
-        and bool(server.facts.shows_slots)
-    )
 
 
 def files_of(target: Target) -> SlotFiles:

@@ -69,7 +69,9 @@ def reserve(target: Target, prefix: str, tokens: int, source: str = "") -> SlotF
             file, needed = oldest, needed - oldest.size
     if needed > settings.SLOT_FILES_BYTES:
         return None
-    file = file or SlotFile(server=server, name=f"workbench-{secrets.token_hex(8)}.slot")
+    if file is None:  # stored first, or a file that is never recorded would stay on the disk
+        name = f"workbench-{secrets.token_hex(8)}.slot"
+        file = SlotFile.objects.create(server=server, name=name, used_at=timezone.now())
     file.model, file.cache_key, file.prefix = target.model, key, prefix
     file.source, file.used_at = source, timezone.now()
     return file

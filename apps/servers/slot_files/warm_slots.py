@@ -14,7 +14,7 @@ from apps.runtime.async_db import in_db
 from apps.servers.facts.slot_status import SlotStatus
 from apps.servers.models import SlotFile
 from apps.servers.slot_files import keeper, store
-from apps.servers.slot_files.keeper import MIN_TOKENS, saves_slots
+from apps.servers.slot_files.keeper import MIN_TOKENS
 from apps.servers.slot_files.prefix import has_pictures, prefixes_of
 from apps.servers.slots.hold_slot import hold_slot
 from apps.servers.targets import Target
@@ -44,7 +44,7 @@ async def warm_slots(target: Target, request: ChatRequest, *, width: int, owner:
 def _is_worth_it(target: Target, request: ChatRequest) -> bool:
     shared = sum(len(message["content"]) for message in request.messages[:-1])
     return (
-        saves_slots(target)
+        target.saves_slots
         and target.server.unified(target.model) is not True  # it empties idle slots
         and not has_pictures(request)
         and shared >= MIN_TOKENS  # at least: no tokenizer knows more tokens than bytes
