@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from apps.tuning.errors import PlanError
 from apps.tuning.planner.model.model_shape import Layer, ModelShape
 
-# Contexts are rounded up to a multiple of this.
+# Contexts are rounded up to a multiple of this, and then the share of each slot once more.
 CELL_PADDING = 256
 # Values in a block, and bytes of a block.
 TYPES = {
@@ -52,7 +52,7 @@ class KvCache:
     @property
     def cells(self) -> int:
         """Tokens that one slot can hold; all of them together where they share a pool."""
-        return _padded(self.context // self.streams or 1)
+        return _padded(_padded(self.context) // self.streams or 1)
 
     def sliding_cells(self, window: int) -> int:
         """Cells of a layer with a sliding window: the window, and room for a micro-batch."""

@@ -20,6 +20,7 @@ CACHES = {
     "split": KvCache(16_384, slots=4),
     "unified": KvCache(16_384, slots=4, unified=True),
     "q8_0": KvCache(16_384, slots=2, key_type="q8_0", value_type="q8_0"),
+    "share rounded up twice": KvCache(513, slots=2),
     "q4_0, odd shares": KvCache(5000, slots=3, key_type="q4_0", value_type="q4_0", ubatch=256),
 }
 

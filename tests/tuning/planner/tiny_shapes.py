@@ -77,7 +77,7 @@ def tensors(shape: Shape) -> dict[str, tuple[int, ...]]:
         "output_norm.weight": (WIDTH,),
         "output.weight": (VOCABULARY, WIDTH),
     }
-    if shape.architecture.startswith("gemma"):
+    if shape.architecture in {"cohere2", "gemma2", "gemma3"}:
         del found["output.weight"]
     for layer in range(shape.layers):
         names = _attention(shape, layer) | {
@@ -87,6 +87,8 @@ def tensors(shape: Shape) -> dict[str, tuple[int, ...]]:
             "ffn_up": (FEED_FORWARD, WIDTH),
             "ffn_down": (WIDTH, FEED_FORWARD),
         }
+        if shape.architecture == "cohere2":
+            del names["ffn_norm"]
         if shape.architecture.startswith("gemma"):
             names |= {"post_attention_norm": (WIDTH,), "post_ffw_norm": (WIDTH,)}
         if shape.architecture in {"gemma3", "qwen3"}:
@@ -145,6 +147,14 @@ SHAPES = {
     "head length of its own": Shape("qwen3", key_length=64, value_length=64),
     "sliding window, every second layer": Shape("gemma2", window=512, layers=4, extra=GEMMA),
     "sliding window, five of six layers": Shape("gemma3", window=1024, layers=7),
+    "sliding window, three of four layers": Shape(
+        "cohere2",
+        window=512,
+        layers=8,
+        extra={"logit_scale": 1.0, "attention.layer_norm_epsilon": 1e-5},
+    ),
+    "a window that Llama does not use": Shape(window=512),
+    "a window that Qwen2 does not use": Shape("qwen2", window=512, layers=3),
     "heads by layer": Shape("deci", layers=3, kv_heads=(1, 4, 2)),
     "keys longer than values": Shape(
         "deepseek2", kv_heads=4, key_length=64, value_length=32, extra=DEEPSEEK

@@ -12,7 +12,7 @@ FULL_LAYER_EVERY = {
     "gpt-oss": 2,
 }
 # The files name a window, llama.cpp does not use it.
-UNUSED = {"phi3"}
+UNUSED = {"llama", "phi3", "qwen2"}
 PATTERN = "attention.sliding_window_pattern"
 
 

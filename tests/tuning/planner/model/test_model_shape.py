@@ -17,6 +17,11 @@ LLAMA: dict[str, Value] = {
     "llama.embedding_length": 512,
 }
 
+STARCODER: dict[str, Value] = {
+    **{key.replace("llama", "starcoder2"): value for key, value in LLAMA.items()},
+    "general.architecture": "starcoder2",
+}
+
 
 def shape_of(values: Mapping[str, Value], *tensors: Tensor) -> ModelShape:
     return read_shape(GgufHeader(values, tensors, complete=True))
@@ -44,7 +49,7 @@ def test_kv_heads_default_to_the_heads_and_their_length_to_the_width() -> None:
 
 
 def test_an_unknown_pattern_of_sliding_windows_is_an_upper_bound() -> None:
-    shape = shape_of(LLAMA | {"llama.attention.sliding_window": 4096})
+    shape = shape_of(STARCODER | {"starcoder2.attention.sliding_window": 4096})
     assert not any(layer.sliding for layer in shape.layers)
     assert "sliding window" in shape.upper_bounds[0]
 
@@ -52,10 +57,10 @@ def test_an_unknown_pattern_of_sliding_windows_is_an_upper_bound() -> None:
 @pytest.mark.parametrize("pattern", [2, (True, False, True, False)])
 def test_a_pattern_of_sliding_windows_is_read(pattern: Value) -> None:
     shape = shape_of(
-        LLAMA
+        STARCODER
         | {
-            "llama.attention.sliding_window": 4096,
-            "llama.attention.sliding_window_pattern": pattern,
+            "starcoder2.attention.sliding_window": 4096,
+            "starcoder2.attention.sliding_window_pattern": pattern,
         }
     )
     assert [layer.sliding for layer in shape.layers] == [True, False, True, False]
