@@ -17,6 +17,7 @@ from apps.llm.events import Usage
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import async_redis
 from apps.servers.models import SlotFile
+from apps.servers.probing.refresh import FRESH_FOR
 from apps.servers.slot_files import keeper, store
 from apps.servers.slot_files.keeper import MIN_CACHED, Restored
 from apps.servers.slot_files.prefix import has_pictures, prefixes_of
@@ -79,15 +80,20 @@ async def record_prompt(
     with suppress(DatabaseError, RedisError):
         if restored is not None:
             await keeper.record_result(target, restored, usage)
-        process = target.server.facts.process or "?"
+        mark = f"{time.time():.0f} {target.server.facts.process}"
         for name in (source, prefixes_of(request)[0]):
-            await async_redis().set(_warm_key(target, name), process, ex=WARM_SECONDS)
+            await async_redis().set(_warm_key(target, name), mark, ex=WARM_SECONDS)
 
 
 async def _is_warm(target: Target, file: SlotFile) -> bool:
     """True if a slot probably holds what the file has: it was used, and a slot holds so much."""
-    process = await async_redis().get(_warm_key(target, file.source or file.prefix))
-    if process != (target.server.facts.process or "?").encode():
+    mark = await async_redis().get(_warm_key(target, file.source or file.prefix))
+    if not mark:
+        return False
+    marked_at, _, process = mark.decode().partition(" ")
+    # The process is known again some seconds after a restart.
+    is_same = process == target.server.facts.process
+    if not is_same and time.time() - float(marked_at) > 2 * FRESH_FOR.total_seconds():
         return False
     slots = await read_slots(target.server, target.model)
     return any((slot.held or 0) >= MIN_CACHED * file.tokens for slot in slots)

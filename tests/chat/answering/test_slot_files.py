@@ -1,5 +1,7 @@
 """Long chats and presets come back from slot files after the model server was started again."""
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import AsyncClient
@@ -9,6 +11,7 @@ from apps.chat.conversation_list import library
 from apps.chat.models import Conversation, SystemPrompt
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, SlotFile, SlotRestores, Use
+from apps.servers.services import refresh_server
 from tests.chat.answering.test_prefill import cached, open_long
 from tests.conftest import create_server
 from tests.llama_process import LlamaProcess
@@ -56,6 +59,18 @@ async def test_a_preset_is_restored_for_every_chat_with_it(
     assert (await in_db(SlotFile.objects.get)).source == ""
     saving_llama.restart()
     await read_ahead(await in_db(open_preset, alice))
+    assert (await in_db(SlotRestores.objects.get)).count == 1
+
+
+async def test_it_is_restored_once_although_the_restart_is_noticed_later(
+    alice: User, alice_api: AsyncClient, saving_server: Server, saving_llama: LlamaProcess
+) -> None:
+    conversation = await in_db(open_long, alice)
+    await read_ahead(conversation)
+    saving_llama.restart()
+    await cached(alice_api, conversation, "And where is the cup?")
+    await refresh_server(await in_db(Server.objects.get), max_age=timedelta(0))
+    await read_ahead(conversation)
     assert (await in_db(SlotRestores.objects.get)).count == 1
 
 
