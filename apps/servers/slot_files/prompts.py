@@ -90,7 +90,7 @@ async def _is_warm(target: Target, file: SlotFile) -> bool:
     mark = await async_redis().get(_warm_key(target, file.source or file.prefix))
     if not mark:
         return False
-    marked_at, _, process = mark.decode().partition(" ")
+    marked_at, _, process = (mark if isinstance(mark, str) else mark.decode()).partition(" ")
     # The process is known again some seconds after a restart.
     is_same = process == target.server.facts.process
     if not is_same and time.time() - float(marked_at) > 2 * FRESH_FOR.total_seconds():
