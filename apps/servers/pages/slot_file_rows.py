@@ -57,6 +57,6 @@ def slot_file_rows(server: Server, summary: SlotFileSummary) -> list[FactRow]:
             rows.append(FactRow(f"{restores.model}: slot files", saved, RESTORED))
         is_off = restores.failed_in_row >= MAX_FAILURES and restores.process == server.facts.process
         if is_off and restores.cache_key in keys:
-            reason = f"off: {restores.failed_in_row} restores in a row failed. {restores.reason}"
+            reason = f"off after {restores.failed_in_row} failures in a row. {restores.reason}"
             rows.append(FactRow(f"{restores.model}: slot files", reason, RESTORED))
     return rows

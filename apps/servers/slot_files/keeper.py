@@ -78,7 +78,11 @@ async def save_slot(
     file = await in_db(store.reserve, target, prefix, tokens, source)
     if file is None:
         return None
-    saved = await files_of(target).save(slot.id, file.name)
+    try:
+        saved = await files_of(target).save(slot.id, file.name)
+    except errors.LLMError as error:  # such as a full disk
+        await in_db(store.record_failed, target, str(error))
+        raise
     if saved.tokens < usage.prompt_tokens - 1:
         return None
     await in_db(store.record_saved, file, saved, seconds)
@@ -96,12 +100,12 @@ async def restore(target: Target, file: SlotFile, slot: SlotStatus) -> Restored 
     started = time.monotonic()
     try:
         tokens = await files.restore(slot.id, file.name)
-    except errors.BadRequest as error:
-        await in_db(store.forget, file)  # the folder was emptied, or it does not fit any more
+    except errors.BadRequest as error:  # the folder was emptied, or a slot holds less than before
+        await in_db(store.forget_all, target)
         await in_db(store.record_failed, target, str(error))
         return None
     if tokens != file.tokens:  # written over by something else
-        await in_db(store.forget, file)
+        await in_db(store.forget_all, target)
         return None
     return Restored(file, slot.id, time.monotonic() - started)
 

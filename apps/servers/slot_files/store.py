@@ -111,9 +111,9 @@ def to_empty(target: Target, limit: int = 4) -> list[SlotFile]:
     return list(SlotFile.objects.filter(server=target.server, prefix="", tokens__gt=0)[:limit])
 
 
-def forget(file: SlotFile) -> None:
-    """Free the name of a file that the server does not restore."""
-    if file.pk:
+def forget_all(target: Target) -> None:
+    """Free the files of a model. One that is gone or does not fit is seldom the only one."""
+    for file in SlotFile.objects.filter(server=target.server, cache_key=cache_key_of(target)):
         _evict(file)
 
 

@@ -36,7 +36,7 @@ def test_a_server_that_restores_nothing_says_so_until_it_is_started_again(saving
     SlotRestores.objects.create(
         server=saving, model="qwen", cache_key="a", process="1", failed_in_row=3, reason="Why."
     )
-    assert values(saving)[1:] == ["off: 3 restores in a row failed. Why."]
+    assert values(saving)[1:] == ["off after 3 failures in a row. Why."]
     saving.stored_facts = {**saving.stored_facts, "process": "2"}
     assert values(saving)[1:] == []
 

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import User
 
-from apps.llm import slot_files
+from apps.llm import errors, slot_files
 from apps.llm.client import ChatRequest
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, SlotFile, SlotRestores
@@ -74,10 +74,12 @@ async def test_a_file_that_is_gone_is_a_failure_and_processed_again(
 ) -> None:
     target = await target_of(saving_server)
     await warm_slots(target, request_of(target), width=2, owner=alice.pk)
+    await warm_slots(target, request_of(target, f"Also: {PREFIX}"), width=2, owner=alice.pk)
     for file in (saving_llama.folder / "slots").iterdir():
         file.unlink()
     assert await warm_slots(target, request_of(target), width=2, owner=alice.pk) == 0
     assert (await restores()).failed_in_row == 1
+    assert not await in_db(SlotFile.objects.exclude(prefix="").exists)  # they share a folder
     assert await warm_slots(target, request_of(target), width=2, owner=alice.pk) == 1
     assert (await restores()).failed_in_row == 0
 
@@ -129,3 +131,19 @@ async def test_an_evicted_file_is_emptied_with_the_next_restore(
     assert path.stat().st_size < 1000 < evicted.size
     await in_db(evicted.refresh_from_db)
     assert evicted.size == path.stat().st_size
+
+
+async def test_a_folder_that_takes_no_files_turns_it_off(
+    saving_server: Server, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = await target_of(saving_server)
+
+    async def fail(files: slot_files.SlotFiles, slot: int, name: str) -> slot_files.SavedSlot:
+        raise errors.ServerFailed("The disk is full.")
+
+    monkeypatch.setattr(slot_files.SlotFiles, "save", fail)
+    for _ in range(3):
+        with pytest.raises(errors.ServerFailed):
+            await warm_slots(target, request_of(target), width=2, owner=alice.pk)
+    assert await warm_slots(target, request_of(target), width=2, owner=alice.pk) == 0
+    assert (await restores()).reason == "The disk is full."
