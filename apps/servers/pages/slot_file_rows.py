@@ -28,7 +28,9 @@ class SlotFileSummary:
 
 def read_summaries(servers: Iterable[Server]) -> dict[int, SlotFileSummary]:
     """Read them by server, of those that save slots. Synchronous."""
-    saving = [s.pk for s in servers if any(model.slot_files for model in s.model_facts)]
+    saving = [
+        s.pk for s in servers if any(m.slot_files and not m.embeddings for m in s.model_facts)
+    ]
     if not saving:
         return {}
     counted = (
@@ -48,7 +50,9 @@ def slot_file_rows(server: Server, summary: SlotFileSummary) -> list[FactRow]:
     if not settings.SLOT_FILES_BYTES:
         return [FactRow("Slot files", "off: WORKBENCH_SLOT_FILES_GB is 0", "the settings")]
     size, budget = filesizeformat(summary.size), filesizeformat(settings.SLOT_FILES_BYTES)
-    rows = [FactRow("Slot files", f"{summary.files:,}, {size} of {budget}", KEPT)]
+    count = "1 file" if summary.files == 1 else f"{summary.files:,} files"
+    kept = f"{count}, {size} of {budget}" if summary.size else "none yet"
+    rows = [FactRow("Slot files", kept, KEPT)]
     keys = {model.cache_key for model in server.model_facts}
     for restores in summary.restores:
         if restores.count:

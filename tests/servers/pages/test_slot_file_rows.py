@@ -29,7 +29,7 @@ def test_files_and_saved_seconds_are_shown(saving: Server) -> None:
     SlotRestores.objects.create(
         server=saving, model="qwen", cache_key="a", count=12, seconds_saved=75
     )
-    assert values(saving) == ["1, 3.8\xa0MB of 10.0\xa0GB", "restored 12 times, 75 s saved"]
+    assert values(saving) == ["1 file, 3.8\xa0MB of 10.0\xa0GB", "restored 12 times, 75 s saved"]
 
 
 def test_a_server_that_restores_nothing_says_so_until_it_is_started_again(saving: Server) -> None:
@@ -39,6 +39,11 @@ def test_a_server_that_restores_nothing_says_so_until_it_is_started_again(saving
     assert values(saving)[1:] == ["off after 3 failures in a row. Why."]
     saving.stored_facts = {**saving.stored_facts, "process": "2"}
     assert values(saving)[1:] == []
+
+
+def test_no_file_is_none_yet(saving: Server) -> None:
+    SlotFile.objects.all().delete()
+    assert values(saving) == ["none yet"]
 
 
 def test_no_budget_is_off(saving: Server, settings: Settings) -> None:
