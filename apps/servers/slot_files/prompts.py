@@ -36,6 +36,7 @@ MAX_QUESTION = 0.05
 WARM_SECONDS = 1_800
 # A person waits no longer for a file than for this.
 RESTORE_SECONDS = 5.0
+TOO_SLOW = f"Restoring took longer than {RESTORE_SECONDS:.0f} s."
 
 
 def source_of(conversation: int) -> str:
@@ -58,9 +59,12 @@ async def restore_prompt(target: Target, request: ChatRequest) -> Restored | Non
     try:
         async with asyncio.timeout(RESTORE_SECONDS):
             return await _restore(target, request)
-    except (errors.LLMError, TimeoutError, DatabaseError, RedisError) as error:
+    except TimeoutError:
+        with suppress(DatabaseError):
+            await in_db(store.record_failed, target, TOO_SLOW)
+    except (errors.LLMError, DatabaseError, RedisError) as error:
         logger.info("No slot file is restored at %s: %r", target.server, error)
-        return None
+    return None
 
 
 async def _restore(target: Target, request: ChatRequest) -> Restored | None:

@@ -12,6 +12,7 @@ from apps.chat.models import Conversation, SystemPrompt
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, SlotFile, SlotRestores, Use
 from apps.servers.services import refresh_server
+from apps.servers.slot_files import prompts
 from tests.chat.answering.test_prefill import cached, open_long
 from tests.conftest import create_server
 from tests.llama_process import LlamaProcess
@@ -93,6 +94,21 @@ async def test_a_long_chat_is_saved_after_its_answer(
     conversation = await in_db(open_long, alice)
     await cached(alice_api, conversation, "And where is the cup?")
     await until(lambda: in_db(SlotFile.objects.exclude(prefix="").exists))
+
+
+async def test_a_question_does_not_wait_for_a_slow_file(
+    alice: User,
+    alice_api: AsyncClient,
+    saving_server: Server,
+    saving_llama: LlamaProcess,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    conversation = await in_db(open_long, alice)
+    await read_ahead(conversation)
+    saving_llama.restart()
+    monkeypatch.setattr(prompts, "RESTORE_SECONDS", 0.0)
+    assert await cached(alice_api, conversation, "And where is the cup?") < 0.1
+    assert (await in_db(SlotRestores.objects.get)).reason == prompts.TOO_SLOW
 
 
 async def test_a_deleted_chat_frees_its_file(alice: User, saving_server: Server) -> None:
