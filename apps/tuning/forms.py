@@ -6,8 +6,18 @@ from typing import Any
 from django import forms
 
 from apps.tuning.errors import PlanError
+from apps.tuning.importing.flag_table import shipped_table
+from apps.tuning.importing.imported import ImportedServer, import_servers
+from apps.tuning.importing.written import MAX_CHARACTERS
 from apps.tuning.planner.flags import Files
-from apps.tuning.planner.hardware import GIB, HARDWARE, Kind, find_hardware, unnamed_hardware
+from apps.tuning.planner.hardware import (
+    GIB,
+    HARDWARE,
+    Hardware,
+    Kind,
+    find_hardware,
+    unnamed_hardware,
+)
 from apps.tuning.planner.memory import CACHE_TYPES
 from apps.tuning.planner.model.gguf_header import read_header
 from apps.tuning.planner.model.model_shape import Layer, ModelShape, read_shape
@@ -27,7 +37,11 @@ def _hardware_choices() -> list[Any]:
 
 
 class PlanForm(forms.Form):
-    """Becomes a request for a plan; fields that are empty are chosen by it."""
+    """Becomes a request for a plan, or imported servers; fields that are empty are chosen."""
+
+    imported: list[ImportedServer] | None = None
+    """What the pasted configuration means; None: none was pasted."""
+    plan_hardware: Hardware
 
     file = forms.FileField(
         required=False,
@@ -49,6 +63,13 @@ class PlanForm(forms.Form):
     )
     trained = forms.IntegerField(
         required=False, min_value=256, max_value=2**24, label="Trained context (tokens)"
+    )
+    configuration = forms.CharField(
+        required=False,
+        max_length=MAX_CHARACTERS,
+        label="Configuration to check",
+        help_text="A llama-server command, a router’s INI or a llama-swap YAML.",
+        widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
     )
     hardware = forms.ChoiceField(
         required=False, choices=_hardware_choices, initial="RTX 4060 Ti", label="Hardware"
@@ -86,6 +107,10 @@ class PlanForm(forms.Form):
         cleaned = super().clean() or {}
         if not self.errors:
             try:
+                self.plan_hardware = _hardware(cleaned)
+                if cleaned["configuration"].strip():
+                    self.imported = self._import(cleaned)
+                    return cleaned
                 self.plan_request = self._request(cleaned)
                 name = PurePath(cleaned["file"].name).name if cleaned["file"] else "model.gguf"
                 self.model_files = Files(name)
@@ -94,21 +119,32 @@ class PlanForm(forms.Form):
         return cleaned
 
     def _request(self, cleaned: dict[str, Any]) -> PlanRequest:
-        count, memory = cleaned["gpus"] or 1, cleaned["memory"]
-        if cleaned["hardware"]:
-            hardware = find_hardware(cleaned["hardware"], memory_gib=memory, count=count)
-        elif memory is None:
-            raise PlanError("Enter the memory of the GPU.")
-        else:
-            hardware = unnamed_hardware(memory, count=count)
         return PlanRequest(
             shape=_shape(cleaned),
-            hardware=hardware,
+            hardware=self.plan_hardware,
             use=Use(cleaned["use"]),
             slots=cleaned["slots"],
             context=cleaned["context"],
             cache_type=cleaned["cache_type"] or None,
         )
+
+    def _import(self, cleaned: dict[str, Any]) -> list[ImportedServer]:
+        given = cleaned["file"] or any(cleaned[name] is not None for name in FIGURES)
+        return import_servers(
+            cleaned["configuration"],
+            shipped_table(),
+            shape=_shape(cleaned) if given else None,
+            runtime_bytes=self.plan_hardware.runtime_bytes,
+        )
+
+
+def _hardware(cleaned: dict[str, Any]) -> Hardware:
+    count, memory = cleaned["gpus"] or 1, cleaned["memory"]
+    if cleaned["hardware"]:
+        return find_hardware(cleaned["hardware"], memory_gib=memory, count=count)
+    if memory is None:
+        raise PlanError("Enter the memory of the GPU.")
+    return unnamed_hardware(memory, count=count)
 
 
 def _shape(cleaned: dict[str, Any]) -> ModelShape:

@@ -102,3 +102,37 @@ def test_the_size_of_a_model_is_that_of_all_its_parts(model: Path, tmp_path: Pat
         shutil.copy(model, part)
     (tmp_path / "big.gguf").write_bytes(b"another")
     assert model_bytes(parts[0]) == 3 * model.stat().st_size
+
+
+def test_plan_imports_a_configuration(model: Path, tmp_path: Path) -> None:
+    config = tmp_path / "start.sh"
+    config.write_text("llama-server -m a.gguf -c 8192 -np 2 --mlock")
+    text = plan("--import", config)
+    assert "llama-server: 2 slots of 4,096 tokens, f16" in text
+    assert "Memory: not reported" in text
+    assert "Error: --mlock" in text
+    assert "  KV cache              4.0 MiB" in plan(model, "--import", config)
+    assert "of 1.00 GiB: fits" in plan(model, "--import", config, "--memory", 1)
+
+
+def test_plan_asks_the_named_build_for_its_arguments(tmp_path: Path) -> None:
+    config, program = tmp_path / "start.sh", tmp_path / "llama-server"
+    config.write_text("llama-server --mlock -c 8192")
+    program.write_text("#!/bin/sh\nprintf -- '--mlock\\n-c, --ctx-size N\\n'")
+    program.chmod(0o755)
+    given = ("--import", config, "--llama-server")
+    assert "Error:" not in plan(*given, program)
+    with pytest.raises(CommandError, match="does not read like that of llama-server"):
+        plan(*given, "/bin/true")
+    with pytest.raises(CommandError, match="does not work"):
+        plan(*given, tmp_path / "none")
+
+
+def test_plan_refuses_what_it_cannot_import(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(CommandError, match="no text in UTF-8"):
+        plan("--import", tmp_path / "binary")
+    with pytest.raises(CommandError, match="cannot be read"):
+        plan("--import", tmp_path / "none")
+    with pytest.raises(CommandError, match="Name a model file, or"):
+        plan("--memory", 4)

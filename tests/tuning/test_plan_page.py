@@ -82,3 +82,21 @@ def test_what_cannot_be_planned_is_refused(
 def test_another_file_is_refused(browser: Client, content: bytes) -> None:
     text = post(browser, status=422, file=SimpleUploadedFile("a.gguf", content))
     assert "GGUF" in text or "header" in text
+
+
+def test_a_pasted_command_is_explained_and_its_errors_named(browser: Client) -> None:
+    text = post(browser, configuration="llama-server -m a.gguf -c 8192 -np 2 --mlock <b>")
+    assert "2 slots of 4,096 tokens, f16" in text
+    assert "Use --load-mode mlock." in text
+    assert "number of server slots" in text
+    assert "<b>" not in text
+    assert "Name the model’s file" in text
+
+
+def test_a_pasted_command_with_the_models_figures_says_what_it_needs(browser: Client) -> None:
+    text = post(browser, configuration="llama-server -m a.gguf -c 8192 -np 1", **TYPED)
+    assert "Memory: 5.34 GiB, and what is not reported of 24.00 GiB: fits" in text
+
+
+def test_a_configuration_that_cannot_be_read_is_refused(browser: Client) -> None:
+    assert "no llama-server" in post(browser, status=422, configuration="vllm serve")

@@ -17,7 +17,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     yield describe_model(plan.request.shape)
     yield describe_hardware(plan.request.hardware)
     yield from ("", f"Memory for {describe_cache(plan.cache)}")
-    yield from map(_part_line, plan.parts)
+    yield from map(part_line, plan.parts)
     yield _fit_line(plan)
     for reason in plan.request.shape.upper_bounds:
         yield f"  KV cache is an upper bound: {reason}"
@@ -81,7 +81,7 @@ def size_text(size: int) -> str:
     return f"{size / GIB:.2f} GiB" if size >= GIB else f"{size / 1024**2:.1f} MiB"
 
 
-def _part_line(part: MemoryPart) -> str:
+def part_line(part: MemoryPart) -> str:
     size = NOT_REPORTED if part.bytes is None else size_text(part.bytes)
     return f"  {part.name:<17}{size:>12}{'  estimate' if part.estimate else ''}"
 

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_http_methods
 
 from apps.tuning.errors import PlanError
 from apps.tuning.forms import PlanForm
+from apps.tuning.importing.import_text import memory_line
 from apps.tuning.planner.configurations import FORMATS, planned_server, write_configuration
 from apps.tuning.planner.flag_warnings import warnings_for
 from apps.tuning.planner.flags import Files
@@ -30,7 +31,12 @@ def plan(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"form": form}
     if form.is_bound and form.is_valid():
         try:
-            context |= _result(make_plan(form.plan_request), form.model_files)
+            if form.imported is not None:
+                context["imported"] = [
+                    (server, memory_line(server, form.plan_hardware)) for server in form.imported
+                ]
+            else:
+                context |= _result(make_plan(form.plan_request), form.model_files)
         except PlanError as error:
             form.add_error(None, str(error))
     status = 422 if form.errors else 200

@@ -1,9 +1,13 @@
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from apps.tuning.errors import PlanError
+from apps.tuning.import_files import installed_table, read_configuration
+from apps.tuning.importing.import_text import imported_lines
+from apps.tuning.importing.imported import import_servers
 from apps.tuning.model_file import model_bytes, read_model_file
 from apps.tuning.planner.configurations import FORMATS, planned_server, write_configuration
 from apps.tuning.planner.flag_warnings import warnings_for
@@ -21,7 +25,18 @@ class Command(BaseCommand):
     requires_system_checks = []  # they import every page, which takes seconds
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("model", help="GGUF file; of several parts, the first")
+        parser.add_argument("model", nargs="?", help="GGUF file; of several parts, the first")
+        parser.add_argument(
+            "--import",
+            dest="configuration",
+            metavar="FILE",
+            help="say what a command, router INI or llama-swap YAML means and needs; - reads stdin",
+        )
+        parser.add_argument(
+            "--llama-server",
+            metavar="PROGRAM",
+            help="with --import: the build whose arguments count, in place of the tested one",
+        )
         parser.add_argument("--gpu", help=f"one of: {', '.join(HARDWARE)}")
         parser.add_argument("--gpus", type=int, default=1, help="how many of them (default: 1)")
         parser.add_argument("--memory", type=float, help="GiB, if it differs from the table")
@@ -40,6 +55,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
+            if options["configuration"]:
+                self.stdout.write("\n".join(_imported(options)))
+                return
+            if not options["model"]:
+                raise PlanError("Name a model file, or a configuration with --import FILE.")
             plan = _plan(options)
             files = Files(
                 options["model"], options["mmproj"], options["draft"], options["api_key_file"]
@@ -74,6 +94,19 @@ def _plan(options: dict[str, Any]) -> Plan:
             ),
         )
     )
+
+
+def _imported(options: dict[str, Any]) -> Iterator[str]:
+    hardware = None
+    if options["gpu"] or options["memory"] is not None:
+        hardware = _hardware(options)
+    servers = import_servers(
+        read_configuration(options["configuration"]),
+        installed_table(options["llama_server"]),
+        shape=read_model_file(Path(options["model"])) if options["model"] else None,
+        runtime_bytes=hardware.runtime_bytes if hardware else 0,
+    )
+    return imported_lines(servers, hardware)
 
 
 def _hardware(options: dict[str, Any]) -> Hardware:
