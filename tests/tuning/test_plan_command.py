@@ -136,3 +136,25 @@ def test_plan_refuses_what_it_cannot_import(tmp_path: Path) -> None:
         plan("--import", tmp_path / "none")
     with pytest.raises(CommandError, match="Name a model file, or"):
         plan("--memory", 4)
+
+
+def test_plan_writes_a_preset() -> None:
+    text = plan("--preset", "16 GB")
+    assert "(chat): " in text
+    assert "Together 14.0" in text
+    assert "--port 8082" in text
+    assert (
+        "together" in yaml.safe_load(plan("--preset", "16 GB", "--format", "llama-swap"))["groups"]
+    )
+
+
+def test_plan_keeps_several_models_in_memory(model: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copy(model, tmp_path / "embed.gguf"))
+    given = (model, "--gpu", "RTX 3060", "--with", f"{other}=embeddings")
+    assert "embed (embeddings): " in plan(*given)
+    assert "[embed]" in plan(*given, "--format", "router")
+    for wrong, said in (("embed.gguf", "write FILE=USE"), (f"{other}=poetry", "is no use")):
+        with pytest.raises(CommandError, match=said):
+            plan(model, "--gpu", "RTX 3060", "--with", wrong)
+    with pytest.raises(CommandError, match="Several models are written as"):
+        plan(*given, "--format", "compose")

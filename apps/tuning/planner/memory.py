@@ -29,6 +29,10 @@ class ExtraFiles:
     draft: int = 0
     runtime: int = 0
     """What the GPU's driver takes for itself."""
+    logits_of_each_token: bool = True
+    """False: only the last token of a prompt is asked for its probabilities (decisions)."""
+    others: int = 0
+    """What other models take that are in memory at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +52,11 @@ def memory_parts(
         MemoryPart("Weights", shape.weight_bytes),
         MemoryPart("KV cache", kv_bytes(shape, cache), bool(shape.upper_bounds)),
         MemoryPart("Recurrent states", shape.state_bytes * cache.slots, estimate=True),
-        MemoryPart("Compute buffers", compute_bytes(shape, cache), estimate=True),
+        MemoryPart("Compute buffers", compute_bytes(shape, cache, extra), estimate=True),
         MemoryPart("Projector", extra.projector),
         MemoryPart("Draft model", extra.draft),
         MemoryPart("GPU runtime", extra.runtime, estimate=True),
+        MemoryPart("Other models", extra.others),
     ]
     return tuple(part for part in parts if part.bytes != 0)
 
@@ -61,13 +66,15 @@ def total_bytes(parts: tuple[MemoryPart, ...]) -> int:
     return sum(part.bytes or 0 for part in parts)
 
 
-def compute_bytes(shape: ModelShape, cache: KvCache) -> int | None:
+def compute_bytes(shape: ModelShape, cache: KvCache, extra: ExtraFiles | None = None) -> int | None:
     """Estimate of the compute buffers: the widest results of one micro-batch, in f32.
 
     With flash attention these are the logits of the vocabulary, or the feed-forward layer's, and
     two copies of the hidden states. Llama 3.1 8B: 282 MiB computed, 259 logged.
     """
-    widest = max(shape.vocabulary or 0, 2 * (shape.feed_forward_length or 0))
+    logits, inner = shape.vocabulary or 0, 2 * (shape.feed_forward_length or 0)
+    last_alone = extra is not None and not extra.logits_of_each_token
+    widest = max(0 if last_alone and inner else logits, inner)
     if not widest:
         return None
     width = widest + 2 * (shape.embedding_length or 0)

@@ -29,6 +29,8 @@ class PlannedServer:
     slot_context: int
     embeddings: bool = False
     port: int = PORT
+    aliases: tuple[str, ...] = ()
+    """Other names that requests may give, where llama-swap stands in front."""
 
 
 def command(server: PlannedServer, *, program: str = "llama-server") -> str:
@@ -96,6 +98,7 @@ def llama_swap(
             f"    cmd: {_quoted(start + shlex.join(words))}",
             '    proxy: "http://127.0.0.1:${PORT}"',
             f"    ttl: {UNLOAD_AFTER_SECONDS}",
+            *_aliases(server),
             "    metadata:",
             f"      parallel: {server.slots}",
             f"      context: {server.slot_context}",
@@ -106,6 +109,12 @@ def llama_swap(
         lines += ["groups:", "  together:", "    swap: false", "    members:"]
         lines += [f"      - {_quoted(server.name)}" for server in servers]
     return "\n".join([*lines, ""])
+
+
+def _aliases(server: PlannedServer) -> list[str]:
+    if not server.aliases:
+        return []
+    return ["    aliases:", *(f"      - {_quoted(alias)}" for alias in server.aliases)]
 
 
 def router_presets(servers: Iterable[PlannedServer]) -> str:

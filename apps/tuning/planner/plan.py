@@ -50,7 +50,11 @@ class PlanRequest:
 
     @property
     def all_extra(self) -> ExtraFiles:
-        return replace(self.extra, runtime=self.hardware.runtime_bytes)
+        return replace(
+            self.extra,
+            runtime=self.hardware.runtime_bytes,
+            logits_of_each_token=self.use is not Use.DECISIONS,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from apps.tuning.planner.kv_cache import KvCache
 from apps.tuning.planner.memory import CACHE_TYPES, MemoryPart
 from apps.tuning.planner.model.model_shape import ModelShape
 from apps.tuning.planner.plan import Plan
+from apps.tuning.planner.stack import StackPlan
 
 NOT_REPORTED = "not reported"
 
@@ -27,6 +28,24 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         cells = (f"{size:,}" if (size := row.contexts[name]) else "-" for name in CACHE_TYPES)
         yield f"  {row.slots:>5}" + "".join(f"{cell:>10}" for cell in cells)
     yield from ("", describe_roof(plan))
+
+
+def stack_lines(stack: StackPlan) -> Iterator[str]:
+    """Each model with its share of the memory."""
+    yield describe_hardware(stack.hardware)
+    for member, plan in zip(stack.members, stack.plans, strict=True):
+        yield f"  {member.files.name} ({member.use}): {describe_share(plan)}"
+    yield f"  {describe_stack(stack)}"
+
+
+def describe_share(plan: Plan) -> str:
+    return f"{size_text(plan.needed_bytes)}, {describe_cache(plan.cache)}"
+
+
+def describe_stack(stack: StackPlan) -> str:
+    there = size_text(stack.hardware.available_bytes)
+    fits = "fits" if stack.fits else "does not fit"
+    return f"Together {size_text(stack.needed_bytes)} of {there}: {fits}"
 
 
 def reason_lines(flags: Iterable[Flag], warnings: Iterable[str]) -> Iterator[str]:

@@ -16,8 +16,10 @@ from apps.tuning.planner.hardware import HARDWARE, Hardware, find_hardware, unna
 from apps.tuning.planner.kv_cache import TYPES
 from apps.tuning.planner.memory import ExtraFiles
 from apps.tuning.planner.plan import Plan, PlanRequest, make_plan
-from apps.tuning.planner.plan_text import plan_lines, reason_lines
-from apps.tuning.planner.uses import Use
+from apps.tuning.planner.plan_text import plan_lines, reason_lines, stack_lines
+from apps.tuning.planner.presets import PRESETS, plan_preset
+from apps.tuning.planner.stack import Member, StackPlan, plan_stack, stack_warnings, write_stack
+from apps.tuning.planner.uses import Use, find_use
 
 
 class Command(BaseCommand):
@@ -48,6 +50,17 @@ class Command(BaseCommand):
         parser.add_argument("--draft", help="GGUF file of a draft model")
         parser.add_argument("--api-key-file", help="file with one API key a line")
         parser.add_argument(
+            "--with",
+            dest="others",
+            action="append",
+            default=[],
+            metavar="FILE=USE",
+            help="another model that stays in memory too; may be repeated",
+        )
+        parser.add_argument(
+            "--preset", choices=list(PRESETS), help="chat, embeddings and decisions for a memory"
+        )
+        parser.add_argument(
             "--format",
             choices=list(FORMATS),
             help="print only this: nothing else, so that it can be written into a file",
@@ -58,8 +71,15 @@ class Command(BaseCommand):
             if options["configuration"]:
                 self.stdout.write("\n".join(_imported(options)))
                 return
+            if options["preset"]:
+                self._print_stack(plan_preset(options["preset"]), options["format"])
+                return
             if not options["model"]:
                 raise PlanError("Name a model file, or a configuration with --import FILE.")
+            if options["others"]:
+                stack = plan_stack(_members(options), _hardware(options))
+                self._print_stack(stack, options["format"])
+                return
             plan = _plan(options)
             files = Files(
                 options["model"], options["mmproj"], options["draft"], options["api_key_file"]
@@ -70,6 +90,14 @@ class Command(BaseCommand):
                 self._print(plan, files)
         except PlanError as error:
             raise CommandError(str(error)) from error
+
+    def _print_stack(self, stack: StackPlan, format_name: str | None) -> None:
+        if format_name:
+            self.stdout.write(write_stack(format_name, stack).rstrip("\n"))
+            return
+        self.stdout.write("\n".join(stack_lines(stack)))
+        self.stdout.write(f"\n{write_stack('command', stack)}\n")
+        self.stdout.write("\n".join(f"Warning: {text}" for text in stack_warnings(stack)))
 
     def _print(self, plan: Plan, files: Files) -> None:
         server = planned_server(plan, files)
@@ -94,6 +122,16 @@ def _plan(options: dict[str, Any]) -> Plan:
             ),
         )
     )
+
+
+def _members(options: dict[str, Any]) -> list[Member]:
+    pairs = [(options["model"], options["use"])]
+    for text in options["others"]:
+        path, _, use = text.rpartition("=")
+        if not path:
+            raise PlanError(f"--with {text}: write FILE=USE, such as embed.gguf=embeddings.")
+        pairs.append((path, use))
+    return [Member(read_model_file(Path(path)), find_use(use), Files(path)) for path, use in pairs]
 
 
 def _imported(options: dict[str, Any]) -> Iterator[str]:
