@@ -52,7 +52,8 @@ class LlamaSwap(App):
         for model in self.config.models:
             for name in (model.id, *model.aliases):
                 if rest.startswith(f"{name}/"):
-                    return await self._pass_on(request, name, rest.removeprefix(name))
+                    query = f"?{request.raw_query}" if request.raw_query else ""
+                    return await self._pass_on(request, name, rest.removeprefix(name) + query)
         return error(404, "model not found", "not_found_error")
 
     async def _pass_on(self, request: Request, name: str, path: str) -> Reply | Forward:

@@ -12,6 +12,8 @@ from apps.servers.slot_files import keeper, store
 from apps.servers.targets import Target
 from tests.conftest import create_server
 from tests.llama_process import LlamaProcess
+from tests.servers.conftest import server_at
+from tests.standins import Model, Standin
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -147,3 +149,17 @@ async def test_a_folder_that_takes_no_files_turns_it_off(
             await warm_slots(target, request_of(target), width=2, owner=alice.pk)
     assert await warm_slots(target, request_of(target), width=2, owner=alice.pk) == 0
     assert (await restores()).reason == "The disk is full."
+
+
+async def test_behind_llama_swap_the_model_s_own_routes_are_used(
+    saving_llama: LlamaProcess, alice: User
+) -> None:
+    saving_llama.restart()
+    command = "llama-server -m red.gguf -np 2 -c 8192 --slot-save-path /slots/"
+    models = [Model("red", slots=2, loaded=True, command=command)]
+    with Standin("llama-swap", saving_llama, models=models) as swap:
+        server = await in_db(server_at, swap, swap.config.api_key)
+        target = Target(await refresh_server(server), "red")
+        assert target.saves_slots
+        assert await warm_slots(target, request_of(target), width=2, owner=alice.pk) == 1
+    assert (await restores()).failed_in_row == 0
