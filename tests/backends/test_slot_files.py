@@ -21,7 +21,7 @@ from apps.servers.services import (
     restore_prompt,
     warm_slots,
 )
-from apps.servers.slot_files.keeper import NOT_CACHED, ask_once
+from apps.servers.slot_files.saved_slots import NOT_CACHED, ask_once
 from tests.backends.model_files import ModelFiles
 from tests.backends.process import ProgramProcess
 from tests.backends.stacks.llama_servers import chat_server, llama_server

@@ -18,9 +18,9 @@ from apps.runtime.async_db import in_db
 from apps.runtime.redis import async_redis
 from apps.servers.models import SlotFile
 from apps.servers.probing.refresh import FRESH_FOR
-from apps.servers.slot_files import keeper, store
-from apps.servers.slot_files.keeper import MIN_CACHED, Restored
+from apps.servers.slot_files import saved_slots, store
 from apps.servers.slot_files.prefix import has_pictures, prefixes_of
+from apps.servers.slot_files.saved_slots import MIN_CACHED, Restored
 from apps.servers.slots.read_slots import read_slots
 from apps.servers.targets import Target
 
@@ -71,8 +71,8 @@ async def _restore(target: Target, request: ChatRequest) -> Restored | None:
     file = await in_db(store.find, target, prefixes_of(request))
     if file is None or await in_db(store.is_off, target) or await _is_warm(target, file):
         return None
-    slot = next(iter(await keeper.idle_slots(target)), None)
-    return None if slot is None else await keeper.restore(target, file, slot)
+    slot = next(iter(await saved_slots.idle_slots(target)), None)
+    return None if slot is None else await saved_slots.restore(target, file, slot)
 
 
 async def record_prompt(
@@ -83,7 +83,7 @@ async def record_prompt(
         return
     with suppress(DatabaseError, RedisError):
         if restored is not None:
-            await keeper.record_result(target, restored, usage)
+            await saved_slots.record_result(target, restored, usage)
         mark = f"{time.time():.0f} {target.server.facts.process}"
         for name in (source, prefixes_of(request)[0]):
             await async_redis().set(_warm_key(target, name), mark, ex=WARM_SECONDS)
@@ -118,7 +118,7 @@ async def process_prompt(target: Target, request: ChatRequest, conversation: int
     source = source_of(conversation)
     restored = await restore_prompt(target, request)
     started = time.monotonic()
-    usage = (await keeper.ask_once(target, request)).usage
+    usage = (await saved_slots.ask_once(target, request)).usage
     elapsed = time.monotonic() - started
     await record_prompt(target, request, usage, restored, source)
     if not await _is_worth_saving(target, request, usage):
@@ -126,7 +126,9 @@ async def process_prompt(target: Target, request: ChatRequest, conversation: int
     # What begins with a system prompt alone is the same for every chat with that preset.
     *shared, prefix = prefixes_of(request)[:-1]
     seconds = None if usage.cached_tokens > usage.prompt_tokens / 10 else elapsed
-    await keeper.save_slot(target, prefix, usage, seconds=seconds, source=source if shared else "")
+    await saved_slots.save_slot(
+        target, prefix, usage, seconds=seconds, source=source if shared else ""
+    )
 
 
 async def _is_worth_saving(target: Target, request: ChatRequest, usage: Usage) -> bool:

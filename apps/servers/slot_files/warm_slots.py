@@ -13,9 +13,9 @@ from apps.llm.permits import Lane, NoSlot, Permit
 from apps.runtime.async_db import in_db
 from apps.servers.facts.slot_status import SlotStatus
 from apps.servers.models import SlotFile
-from apps.servers.slot_files import keeper, store
-from apps.servers.slot_files.keeper import MIN_TOKENS
+from apps.servers.slot_files import saved_slots, store
 from apps.servers.slot_files.prefix import has_pictures, prefixes_of
+from apps.servers.slot_files.saved_slots import MIN_TOKENS
 from apps.servers.slots.hold_slot import hold_slot
 from apps.servers.targets import Target
 
@@ -87,13 +87,13 @@ class _Warming:
     async def _compute(self, held: Permit) -> tuple[SlotFile, int] | None:
         """Process the prompt on one slot and save it."""
         started = time.monotonic()
-        usage = (await keeper.ask_once(self._target, self._request)).usage
+        usage = (await saved_slots.ask_once(self._target, self._request)).usage
         elapsed = time.monotonic() - started
         held.record_usage(usage)
         if usage.prompt_tokens < MIN_TOKENS:
             return None
         seconds = None if usage.cached_tokens > usage.prompt_tokens / 10 else elapsed
-        return await keeper.save_slot(self._target, self._prefix, usage, seconds=seconds)
+        return await saved_slots.save_slot(self._target, self._prefix, usage, seconds=seconds)
 
     async def _restore(self, permits: AsyncExitStack, file: SlotFile, taken: set[int]) -> int:
         """Restore the file into idle slots as long as that works; return in how many."""
@@ -104,7 +104,7 @@ class _Warming:
                     await self._hold_slot(permits, waits=False)
                 except NoSlot:
                     return restored
-            idle = keeper.without(await keeper.idle_slots(self._target), taken)
+            idle = saved_slots.without(await saved_slots.idle_slots(self._target), taken)
             if not idle or not await self._restore_one(file, idle[0]):
                 return restored
             taken.add(idle[0].id)
@@ -112,14 +112,14 @@ class _Warming:
         return restored
 
     async def _restore_one(self, file: SlotFile, slot: SlotStatus) -> bool:
-        restored = await keeper.restore(self._target, file, slot)
+        restored = await saved_slots.restore(self._target, file, slot)
         if restored is None:
             return False
         *shared, last = self._request.messages
         question = replace(self._request, messages=[*shared, {**last, "content": OTHER_QUESTION}])
-        usage = (await keeper.ask_once(self._target, question, slot.id)).usage
+        usage = (await saved_slots.ask_once(self._target, question, slot.id)).usage
         held_less = (slot.held or 0) < file.tokens
-        return await keeper.record_result(self._target, restored, usage, is_counted=held_less)
+        return await saved_slots.record_result(self._target, restored, usage, is_counted=held_less)
 
 
 def _leave() -> None:

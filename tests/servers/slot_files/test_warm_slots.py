@@ -8,7 +8,7 @@ from apps.llm.client import ChatRequest
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, SlotFile, SlotRestores
 from apps.servers.services import choose_target, refresh_server, warm_slots
-from apps.servers.slot_files import keeper, store
+from apps.servers.slot_files import saved_slots, store
 from apps.servers.targets import Target
 from tests.conftest import create_server
 from tests.llama_process import LlamaProcess
@@ -50,7 +50,7 @@ async def test_the_second_slot_restores_what_the_first_has_processed(
     request = request_of(target)
     assert await warm_slots(target, request, width=2, owner=alice.pk) == 1
     for slot in (0, 1):
-        usage = (await keeper.ask_once(target, request_of(target, question="Go"), slot)).usage
+        usage = (await saved_slots.ask_once(target, request_of(target, question="Go"), slot)).usage
         assert usage.cached_tokens >= len(PREFIX)
     found = await restores()
     assert (found.count, found.failed_in_row) == (1, 0)
@@ -102,7 +102,7 @@ async def test_after_failures_in_a_row_nothing_is_restored(
         assert await warm_slots(target, request, width=2, owner=alice.pk) == 0
     found = await restores()
     assert found.failed_in_row == 3
-    assert found.reason == keeper.NOT_CACHED
+    assert found.reason == saved_slots.NOT_CACHED
     assert await in_db(SlotFile.objects.count) == 3
 
 
