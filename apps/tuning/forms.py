@@ -22,6 +22,8 @@ from apps.tuning.planner.memory import CACHE_TYPES
 from apps.tuning.planner.model.gguf_header import read_header
 from apps.tuning.planner.model.model_shape import Layer, ModelShape, read_shape
 from apps.tuning.planner.plan import PlanRequest
+from apps.tuning.planner.stack.presets import PRESETS, plan_preset
+from apps.tuning.planner.stack.stack_plan import StackPlan
 from apps.tuning.planner.uses import Use
 
 TITLES = {use: use.value.capitalize() for use in Use}
@@ -41,8 +43,16 @@ class PlanForm(forms.Form):
 
     imported: list[ImportedServer] | None = None
     """What the pasted configuration means; None: none was pasted."""
+    stack: StackPlan | None = None
+    """Of the preset; None: none was chosen."""
     plan_hardware: Hardware
 
+    preset = forms.ChoiceField(
+        required=False,
+        choices=[("", "None: one model of yours"), *((name, name) for name in PRESETS)],
+        label="Preset",
+        help_text="Chat, embeddings and decisions in one memory.",
+    )
     file = forms.FileField(
         required=False,
         allow_empty_file=True,
@@ -107,6 +117,9 @@ class PlanForm(forms.Form):
         cleaned = super().clean() or {}
         if not self.errors:
             try:
+                if cleaned["preset"]:
+                    self.stack = plan_preset(cleaned["preset"])
+                    return cleaned
                 self.plan_hardware = _hardware(cleaned)
                 if cleaned["configuration"].strip():
                     self.imported = self._import(cleaned)

@@ -100,3 +100,12 @@ def test_a_pasted_command_with_the_models_figures_says_what_it_needs(browser: Cl
 
 def test_a_configuration_that_cannot_be_read_is_refused(browser: Client) -> None:
     assert "no llama-server" in post(browser, status=422, configuration="vllm serve")
+
+
+def test_a_preset_shows_its_models_in_one_memory(browser: Client) -> None:
+    text = post(browser, preset="16 GB", gpus="")
+    assert "14.00 GiB of 16.00 GiB" in text
+    assert "Qwen3-8B-Q4_K_M, 2 slots of 16,384 tokens, q8_0" in text
+    assert text.count('class="memory-key"') == 3
+    assert "together:" in text
+    assert "Preset: " in post(browser, status=422, preset="7 GB")

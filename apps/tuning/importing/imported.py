@@ -75,7 +75,10 @@ def _imported(
     try:
         cache = cache_of(settings, shape)
         if shape is not None and cache is not None:
-            parts = memory_parts(shape, cache, ExtraFiles(runtime=runtime_bytes))
+            # Older builds reserve them for chat as well; with a small micro-batch they are few.
+            each_token = settings.has("--embeddings") or cache.ubatch <= DEFAULT_UBATCH
+            extra = ExtraFiles(runtime=runtime_bytes, logits_of_each_token=each_token)
+            parts = memory_parts(shape, cache, extra)
     except PlanError as error:
         problems.append(str(error))
     return ImportedServer(

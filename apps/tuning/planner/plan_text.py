@@ -8,7 +8,7 @@ from apps.tuning.planner.kv_cache import KvCache
 from apps.tuning.planner.memory import CACHE_TYPES, MemoryPart
 from apps.tuning.planner.model.model_shape import ModelShape
 from apps.tuning.planner.plan import Plan
-from apps.tuning.planner.stack import StackPlan
+from apps.tuning.planner.stack.stack_plan import StackPlan
 
 NOT_REPORTED = "not reported"
 

@@ -1,9 +1,12 @@
 """The stacked bar of memory by part, as percentages for SVG (pure)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from apps.tuning.planner.memory import MemoryPart
 from apps.tuning.planner.plan import Plan
-from apps.tuning.planner.plan_text import NOT_REPORTED, size_text
+from apps.tuning.planner.plan_text import NOT_REPORTED, describe_cache, size_text
+from apps.tuning.planner.stack.stack_plan import StackPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +28,22 @@ class MemoryBar:
 
 
 def memory_bar(plan: Plan) -> MemoryBar:
-    available = plan.request.hardware.available_bytes
-    whole = max(plan.needed_bytes, available)
+    return _bar(plan.parts, plan.request.hardware.available_bytes)
+
+
+def stack_bar(stack: StackPlan) -> MemoryBar:
+    """The same, a part for each model with all that its server takes."""
+    parts = [
+        MemoryPart(f"{member.files.name}, {describe_cache(plan.cache)}", plan.needed_bytes)
+        for member, plan in zip(stack.members, stack.plans, strict=True)
+    ]
+    return _bar(parts, stack.hardware.available_bytes)
+
+
+def _bar(memory: Sequence[MemoryPart], available: int) -> MemoryBar:
+    whole = max(sum(part.bytes or 0 for part in memory), available)
     parts, start = [], 0
-    for number, part in enumerate(plan.parts, start=1):
+    for number, part in enumerate(memory, start=1):
         size = part.bytes or 0
         parts.append(
             BarPart(

@@ -21,7 +21,13 @@ from apps.tuning.planner.plan_text import (
     describe_roof,
     size_text,
 )
-from apps.tuning.views.memory_bar import memory_bar
+from apps.tuning.planner.stack.stack_plan import (
+    STACK_FORMATS,
+    StackPlan,
+    stack_warnings,
+    write_stack,
+)
+from apps.tuning.views.memory_bar import memory_bar, stack_bar
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -31,7 +37,9 @@ def plan(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"form": form}
     if form.is_bound and form.is_valid():
         try:
-            if form.imported is not None:
+            if form.stack is not None:
+                context |= _stack(form.stack)
+            elif form.imported is not None:
                 context["imported"] = [
                     (server, memory_line(server, form.plan_hardware)) for server in form.imported
                 ]
@@ -60,6 +68,20 @@ def _result(made: Plan, files: Files) -> dict[str, Any]:
         "flags": server.flags,
         "warnings": warnings_for(server.flags, made.cache, shape, made.request.use),
         "configurations": _configurations(made, files),
+    }
+
+
+def _stack(stack: StackPlan) -> dict[str, Any]:
+    return {
+        "stack": stack,
+        "hardware": describe_hardware(stack.hardware),
+        "needed": size_text(stack.needed_bytes),
+        "available": size_text(stack.hardware.available_bytes),
+        "bar": stack_bar(stack),
+        "warnings": stack_warnings(stack),
+        "configurations": [
+            (name, FORMATS[name], write_stack(name, stack)) for name in STACK_FORMATS
+        ],
     }
 
 

@@ -69,6 +69,14 @@ def test_compute_buffers_are_near_the_published_ones(
     assert computed / 1024**2 == pytest.approx(logged_mib, rel=0.1)
 
 
+def test_decisions_need_no_room_for_the_logits_of_each_token() -> None:
+    cache = KvCache(16_384, slots=4, ubatch=4096)
+    all_logits = compute_bytes(LLAMA, cache)
+    assert all_logits == 4096 * (128_256 + 2 * 4096) * 4
+    last_alone = compute_bytes(LLAMA, cache, ExtraFiles(logits_of_each_token=False))
+    assert last_alone == 4096 * (2 * 14_336 + 2 * 4096) * 4
+
+
 @given(st.integers(5 * GIB, 40 * GIB), st.sampled_from([1, 2, 4, 8]), st.booleans())
 def test_the_largest_context_fits_and_a_larger_one_does_not(
     available: int, slots: int, unified: bool

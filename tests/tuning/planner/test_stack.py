@@ -10,8 +10,8 @@ from apps.tuning.importing.flag_table import shipped_table
 from apps.tuning.importing.imported import import_servers
 from apps.tuning.planner.flags import Files
 from apps.tuning.planner.hardware import find_hardware, unnamed_hardware
-from apps.tuning.planner.presets import PRESETS, plan_preset
-from apps.tuning.planner.stack import (
+from apps.tuning.planner.stack.presets import PRESETS, plan_preset
+from apps.tuning.planner.stack.stack_plan import (
     STACK_FORMATS,
     Member,
     StackPlan,

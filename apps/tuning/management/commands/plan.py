@@ -17,8 +17,14 @@ from apps.tuning.planner.kv_cache import TYPES
 from apps.tuning.planner.memory import ExtraFiles
 from apps.tuning.planner.plan import Plan, PlanRequest, make_plan
 from apps.tuning.planner.plan_text import plan_lines, reason_lines, stack_lines
-from apps.tuning.planner.presets import PRESETS, plan_preset
-from apps.tuning.planner.stack import Member, StackPlan, plan_stack, stack_warnings, write_stack
+from apps.tuning.planner.stack.presets import PRESETS, plan_preset
+from apps.tuning.planner.stack.stack_plan import (
+    Member,
+    StackPlan,
+    plan_stack,
+    stack_warnings,
+    write_stack,
+)
 from apps.tuning.planner.uses import Use, find_use
 
 

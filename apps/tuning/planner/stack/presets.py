@@ -11,7 +11,7 @@ from apps.tuning.errors import PlanError
 from apps.tuning.planner.flags import Files
 from apps.tuning.planner.hardware import HARDWARE, Hardware, Kind, unnamed_hardware
 from apps.tuning.planner.model.model_shape import Layer, ModelShape
-from apps.tuning.planner.stack import Member, StackPlan, plan_stack
+from apps.tuning.planner.stack.stack_plan import Member, StackPlan, plan_stack
 from apps.tuning.planner.uses import Use
 
 # Name | layers | KV heads | head length | width | feed-forward | vocabulary | context | GB
