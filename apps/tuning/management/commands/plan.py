@@ -1,10 +1,12 @@
+import asyncio
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from apps.tuning.errors import PlanError
+from apps.tuning.hub_file import find_hub_file, read_hub_shape
 from apps.tuning.import_files import installed_table, read_configuration
 from apps.tuning.importing.import_text import imported_lines
 from apps.tuning.importing.imported import import_servers
@@ -15,6 +17,7 @@ from apps.tuning.planner.flags import Files
 from apps.tuning.planner.hardware import HARDWARE, Hardware, find_hardware, unnamed_hardware
 from apps.tuning.planner.kv_cache import TYPES
 from apps.tuning.planner.memory import ExtraFiles
+from apps.tuning.planner.model.model_shape import ModelShape
 from apps.tuning.planner.plan import Plan, PlanRequest, make_plan
 from apps.tuning.planner.plan_text import plan_lines, reason_lines, stack_lines
 from apps.tuning.planner.stack.presets import PRESETS, plan_preset
@@ -33,7 +36,11 @@ class Command(BaseCommand):
     requires_system_checks = []  # they import every page, which takes seconds
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("model", nargs="?", help="GGUF file; of several parts, the first")
+        parser.add_argument(
+            "model",
+            nargs="?",
+            help="GGUF file; of several parts, the first; or owner/repo:file.gguf on Hugging Face",
+        )
         parser.add_argument(
             "--import",
             dest="configuration",
@@ -87,7 +94,7 @@ class Command(BaseCommand):
                 self._print_stack(stack, options["format"])
                 return
             plan = _plan(options)
-            files = Files(
+            files = _files(
                 options["model"], options["mmproj"], options["draft"], options["api_key_file"]
             )
             if options["format"]:
@@ -116,7 +123,7 @@ class Command(BaseCommand):
 def _plan(options: dict[str, Any]) -> Plan:
     return make_plan(
         PlanRequest(
-            shape=read_model_file(Path(options["model"])),
+            shape=_shape(options["model"]),
             hardware=_hardware(options),
             use=Use(options["use"]),
             slots=options["slots"],
@@ -130,6 +137,19 @@ def _plan(options: dict[str, Any]) -> Plan:
     )
 
 
+def _shape(name: str) -> ModelShape:
+    """Of a file here; if there is none of this name, of one on Hugging Face."""
+    hub_file = find_hub_file(name)
+    if hub_file is None or Path(name).exists():
+        return read_model_file(Path(name))
+    return asyncio.run(read_hub_shape(hub_file))
+
+
+def _files(name: str, *others: str | None) -> Files:
+    hub_file = find_hub_file(name)
+    return Files(PurePath(hub_file.path).name if hub_file else name, *others)
+
+
 def _members(options: dict[str, Any]) -> list[Member]:
     pairs = [(options["model"], options["use"])]
     for text in options["others"]:
@@ -137,7 +157,7 @@ def _members(options: dict[str, Any]) -> list[Member]:
         if not path:
             raise PlanError(f"--with {text}: write FILE=USE, such as embed.gguf=embeddings.")
         pairs.append((path, use))
-    return [Member(read_model_file(Path(path)), find_use(use), Files(path)) for path, use in pairs]
+    return [Member(_shape(path), find_use(use), _files(path)) for path, use in pairs]
 
 
 def _imported(options: dict[str, Any]) -> Iterator[str]:
@@ -147,7 +167,7 @@ def _imported(options: dict[str, Any]) -> Iterator[str]:
     servers = import_servers(
         read_configuration(options["configuration"]),
         installed_table(options["llama_server"]),
-        shape=read_model_file(Path(options["model"])) if options["model"] else None,
+        shape=_shape(options["model"]) if options["model"] else None,
         runtime_bytes=hardware.runtime_bytes if hardware else 0,
     )
     return imported_lines(servers, hardware)
