@@ -143,10 +143,12 @@ class PlanForm(forms.Form):
 
     def _import(self, cleaned: dict[str, Any]) -> list[ImportedServer]:
         given = cleaned["file"] or any(cleaned[name] is not None for name in FIGURES)
+        shape = _shape(cleaned) if given else None
         return import_servers(
             cleaned["configuration"],
             shipped_table(),
-            shape=_shape(cleaned) if given else None,
+            shape_of=lambda _: shape,
+            use=Use(cleaned["use"]),
             runtime_bytes=self.plan_hardware.runtime_bytes,
         )
 

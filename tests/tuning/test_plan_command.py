@@ -113,6 +113,8 @@ def test_plan_imports_a_configuration(model: Path, tmp_path: Path) -> None:
     assert "Error: --mlock" in text
     assert "  KV cache              4.0 MiB" in plan(model, "--import", config)
     assert "of 1.00 GiB: fits" in plan(model, "--import", config, "--memory", 1)
+    config.write_text(f"llama-server -m {model} -c 8192 -np 2")
+    assert "  KV cache              4.0 MiB" in plan("--import", config)
 
 
 def test_plan_asks_the_named_build_for_its_arguments(tmp_path: Path) -> None:

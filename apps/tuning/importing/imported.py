@@ -1,6 +1,6 @@
 """What a pasted configuration means, what is wrong with it and what it will need (pure)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from apps.tuning.errors import PlanError
@@ -18,6 +18,7 @@ from apps.tuning.planner.uses import Use
 # What llama-server does when --parallel is not given: so many slots that share one pool.
 AUTO_SLOTS = 4
 MAX_SLOTS = 256
+ShapeOf = Callable[[str | None], ModelShape | None]
 UNKNOWN_MODEL = ModelShape("unknown", ())
 
 
@@ -51,28 +52,42 @@ class ImportedServer:
 
 
 def import_servers(
-    text: str, table: FlagTable, *, shape: ModelShape | None = None, runtime_bytes: int = 0
+    text: str,
+    table: FlagTable,
+    *,
+    shape_of: ShapeOf | None = None,
+    use: Use = Use.CHAT,
+    runtime_bytes: int = 0,
 ) -> list[ImportedServer]:
     """Read every server of a command, a router's INI or a llama-swap YAML.
 
     Args:
-        shape: of the model, where it is known; the same for each server.
+        shape_of: of the model with this path, where it is known.
+        use: what the servers are for; a server with --embeddings is for embeddings.
         runtime_bytes: what the GPU's driver takes.
 
     Raises:
         PlanError: the text is none of these, or damaged.
     """
-    return [_imported(server, table, shape, runtime_bytes) for server in read_servers(text)]
+    return [
+        _imported(server, read_settings(server, table), shape_of, use, runtime_bytes)
+        for server in read_servers(text)
+    ]
 
 
 def _imported(
-    server: WrittenServer, table: FlagTable, shape: ModelShape | None, runtime_bytes: int
+    server: WrittenServer,
+    settings: Settings,
+    shape_of: ShapeOf | None,
+    use: Use,
+    runtime_bytes: int,
 ) -> ImportedServer:
-    settings = read_settings(server, table)
+    shape: ModelShape | None = None
     problems = [setting.problem for setting in settings.all if setting.problem]
     cache: KvCache | None = None
     parts: tuple[MemoryPart, ...] = ()
     try:
+        shape = shape_of(settings.value("--model")) if shape_of else None
         cache = cache_of(settings, shape)
         if shape is not None and cache is not None:
             # Older builds reserve them for chat as well; with a small micro-batch they are few.
@@ -87,7 +102,7 @@ def _imported(
         settings.value("--model"),
         cache,
         tuple(problems),
-        tuple(_warnings(settings, cache, shape)),
+        tuple(_warnings(settings, cache, shape, use)),
         parts,
     )
 
@@ -108,18 +123,21 @@ def cache_of(settings: Settings, shape: ModelShape | None) -> KvCache | None:
     if not context:
         return None
     written = settings.last_name("--kv-unified")
-    shared = given <= 0 if written is None else "-no-" not in written
+    # Slots that the server chooses itself share one pool, whatever is written.
+    unified = given <= 0 or (written is not None and "-no-" not in written)
     return KvCache(
         context,
         slots=slots,
-        unified=bool(per_slot) or shared,
+        unified=unified,
         key_type=settings.value("--cache-type-k") or "f16",
         value_type=settings.value("--cache-type-v") or "f16",
         ubatch=max(settings.number("--ubatch-size") or DEFAULT_UBATCH, 1),
     )
 
 
-def _warnings(settings: Settings, cache: KvCache | None, shape: ModelShape | None) -> Iterator[str]:
+def _warnings(
+    settings: Settings, cache: KvCache | None, shape: ModelShape | None, use: Use
+) -> Iterator[str]:
     if settings.has("--n-gpu-layers") and (settings.value("--n-gpu-layers") or "").isdigit():
         yield (
             "--gpu-layers with a number: llama-server no longer fits the layers to the memory by"
@@ -127,7 +145,7 @@ def _warnings(settings: Settings, cache: KvCache | None, shape: ModelShape | Non
         )
     if cache is None:
         return
-    use = Use.EMBEDDINGS if settings.has("--embeddings") else Use.CHAT
+    use = Use.EMBEDDINGS if settings.has("--embeddings") else use
     flags = [
         Flag(setting.argument.name, setting.value, "")
         for setting in settings.all

@@ -9,9 +9,10 @@ from apps.tuning.importing.flag_table import shipped_table
 from apps.tuning.importing.imported import ImportedServer, import_servers
 from apps.tuning.planner import outputs
 from apps.tuning.planner.flags import Files
-from apps.tuning.planner.hardware import find_hardware
+from apps.tuning.planner.hardware import GIB, find_hardware
 from apps.tuning.planner.kv_cache import KvCache, kv_bytes
 from apps.tuning.planner.memory import total_bytes
+from apps.tuning.planner.model.model_shape import ModelShape
 from apps.tuning.planner.uses import Use
 from tests.tuning.planner.plans import plan_of, server_of
 from tests.tuning.planner.test_memory import LLAMA
@@ -82,7 +83,7 @@ def test_what_a_plan_writes_means_the_plan(write: str, use: Use) -> None:
     plan = plan_of(LLAMA, use, hardware=find_hardware("RTX 4090"), cache_type="q8_0")
     server = server_of(plan, Files("/m/a.gguf", "/m/eye.gguf", "/m/draft.gguf"))
     text = outputs.command(server) if write == "command" else getattr(outputs, write)([server])
-    [found] = imported(text, shape=LLAMA)
+    [found] = imported(text, shape_of=lambda _: LLAMA, use=use)
     assert found.problems == ()
     assert found.cache == plan.cache
     assert total_bytes(found.parts) == sum(
@@ -94,14 +95,14 @@ def test_what_a_plan_writes_means_the_plan(write: str, use: Use) -> None:
     ("flags", "cache"),
     [
         ("-c 4096", KvCache(4096, slots=4, unified=True)),
-        ("-np -1 -no-kvu -c 4096", KvCache(4096, slots=4)),
+        ("-np -1 -no-kvu -c 4096", KvCache(4096, slots=4, unified=True)),
         ("-np 2 -kvu -c 4096", KvCache(4096, slots=2, unified=True)),
-        ("-np 2 --kv-unified-per-slot 2048", KvCache(4096, slots=2, unified=True)),
+        ("-np 2 --kv-unified-per-slot 2048", KvCache(4096, slots=2)),
         ("-np 1", KvCache(131_072)),
     ],
 )
 def test_defaults_are_those_of_llama_server(flags: str, cache: KvCache) -> None:
-    [server] = imported(f"llama-server {flags}", shape=LLAMA)
+    [server] = imported(f"llama-server {flags}", shape_of=lambda _: LLAMA)
     assert server.cache == cache
     assert server.parts[1].bytes == kv_bytes(LLAMA, cache)
 
@@ -143,6 +144,27 @@ def test_risks_of_a_configuration_are_those_of_a_plan() -> None:
         "No",
         "No",
     ]
+
+
+def test_risks_depend_on_what_the_server_is_for() -> None:
+    pool = "llama-server -c 16384 -np 4 -kvu --metrics --api-key x"
+    assert imported(pool)[0].warnings == ()
+    assert "unified pool" in imported(pool, use=Use.GENERATION)[0].warnings[0]
+    vectors = imported(f"{pool} -no-kvu --embeddings", use=Use.GENERATION)
+    assert "micro-batch" in vectors[0].warnings[0]
+
+
+def test_each_server_is_measured_with_its_own_model() -> None:
+    def shape_of(path: str | None) -> ModelShape | None:
+        if path == "c.gguf":
+            raise PlanError("c.gguf is not a GGUF file.")
+        return LLAMA if path == "a.gguf" else None
+
+    text = "".join(f"[{name}]\nmodel = {name}.gguf\nc = 4096\nnp = 1\n" for name in "abc")
+    a, b, c = imported(text, shape_of=shape_of)
+    assert a.needed_bytes > 4 * GIB
+    assert (b.parts, b.problems) == ((), ())
+    assert c.problems == ("c.gguf is not a GGUF file.",)
 
 
 @pytest.mark.parametrize(

@@ -164,10 +164,18 @@ def _imported(options: dict[str, Any]) -> Iterator[str]:
     hardware = None
     if options["gpu"] or options["memory"] is not None:
         hardware = _hardware(options)
+    shape = _shape(options["model"]) if options["model"] else None
+
+    def shape_of(path: str | None) -> ModelShape | None:
+        if shape is None and path is not None and Path(path).is_file():
+            return read_model_file(Path(path))
+        return shape
+
     servers = import_servers(
         read_configuration(options["configuration"]),
         installed_table(options["llama_server"]),
-        shape=_shape(options["model"]) if options["model"] else None,
+        shape_of=shape_of,
+        use=Use(options["use"]),
         runtime_bytes=hardware.runtime_bytes if hardware else 0,
     )
     return imported_lines(servers, hardware)

@@ -92,13 +92,19 @@ def stack_servers(stack: StackPlan) -> list[PlannedServer]:
 
 
 def stack_warnings(stack: StackPlan) -> list[str]:
-    found = []
+    """Once for all where it is true of each, else with the model's name."""
+    found: dict[str, list[str]] = {}
     for server, member, plan in zip(stack_servers(stack), stack.members, stack.plans, strict=True):
         said = warnings_for(server.flags, plan.cache, member.shape, member.use)
-        found += [f"{server.name}: {warning}" for warning in said]
+        for warning in said:
+            found.setdefault(warning, []).append(server.name)
+    texts = [
+        text if len(names) == len(stack.members) else f"{', '.join(names)}: {text}"
+        for text, names in found.items()
+    ]
     if not stack.fits:
-        found.append("Not all models fit at once: leave one out, or let llama-swap swap them.")
-    return found
+        texts.append("Not all models fit at once: leave one out, or let llama-swap swap them.")
+    return texts
 
 
 def write_stack(format_name: str, stack: StackPlan) -> str:
