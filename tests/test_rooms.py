@@ -67,7 +67,12 @@ def test_no_import_is_excepted() -> None:
                 *("llm/addresses.py", "llm/client.py"),
                 *("llm/transport/certificates.py", "llm/transport/connection.py"),
                 *("llm/response_reader.py", "llm/transport/sdk.py"),
-                *("core/outgoing.py", "chat/tools/fetching.py", "mcp/connection.py"),
+                *(
+                    "core/outgoing.py",
+                    "chat/tools/fetching.py",
+                    "mcp/connection.py",
+                    "tuning/hub_file.py",
+                ),
             ],
         ),
         ("mcp", ["mcp/connection.py"]),
