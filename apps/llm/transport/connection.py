@@ -57,6 +57,23 @@ class ServerConnection:
                 options={"timeout": timeouts.NATIVE_SECONDS},
             )
 
+    async def get_headers(self, path: str, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the headers of the answer of one of the server's own routes; their case is free.
+
+        Args:
+            headers: to be sent, beside those of every request.
+
+        Raises:
+            LLMError: another status than 200, or no answer in time.
+        """
+        with translated_errors():
+            url = self.endpoint.root + path
+            response = await self._open(
+                "GET", url, headers=headers, first_byte=timeouts.NATIVE_SECONDS
+            )
+            await response.aclose()
+        return response.headers
+
     async def lines(self, path: str) -> AsyncGenerator[bytes, None]:
         """Yield the lines of one of the server's own routes as they arrive, without empty ones.
 
@@ -131,6 +148,7 @@ class ServerConnection:
         url: str,
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] = NO_HEADERS,
+        first_byte: float = timeouts.FIRST_BYTE_SECONDS,
     ) -> httpx2.Response:
         """Send a request; return its response, unread.
 
@@ -151,7 +169,7 @@ class ServerConnection:
                     url,
                     body,
                     headers=headers,
-                    first_byte=timeouts.FIRST_BYTE_SECONDS,
+                    first_byte=first_byte,
                 )
             except Exception as error:
                 if not retries or not sdk.was_disconnected(error):

@@ -1,0 +1,95 @@
+"""What one server reports of a model, read without using a slot."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from apps.llm.errors import LLMError
+from apps.llm.thinking import NOT_REPORTED, ThinkingSupport
+from apps.runtime.async_db import in_db
+from apps.servers.models import Kind, Server, Use
+from apps.servers.services import Target
+
+# A web page of a stranger, as a browser names it. Reserved: nobody can own this name.
+FOREIGN_ORIGIN = "https://doctor.example"
+TEMPLATE_CHARACTERS = 200_000
+# A proxy may hide several servers, and a service may cost money.
+LLAMA_CPP = frozenset({Kind.LLAMA_SERVER, Kind.ROUTER, Kind.LLAMA_SWAP})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One model of one server. None: not reported, or not asked of this kind of server."""
+
+    model: str
+    is_llama_cpp: bool = False
+    has_own_routes: bool = False
+    """True if a single llama-server answers there, whose own routes are this model's."""
+    embeds: bool | None = None
+    slots: int | None = None
+    context: int | None = None
+    """Tokens per slot."""
+    context_trained: int | None = None
+    shows_slots: bool | None = None
+    shows_metrics: bool | None = None
+    is_keyless: bool | None = None
+    allowed_origin: str | None = None
+    """The web pages that it lets browsers ask it from; "" none."""
+    template: str = ""
+    takes_tools: bool | None = None
+    thinking: ThinkingSupport = NOT_REPORTED
+    uses: frozenset[str] = frozenset()
+    """The uses that this server is the default for."""
+
+    @property
+    def longest_text(self) -> int | None:
+        """Tokens of the longest text that model and slot have room for."""
+        known = [tokens for tokens in (self.context, self.context_trained) if tokens]
+        return min(known) if self.context_trained and known else None
+
+
+async def read_server(target: Target) -> Reading:
+    """Read all that is reported; a route that fails is not reported.
+
+    Args:
+        target: with fresh facts. A router's or llama-swap's model is in memory.
+    """
+    server, model = target.server, target.server.facts_of(target.model)
+    facts, is_single = server.facts, server.kind == Kind.LLAMA_SERVER
+    props = await _get_props(target) if is_single else {}
+    return Reading(
+        model=target.model,
+        is_llama_cpp=server.kind in LLAMA_CPP,
+        has_own_routes=is_single,
+        embeds=model.embeddings,
+        slots=model.slots if server.swaps else facts.slots,
+        context=model.context if server.swaps else facts.context,
+        context_trained=model.context_trained,
+        shows_slots=facts.shows_slots if is_single else None,
+        shows_metrics=facts.shows_metrics if is_single else None,
+        is_keyless=facts.keyless if is_single else None,
+        allowed_origin=await _read_allowed_origin(target) if is_single else None,
+        template=str(props.get("chat_template") or "")[:TEMPLATE_CHARACTERS],
+        takes_tools=model.abilities.get("tools"),
+        thinking=model.thinking,
+        uses=await in_db(_uses_of, server),
+    )
+
+
+async def _get_props(target: Target) -> dict[str, Any]:
+    try:
+        props = await target.client.get("/props")
+    except LLMError:
+        return {}
+    return props if isinstance(props, dict) else {}
+
+
+async def _read_allowed_origin(target: Target) -> str | None:
+    try:
+        headers = await target.client.get_headers("/v1/models", {"Origin": FOREIGN_ORIGIN})
+    except LLMError:
+        return None
+    return headers.get("Access-Control-Allow-Origin", "")
+
+
+def _uses_of(server: Server) -> frozenset[str]:
+    return frozenset(str(Use(default.use)) for default in server.defaults.all())

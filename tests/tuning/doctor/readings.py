@@ -1,0 +1,49 @@
+"""What a healthy server reports and answers, for the checks."""
+
+from apps.llm.thinking import ThinkingSupport
+from apps.tuning.doctor.answers import Answer, Answers, LongText, PromptRead
+from apps.tuning.doctor.reading import Reading
+
+CHAT = Reading(
+    model="tiny",
+    is_llama_cpp=True,
+    has_own_routes=True,
+    embeds=False,
+    slots=4,
+    context=4096,
+    context_trained=8192,
+    shows_slots=True,
+    shows_metrics=True,
+    is_keyless=False,
+    allowed_origin="https://doctor.example",
+    template="{{ messages }}",
+    takes_tools=True,
+    thinking=ThinkingSupport(thinks=True, can_switch=True, can_disable=True),
+    uses=frozenset({"chat", "generation"}),
+)
+EMBEDDINGS = Reading(
+    model="embed",
+    is_llama_cpp=True,
+    has_own_routes=True,
+    embeds=True,
+    slots=2,
+    context=2048,
+    context_trained=2048,
+    shows_slots=True,
+    shows_metrics=True,
+    is_keyless=False,
+    uses=frozenset({"embeddings"}),
+)
+
+
+def chat_answers() -> Answers:
+    return Answers(
+        again=PromptRead(1000, 950, 0.02),
+        shows_tools=True,
+        thinking_off=Answer("Hello.", "", "stop", 3),
+        schema=Answer('{"colour": "red"}', "", "stop", 9),
+    )
+
+
+def embedding_answers() -> Answers:
+    return Answers(norm=1.0, long_text=LongText(2040, None))
