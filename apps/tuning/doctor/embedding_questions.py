@@ -1,0 +1,52 @@
+"""The questions to a model that embeds. Each fills its fields of the answers."""
+
+import numpy as np
+
+from apps.llm.errors import BadRequest, InputTooLarge, NotSupported
+from apps.tuning.doctor.answers import Answers, LongText
+from apps.tuning.doctor.asker import Asker
+from apps.tuning.doctor.reading import Reading
+
+MOST_TOKENS = 2_048
+# A text this long fits into the smallest batch that is usual.
+SHORT_TOKENS = 64
+WORD = " room"
+# For the tokens at the beginning and end that the model adds.
+ROOM = 8
+
+
+async def ask_for_vector(asker: Asker, reading: Reading, answers: Answers) -> None:
+    """Measure the length of one vector."""
+    try:
+        vectors = await asker.embed(["How warm is it in the kitchen?"])
+    except (BadRequest, NotSupported) as error:
+        answers.embedding_refused = str(error)
+        return
+    answers.norm = float(np.linalg.norm(vectors[0]))
+
+
+async def ask_for_long_text(asker: Asker, reading: Reading, answers: Answers) -> None:
+    """Send a text that nearly fills what model and slot have room for."""
+    longest = reading.longest_text
+    if answers.norm is None or not reading.has_own_routes or longest is None:
+        return
+    wanted = min(longest, MOST_TOKENS) - ROOM
+    if wanted < SHORT_TOKENS:
+        return
+    for_each = (await _tokens(asker, WORD * 100)) / 100
+    text = WORD * int(wanted / max(for_each, 1.0))
+    tokens = await _tokens(asker, text)
+    if not SHORT_TOKENS <= tokens <= wanted:
+        return
+    try:
+        await asker.embed([text])
+    except InputTooLarge as error:
+        answers.long_text = LongText(error.tokens, error.limit)
+    else:
+        answers.long_text = LongText(tokens, None)
+
+
+async def _tokens(asker: Asker, text: str) -> int:
+    reply = await asker.post("/tokenize", {"content": text, "add_special": True})
+    found = reply.get("tokens")
+    return len(found) if isinstance(found, list) else 0

@@ -1,0 +1,61 @@
+"""Examines a server: reads what it reports, asks it, and checks both."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from apps.servers.models import Server, State
+from apps.servers.services import Target, choose_target, refresh_server
+from apps.tuning.doctor.answers import Answers
+from apps.tuning.doctor.checks import check_all
+from apps.tuning.doctor.findings import Finding
+from apps.tuning.doctor.questions import ask_questions
+from apps.tuning.doctor.reading import read_server
+
+# Models of a router or llama-swap that are in memory; more of them are left out.
+MOST_MODELS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What was found at one model of a server; `notes` say what could not be examined."""
+
+    server: str
+    model: str = ""
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    is_examined: bool = True
+
+
+async def examine_server(server: Server, *, asks: bool = True) -> list[Examination]:
+    """Examine each model of a server that is in memory. None is loaded for it.
+
+    Args:
+        asks: False: only read what is reported, send no request to a model.
+    """
+    server = await refresh_server(server, max_age=timedelta())
+    if server.state != State.READY:
+        reason = server.facts.error or f"The server is not ready: {State(server.state).label}."
+        return [Examination(server.name, notes=[reason], is_examined=False)]
+    if server.swaps:
+        models = server.loaded_models[:MOST_MODELS]
+        if not models:
+            note = "No model is in memory. Load one, then examine it."
+            return [Examination(server.name, notes=[note], is_examined=False)]
+    else:
+        models = [choose_target(server).model]
+    return [await _examine(Target(server, model), asks) for model in models]
+
+
+async def _examine(target: Target, asks: bool) -> Examination:
+    reading = await read_server(target)
+    answers = Answers()
+    if asks and target.server.facts.sleeping:
+        answers.notes.append("The server sleeps, and a question would wake it. None was asked.")
+    elif asks and not reading.is_llama_cpp:
+        answers.notes.append(
+            "No question was asked: this is no llama.cpp server, and answers may cost money."
+        )
+    elif asks:
+        answers = await ask_questions(target, reading)
+    findings = check_all(reading, answers)
+    return Examination(target.server.name, target.model, findings, answers.notes)
