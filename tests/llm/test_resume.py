@@ -2,10 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -14,6 +14,8 @@ from apps.llm.client import ChatRequest, Client, Completion, PartialCompletion
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Usage
 from apps.llm.resume import ResumableCompletion
+from apps.llm.stream.partial_completion import MIN_PARTIAL_CHARACTERS
+from apps.llm.stream.sse_reader import WholeAnswer
 from apps.servers.probing.discovery import fetch_slots
 from tests.llama_process import LlamaProcess
 from tests.waiting import until
@@ -31,32 +33,36 @@ JSON_ASKED = replace(
 )
 
 
+class CutAnswer(WholeAnswer):
+    """Cancels its request once a server could continue what has come."""
+
+    request: asyncio.Task[Completion] | None = None
+
+    def feed(self, data: bytes) -> None:
+        super().feed(data)
+        if self.request and len("".join(self.text).rstrip()) >= 2 * MIN_PARTIAL_CHARACTERS:
+            self.request.cancel()
+
+
 @pytest.fixture
-async def client(llama: LlamaProcess) -> AsyncIterator[Client]:
+async def client(llama: LlamaProcess, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
+    monkeypatch.setattr("apps.llm.client.WholeAnswer", CutAnswer)
     client = Client(Endpoint(llama.base_url, llama.api_key))
     yield client
     await client.aclose()
 
 
-async def cut(client: Client, asking: Any, *, tokens: int = 50) -> None:
-    """Cancels a request once so much of its answer is written."""
-    task = asyncio.ensure_future(asking)
-
-    async def is_written() -> bool:
-        return max(written(slot) for slot in await fetch_slots(client) or []) >= tokens
+async def cut(client: Client, asking: Coroutine[None, None, Completion]) -> None:
+    """Takes the request's slot in the middle of its answer."""
 
     async def is_idle() -> bool:
         return not any(slot["is_processing"] for slot in await fetch_slots(client) or [])
 
-    await until(is_written, every=0.005)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    CutAnswer.request = asyncio.create_task(asking)
+    with pytest.raises(asyncio.CancelledError):
+        await CutAnswer.request
+    CutAnswer.request = None
     await until(is_idle)
-
-
-def written(slot: dict[str, Any]) -> int:
-    return int(slot["next_token"][0]["n_decoded"]) if slot["is_processing"] else 0
 
 
 async def test_what_was_written_is_not_written_again(client: Client) -> None:
