@@ -11,11 +11,10 @@ from pytest_django import Settings
 from apps.batch import services
 from apps.batch.models import ACTIVE, Batch, BatchStatus, Item
 from apps.llm import permits
-from apps.llm.client import client_for
 from apps.llm.permits import Lane
+from apps.llm.stream.sse_reader import WholeAnswer
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
-from apps.servers.probing.discovery import fetch_slots
 from apps.servers.services import hold_slot, refresh_server, slot_terms
 from tests.batch.conftest import MakeBatch, run_until_done, until_stored
 from tests.llama_process import LlamaProcess
@@ -47,33 +46,42 @@ async def until_in_flight(server: Server, rows: int) -> None:
     await until(is_reached)
 
 
-async def until_written(server: Server, tokens: int) -> None:
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[WholeAnswer]:
+    """Every answer of a row, as far as it has been received."""
+    found: list[WholeAnswer] = []
+
+    def make_answer() -> WholeAnswer:
+        found.append(WholeAnswer())
+        return found[-1]
+
+    monkeypatch.setattr("apps.llm.client.WholeAnswer", make_answer)
+    return found
+
+
+async def until_received(answers: list[WholeAnswer], pieces: int) -> None:
     """Until the answer in each slot has so many."""
-    client = client_for(server.endpoint)
 
-    async def is_written() -> bool:
-        seen = await fetch_slots(client) or []
-        return bool(seen) and all(
-            slot["is_processing"] and slot["next_token"][0]["n_decoded"] >= tokens for slot in seen
-        )
+    async def is_received() -> bool:
+        return len(answers) == 4 and all(len(answer.text) >= pieces for answer in answers)
 
-    await until(is_written)
+    await until(is_received)
 
 
 async def test_row_that_lost_its_slot_to_a_question_resumes_its_text(
-    make_batch: MakeBatch, server: Server
+    make_batch: MakeBatch, server: Server, answers: list[WholeAnswer]
 ) -> None:
     batch = await sync_to_async(make_batch)(5, max_tokens=900)
     working = asyncio.create_task(run_until_done(server))
     seen = await refresh_server(server)
-    await until_written(server, 90)
+    await until_received(answers, 60)
     async with hold_slot(seen, lane=Lane.INTERACTIVE):
         assert (await permits.permits_in_flight(server.pk))[Lane.BATCH] == 3
     await working
     rows = await all_accepted(batch)
     assert {row.attempts for row in rows} == {1}  # what a person's question cost is nobody's fault
     *whole, resumed = sorted(row.prompt_tokens for row in rows)
-    # What it had written was read, not written again. The last tokens may not have come here yet.
+    # What had been received was read, not written again.
     assert resumed >= max(whole) + 30
     assert all(row.completion_tokens <= 900 for row in rows)
 
