@@ -7,5 +7,10 @@ BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "sweep-tasks": {"task": "apps.work.tasks.sweep", "schedule": 30.0},
     "purge-chat": {"task": "apps.chat.tasks.purge", "schedule": 3600.0},
     "remove-people": {"task": "apps.core.tasks.remove_people", "schedule": 300.0},
+    "take-samples": {
+        "task": "apps.monitoring.tasks.take_samples",
+        "schedule": 30.0,
+        "options": {"expires": 25.0},  # a worker that was busy takes one sample, not all it missed
+    },
     "sweep-vectors": {"task": "apps.embeddings.tasks.sweep_vectors", "schedule": 3600.0},
 }

@@ -65,6 +65,7 @@ INSTALLED_APPS = [
     "apps.embeddings",
     "apps.batch",
     "apps.tuning",
+    "apps.monitoring",
     "apps.datasets",
     "apps.mcp",
     "apps.chat",

@@ -156,7 +156,7 @@ class Outcome:
             "prompt_tokens": prompt,
             "cached_tokens": cached,
             "completion_tokens": completion,
-            "ttft_ms": self._ttft_ms(),
+            "ttft_ms": self.ttft_ms(),
             "tokens_per_second": self._tokens_per_second(completion),
         }
 
@@ -168,7 +168,7 @@ class Outcome:
             return self.usage.prompt_tokens - self.usage.cached_tokens if known else 0
         return 0 if self.progress is None else self.progress.total - self.progress.cached
 
-    def _ttft_ms(self) -> float | None:
+    def ttft_ms(self) -> float | None:
         if self.first_token is None:
             return None
         return round((self.first_token - self.sent_at) * 1000, 1)

@@ -334,7 +334,8 @@ class Turn:
             person=prompt.person,
             on_wait=lambda: self.log.add("queued"),
         ) as held:
-            if outcome.first_token is None:
+            is_first = outcome.first_token is None
+            if is_first:
                 outcome.sent_at = time.perf_counter()
             restored = None
             if target.saves_slots:
@@ -345,6 +346,8 @@ class Turn:
             ):
                 async for event in events:
                     self._pass_on(event)
+                    if is_first and held.first_token_ms is None:
+                        held.first_token_ms = outcome.ttft_ms()
                     self.thought.check()
                     if prepared.answer_tokens and outcome.text_tokens >= prepared.answer_tokens:
                         # The rest of the request's tokens were for a thought.

@@ -22,6 +22,13 @@ from apps.llm.permits.terms import (
     SlotTaken,
     SlotTerms,
 )
+from apps.llm.permits.totals import (
+    FIRST_TOKEN_BOUNDS_MS,
+    Counts,
+    Load,
+    read_loads,
+    read_totals,
+)
 from apps.llm.permits.wait_reason import (
     batch_wait_reason,
     describe_backoff,
@@ -30,8 +37,11 @@ from apps.llm.permits.wait_reason import (
 
 __all__ = [
     "BUCKET_SECONDS",
+    "FIRST_TOKEN_BOUNDS_MS",
     "RECOVER_SECONDS",
+    "Counts",
     "Lane",
+    "Load",
     "ModelInUse",
     "NoSlot",
     "Occupancy",
@@ -48,7 +58,9 @@ __all__ = [
     "describe_batch_wait",
     "permit",
     "permits_in_flight",
+    "read_loads",
     "read_occupancy",
+    "read_totals",
     "recent_models_of_people",
     "usage_history",
 ]

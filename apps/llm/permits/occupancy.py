@@ -59,7 +59,7 @@ async def read_occupancy(terms: SlotTerms) -> Occupancy:
     pipeline.get(permit_key(terms.server_id, "wait-reason"))
     (seconds, micros), entries, people, limited, wait_reason = await pipeline.execute()
     now = seconds * 1000 + micros // 1000
-    living = sorted(_living(entries.values(), now), key=lambda entry: entry["since"])
+    living = sorted(unlapsed(entries.values(), now), key=lambda entry: entry["since"])
     permits = [_permit_info(entry, now) for entry in living]
     limit, limit_seconds = _current_limit(limited, now, terms.slots)
     return Occupancy(
@@ -73,7 +73,7 @@ async def read_occupancy(terms: SlotTerms) -> Occupancy:
     )
 
 
-def _living(entries: Iterable[bytes], now: int) -> list[dict[str, Any]]:
+def unlapsed(entries: Iterable[bytes], now: int) -> list[dict[str, Any]]:
     """The entries that have not lapsed."""
     return [entry for entry in map(json.loads, entries) if entry["ends"] > now]
 
@@ -111,7 +111,7 @@ def busy_slots(server_ids: Sequence[int]) -> dict[int, int]:
     (seconds, micros), *entries = pipeline.execute()
     now = seconds * 1000 + micros // 1000
     return {
-        pk: sum(entry["lane"] != "waiting" for entry in _living(found, now))
+        pk: sum(entry["lane"] != "waiting" for entry in unlapsed(found, now))
         for pk, found in zip(server_ids, entries, strict=True)
     }
 
@@ -120,7 +120,7 @@ async def permits_in_flight(server_id: int) -> dict[Lane, int]:
     """The number of permits held now, by lane; revoked ones are not counted."""
     entries: Any = await async_redis().hgetall(permit_key(server_id))
     seconds, micros = await async_redis().time()
-    living = _living(entries.values(), seconds * 1000 + micros // 1000)
+    living = unlapsed(entries.values(), seconds * 1000 + micros // 1000)
     lanes = [entry["lane"] for entry in living]
     return {lane: lanes.count(lane) for lane in Lane}
 

@@ -29,6 +29,10 @@ class Permit:
     usage: Usage | None = None
     revoked: bool = False
     """A person needed the slot: the holder has been cancelled."""
+    failed: bool = False
+    """The request ended with an error of the server."""
+    first_token_ms: float | None = None
+    """From sending the request to its first token; None: not measured."""
 
     def record_usage(self, usage: Usage) -> None:
         """Count what the request cost, for the server's charts."""

@@ -18,6 +18,7 @@ from redis.exceptions import RedisError
 from apps.llm.permits.keys import permit_key
 from apps.llm.permits.permit import Permit, script_source
 from apps.llm.permits.terms import LEASE_SECONDS, active_ms
+from apps.llm.permits.totals import request_counts
 from apps.runtime.redis import async_redis
 
 logger = logging.getLogger(__name__)
@@ -63,15 +64,7 @@ class PermitHolder:
     async def release(self, permit: Permit) -> None:
         """Free the slot and count what the request cost. Without Redis the permit lapses."""
         self._held.pop(permit.name, None)
-        cost = permit.usage
-        counted = (
-            [
-                *(1, cost.prompt_tokens, cost.cached_tokens, cost.completion_tokens),
-                cost.prompt_tokens if cost.tells_cached else 0,
-            ]
-            if cost is not None
-            else [0, 0, 0, 0, 0]
-        )
+        counted = [part for pair in request_counts(permit).items() for part in pair]
         async with self._ordered:
             try:
                 await self._release(

@@ -1,13 +1,13 @@
 -- Releases a permit (or ends the wait for one) and counts what its request cost.
 --
--- ARGV: name, person or "", ms a person stays active, requests, prompt tokens, cached tokens,
--- completion tokens, prompt tokens of answers that reported how many were cached.
+-- ARGV: name, person or "", ms a person stays active, then name and amount of each count.
 
 local claim = redis.call('HGET', KEYS[1], ARGV[1])
 redis.call('HDEL', KEYS[1], ARGV[1])
 -- It was answered: should the server refuse again, the first pause is short again.
-if claim and tonumber(ARGV[4]) > 0 then
-  local limit = KEYS[1] .. ':limit:' .. cjson.decode(claim).scope
+claim = claim and cjson.decode(claim)
+if claim and ARGV[4] == 'requests' then
+  local limit = KEYS[1] .. ':limit:' .. claim.scope
   local pause_ends = redis.call('HGET', limit, 'until')
   if pause_ends and now >= tonumber(pause_ends) then redis.call('HDEL', limit, 'refusals') end
 end
@@ -16,7 +16,19 @@ if ARGV[2] ~= '' then
   redis.call('ZADD', KEYS[2], now, ARGV[2])
   redis.call('PEXPIRE', KEYS[2], ARGV[3] + forget)
 end
-for i, name in ipairs({ 'requests', 'prompt', 'cached', 'completion', 'reported' }) do
-  if tonumber(ARGV[i + 3]) > 0 then count(name, ARGV[i + 3]) end
+-- The totals of each model are read by whoever wants to know what came since they read last. Names of
+-- models are people's: there may not be any number of them.
+local totals = KEYS[1] .. ':totals'
+local is_full = redis.call('HLEN', totals) > 4000
+local charted = { requests = 1, prompt = 1, cached = 1, completion = 1, reported = 1 }
+for i = 4, #ARGV, 2 do
+  if charted[ARGV[i]] then count(ARGV[i], ARGV[i + 1]) end
+  if claim then
+    local field = ARGV[i] .. ':' .. claim.model
+    if not is_full or redis.call('HEXISTS', totals, field) == 1 then
+      redis.call('HINCRBY', totals, field, ARGV[i + 1])
+    end
+  end
 end
+if #ARGV > 3 then redis.call('EXPIRE', totals, 2592000) end
 notify('free')

@@ -83,6 +83,7 @@ async def hold_slot(
         try:
             yield held
         except errors.LLMError as error:
+            held.failed = True
             # Before the slot is free again: the refused request counts among those in flight.
             await _record_failure(server, error, model)
             raise

@@ -1,0 +1,88 @@
+"""What requests to each model of a server came to since counting began, and who is there now.
+
+Counted in Redis by the script that releases a permit, in the round trip it takes anyway.
+"""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from apps.llm.permits.keys import permit_key
+from apps.llm.permits.occupancy import unlapsed
+from apps.llm.permits.permit import Permit
+from apps.runtime.redis import sync_redis
+
+# The upper bounds of the histogram of the time to the first token; the last bucket has none.
+FIRST_TOKEN_BOUNDS_MS = (
+    *(25, 50, 100, 150, 200, 300, 400, 600, 800, 1000, 1500, 2000, 3000, 4000, 6000, 8000),
+    *(12_000, 16_000, 24_000, 32_000, 60_000),
+)
+Counts = Counter[str]
+"""Names: requests, failed, prompt, cached, reported, completion (as in `UsageBucket`), timed and
+timed_ms (tokens whose generation was timed, and that time), first_ms (the sum), and first_<number>
+for each bucket of the histogram."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The permits of a server, by model as requests name it."""
+
+    held: Counter[str] = field(default_factory=Counter)
+    waiting: Counter[str] = field(default_factory=Counter)
+
+
+def request_counts(permit: Permit) -> dict[str, int]:
+    """What a request adds to the counts; those that it does not change are left out."""
+    counts: dict[str, int] = {}
+    if (cost := permit.usage) is not None:
+        counts = {"requests": 1, "prompt": cost.prompt_tokens, "completion": cost.completion_tokens}
+        if cost.tells_cached:
+            counts |= {"cached": cost.cached_tokens, "reported": cost.prompt_tokens}
+        if cost.tokens_per_second:
+            milliseconds = round(cost.completion_tokens / cost.tokens_per_second * 1000)
+            counts |= {"timed": cost.completion_tokens, "timed_ms": milliseconds}
+    if permit.failed:
+        counts["failed"] = 1
+    if (first := permit.first_token_ms) is not None:
+        counts |= {
+            f"first_{bisect_left(FIRST_TOKEN_BOUNDS_MS, first)}": 1,
+            "first_ms": round(first),
+        }
+    return {name: amount for name, amount in counts.items() if amount > 0}
+
+
+def read_totals(server_ids: Sequence[int]) -> dict[int, dict[str, Counts]]:
+    """The counts by server and model. They begin anew where Redis lost them. Blocks."""
+    pipeline = sync_redis().pipeline(transaction=False)
+    for pk in server_ids:
+        pipeline.hgetall(permit_key(pk, "totals"))
+    return {
+        pk: _by_model(cast(dict[bytes, bytes], found))
+        for pk, found in zip(server_ids, pipeline.execute(), strict=True)
+    }
+
+
+def _by_model(found: dict[bytes, bytes]) -> dict[str, Counts]:
+    counts: dict[str, Counts] = defaultdict(Counter)
+    for key, amount in found.items():
+        name, _, model = key.decode().partition(":")
+        counts[model][name] = int(amount)
+    return dict(counts)
+
+
+def read_loads(server_ids: Sequence[int]) -> dict[int, Load]:
+    """Who holds and who waits for slots of each server now. Blocks; one round trip."""
+    pipeline = sync_redis().pipeline(transaction=False)
+    pipeline.time()
+    for pk in server_ids:
+        pipeline.hvals(permit_key(pk))
+    (seconds, micros), *entries = pipeline.execute()
+    now = seconds * 1000 + micros // 1000
+    loads = {}
+    for pk, found in zip(server_ids, entries, strict=True):
+        load = loads[pk] = Load()
+        for entry in unlapsed(found, now):
+            (load.waiting if entry["lane"] == "waiting" else load.held)[entry["model"]] += 1
+    return loads

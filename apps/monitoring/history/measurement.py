@@ -1,0 +1,117 @@
+"""What was measured in some time. Pure.
+
+Measurements are sums and can be added in any order; rates, shares and percentiles are computed from
+the sums. Each is None where nothing was measured: that is "not reported", never 0.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import zip_longest
+
+from apps.llm.permits import FIRST_TOKEN_BOUNDS_MS
+
+BUCKETS = len(FIRST_TOKEN_BOUNDS_MS) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    readings: int = 0
+    """How often slots and queue were read; the next four are sums over these readings."""
+    busy: int = 0
+    waiting: int = 0
+    slots: int = 0
+    away: int = 0
+    """Readings at which the server did not answer."""
+    seconds: float = 0.0
+    """The time in which everything below was counted."""
+    requests: int = 0
+    failed: int = 0
+    prompt: int = 0
+    """Prompt tokens, those from the cache included."""
+    cached: int = 0
+    reported: int = 0
+    """Prompt tokens of answers that reported how many came from the cache."""
+    completion: int = 0
+    timed: int = 0
+    """Generated tokens of answers that reported their speed, and the time these took."""
+    timed_ms: int = 0
+    first_ms: int = 0
+    first_tokens: Sequence[int] = ()
+    """Requests by the time to their first token: a count for each bucket."""
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return [field.name for field in fields(cls)]
+
+    @classmethod
+    def from_counts(cls, counts: Mapping[str, int], **others: float) -> "Measurement":
+        """
+        Args:
+            counts: as in `apps.llm.permits.Counts`.
+            others: readings, busy, waiting, slots, away, seconds.
+        """
+        first = [counts.get(f"first_{number}", 0) for number in range(BUCKETS)]
+        plain = {name: counts[name] for name in cls.names() if name in counts}
+        return cls(**plain, **others, first_tokens=first if any(first) else ())  # type: ignore[arg-type]
+
+    def __add__(self, other: "Measurement") -> "Measurement":
+        first = [
+            mine + theirs
+            for mine, theirs in zip_longest(self.first_tokens, other.first_tokens, fillvalue=0)
+        ]
+        plain = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in self.names()
+            if name != "first_tokens"
+        }
+        return Measurement(**plain, first_tokens=first)
+
+    @property
+    def prompt_per_second(self) -> float | None:
+        return self.prompt / self.seconds if self.seconds else None
+
+    @property
+    def completion_per_second(self) -> float | None:
+        return self.completion / self.seconds if self.seconds else None
+
+    @property
+    def speed(self) -> float | None:
+        """Generated tokens per second of one answer."""
+        return self.timed / self.timed_ms * 1000 if self.timed_ms else None
+
+    @property
+    def cache_share(self) -> float | None:
+        """The share of prompt tokens that came from the cache, 0 to 1."""
+        return self.cached / self.reported if self.reported else None
+
+    @property
+    def busy_slots(self) -> float | None:
+        return self.busy / self.readings if self.readings else None
+
+    @property
+    def queue(self) -> float | None:
+        """People's requests that waited for a slot, on average."""
+        return self.waiting / self.readings if self.readings else None
+
+    def first_token_ms(self, share: float) -> float | None:
+        """The time within which this share of requests had their first token.
+
+        Within a bucket they are taken as evenly spread; beyond the last bound it is that bound.
+        """
+        total = sum(self.first_tokens)
+        if not total:
+            return None
+        wanted, seen, lower = share * total, 0.0, 0.0
+        for count, upper in zip(self.first_tokens, FIRST_TOKEN_BOUNDS_MS, strict=False):
+            if count and seen + count >= wanted:
+                return lower + (upper - lower) * (wanted - seen) / count
+            seen, lower = seen + count, float(upper)
+        return lower
+
+
+def since(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
+    """What totals have grown by; all of them where one is smaller: Redis then began anew."""
+    if any(now.get(name, 0) < amount for name, amount in before.items()):
+        before = {}
+    grown = {name: amount - before.get(name, 0) for name, amount in now.items()}
+    return {name: amount for name, amount in grown.items() if amount}

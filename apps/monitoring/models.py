@@ -1,0 +1,61 @@
+"""What each server and model did, in rows whose number has a bound; see `history/store.py`."""
+
+from django.db import models
+
+from apps.monitoring.history.measurement import Measurement
+from apps.servers.models import Server
+
+
+class Sample(models.Model):
+    """What was measured of a server, or of one of its models, in some seconds.
+
+    All numbers are sums, so that rows can be added: see `Measurement`.
+    """
+
+    server = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="samples")
+    model = models.CharField(max_length=300, blank=True, help_text="Empty: the whole server.")
+    step = models.PositiveIntegerField(help_text="Seconds from one row to the next.")
+    start = models.PositiveBigIntegerField(help_text="Unix time, in seconds.")
+
+    readings = models.PositiveIntegerField(default=0)
+    seconds = models.FloatField(default=0.0)
+    busy = models.PositiveIntegerField(default=0)
+    waiting = models.PositiveIntegerField(default=0)
+    slots = models.PositiveIntegerField(default=0)
+    away = models.PositiveIntegerField(default=0)
+    requests = models.PositiveBigIntegerField(default=0)
+    failed = models.PositiveBigIntegerField(default=0)
+    prompt = models.PositiveBigIntegerField(default=0)
+    cached = models.PositiveBigIntegerField(default=0)
+    reported = models.PositiveBigIntegerField(default=0)
+    completion = models.PositiveBigIntegerField(default=0)
+    timed = models.PositiveBigIntegerField(default=0)
+    timed_ms = models.PositiveBigIntegerField(default=0)
+    first_ms = models.PositiveBigIntegerField(default=0)
+    first_tokens = models.JSONField(default=list, help_text="Requests in each bucket.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["server", "model", "step", "start"], name="one_sample_per_step"
+            )
+        ]
+        indexes = [models.Index(fields=["step", "start"], name="sample_step_start")]
+
+    def __str__(self) -> str:
+        return f"{self.server_id} {self.model or 'server'} {self.start}+{self.step}"
+
+    @property
+    def measurement(self) -> Measurement:
+        return Measurement(**{name: getattr(self, name) for name in Measurement.names()})
+
+
+class LastReading(models.Model):
+    """The totals of a server when its last sample was taken: the next one has what came since."""
+
+    server = models.OneToOneField(Server, on_delete=models.CASCADE, related_name="last_reading")
+    taken = models.FloatField(help_text="Unix time, in seconds.")
+    totals = models.JSONField(default=dict, help_text="Counts by model, see `llm.permits.totals`.")
+
+    def __str__(self) -> str:
+        return f"{self.server_id} at {self.taken}"
