@@ -115,7 +115,7 @@ class Permits(RuleBasedStateMachine):
         self.waiting = {}
 
     def release(self, name: str) -> None:
-        self.scripts["release"](keys=self.keys[:2], args=[name, "", 1000, 0, 0, 0, 0, 0])
+        self.scripts["release"](keys=self.keys[:2], args=[name, "", 1000])
         del self.held[name]
 
     @invariant()
