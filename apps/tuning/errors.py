@@ -7,3 +7,7 @@ class PlanError(ValueError):
 
 class HeaderError(PlanError):
     """The bytes are no GGUF header that can be read."""
+
+
+class SweepError(Exception):
+    """A server cannot be measured, or not now."""
