@@ -37,6 +37,7 @@ KINDS = {
     "requests": Kind("requests that wait for their turn", "Send fewer at once.", 2),
     "questions": Kind("answers that are being written or wait", "Wait until one has ended.", 10),
     "previews": Kind("previews that are being made", "Wait until one has ended.", 5),
+    "programs": Kind("requests of programs in flight", "Wait until one has ended.", 1),
     "predictions": Kind("predictions that are being made", "Send fewer requests at once.", 1),
     "looks": Kind("servers that are being asked what they offer", "Wait for their answers.", 10),
     "uploads": Kind("uploads that are on their way", "Wait until one has arrived.", 10),

@@ -8,7 +8,7 @@ token. Exceptions are those of `apps.llm.errors`.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,10 +16,11 @@ import httpx2
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.llm import errors
+from apps.llm import errors, timeouts
 from apps.llm.chat_request import ChatRequest, Completion, Message
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Event, Started
+from apps.llm.raw_answer import RawAnswer, refused_answer
 from apps.llm.response_reader import ResponseReader
 from apps.llm.stream.event_filter import EventFilter
 from apps.llm.stream.partial_completion import PartialCompletion
@@ -35,9 +36,11 @@ __all__ = [
     "Completion",
     "Message",
     "PartialCompletion",
+    "RawAnswer",
     "client_for",
     "close_clients",
     "load_sdk",
+    "refused_answer",
 ]
 
 
@@ -113,6 +116,23 @@ class Client(ServerConnection):
             usage = replace(usage, completion_tokens=partial.tokens + usage.completion_tokens)
         text, reasoning = partial.joined_with(answer, is_complete=True), "".join(answer.reasoning)
         return Completion(text, reasoning, answer.finish_reason, usage)
+
+    async def open_raw(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, whole: bool = False
+    ) -> RawAnswer:
+        """Send another program's request as it is; return the answer, unread. Close it.
+
+        Args:
+            url: the whole address.
+            headers: to be sent, beside those of every request and before them.
+            whole: the server answers when the answer is complete, which may take an hour.
+
+        Raises:
+            LLMError: no answer with status 200; see `refused_answer`.
+        """
+        first_byte = timeouts.WHOLE_ANSWER_SECONDS if whole else timeouts.FIRST_BYTE_SECONDS
+        with translated_errors():
+            return RawAnswer(await self._open("POST", url, body, headers, first_byte))
 
     async def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one vector per text, in order: (len(texts), dimensions), as the server sent them.

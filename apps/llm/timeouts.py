@@ -7,6 +7,8 @@ A slow machine is not a broken one: only silence ends a request, never the lengt
 CONNECT_SECONDS = 5.0
 # Before the first byte a slow machine may process a prompt of tens of thousands of tokens.
 FIRST_BYTE_SECONDS = 300.0
+# An answer that is not streamed has no byte before its end.
+WHOLE_ANSWER_SECONDS = 3600.0
 # llama-server writes a comment every 30 s while it has nothing else to say.
 GAP_SECONDS = 65.0
 # Comments alone may arrive for this long: a slow machine processes a long prompt.

@@ -20,6 +20,9 @@ def sender(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
         if name == b"authorization" and text[: len(BEARER)].lower() == BEARER:
             user = ApiKey.user_of(text[len(BEARER) :])
             return None if user is None else user.pk
+        if name == b"x-api-key":
+            user = ApiKey.user_of(text)
+            return None if user is None else user.pk
         if name == b"cookie":
             cookies = text
     key = parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME)

@@ -146,9 +146,9 @@ class ServerConnection:
         self,
         method: str,
         url: str,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | bytes | None = None,
         headers: Mapping[str, str] = NO_HEADERS,
-        first_byte: float = timeouts.FIRST_BYTE_SECONDS,
+        first_byte: float | None = None,
     ) -> httpx2.Response:
         """Send a request; return its response, unread.
 
@@ -169,7 +169,7 @@ class ServerConnection:
                     url,
                     body,
                     headers=headers,
-                    first_byte=first_byte,
+                    first_byte=first_byte or timeouts.FIRST_BYTE_SECONDS,
                 )
             except Exception as error:
                 if not retries or not sdk.was_disconnected(error):

@@ -73,6 +73,7 @@ class ReplyFailed(Exception):
     def __init__(self, response: httpx2.Response) -> None:
         super().__init__(f"HTTP {response.status_code}")
         self.status_code, self.headers = response.status_code, response.headers
+        self.content = response.content
         self.body: Any = response.text
         with suppress(ValueError, RecursionError):
             self.body = json.loads(response.content)
@@ -82,7 +83,7 @@ async def open_stream(
     sdk: openai.AsyncOpenAI,
     method: str,
     url: str,
-    body: Mapping[str, Any] | None,
+    body: Mapping[str, Any] | bytes | None,
     *,
     headers: Mapping[str, str],
     first_byte: float,
@@ -94,6 +95,7 @@ async def open_stream(
 
     Args:
         url: absolute, or relative to the server's base URL.
+        body: fields of JSON, or the bytes of a whole body.
         first_byte: seconds until the first byte of the answer.
 
     Raises:
@@ -101,19 +103,11 @@ async def open_stream(
         openai.APIConnectionError: no reply; APITimeoutError: none in time.
     """
     http = _http_clients[sdk]
-    text = "" if body is None else json.dumps(body, ensure_ascii=False, allow_nan=False)
     request = http.build_request(
         method,
         url if "://" in url else str(sdk.base_url).rstrip("/") + url,
-        # Half of a surrogate pair cannot be encoded.
-        content=text.encode(errors="replace") if text else None,
-        headers={
-            "Accept": "application/json",
-            "Content-Type": "application/json",
-            "User-Agent": sdk.user_agent,
-            **sdk.auth_headers,
-            **headers,
-        },
+        content=_content(body),
+        headers=_headers(sdk, headers),
         timeout=httpx2.Timeout(None, connect=timeouts.CONNECT_SECONDS),
     )
     try:
@@ -134,6 +128,26 @@ async def open_stream(
             await response.aclose()
         raise ReplyFailed(response)
     return response
+
+
+def _content(body: Mapping[str, Any] | bytes | None) -> bytes | None:
+    if body is None or isinstance(body, bytes):
+        return body
+    text = json.dumps(body, ensure_ascii=False, allow_nan=False)
+    return text.encode(errors="replace")  # half of a surrogate pair cannot be encoded
+
+
+def _headers(sdk: openai.AsyncOpenAI, headers: Mapping[str, str]) -> httpx2.Headers:
+    sent = httpx2.Headers(
+        {
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+            "User-Agent": sdk.user_agent,
+            **sdk.auth_headers,
+        }
+    )
+    sent.update(headers)
+    return sent
 
 
 def was_disconnected(error: BaseException | None) -> bool:
